@@ -1,0 +1,148 @@
+"""Keyed randomness: every random number is a pure function of (seed, stream, step, site, element).
+
+Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) in integer torch operations. The layout, frozen
+by golden tests:
+
+    key     = (seed low word, seed high word)
+    counter = (element block low, step, stream << 16 | site, element block high)
+
+Element e of a draw is word e % 4 of block e // 4. So any element of any batch at any step can be drawn alone, on any device, in any
+pack and after any resume. Integers and uniforms are bit-identical everywhere; normals are made in float64 on the CPU and rounded.
+
+    draw = Draw(torch.tensor([0, 1]), stream="data", step=17)
+    draw.uniform((16, 256))                       # [R=2, 16, 256]
+"""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+# numbers are part of every committed result: append, never renumber
+STREAMS = {"init": 0, "dropout": 1, "data": 2, "pool": 3, "shuffle": 4, "mask": 5, "shift": 6, "evaluate": 7, "monitor": 8}
+
+_MASK = 0xFFFFFFFF
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+_ROUNDS = 10
+WORD = 2**32
+
+
+def philox4x32(counter: Tensor, key: Tensor) -> Tensor:
+    """Philox-4x32-10. `counter` [..., 4] and `key` [..., 2] hold uint32 values in int64; returns [..., 4] likewise.
+
+    Leading axes broadcast. Equal to the Random123 known-answer vectors.
+    """
+    c0, c1, c2, c3 = counter.unbind(-1)
+    k0, k1 = key.unbind(-1)
+    for _ in range(_ROUNDS):
+        # int64 multiplication wraps modulo 2^64, so both halves of the 64-bit product are exact after masking
+        p0, p1 = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
+        c0, c1, c2, c3 = (p1 >> 32 & _MASK) ^ c1 ^ k0, p1 & _MASK, (p0 >> 32 & _MASK) ^ c3 ^ k1, p0 & _MASK
+        k0, k1 = k0 + _WEYL[0] & _MASK, k1 + _WEYL[1] & _MASK
+    return torch.stack(torch.broadcast_tensors(c0, c1, c2, c3), dim=-1)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A source of random numbers for R replicates. Every method returns tensors with a leading axis R.
+
+    seeds: int64 [R]; stream: a name in `STREAMS`; step: 0 … 2^32 - 1; first: number of the first row drawn, so that
+    `Draw(…, first=b).uniform((1, n))` is row b of `Draw(…).uniform((B, n))`. Results live on the device of `seeds`.
+    """
+
+    seeds: Tensor
+    stream: str = "data"
+    step: int = 0
+    first: int = 0
+
+    def __post_init__(self) -> None:
+        if self.stream not in STREAMS:
+            raise ValueError(f"stream {self.stream!r} is not one of {', '.join(STREAMS)}")
+        if not 0 <= self.step < WORD:
+            raise ValueError(f"step {self.step} is outside 0 … 2^32 - 1")
+        if self.seeds.dim() != 1 or self.seeds.dtype != torch.int64:
+            raise ValueError(f"seeds must be int64 [R], got {self.seeds.dtype} {list(self.seeds.shape)}")
+
+    @property
+    def replicates(self) -> int:
+        return len(self.seeds)
+
+    def named(self, name: str) -> "Draw":
+        """The draw of a named tensor (a parameter): its step is the CRC-32 of the name, so that adding one changes no other."""
+        return replace(self, step=zlib.crc32(name.encode()))
+
+    def rows(self, first: int) -> "Draw":
+        return replace(self, first=first)
+
+    def words(self, shape: Sequence[int], site: int = 0) -> Tensor:
+        """uint32 words in int64, [R, *shape]. `site` (0 … 65535) tells the draws of one step apart."""
+        if not 0 <= site < 2**16:
+            raise ValueError(f"site {site} is outside 0 … 65535")
+        count = 1
+        for size in shape:
+            count *= size
+        per_row = count // shape[0] if shape and shape[0] else 0
+        start = self.first * per_row
+        block0 = start // 4
+        blocks = (start + count + 3) // 4 - block0
+        device = self.seeds.device
+        block = torch.arange(block0, block0 + blocks, device=device)
+        selector = STREAMS[self.stream] << 16 | site
+        counter = torch.stack(
+            [block & _MASK, torch.full_like(block, self.step), torch.full_like(block, selector), block >> 32 & _MASK], dim=-1
+        )
+        key = torch.stack([self.seeds & _MASK, self.seeds >> 32 & _MASK], dim=-1)
+        words = philox4x32(counter, key[:, None, :]).reshape(self.replicates, blocks * 4)
+        offset = start - block0 * 4
+        return words[:, offset : offset + count].reshape(self.replicates, *shape)
+
+    def uniform(self, shape: Sequence[int], site: int = 0) -> Tensor:
+        """float32 in [0, 1) on a grid of 2^-24, [R, *shape]."""
+        return (self.words(shape, site) >> 8).to(torch.float32) * 2.0**-24
+
+    def normal(self, shape: Sequence[int], site: int = 0) -> Tensor:
+        """Standard normal float32, [R, *shape]: inverse distribution function in float64 on the CPU, then rounded.
+
+        For initialisation only; |z| < 6.3 because a draw has 32 bits.
+        """
+        words = self.words(shape, site).cpu()
+        quantile = (words.to(torch.float64) + 0.5) / WORD
+        return torch.special.ndtri(quantile).to(torch.float32).to(self.seeds.device)
+
+    def integers(self, high: int, shape: Sequence[int], site: int = 0) -> Tensor:
+        """int64 in 0 … high - 1, [R, *shape], by multiply-shift (each value's probability is within 2^-32 of 1/high)."""
+        if not 1 <= high < 2**31:
+            raise ValueError(f"high = {high} is outside 1 … 2^31 - 1")
+        return self.words(shape, site) * high >> 32
+
+    def categorical(self, probabilities: Tensor, shape: Sequence[int], site: int = 0) -> Tensor:
+        """int64 category numbers, [R, *shape]; `probabilities` [V] or, one law a replicate, [R, V]."""
+        words = self.words(shape, site)
+        bounds = thresholds(probabilities)
+        if bounds.dim() == 1:
+            bounds = bounds.expand(self.replicates, -1)
+        bounds = bounds.to(words.device)
+        flat = torch.searchsorted(bounds.contiguous(), words.reshape(self.replicates, -1).contiguous(), right=True)
+        return flat.reshape(words.shape)
+
+    def permutation(self, size: int, shape: Sequence[int] = (), site: int = 0) -> Tensor:
+        """Uniform permutations of 0 … size - 1, int64 [R, *shape, size]: the order of random 62-bit numbers."""
+        words = self.words((*shape, size, 2), site)
+        return torch.argsort(words[..., 0] << 30 | words[..., 1] >> 2, dim=-1, stable=True)
+
+    def subset(self, size: int, count: int, shape: Sequence[int] = (), site: int = 0) -> Tensor:
+        """`count` different numbers of 0 … size - 1 in random order, int64 [R, *shape, count]."""
+        if not 0 <= count <= size:
+            raise ValueError(f"a subset of {count} cannot be drawn from {size} without replacement")
+        return self.permutation(size, shape, site)[..., :count]
+
+
+def thresholds(probabilities: Tensor) -> Tensor:
+    """Upper bounds in words of each category but the last, int64 [..., V - 1]: floor(cumulative probability · 2^32)."""
+    p = probabilities.to(torch.float64)
+    if bool((p < 0).any()) or bool((p.sum(-1) - 1).abs().max() > 1e-6):
+        raise ValueError(f"probabilities must be non-negative and sum to 1, got {probabilities.tolist()}")
+    return (p.cumsum(-1)[..., :-1] * WORD).floor().to(torch.int64)

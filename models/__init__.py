@@ -1,0 +1,34 @@
+"""What learns. A new architecture is one file and one line of `REGISTRY`."""
+
+import dataclasses
+import difflib
+
+from models.lstm import LSTM
+from models.transformer import Transformer
+
+REGISTRY: dict[str, type] = {"transformer": Transformer, "lstm": LSTM}
+
+__all__ = ["REGISTRY", "build", "configure"]
+
+
+def configure(name: str, **fields):
+    """The frozen configuration of the model called `name`. Raises ValueError for an unknown name, field or value."""
+    if name not in REGISTRY:
+        raise ValueError(f"there is no model {name!r}{_nearest(name, REGISTRY)}; models: {', '.join(REGISTRY)}")
+    known = [field.name for field in dataclasses.fields(REGISTRY[name])]
+    for field in fields:
+        if field not in known:
+            raise ValueError(
+                f"model.{field} is not an option of the {name}{_nearest(field, known)}; options: {', '.join(known)}"
+            )
+    return REGISTRY[name](**fields)
+
+
+def build(name: str, draw, *, vocabulary: int, length: int, **fields):
+    """The model called `name` as a pack of `draw.replicates`: tokens [R, B, T] → logits [R, B, T, V]."""
+    return configure(name, **fields).make(draw, vocabulary, length)
+
+
+def _nearest(word: str, known) -> str:
+    match = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean {match[0]}?)" if match else ""

@@ -1,0 +1,62 @@
+"""The packed building blocks: every parameter has a leading replicate axis R, weights are [R, in, out]."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def parameter(draw, name: str, shape: tuple[int, ...], law: str, scale: float) -> nn.Parameter:
+    """[R, *shape] drawn by the parameter's name: law "uniform" is U(-scale, scale), "normal" is N(0, scale²), "constant" is scale."""
+    if law == "constant":
+        value = torch.full((draw.replicates, *shape), float(scale), device=draw.seeds.device)
+    elif law == "uniform":
+        value = (draw.named(name).uniform(shape) * 2 - 1) * scale
+    elif law == "normal":
+        value = draw.named(name).normal(shape) * scale
+    else:
+        raise ValueError(f"initial law {law!r} is not uniform, normal or constant")
+    return nn.Parameter(value)
+
+
+class Linear(nn.Module):
+    """x [R, N, in] → [R, N, out]; weights U(±1/√in) as torch.nn.Linear (He et al. 2015 with a = √5), bias likewise."""
+
+    def __init__(self, draw, name: str, inputs: int, outputs: int, bias: bool = True):
+        super().__init__()
+        bound = 1 / math.sqrt(inputs)
+        self.weight = parameter(draw, f"{name}.weight", (inputs, outputs), "uniform", bound)
+        self.bias = parameter(draw, f"{name}.bias", (outputs,), "uniform", bound) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.bias is None:
+            return torch.bmm(x, self.weight)
+        return torch.baddbmm(self.bias[:, None], x, self.weight)
+
+
+class Norm(nn.Module):
+    """Layer normalisation with a gain and a bias a replicate; x [R, N, D]."""
+
+    def __init__(self, draw, name: str, width: int):
+        super().__init__()
+        self.gain = parameter(draw, f"{name}.gain", (width,), "constant", 1.0)
+        self.bias = parameter(draw, f"{name}.bias", (width,), "constant", 0.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.layer_norm(x, x.shape[-1:]) * self.gain[:, None] + self.bias[:, None]
+
+    def fold(self, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The linear map after this norm with gain and bias folded in, so that no activation-sized affine map runs.
+
+        weight [R, D, out] → gain·weight; bias → bias + norm bias · weight. The sum runs elementwise: a matrix product with one row
+        would take another kernel at R = 1 and change bits.
+        """
+        shift = (self.bias[..., None] * weight).sum(1)
+        return self.gain[..., None] * weight, shift if bias is None else bias + shift
+
+
+def embed(table: Tensor, tokens: Tensor) -> Tensor:
+    """table [R, V, D], tokens [R, …] int64 → [R, …, D]."""
+    replicates, vocabulary, width = table.shape
+    offsets = torch.arange(replicates, device=table.device).view(-1, *[1] * (tokens.dim() - 1)) * vocabulary
+    return nn.functional.embedding(tokens + offsets, table.reshape(-1, width))

@@ -1,0 +1,29 @@
+"""What is learned. A new task is one file and one line of `REGISTRY`."""
+
+import dataclasses
+import difflib
+
+from tasks.batch import Batch
+from tasks.flipflop import FlipFlop
+
+REGISTRY: dict[str, type] = {"flipflop": FlipFlop}
+
+__all__ = ["REGISTRY", "Batch", "build"]
+
+
+def build(name: str, **fields):
+    """The task called `name`, a frozen dataclass. Raises ValueError for an unknown name, field or value."""
+    if name not in REGISTRY:
+        raise ValueError(f"there is no task {name!r}{_nearest(name, REGISTRY)}; tasks: {', '.join(REGISTRY)}")
+    known = [field.name for field in dataclasses.fields(REGISTRY[name])]
+    for field in fields:
+        if field not in known:
+            raise ValueError(
+                f"task.{field} is not an option of the task {name}{_nearest(field, known)}; options: {', '.join(known)}"
+            )
+    return REGISTRY[name](**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
+
+
+def _nearest(word: str, known) -> str:
+    match = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean {match[0]}?)" if match else ""

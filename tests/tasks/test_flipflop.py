@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tasks
 from harness.draw import Draw
 
-W, R, I = 0, 1, 2
+WRITE, READ, IGNORE = 0, 1, 2
 
 
 def _sample(batch, seed=0, **fields):
@@ -23,17 +23,17 @@ def _walk(tokens):
     """Replay one string as the paper defines it: (valid, scored positions, distances to write and to event by position)."""
     memory = write = event = None
     reads, since_write, since_event = [], {}, {}
-    valid = tokens[0] == W and tokens[-2] == R
+    valid = tokens[0] == WRITE and tokens[-2] == READ
     for pair in range(len(tokens) // 2):
         instruction, symbol = tokens[2 * pair], tokens[2 * pair + 1]
-        valid = valid and instruction in (W, R, I) and symbol >= 3
-        if instruction == R:
+        valid = valid and instruction in (WRITE, READ, IGNORE) and symbol >= 3
+        if instruction == READ:
             valid = valid and symbol == memory
             reads.append(2 * pair)
             since_write[2 * pair], since_event[2 * pair] = pair - write, pair - event
-        if instruction == W:
+        if instruction == WRITE:
             memory, write = symbol, pair
-        if instruction != I:
+        if instruction != IGNORE:
             event = pair
     return valid, reads, since_write, since_event
 
@@ -72,7 +72,7 @@ def test_statistics_match_the_card(p_ignore, percentiles):
     distance = batch.about["since_write"][batch.weights > 0].numpy()
     np.testing.assert_allclose(np.percentile(distance, (50, 90, 99)), percentiles, atol=1.01)
     if p_ignore == 0.98:
-        one_write = ((batch.inputs[..., ::2] == W).sum(-1) == 1).float().mean().item()
+        one_write = ((batch.inputs[..., ::2] == WRITE).sum(-1) == 1).float().mean().item()
         assert abs(one_write - 0.99**254) < 0.008
 
 
@@ -81,12 +81,12 @@ def test_symbols_and_instructions_are_fair():
     inner = batch.inputs[0, :, 2:-2]
     counts = torch.bincount(inner[:, ::2].flatten(), minlength=3).numpy()
     assert scipy.stats.chisquare(counts, counts.sum() * np.array([0.2, 0.3, 0.5])).pvalue > 1e-3
-    free = inner[:, 1::2][inner[:, ::2] != R]
+    free = inner[:, 1::2][inner[:, ::2] != READ]
     assert scipy.stats.binomtest(int((free == 3).sum()), len(free)).pvalue > 1e-3
 
 
 def test_a_mixture_draws_one_law_a_string():
-    ignores = (_sample(3000, length=512, p_ignore=(0.9, 0.98, 0.1)).inputs[0, :, 2:-2:2] == I).float().mean(-1)
+    ignores = (_sample(3000, length=512, p_ignore=(0.9, 0.98, 0.1)).inputs[0, :, 2:-2:2] == IGNORE).float().mean(-1)
     near = torch.stack([(ignores - p).abs() < 0.15 for p in (0.1, 0.94)])
     assert near.any(0).all()
     assert scipy.stats.binomtest(int(near[0].sum()), 3000, 1 / 3).pvalue > 1e-3

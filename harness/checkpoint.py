@@ -1,0 +1,50 @@
+"""Checkpoints of a pack: one safetensors file, tensors and JSON metadata, never anything that needs unpickling.
+
+<store>/<study>/checkpoints/<pack>/<step>.safetensors; only the newest is kept, and none once the pack is committed.
+"""
+
+import json
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from results.store import Store, delete, list_names, read_bytes, write_bytes
+
+
+def write(store: Store, pack: str, step: int, tensors: dict[str, Tensor], state: dict) -> None:
+    """Write the checkpoint of `step`, then remove older ones."""
+    data = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, {"state": json.dumps(state)})
+    write_bytes(store, _path(pack, step), data)
+    for older in steps(store, pack):
+        if older < step:
+            delete(store, _path(pack, older))
+
+
+def read(store: Store, pack: str) -> tuple[dict[str, Tensor], dict] | None:
+    """The newest readable checkpoint's tensors and state; a damaged one is passed over for the one before, then for none."""
+    for step in reversed(steps(store, pack)):
+        data = read_bytes(store, _path(pack, step))
+        try:
+            tensors = load(data)
+        except SafetensorError:
+            delete(store, _path(pack, step))
+            continue
+        size = int.from_bytes(data[:8], "little")
+        return tensors, json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["state"])
+    return None
+
+
+def steps(store: Store, pack: str) -> list[int]:
+    """Steps that have a checkpoint, ascending."""
+    names = list_names(store, f"checkpoints/{pack}")
+    return sorted(int(name.removesuffix(".safetensors")) for name in names if name.removesuffix(".safetensors").isdigit())
+
+
+def clear(store: Store, pack: str) -> None:
+    for step in steps(store, pack):
+        delete(store, _path(pack, step))
+
+
+def _path(pack: str, step: int) -> str:
+    return f"checkpoints/{pack}/{step}.safetensors"

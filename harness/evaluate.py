@@ -1,0 +1,114 @@
+"""Score a pack on an evaluation set: integer counts per replicate, and errors by distance."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from harness.draw import Draw
+from harness.needed import needed
+from harness.pack import ScoredSet
+from harness.precision import autocast
+from tasks.batch import Batch
+
+_TOKENS = 2**14  # of a forward pass and replicate: independent of the pack, so that counts are too
+
+# upper ends (exclusive) of the distance bins of `profiles`: single steps up to 4, then about four bins an octave … open end
+_EDGES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256)
+
+
+def strings(scored: ScoredSet, device: torch.device) -> Iterator[Batch]:
+    """The set's strings as batches with R = 1. They follow from the set's hash alone, whatever the batch size."""
+    seed = torch.tensor([int(scored.hash[:15], 16)], device=device)
+    draw = Draw(seed, "evaluate")
+    size = max(1, _TOKENS // scored.task.length)
+    for first in range(0, scored.sequences, size):
+        yield scored.task.sample(draw.rows(first), min(size, scored.sequences - first))
+
+
+@torch.no_grad()
+def score(model: nn.Module, scored: ScoredSet, replicates: int, device: torch.device, precision: str) -> "Scores":
+    """Run the whole set through R replicates."""
+    scores = Scores(replicates, scored)
+    count = scored.task.scored_positions()
+    for batch in strings(scored, device):
+        wanted = needed(batch, count)
+        blocks = None if wanted.blocks is None else tuple(block.expand(replicates, -1, -1) for block in wanted.blocks)
+        with autocast(device, precision):
+            logits = model(batch.inputs.expand(replicates, -1, -1), blocks)
+        valid = wanted.weights > 0
+        wrong = scored.task.wrong(logits.float(), wanted.targets)
+        scores.add(
+            {metric: values & valid for metric, values in wrong.items()},
+            valid[0],
+            {axis: wanted.of(values)[0] for axis, values in batch.about.items()},
+        )
+    return scores
+
+
+class Scores:
+    """Sums over the strings of a set, all int64."""
+
+    def __init__(self, replicates: int, scored: ScoredSet):
+        self.replicates, self.scored = replicates, scored
+        self.count = self.count_sq = 0
+        self.sums: dict[str, Tensor] = {}  # metric → [R, 4]: errors, sequences wrong, errors², errors·count
+        self.bins: dict[str, tuple[Tensor, Tensor]] = {}  # axis → errors [R, bins], count [bins]; of the first metric
+
+    def add(self, wrong: dict[str, Tensor], valid: Tensor, about: dict[str, Tensor]) -> None:
+        """wrong: [R, B, N] by metric; valid and about: [B, N]."""
+        counts = valid.sum(-1)
+        self.count += int(counts.sum())
+        self.count_sq += int((counts**2).sum())
+        for metric, values in wrong.items():
+            errors = values.sum(-1)  # [R, B]
+            sums = torch.stack([errors.sum(-1), (errors > 0).sum(-1), (errors**2).sum(-1), (errors * counts).sum(-1)], dim=-1)
+            self.sums[metric] = self.sums[metric] + sums if metric in self.sums else sums
+        first = next(iter(wrong.values()))
+        edges = torch.tensor(_EDGES, device=valid.device)
+        for axis, distance in about.items():
+            bin_of = torch.bucketize(distance[valid], edges, right=True)
+            count = torch.bincount(bin_of, minlength=len(_EDGES) + 1)
+            hot = torch.nn.functional.one_hot(bin_of, len(_EDGES) + 1)
+            # in float64, exact below 2^53: CUDA has no integer matrix product
+            errors = (first[:, valid].double() @ hot.double()).to(torch.int64)
+            if axis in self.bins:
+                errors, count = self.bins[axis][0] + errors, self.bins[axis][1] + count
+            self.bins[axis] = (errors, count)
+
+    def evaluation_rows(self, slot: int, diverged: bool) -> list[dict]:
+        """One row a metric; counts are null for a replicate that has diverged, since a NaN is no prediction."""
+        rows = []
+        for metric, sums in self.sums.items():
+            errors, sequences_wrong, errors_sq, errors_x_count = [None] * 4 if diverged else sums[slot].tolist()
+            rows.append(
+                {
+                    "set": self.scored.name,
+                    "set_hash": self.scored.hash,
+                    "length": self.scored.task.length,
+                    "metric": metric,
+                    "errors": errors,
+                    "count": None if diverged else self.count,
+                    "sequences": self.scored.sequences,
+                    "sequences_wrong": sequences_wrong,
+                    "errors_sq": errors_sq,
+                    "errors_x_count": errors_x_count,
+                    "count_sq": None if diverged else self.count_sq,
+                    "value": None,
+                }
+            )
+        return rows
+
+    def profile_rows(self, slot: int) -> list[dict]:
+        """One row a distance bin that holds any read."""
+        lows = (0, *_EDGES)
+        highs = (*_EDGES, self.scored.task.length)
+        rows = []
+        for axis, (errors, count) in self.bins.items():
+            for lo, hi, wrong, reads in zip(lows, highs, errors[slot].tolist(), count.tolist(), strict=True):
+                if reads:
+                    rows.append(
+                        {"set": self.scored.name, "set_hash": self.scored.hash, "axis": axis, "lo": lo, "hi": hi}
+                        | {"errors": wrong, "count": reads}
+                    )
+        return rows

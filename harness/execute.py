@@ -1,0 +1,97 @@
+"""Run one pack on the device of this process and commit it: what every executor does."""
+
+import datetime
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import torch
+
+import harness.checkpoint as checkpoints
+from harness.pack import Pack
+from harness.train import Stopped, train
+from results.schema import SCHEMAS
+from results.store import Store, commit, read
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a pack ended. status: committed | stopped | failed | oom | unstored; `message` says why where it is not committed."""
+
+    pack: str
+    status: str
+    replicates: int
+    diverged: int = 0
+    step: int = 0
+    message: str = ""
+
+
+def run_pack(
+    pack: Pack,
+    store: Store,
+    device: torch.device,
+    report: Callable[[int], None],
+    should_stop: Callable[[], bool],
+) -> Outcome:
+    """Train, commit, remove the checkpoints. Nothing is raised: a study goes on past a pack that fails.
+
+    A pack that raises is recorded in `failures`; one that runs out of device memory is returned as `oom`, to be split; one that the
+    store would not take is `unstored`: it keeps its checkpoint and is planned again.
+    """
+    size = len(pack.replicates)
+    reached = 0
+
+    def note(step: int) -> None:
+        nonlocal reached
+        reached = step
+        report(step)
+
+    try:
+        tables = train(pack, store, device, note, should_stop)
+        commit(store, pack.id, tables)
+        checkpoints.clear(store, pack.id)
+    except Stopped as stopped:
+        return Outcome(pack.id, "stopped", size, step=stopped.step, message=str(stopped))
+    except torch.OutOfMemoryError as error:
+        return Outcome(pack.id, "oom", size, step=reached, message=str(error))
+    except OSError as error:
+        return Outcome(pack.id, "unstored", size, step=reached, message=str(error))
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        record_failure(store, pack, "raised", reached, message, traceback.format_exc())
+        return Outcome(pack.id, "failed", size, step=reached, message=message)
+    diverged = sum(status == "diverged" for status in tables["replicates"]["status"].to_pylist())
+    return Outcome(pack.id, "committed", size, diverged, reached)
+
+
+def record_failure(store: Store, pack: Pack, kind: str, step: int, exception: str, trace: str) -> None:
+    """Write the pack's row of `failures`."""
+    row = {
+        "pack": pack.id,
+        "attempt": pack.attempt,
+        "keys": [replicate.key for replicate in pack.replicates],
+        "stage": pack.stage,
+        "step": step,
+        "kind": kind,
+        "exception": exception,
+        "traceback": trace,
+        "at": datetime.datetime.now(datetime.UTC),
+    }
+    commit(store, f"{pack.id}-{pack.attempt}", {"failures": pa.Table.from_pylist([row], SCHEMAS["failures"])})
+
+
+def attempts(store: Store) -> dict[str, int]:
+    """Failed attempts so far, by pack id."""
+    failures = read(store, "failures", ["pack", "attempt"])
+    latest = failures.group_by("pack").aggregate([("attempt", "max")])
+    return dict(zip(latest["pack"].to_pylist(), latest["attempt_max"].to_pylist(), strict=True))
+
+
+def halves(pack: Pack) -> list[Pack]:
+    """The pack as two, after memory ran out or a replicate kept killing it; [] for a pack of one."""
+    middle = len(pack.replicates) // 2
+    if not middle:
+        return []
+    parts = (pack.replicates[:middle], pack.replicates[middle:])
+    return [pack.part(part) for part in parts]

@@ -1,0 +1,117 @@
+"""What a replicate is, as a hash: the same on every machine, for ever.
+
+    config = {"task": {"name": "flipflop"}, "model": {"name": "lstm"}, "train": {"steps": 500}}
+    key(config, stage=0, init_seed=0, data_seed=0)             # 32 hexadecimal digits
+
+A field equal to its default is left out and a default never changes, so a new option re-hashes nothing; a change of meaning bumps
+the `rev` of its dataclass, which is hashed unless it is 1. Frozen by the golden keys of `tests/harness/test_identity.py`.
+"""
+
+import dataclasses
+import hashlib
+import json
+import math
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no spaces, floats by `repr`. TypeError or ValueError on what has no single spelling in JSON."""
+    _check(value, "value")
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def key(config: Mapping[str, Any], stage: int, init_seed: int, data_seed: int, parent: str | None = None) -> str:
+    """First 128 bits of SHA-256 over {task, model, train, stages, init_seed, data_seed}; `config` is a `Condition.config()`.
+
+    A later stage also hashes its number and its parent's key.
+    """
+    if (stage > 0) != (parent is not None):
+        raise ValueError(f"stage {stage} with parent {parent!r}: a later stage has a parent's key and stage 0 has none")
+    identity = {**config, "init_seed": init_seed, "data_seed": data_seed}
+    if stage:
+        identity |= {"stage": stage, "parent": parent}
+    return digest(identity, 32)
+
+
+def set_hash(task: Mapping[str, Any], sequences: int, seed: int, every: int | None = None) -> str:
+    """16 digits that name an evaluation set: the task it samples (as `describe` writes it), its size, its seed and its cadence.
+
+    The cadence belongs to it: a replicate scored only at the end lacks the rows that `every: 100` asks for.
+    """
+    identity: dict[str, Any] = {"task": task, "sequences": sequences, "seed": seed}
+    if every is not None:
+        identity["every"] = every
+    return digest(identity, 16)
+
+
+def digest(value: Any, digits: int) -> str:
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:digits]
+
+
+def describe(config: Any, name: str | None = None) -> dict[str, Any]:
+    """A configuration dataclass as a dict: its name, its `rev` unless 1, and the fields that differ from their defaults."""
+    out: dict[str, Any] = {} if name is None else {"name": name}
+    if config.rev != 1:
+        out["rev"] = config.rev
+    kinds = typing.get_type_hints(type(config))
+    for field in dataclasses.fields(config):
+        value = typed(kinds[field.name], getattr(config, field.name), field.name)
+        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        if default is dataclasses.MISSING or value != typed(kinds[field.name], default, field.name):
+            out[field.name] = list(value) if isinstance(value, tuple) else value
+    return out
+
+
+def typed(kind: Any, value: Any, where: str) -> Any:
+    """`value` as the declared type, so that 1 and 1.0, a list and a tuple are one value. ValueError where it can't be."""
+    origin, members = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        for member in members:
+            try:
+                return typed(member, value, where)
+            except ValueError:
+                continue
+    elif origin is tuple:
+        if isinstance(value, list | tuple):
+            if members[-1] is Ellipsis:
+                return tuple(typed(members[0], item, where) for item in value)
+            if len(members) == len(value):
+                return tuple(typed(member, item, where) for member, item in zip(members, value, strict=True))
+    elif kind is float:
+        if type(value) in (int, float) and math.isfinite(value):
+            return float(value) + 0.0  # + 0.0 makes -0.0 the one zero
+    elif kind is int:
+        if type(value) is int or (type(value) is float and value.is_integer()):
+            return int(value)
+    elif type(value) is kind:
+        return value
+    raise ValueError(f"{where} = {value!r} must be {_in_words(kind)}")
+
+
+def _in_words(kind: Any) -> str:
+    origin, members = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_in_words(member) for member in members)
+    if origin is tuple:
+        return "a list" if members[-1] is Ellipsis else f"a list of {len(members)}"
+    words = {int: "a whole number", float: "a finite number", str: "a word", bool: "true or false", type(None): "null"}
+    return words.get(kind, getattr(kind, "__name__", str(kind)))
+
+
+def _check(value: Any, where: str) -> None:
+    if type(value) is dict:
+        for name, item in value.items():
+            if type(name) is not str:
+                raise TypeError(f"{where} has the key {name!r}: only words can be keys of canonical JSON")
+            _check(item, f"{where}.{name}")
+    elif type(value) in (list, tuple):
+        for index, item in enumerate(value):
+            _check(item, f"{where}[{index}]")
+    elif type(value) is float:
+        if not math.isfinite(value):
+            raise ValueError(f"{where} = {value} can't be written in canonical JSON")
+    elif type(value) not in (str, int, bool, type(None)):
+        raise TypeError(f"{where} is a {type(value).__name__}, which has no canonical JSON")

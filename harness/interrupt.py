@@ -1,0 +1,32 @@
+"""Ctrl-C and SIGTERM as a request: what runs is saved, then the study ends; a second one ends it at once."""
+
+import signal
+import sys
+import threading
+from types import FrameType
+
+
+class Interrupt:
+    """`with Interrupt() as interrupt:` … `interrupt.requested()`. Only the main thread's process can be asked."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+        self._before: dict[int, object] = {}
+
+    def requested(self) -> bool:
+        return self._asked.is_set()
+
+    def __enter__(self) -> "Interrupt":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._asked.is_set():
+            raise KeyboardInterrupt
+        self._asked.set()
+        print("stopping: what runs is saved first (once more to stop at once)", file=sys.stderr, flush=True)

@@ -1,0 +1,112 @@
+"""`executor=local`: the packs one after the other in this process. Needs torch and pyarrow; no ray, wandb or omegaconf.
+
+On a bare GPU machine, from a manifest that `manyseeds plan --write` made elsewhere:
+
+    python -m harness.local MANIFEST.yaml STORE [--device auto]
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+import harness.device
+from harness.execute import Outcome, attempts, halves, run_pack
+from harness.interrupt import Interrupt
+from harness.manifest import plan_of, read
+from harness.pack import Pack, resolve
+from harness.probe import Rate, best_rate, measure
+from harness.progress import Progress
+from results.store import Store, committed, open_store
+
+
+class Local:
+    """This process as the only slot."""
+
+    slots = 1
+
+    def __init__(self, device: str):
+        self.torch_device = harness.device.resolve(device)
+        self.device = self.torch_device.type
+        harness.device.prepare(self.torch_device)
+
+    def measure(self, pack: Pack) -> Rate:
+        return measure(pack, self.torch_device)
+
+    def best_rate(self, of_size: Callable[[int], Pack], largest: int) -> Rate:
+        return best_rate(of_size, largest, self.torch_device)
+
+    def check_store(self, store: Store, uri: str) -> None:
+        """The driver's own check is the worker's."""
+
+    def run(self, packs: list[Pack], store: Store, uri: str, progress: Progress, interrupt: Interrupt) -> list[Outcome]:
+        return run_packs(packs, store, self.torch_device, progress, interrupt)
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+def run_packs(packs: list[Pack], store: Store, device: torch.device, progress: Progress, interrupt: Interrupt) -> list[Outcome]:
+    """Run the packs in order; one that runs out of memory is split and finished."""
+    outcomes: list[Outcome] = []
+    queue = list(packs)
+    while queue and not interrupt.requested():
+        pack = queue.pop(0)
+
+        def report(step: int, pack: Pack = pack) -> None:
+            progress.step(pack.id, step)
+
+        outcome = run_pack(pack, store, device, report, interrupt.requested)
+        parts = halves(pack) if outcome.status == "oom" else []
+        if parts:
+            progress.say(f"pack {pack.id} of {outcome.replicates} replicates ran out of memory and goes on as two halves")
+            progress.split(pack.id, parts)
+            queue = parts + queue
+            continue
+        progress.end(outcome)
+        outcomes.append(outcome)
+    return outcomes
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m harness.local", description="Run the packs of a resolved manifest here.")
+    parser.add_argument("manifest", help="a file that `manyseeds plan --write` made")
+    parser.add_argument("store", help="path or URI of the store")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    options = parser.parse_args(arguments)
+    try:
+        return run_manifest(Path(options.manifest), options.store, options.device)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def run_manifest(path: Path, uri: str, device: str) -> int:
+    """Run what a manifest plans and the store does not hold yet. Returns the exit status: 0 when every pack is committed."""
+    manifest = read(path.read_bytes(), str(path))
+    store = open_store(uri, manifest["study"])
+    store.check_writable()
+    local = Local(device)
+    have = set(committed(store)["pack"].to_pylist())
+    packs = [pack for pack in resolve(plan_of(manifest), manifest["numerics"], attempts(store)) if pack.id not in have]
+    total = len(manifest["replicates"])
+    missing = sum(len(pack.replicates) for pack in packs)
+    print(f"{manifest['study']}: {missing} of {total} replicates in {len(packs)} packs on {local.device}", flush=True)
+    rates: dict[tuple[str, int], Rate] = {}
+    seconds = {}
+    for pack in packs:
+        shape = (pack.signature, len(pack.replicates))
+        if shape not in rates:
+            rates[shape] = local.measure(pack)
+        seconds[pack.id] = rates[shape].pack_seconds(pack.replicates[0].condition.train.steps)
+    progress = Progress(packs, seconds, total - missing, total)
+    with Interrupt() as interrupt:
+        outcomes = local.run(packs, store, uri, progress, interrupt)
+    progress.close()
+    return 0 if len(outcomes) >= len(packs) and all(outcome.status == "committed" for outcome in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

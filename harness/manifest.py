@@ -1,0 +1,161 @@
+"""The manifest of a run: everything a plan followed from, immutable, written before its packs start.
+
+JSON (which is YAML too) under manifests/<hash of the content>.yaml, so that a machine without omegaconf can run it. The plan's own
+parts come back as dataclasses; nothing is unpickled.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from harness.configuration import Condition, EvaluationSet, Study, from_dict, name_of, refuse_unknown, to_dict
+from harness.identity import describe
+from harness.plan import Pack, Plan, Replicate, replicates_of
+
+_KEYS = (
+    *(
+        "study",
+        "question",
+        "source",
+        "scale",
+        "reductions",
+        "overrides",
+        "wandb",
+        "keep",
+        "device",
+        "executor",
+        "store",
+        "pack_size",
+    ),
+    *("curve_every", "sets", "conditions", "replicates", "packs", "numerics", "versions", "git", "dirty"),
+)
+
+
+def build(
+    plan: Plan, numerics: Mapping[str, Any], versions: Mapping[str, str], git: str | None = None, dirty: bool | None = None
+) -> dict[str, Any]:
+    """The manifest of a plan as plain containers."""
+    study = plan.study
+    counts = [0] * len(study.conditions)
+    for replicate in plan.replicates:
+        counts[replicate.condition] += 1
+    return {
+        "study": study.name,
+        "question": study.question,
+        "source": dict(study.source),
+        "scale": study.scale,
+        "reductions": list(study.reductions),
+        "overrides": list(study.overrides),
+        "wandb": study.wandb,
+        "keep": study.keep,
+        "device": study.device,
+        "executor": study.executor,
+        "store": study.store,
+        "pack_size": study.pack_size,
+        "curve_every": study.curve_every,
+        "sets": {
+            each.name: {
+                "definition": dict(each.definition),
+                "sequences": each.sequences,
+                "every": each.every,
+                "seed": study.evaluate_seed,
+            }
+            for each in study.sets
+        },
+        "conditions": [
+            to_dict(condition)
+            | {"sets": _sets(study, condition), "replicates": count, "scored": condition.task.scored_positions()}
+            for condition, count in zip(study.conditions, counts, strict=True)
+        ],
+        "replicates": [[each.key, each.condition, each.init_seed, each.data_seed] for each in plan.replicates],
+        "packs": [
+            {"id": each.id, "stage": each.stage, "replicates": list(each.replicates), "signature": each.signature}
+            for each in plan.packs
+        ],
+        "numerics": dict(numerics),
+        "versions": dict(versions),
+        "git": git,
+        "dirty": dirty,
+    }
+
+
+def to_bytes(manifest: Mapping[str, Any]) -> bytes:
+    return (json.dumps(manifest, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def path_of(content: bytes) -> str:
+    """Where a store keeps this manifest, relative to the study's folder."""
+    return f"manifests/{hashlib.sha256(content).hexdigest()[:16]}.yaml"
+
+
+def read(content: bytes, where: str = "the manifest") -> dict[str, Any]:
+    """The manifest of `to_bytes`. ValueError where it is something else."""
+    try:
+        manifest = json.loads(content)
+    except ValueError as error:
+        raise ValueError(f"{where} is not a manifest (JSON): {error}; move it away") from error
+    if not isinstance(manifest, dict):
+        raise ValueError(f"{where} is not a manifest: it holds no mapping; move it away")
+    refuse_unknown(manifest, _KEYS, where)
+    missing = [name for name in _KEYS if name not in manifest]
+    if missing:
+        raise ValueError(f"{where} is not a manifest: it lacks {', '.join(missing)}; move it away")
+    return manifest
+
+
+def plan_of(manifest: Mapping[str, Any]) -> Plan:
+    """The plan that a manifest was made from; ValueError where this code gives its replicates other keys.
+
+    The keys that were done or failed when it was written are not in a manifest: `done` and `failed` are empty.
+    """
+    study = study_of(manifest)
+    replicates = tuple(Replicate(*row) for row in manifest["replicates"])
+    expected = {(each.condition, each.init_seed, each.data_seed): each.key for each in replicates_of(study.conditions)}
+    for each in replicates:
+        if expected[each.condition, each.init_seed, each.data_seed] != each.key:
+            raise ValueError(
+                f"replicate {each.key} of {manifest['study']} has the key {expected[each.condition, each.init_seed, each.data_seed]} "
+                "in this code: use the version of the code that wrote the manifest"
+            )
+    packs = tuple(Pack(each["id"], each["stage"], tuple(each["replicates"]), each["signature"]) for each in manifest["packs"])
+    return Plan(study, replicates, packs, frozenset(), frozenset())
+
+
+def study_of(manifest: Mapping[str, Any]) -> Study:
+    """The study of a manifest, its conditions with the seeds of the planned replicates."""
+    return Study(
+        name=manifest["study"],
+        question=manifest["question"],
+        conditions=conditions_of(manifest),
+        sets=tuple(
+            EvaluationSet(name, each["definition"], each["sequences"], each["every"]) for name, each in manifest["sets"].items()
+        ),
+        source=manifest["source"],
+        scale=manifest["scale"],
+        reductions=tuple(manifest["reductions"]),
+        overrides=tuple(manifest["overrides"]),
+        evaluate_seed=next((each["seed"] for each in manifest["sets"].values()), 0),
+        curve_every=manifest["curve_every"],
+        keep=manifest["keep"],
+        pack_size=manifest["pack_size"],
+        device=manifest["device"],
+        executor=manifest["executor"],
+        store=manifest["store"],
+        wandb=manifest["wandb"],
+    )
+
+
+def conditions_of(manifest: Mapping[str, Any]) -> tuple[Condition, ...]:
+    seeds: list[list[tuple[int, int]]] = [[] for _ in manifest["conditions"]]
+    for _, condition, init, data in manifest["replicates"]:
+        seeds[condition].append((init, data))
+    return tuple(from_dict(each, seeds[index]) for index, each in enumerate(manifest["conditions"]))
+
+
+def _sets(study: Study, condition: Condition) -> dict[str, Any]:
+    out = {}
+    for each in study.sets:
+        task = each.task(condition.task)
+        out[each.name] = {"hash": each.hash(condition.task, study.evaluate_seed), "task": describe(task, name_of(task))}
+    return out

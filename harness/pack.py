@@ -1,0 +1,91 @@
+"""What is trained in lockstep: replicates whose tensors have the same shapes, and the evaluation sets that score them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from harness.configuration import Condition, Study
+from harness.plan import Plan, pack_id
+
+
+@dataclass(frozen=True)
+class Replicate:
+    """One row of `replicates` to be."""
+
+    key: str
+    condition: Condition
+    init_seed: int
+    data_seed: int
+
+
+@dataclass(frozen=True)
+class ScoredSet:
+    """An evaluation set: `sequences` strings of `task`, drawn from the set's own hash, scored every `every` steps and at the end."""
+
+    name: str
+    task: Any
+    sequences: int
+    every: int | None
+    hash: str
+
+    def due(self, step: int, steps: int) -> bool:
+        return step == steps or (self.every is not None and step % self.every == 0)
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Replicates of equal shapes; the conditions may differ in the fields that are vectors over R.
+
+    numerics: the planned ones, which the id follows from; attempt counts from 1.
+    """
+
+    id: str
+    signature: str
+    replicates: tuple[Replicate, ...]
+    sets: tuple[ScoredSet, ...]
+    curve_every: int
+    numerics: Mapping[str, Any]
+    stage: int = 0
+    attempt: int = 1
+
+    def part(self, replicates: tuple[Replicate, ...]) -> "Pack":
+        """A pack of some of these replicates, with an id of its own."""
+        keys = [replicate.key for replicate in replicates]
+        return replace(self, id=pack_id(keys, len(self.sets), self.numerics, self.stage), replicates=replicates, attempt=1)
+
+
+def resolve(plan: Plan, numerics: Mapping[str, Any], attempts: Mapping[str, int]) -> list[Pack]:
+    """The packs of a plan with their conditions and sets. attempts: failed attempts so far, by pack id."""
+    study = plan.study
+    sets = [scored_sets(study, condition) for condition in study.conditions]
+    packs = []
+    for planned in plan.packs:
+        members = [plan.replicates[index] for index in planned.replicates]
+        replicates = tuple(Replicate(m.key, study.conditions[m.condition], m.init_seed, m.data_seed) for m in members)
+        packs.append(
+            Pack(
+                planned.id,
+                planned.signature,
+                replicates,
+                sets[members[0].condition],
+                study.curve_every,
+                numerics,
+                planned.stage,
+                attempts.get(planned.id, 0) + 1,
+            )
+        )
+    return packs
+
+
+def scored_sets(study: Study, condition: Condition) -> tuple[ScoredSet, ...]:
+    """The evaluation sets that a condition's replicates are scored on."""
+    return tuple(
+        ScoredSet(
+            each.name,
+            each.task(condition.task),
+            each.sequences,
+            each.every,
+            each.hash(condition.task, study.evaluate_seed),
+        )
+        for each in study.sets
+    )

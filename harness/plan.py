@@ -1,0 +1,286 @@
+"""The plan: which replicates are missing, and in which packs they are trained. A pure function of data.
+
+Replicates of one signature are chunked in study order over the *whole* study, and the done ones are then dropped: packs that nothing
+disturbed keep their ids (and so their checkpoints) over any resume. Done = committed with every evaluation set that is asked.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from harness.configuration import Condition, Study, nearest
+from harness.identity import canonical, digest, key
+
+# of `train`; these become vectors over the replicates of a pack
+VECTORS = ("lr", "weight_decay", "betas", "warmup", "schedule")
+
+# bytes of a zstd Parquet file of one row and of each further row, measured on packs of 1, 16 and 64
+FILE_BYTES = {"replicates": 11_000, "evaluations": 5_600, "profiles": 3_700, "curves": 2_500}
+ROW_BYTES = {"replicates": 55, "evaluations": 8, "profiles": 1, "curves": 6}
+_METRICS, _PROFILE_ROWS = 2, 50  # read and read_restricted; bins of the two axes of one set
+
+
+@dataclass(frozen=True)
+class Replicate:
+    """`condition` is an index into the study's conditions."""
+
+    key: str
+    condition: int
+    init_seed: int
+    data_seed: int
+    stage: int = 0
+
+
+@dataclass(frozen=True)
+class Pack:
+    """`replicates` are indices into the plan's replicates; `signature` is what the pack's shapes and code follow from."""
+
+    id: str
+    stage: int
+    replicates: tuple[int, ...]
+    signature: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The whole study's replicates, and packs of those that are missing. `done` and `failed` are keys that no pack holds."""
+
+    study: Study
+    replicates: tuple[Replicate, ...]
+    packs: tuple[Pack, ...]
+    done: frozenset[str]
+    failed: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is missing: `slot_hours` of one device slot (a core, a GPU), `hours` with all slots busy, `bytes` in the store."""
+
+    replicates: int
+    packs: int
+    slot_hours: float
+    hours: float
+    bytes: int
+
+
+def plan(
+    study: Study,
+    committed: pa.Table | None,
+    sizes: int | Mapping[str, int],
+    targets: Mapping[str, int] | None = None,
+    *,
+    numerics: Mapping[str, Any],
+    slots: int = 1,
+    manifests: Sequence[Mapping[str, Any]] = (),
+    failed: Collection[str] = (),
+    retry: bool = False,
+    checkpoints: Collection[str] = (),
+) -> Plan:
+    """The packs that finish `study`.
+
+    committed: rows of `replicates` (columns key, stage, sets). sizes: replicates a pack at most, for all or by signature; the study's
+    own pack.size wins. targets: replicates of a condition by name, at most those of the study. manifests: earlier ones of the same
+    store. failed: keys that failed before, planned again only with `retry`. checkpoints: ids of packs that must not be split.
+    ValueError where an evaluation set was redefined or exchanged.
+    """
+    conditions = _limited(study.conditions, targets)
+    asked = [study.set_hashes(condition) for condition in conditions]
+    replicates = replicates_of(conditions)
+    scored = _scored(committed)
+    _refuse_redefined(study, conditions, asked, scored, manifests)
+    _refuse_exchanged(conditions, asked, replicates, scored, manifests)
+
+    done = frozenset(
+        each.key
+        for each in replicates
+        if any(sets.issuperset(asked[each.condition].values()) for sets in scored.get(each.key, ()))
+    )
+    skipped = frozenset() if retry else frozenset(each.key for each in replicates if each.key in failed) - done
+    signatures = [signature(condition) for condition in conditions]
+    groups: dict[str, list[int]] = {}
+    for index, each in enumerate(replicates):
+        groups.setdefault(signatures[each.condition], []).append(index)
+
+    whole: list[Pack] = []
+    partial: list[Pack] = []
+    for name, members in groups.items():
+        size = min(_size(study, sizes, name), -(-len(members) // slots))
+        for first in range(0, len(members), size):
+            chunk = members[first : first + size]
+            missing = [index for index in chunk if replicates[index].key not in done | skipped]
+            if missing:
+                sets = len(asked[replicates[missing[0]].condition])
+                (whole if len(missing) == len(chunk) else partial).append(_pack(replicates, missing, name, sets, numerics))
+    packs = _split(partial, slots - len(whole), frozenset(checkpoints), replicates, len(study.sets), numerics) + whole
+    packs.sort(key=lambda pack: pack.replicates[0])
+    return Plan(study, replicates, tuple(packs), done, skipped)
+
+
+def replicates_of(conditions: Sequence[Condition]) -> tuple[Replicate, ...]:
+    """Every replicate in study order."""
+    out = []
+    for index, condition in enumerate(conditions):
+        config = condition.config()
+        out += [Replicate(key(config, 0, init, data), index, init, data) for init, data in condition.seeds]
+    return tuple(out)
+
+
+def signature(condition: Condition) -> str:
+    """Canonical JSON of what all replicates of a pack share: the configuration without what may be a vector over them."""
+    config = condition.config()
+    config["train"] = {name: value for name, value in config["train"].items() if name not in VECTORS}
+    return canonical(config)
+
+
+def pack_id(keys: Collection[str], sets: int, numerics: Mapping[str, Any], stage: int = 0) -> str:
+    """More evaluation sets sort first, so that "the smallest pack id wins" prefers the row that was scored on more."""
+    if not 0 <= sets <= 255:
+        raise ValueError(f"{sets} evaluation sets are more than the 255 that a pack can score: split the study")
+    content: dict[str, Any] = {"keys": sorted(keys), "numerics": dict(numerics)}
+    return f"{255 - sets:02x}-{digest(content | ({'stage': stage} if stage else {}), 16)}"
+
+
+def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1) -> Estimate:
+    """`rates`: seconds a replicate takes on one slot, evaluation included, by signature; a signature without one is a ValueError."""
+    seconds, size = 0.0, 0
+    for pack in plan.packs:
+        if pack.signature not in rates:
+            raise ValueError(f"no measured seconds per replicate for {pack.signature}: measure it or give a rate")
+        seconds += rates[pack.signature] * len(pack.replicates)
+        size += sum(FILE_BYTES.values())
+        steps = plan.study.conditions[plan.replicates[pack.replicates[0]].condition].train.steps
+        size += len(pack.replicates) * sum(ROW_BYTES[table] * rows for table, rows in rows_of(plan.study, steps).items())
+    count = sum(len(pack.replicates) for pack in plan.packs)
+    busy = max(1, min(slots, len(plan.packs)))
+    return Estimate(count, len(plan.packs), seconds / 3600, seconds / 3600 / busy, size)
+
+
+def rows_of(study: Study, steps: int) -> dict[str, int]:
+    """Rows a replicate writes, by table."""
+    looks = [1 if each.every is None else -(-steps // each.every) for each in study.sets]
+    return {
+        "replicates": 1,
+        "evaluations": _METRICS * sum(looks),
+        "profiles": _PROFILE_ROWS * len(study.sets),
+        "curves": 2 * -(-steps // study.curve_every),
+    }
+
+
+def _limited(conditions: Sequence[Condition], targets: Mapping[str, int] | None) -> list[Condition]:
+    """Conditions with the first seeds that `targets` asks for; one without a target keeps all."""
+    names = [condition.name for condition in conditions]
+    for name in targets or {}:
+        if name not in names:
+            raise ValueError(f"a target names the condition {name!r}; conditions: {', '.join(names)}{nearest(name, names)}")
+    wanted = targets or {}
+    return [replace(each, seeds=each.seeds[: wanted.get(each.name, len(each.seeds))]) for each in conditions]
+
+
+def _scored(committed: pa.Table | None) -> dict[str, list[frozenset[str]]]:
+    """{key: the hashes of the sets of each of its rows}."""
+    out: dict[str, list[frozenset[str]]] = {}
+    if committed is not None:
+        for row in committed.select(["key", "stage", "sets"]).to_pylist():
+            if row["stage"] == 0:
+                out.setdefault(row["key"], []).append(frozenset(row["sets"]))
+    return out
+
+
+def _refuse_redefined(
+    study: Study,
+    conditions: Sequence[Condition],
+    asked: Sequence[Mapping[str, str]],
+    scored: Mapping[str, Sequence[frozenset[str]]],
+    manifests: Sequence[Mapping[str, Any]],
+) -> None:
+    """A committed set, for the same task configuration, with another hash under its name or another name for its hash."""
+    committed = {each for rows in scored.values() for row in rows for each in row}
+    now = {canonical(condition.config()["task"]): sets for condition, sets in zip(conditions, asked, strict=True)}
+    for manifest in manifests:
+        for condition in manifest["conditions"]:
+            sets = now.get(canonical(condition["config"]["task"]), {})
+            for name, old in condition["sets"].items():
+                if old["hash"] not in committed:
+                    continue
+                if sets.get(name, old["hash"]) != old["hash"]:
+                    raise ValueError(
+                        f"the evaluation set {name!r} of the study {study.name} is {canonical(_definition(study, name))}, and rows "
+                        f"committed in this store were scored on {canonical(manifest['sets'][name])} under that name: give the "
+                        "new set another name, or use another store"
+                    )
+                renamed = [new for new, digits in sets.items() if digits == old["hash"] and new != name]
+                if renamed:
+                    raise ValueError(
+                        f"the evaluation set {renamed[0]!r} of the study {study.name} is committed in this store as {name!r}: "
+                        "call it that, or use another store"
+                    )
+
+
+def _refuse_exchanged(
+    conditions: Sequence[Condition],
+    asked: Sequence[Mapping[str, str]],
+    replicates: Sequence[Replicate],
+    scored: Mapping[str, Sequence[frozenset[str]]],
+    manifests: Sequence[Mapping[str, Any]],
+) -> None:
+    """A set taken away from committed keys while another is added: neither row would hold what the other does."""
+    names = {
+        each["hash"]: name
+        for manifest in manifests
+        for condition in manifest["conditions"]
+        for name, each in condition["sets"].items()
+    }
+    for each in replicates:
+        wanted = asked[each.condition]
+        rows = scored.get(each.key, [])
+        if rows and not any(row <= set(wanted.values()) or row >= set(wanted.values()) for row in rows):
+            gone = sorted(names.get(digits, digits) for digits in rows[0] - set(wanted.values()))
+            new = sorted(name for name, digits in wanted.items() if digits not in rows[0])
+            raise ValueError(
+                f"condition {conditions[each.condition].name} is committed with the evaluation set{'s'[: len(gone) > 1]} "
+                f"{', '.join(gone)}, which the study no longer has, and now asks for {', '.join(new)}: keep the old beside the new, "
+                "or use another store"
+            )
+
+
+def _definition(study: Study, name: str) -> dict[str, Any]:
+    each = next(each for each in study.sets if each.name == name)
+    return {"definition": dict(each.definition), "sequences": each.sequences, "every": each.every, "seed": study.evaluate_seed}
+
+
+def _size(study: Study, sizes: int | Mapping[str, int], name: str) -> int:
+    if study.pack_size is not None:
+        return study.pack_size
+    if isinstance(sizes, int):
+        return sizes
+    if name not in sizes:
+        raise ValueError(f"no pack size is known for {name}: give pack.size or probe it")
+    return sizes[name]
+
+
+def _pack(replicates: Sequence[Replicate], members: Sequence[int], name: str, sets: int, numerics: Mapping[str, Any]) -> Pack:
+    return Pack(pack_id([replicates[index].key for index in members], sets, numerics), 0, tuple(members), name)
+
+
+def _split(
+    packs: list[Pack],
+    slots: int,
+    checkpoints: frozenset[str],
+    replicates: Sequence[Replicate],
+    sets: int,
+    numerics: Mapping[str, Any],
+) -> list[Pack]:
+    """Halve the largest of `packs`, which had lost members anyway, until no slot is idle; one with a checkpoint stays whole."""
+    packs = list(packs)
+    while len(packs) < slots:
+        free = [pack for pack in packs if pack.id not in checkpoints and len(pack.replicates) > 1]
+        if not free:
+            break
+        largest = max(free, key=lambda pack: len(pack.replicates))
+        packs.remove(largest)
+        half = -(-len(largest.replicates) // 2)
+        for members in (largest.replicates[:half], largest.replicates[half:]):
+            packs.append(_pack(replicates, members, largest.signature, sets, numerics))
+    return packs

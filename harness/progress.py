@@ -1,0 +1,120 @@
+"""How far a study is: replicates committed, a rate, an end time. A bar on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from harness.execute import Outcome
+from harness.pack import Pack
+
+_LINE_S = 15.0  # between plain lines
+
+
+class Progress:
+    """Counts work in expected seconds, so that packs of unlike cost make one honest end time.
+
+    seconds: expected seconds a pack, by pack id.
+    """
+
+    def __init__(self, packs: list[Pack], seconds: Mapping[str, float], committed: int, total: int):
+        self._size = {pack.id: len(pack.replicates) for pack in packs}
+        self._steps = {pack.id: pack.replicates[0].condition.train.steps for pack in packs}
+        self._seconds = dict(seconds)
+        self._running: dict[str, float] = {}
+        self._work = sum(seconds.values()) or 1.0
+        self._done = self._resumed = 0.0
+        self._seen: set[str] = set()
+        self.committed, self.total = committed, total
+        self.failed = self.diverged = 0
+        self._here = 0
+        self._started = time.monotonic()
+        self._last = 0.0
+        self._bar = _bar() if sys.stdout.isatty() else None
+        if self._bar is not None:
+            self._bar.start()
+            self._task = self._bar.add_task("", total=self._work)
+
+    def step(self, pack: str, step: int) -> None:
+        """A running pack is at `step`; what it had done before it was first seen is no work of this run."""
+        done = self._seconds[pack] * step / self._steps[pack]
+        if pack not in self._seen:
+            self._seen.add(pack)
+            self._resumed += done - self._seconds[pack] / self._steps[pack] if step > 1 else 0.0
+        self._running[pack] = done
+        self._show()
+
+    def split(self, pack: str, parts: list[Pack]) -> None:
+        """A pack goes on as smaller ones."""
+        self._running.pop(pack, None)
+        for part in parts:
+            self._size[part.id], self._steps[part.id] = len(part.replicates), part.replicates[0].condition.train.steps
+            self._seconds[part.id] = self._seconds[pack] / len(parts)
+
+    def end(self, outcome: Outcome) -> None:
+        self._running.pop(outcome.pack, None)
+        if outcome.status == "committed":
+            self._done += self._seconds[outcome.pack]
+            self.committed += outcome.replicates
+            self._here += outcome.replicates
+            self.diverged += outcome.diverged
+        elif outcome.status in ("failed", "unstored"):
+            self._done += self._seconds[outcome.pack]
+            self.failed += outcome.replicates
+            self.say(f"pack {outcome.pack} {outcome.status} at step {outcome.step}: {outcome.message}")
+        self._show(force=True)
+
+    def say(self, text: str) -> None:
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False)
+        else:
+            print(text, flush=True)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._show(force=True)
+            self._bar.stop()
+
+    def line(self) -> str:
+        """ "12/24 replicates · 3.1 a minute · ends 14:32 (4 min)" """
+        elapsed = time.monotonic() - self._started
+        done = self._done + sum(self._running.values())
+        here = done - self._resumed
+        parts = [f"{self.committed}/{self.total} replicates"]
+        if self._here:
+            parts.append(f"{self._here / elapsed * 60:.3g} a minute")
+        if here > 0.01 * self._work and done < self._work:
+            left = elapsed * (self._work - done) / here
+            parts.append(f"ends {datetime.now() + timedelta(seconds=left):%H:%M} ({words(left)} left)")
+        if self.diverged:
+            parts.append(f"{self.diverged} diverged")
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        return " · ".join(parts)
+
+    def _show(self, force: bool = False) -> None:
+        now = time.monotonic()
+        if self._bar is not None:
+            if force or now - self._last > 0.2:
+                self._last = now
+                self._bar.update(self._task, completed=self._done + sum(self._running.values()), description=self.line())
+        elif now - self._last > _LINE_S or (force and self.committed == self.total):
+            self._last = now
+            print(self.line(), flush=True)
+
+
+def words(seconds: float) -> str:
+    """A duration as a person says it: 45 s, 12 min, 3.4 h, 2.1 days."""
+    for limit, unit, name in ((90, 1, "s"), (5400, 60, "min"), (172800, 3600, "h")):
+        if seconds < limit:
+            value = seconds / unit
+            return f"{value:.1f} {name}" if name == "h" else f"{value:.0f} {name}"
+    return f"{seconds / 86400:.1f} days"
+
+
+def _bar():
+    try:
+        from rich.progress import BarColumn, Progress, TextColumn
+    except ImportError:  # a bare GPU machine: plain lines
+        return None
+    return Progress(BarColumn(bar_width=24), TextColumn("{task.description}"), transient=False)

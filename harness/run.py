@@ -1,0 +1,214 @@
+"""A study from its plan to its report: what `manyseeds run` and the scripts under launch/ call."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import harness.manifest as manifests
+from harness.configuration import Condition, Study
+from harness.device import planned_numerics
+from harness.execute import Outcome, attempts
+from harness.interrupt import Interrupt
+from harness.pack import Pack, Replicate, resolve, scored_sets
+from harness.plan import Estimate, Plan, estimate, plan, signature
+from harness.probe import Rate
+from harness.progress import Progress, words
+from harness.provenance import code_state, versions
+from results.filesystem import public
+from results.manifest import FOLDER
+from results.report import write_report
+from results.store import Store, committed, list_names, open_store, read, read_bytes, write_bytes
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan with what it costs, before anything is trained. `rates` by signature."""
+
+    study: Study
+    uri: str
+    store: Store
+    plan: Plan
+    rates: dict[str, Rate]
+    cost: Estimate
+    numerics: dict[str, Any]
+
+    def seconds(self, pack: Pack) -> float:
+        """Expected seconds of a pack on its slot."""
+        rate = self.rates[pack.signature]
+        whole = rate.pack_seconds(pack.replicates[0].condition.train.steps)
+        return whole * len(pack.replicates) / rate.size
+
+
+def store_uri(given: str) -> str:
+    """A URI as it is, a path made absolute. ValueError for a relative path inside a Ray job, whose folder is thrown away."""
+    if "://" in given:
+        return given
+    path = Path(given).expanduser()
+    # the variable of a job's entry point, and the folder that Ray unpacks working_dir to
+    in_job = "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ or "runtime_resources/working_dir_files" in os.getcwd()
+    if in_job and not path.is_absolute():
+        raise ValueError(
+            f"store={given} is relative, and a Ray job runs in a temporary folder that is removed with all it holds: "
+            f"pass an absolute path that every node sees, or a URI such as store=s3://bucket/{given}"
+        )
+    return str(path.absolute())
+
+
+def executor_of(study: Study):
+    """The study's executor, started."""
+    if study.executor == "local":
+        from harness.local import Local
+
+        return Local(study.device)
+    from harness.cluster import Cluster
+
+    return Cluster(study.device)
+
+
+def prepare(study: Study, executor: Any, retry: bool = False) -> Prepared:
+    """Check the store, measure the shapes that are missing, and plan. Trains and writes nothing."""
+    uri = store_uri(study.store)
+    store = open_store(uri, study.name)
+    store.check_writable()
+    executor.check_store(store, uri)
+    rows = read(store, "replicates", ["key", "stage", "sets"])
+    earlier = [
+        manifests.read(read_bytes(store, f"{FOLDER}/{name}"), store.path(FOLDER, name)) for name in list_names(store, FOLDER)
+    ]
+    failed = {key for keys in read(store, "failures", ["keys"])["keys"].to_pylist() for key in keys}
+    numerics = planned_numerics(executor.device)
+
+    def planned(sizes: int | dict[str, int]) -> Plan:
+        return plan(
+            study,
+            rows,
+            sizes,
+            numerics=numerics,
+            slots=executor.slots,
+            manifests=earlier,
+            failed=failed,
+            retry=retry,
+            checkpoints=list_names(store, "checkpoints"),
+        )
+
+    first = planned(1)  # which shapes are missing; refuses what can't be planned before anything is measured
+    rates = _measure(study, first, executor, earlier, numerics)
+    final = planned({name: rate.size for name, rate in rates.items()} | _anything(study, rates))
+    per_replicate = {name: rate.pack_seconds(_example(study, name).train.steps) / rate.size for name, rate in rates.items()}
+    return Prepared(study, uri, store, final, rates, estimate(final, per_replicate, executor.slots), numerics)
+
+
+def announce(prepared: Prepared, say: Callable[[str], None]) -> None:
+    """What the study is and what it will cost."""
+    study, cost, planned = prepared.study, prepared.cost, prepared.plan
+    device = prepared.numerics["device"]
+    say(f"{study.name} (scale {study.scale}): {study.question}")
+    for reduction in study.reductions:
+        say(f"  reduced: {reduction}")
+    total = len(planned.replicates)
+    say(f"  {total} replicates of {len(study.conditions)} conditions, {len(planned.done)} committed in {public(prepared.uri)}")
+    if planned.failed:
+        say(f"  {len(planned.failed)} failed before and are left out: manyseeds retry plans them again")
+    unit = "core-hours" if device == "cpu" else "GPU-hours"
+    say(
+        f"  to do: {cost.replicates} replicates in {cost.packs} packs, {cost.slot_hours:.2g} {unit}, about {words(cost.hours * 3600)}, "
+        f"{cost.bytes / 1e6:.1f} MB of tables"
+    )
+
+
+def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -> int:
+    """Run what is missing of a study, then write its report and W&B run.
+
+    Returns the exit status: 0 all committed, 1 some failed, 130 stopped by Ctrl-C. Raises ValueError or OSError, before anything is
+    trained, with one sentence on what is wrong.
+    """
+    store_uri(study.store)
+    executor = executor_of(study)
+    try:
+        with Interrupt() as interrupt:
+            prepared = prepare(study, executor, retry)
+            announce(prepared, say)
+            outcomes = train_all(prepared, executor, interrupt)
+            stopped = interrupt.requested()
+    finally:
+        executor.close()
+    bad = [outcome for outcome in outcomes if outcome.status not in ("committed", "stopped")]
+    finish(prepared, say)
+    if stopped:
+        say("stopped: the same command goes on from here")
+        return 130
+    if bad or prepared.plan.failed:
+        count = sum(outcome.replicates for outcome in bad) + len(prepared.plan.failed)
+        say(
+            f"{count} replicates failed: their tracebacks are in {prepared.store.path('failures')}; manyseeds retry trains them again"
+        )
+        return 1
+    return 0
+
+
+def train_all(prepared: Prepared, executor: Any, interrupt: Interrupt) -> list[Outcome]:
+    """Write the manifest, then run its packs, the longest first."""
+    if not prepared.plan.packs:
+        return []
+    commit, dirty = code_state()
+    content = manifests.to_bytes(manifests.build(prepared.plan, prepared.numerics, versions(), commit, dirty))
+    write_bytes(prepared.store, manifests.path_of(content), content)
+    packs = resolve(prepared.plan, prepared.numerics, attempts(prepared.store))
+    seconds = {pack.id: prepared.seconds(pack) for pack in packs}
+    packs.sort(key=lambda pack: -seconds[pack.id])
+    progress = Progress(packs, seconds, len(prepared.plan.done), len(prepared.plan.replicates))
+    try:
+        return executor.run(packs, prepared.store, prepared.uri, progress, interrupt)
+    finally:
+        progress.close()
+
+
+def finish(prepared: Prepared, say: Callable[[str], None]) -> None:
+    """The views: the report and the W&B run, made from the tables."""
+    if not committed(prepared.store).num_rows:
+        say("nothing is committed yet, so there is no report")
+        return
+    say(f"report: {write_report(prepared.store)}")
+    if prepared.study.wandb != "off":
+        from results.publish import publish
+
+        where = publish(prepared.store, prepared.study.wandb)
+        say(f"W&B ({prepared.study.wandb}): {where}")
+
+
+def _measure(
+    study: Study, first: Plan, executor: Any, earlier: Sequence[dict[str, Any]], numerics: dict[str, Any]
+) -> dict[str, Rate]:
+    """A rate for every signature with missing replicates; a size that an earlier manifest settled is kept, so packs stay the same."""
+    settled: dict[str, int] = {}
+    for manifest in earlier:
+        if manifest["numerics"] == numerics:
+            for pack in manifest["packs"]:
+                settled[pack["signature"]] = max(settled.get(pack["signature"], 1), len(pack["replicates"]))
+    rates = {}
+    counts: dict[str, int] = {}
+    for replicate in first.replicates:
+        name = signature(study.conditions[replicate.condition])
+        counts[name] = counts.get(name, 0) + 1
+    for name in dict.fromkeys(pack.signature for pack in first.packs):
+        condition = _example(study, name)
+        largest = -(-counts[name] // executor.slots)
+
+        def of_size(size: int, condition: Condition = condition, name: str = name) -> Pack:
+            replicates = tuple(Replicate(f"probe-{seed}", condition, seed, seed) for seed in range(size))
+            return Pack(f"probe-{size}", name, replicates, scored_sets(study, condition), study.curve_every, numerics)
+
+        fixed = study.pack_size or settled.get(name)
+        rates[name] = executor.measure(of_size(min(fixed, largest))) if fixed else executor.best_rate(of_size, largest)
+    return rates
+
+
+def _example(study: Study, name: str) -> Condition:
+    return next(condition for condition in study.conditions if signature(condition) == name)
+
+
+def _anything(study: Study, rates: dict[str, Rate]) -> dict[str, int]:
+    """Sizes of the shapes that miss nothing: no pack of them is planned."""
+    return {name: 1 for condition in study.conditions if (name := signature(condition)) not in rates}

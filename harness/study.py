@@ -1,0 +1,498 @@
+"""A study file (YAML) and `key=value` overrides to a `Study`: the only module that knows OmegaConf.
+
+    study = load(find_study("fflm", "baseline"), ["replicates=25", "model.layers=2"])
+
+Order: defaults < file < scale < command line < condition / grid. Changing the `name` of a task or model replaces the node, so an LSTM
+does not inherit `heads`. Interpolations may point at other keys of the file; resolvers such as `${oc.env:HOME}` are refused.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from harness.configuration import Condition, EvaluationSet, Study, Train, build, nearest, refuse_unknown
+from harness.identity import canonical
+
+STUDIES = Path(__file__).resolve().parent.parent / "launch" / "studies"
+
+_HASHED = ("task", "model", "train")
+_VARIED = (*_HASHED, "replicates", "seeds")
+_KEYS = (
+    *(
+        "name",
+        "question",
+        "source",
+        "scale",
+        "scales",
+        "only",
+        "reductions",
+        *_HASHED,
+        "evaluate",
+        "conditions",
+        "grid",
+        "sweeps",
+    ),
+    *("replicates", "seeds", "keep", "pack", "device", "executor", "store", "wandb"),
+)
+_CHOICES = {"executor": ("ray", "local"), "wandb": ("off", "offline", "online")}
+_REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.]+\}")
+
+
+def find_study(family: str, name: str) -> Path:
+    """The file of a family's study. ValueError listing the studies where there is none of that name."""
+    families = sorted(path.name for path in STUDIES.iterdir() if path.is_dir())
+    if family not in families:
+        raise ValueError(
+            f"there is no family of studies {family!r}; families: {', '.join(families)}{nearest(family, families)}"
+        )
+    names = sorted(path.stem for path in (STUDIES / family).glob("*.yaml"))
+    if name not in names:
+        raise ValueError(f"there is no study {name!r} of {family}; studies: {', '.join(names)}{nearest(name, names)}")
+    return STUDIES / family / f"{name}.yaml"
+
+
+def load(path: str | Path, overrides: Sequence[str] = ()) -> Study:
+    """The study of a file with `key=value` overrides. ValueError or FileNotFoundError in one sentence on anything wrong."""
+    path = Path(path)
+    return from_tree(_read(path), overrides, str(path))
+
+
+def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = "the study") -> Study:
+    """As `load`, from plain containers."""
+    given = _parse(overrides)
+    for words, source in ((tree, where), (given, "the command line")):
+        refuse_unknown(words, _KEYS, source)
+        _refuse_resolvers(words, source)
+    scales = {"paper": {}} | _mapping(tree, "scales")
+    scale = given.pop("scale", tree.get("scale", "paper"))
+    if scale not in scales:
+        raise ValueError(f"scale = {scale!r} is not a scale of {where}; scales: {', '.join(scales)}{nearest(scale, scales)}")
+    base = {key: value for key, value in tree.items() if key not in ("scale", "scales")}
+    smaller = _mapping(scales, scale)
+    refuse_unknown(smaller, [key for key in _KEYS if key not in ("scale", "scales", "name")], f"scales.{scale}")
+    merged = _resolve(_merge(_merge(base, smaller), given), where)
+
+    for section in _HASHED:
+        if section in merged:
+            build(section, merged[section])
+    points = _select(_points(merged), merged.get("only"))
+    _refuse_hidden_overrides(given, merged, points)
+    sets, seed, curve_every = _evaluate(merged)
+    study = Study(
+        name=_name(merged),
+        question=_typed(merged, "question", str, ""),
+        conditions=_conditions(merged, points),
+        sets=sets,
+        source=_mapping(merged, "source"),
+        scale=scale,
+        reductions=(*_typed(merged, "reductions", list, []), *_reductions(base, smaller)),
+        overrides=tuple(overrides),
+        evaluate_seed=seed,
+        curve_every=curve_every,
+        keep=_keep(merged),
+        pack_size=_pack_size(merged),
+        device=_device(merged),
+        executor=_choice(merged, "executor", "ray"),
+        store=_typed(merged, "store", str, "runs"),
+        wandb=_choice(merged, "wandb", "offline"),
+    )
+    _validate_sets(study)
+    return study
+
+
+def seeds_of(spec: Any, where: str) -> list[int]:
+    """Seeds from a whole number, a range "0..4" with both ends, or a list of these."""
+    if isinstance(spec, list):
+        if not spec:
+            raise ValueError(f"{where} is an empty list: give at least one seed")
+        return list(dict.fromkeys(seed for each in spec for seed in seeds_of(each, where)))
+    if type(spec) is int and 0 <= spec < 2**63:
+        return [spec]
+    ends = re.fullmatch(r"(\d{1,18})\.\.(\d{1,18})", spec) if isinstance(spec, str) else None
+    if ends and int(ends[1]) <= int(ends[2]):
+        return list(range(int(ends[1]), int(ends[2]) + 1))
+    raise ValueError(f"{where} = {spec!r} must be a seed of 0 or more, a range such as 0..4 (both ends), or a list of these")
+
+
+def keep_tail(keep: str) -> int | None:
+    """How many weights a condition keeps: None for all, 0 for none, n for `tail(n)`."""
+    tail = re.fullmatch(r"tail\((\d+)\)", keep)
+    if keep not in ("none", "all") and not (tail and int(tail[1]) > 0):
+        raise ValueError(f"keep = {keep!r} must be none, all or tail(n) with n of at least 1")
+    return int(tail[1]) if tail else {"none": 0, "all": None}[keep]
+
+
+# ---- points of the sweep
+
+
+@dataclass(frozen=True)
+class _Point:
+    """One combination before its values are built: what it sets over the base, and its replicates' seeds."""
+
+    name: str
+    condition: str | None
+    sets: dict[str, Any]
+    seeds: list[tuple[int, int]]
+
+
+def _points(merged: dict[str, Any]) -> list[_Point]:
+    named = {name: _nested(value or {}, f"conditions.{name}") for name, value in _mapping(merged, "conditions").items()}
+    for name, sets in named.items():
+        refuse_unknown(sets, _VARIED, f"conditions.{name}")
+    grid, sweeps = _mapping(merged, "grid"), _typed(merged, "sweeps", list, [])
+    points = []
+    if named or grid or not sweeps:
+        over: list[tuple[str | None, dict[str, Any]]] = [*named.items()] or [(None, {})]
+        for condition, sets in over:
+            points += [_point(merged, condition, sets, swept) for swept in _product(_axes(grid, "grid"))]
+    for index, sweep in enumerate(sweeps):
+        points += _sweep(merged, sweep, f"sweeps[{index}]")
+    return points
+
+
+def _sweep(merged: dict[str, Any], sweep: Any, where: str) -> Iterator[_Point]:
+    """The points of one entry of `sweeps`, over the base."""
+    if not isinstance(sweep, dict):
+        raise ValueError(f"{where} = {sweep!r} must be a mapping with grid, each or zip")
+    refuse_unknown(sweep, ("grid", "each", "zip", "replicates", "seeds"), where)
+    kinds = [kind for kind in ("grid", "each", "zip") if kind in sweep]
+    if len(kinds) != 1:
+        raise ValueError(f"{where} must have exactly one of grid, each and zip, and has {' and '.join(kinds) or 'none'}")
+    axes = _axes(_mapping(sweep, kinds[0]), f"{where}.{kinds[0]}")
+    own = {key: sweep[key] for key in ("replicates", "seeds") if key in sweep}
+    if kinds[0] == "grid":
+        combinations = _product(axes)
+    elif kinds[0] == "each":
+        combinations = [{path: value} for path, values in axes.items() for value in values]
+    else:
+        if len({len(values) for values in axes.values()}) > 1:
+            lengths = ", ".join(f"{path} has {len(values)}" for path, values in axes.items())
+            raise ValueError(f"{where}.zip pairs values one to one, but {lengths}: give lists of one length")
+        combinations = [dict(zip(axes, values, strict=True)) for values in zip(*axes.values(), strict=True)]
+    for swept in combinations:
+        yield _point(merged, None, own, swept)
+
+
+def _axes(grid: dict[str, Any], where: str) -> dict[str, list[Any]]:
+    """{dotted path: its values}."""
+    axes = dict(_leaves(_nested(grid, where)))
+    for path, values in axes.items():
+        if path.split(".")[0] not in _HASHED:
+            raise ValueError(f"{where}.{path} can't be swept; sweep keys of {', '.join(_HASHED)}{nearest(path, _HASHED)}")
+        if not isinstance(values, list) or not values:
+            raise ValueError(f"{where}.{path} = {values!r} must be a list of at least one value")
+    return axes
+
+
+def _product(axes: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def _point(merged: dict[str, Any], condition: str | None, sets: dict[str, Any], swept: dict[str, Any]) -> _Point:
+    parts = ([condition] if condition else []) + [f"{path}={_short(value)}" for path, value in swept.items()]
+    name = ", ".join(parts) or str(merged.get("model", {}).get("name", "base"))
+    own = sets if "replicates" in sets or "seeds" in sets else merged
+    return _Point(name, condition, _merge(sets, _nested(swept, name)), _seeds(own, "" if own is merged else f"{name}: "))
+
+
+def _seeds(node: dict[str, Any], where: str) -> list[tuple[int, int]]:
+    """(init, data) pairs: the product of `seeds`, else `replicates` paired seeds from 0."""
+    if "seeds" in node:
+        seeds = node["seeds"]
+        if not isinstance(seeds, dict) or set(seeds) != {"init", "data"}:
+            raise ValueError(f"{where}seeds = {seeds!r} must give both init and data, such as {{init: 0..4, data: 0..4}}")
+        init, data = (seeds_of(seeds[each], f"{where}seeds.{each}") for each in ("init", "data"))
+        return list(itertools.product(init, data))
+    replicates = node.get("replicates", 1)
+    if type(replicates) is not int or replicates < 1:
+        raise ValueError(f"{where}replicates = {replicates!r} must be a whole number of at least 1")
+    return [(seed, seed) for seed in range(replicates)]
+
+
+def _select(points: list[_Point], only: Any) -> list[_Point]:
+    """The points that `only` names, by condition or by full name."""
+    if only is None:
+        return points
+    if not isinstance(only, list) or not only:
+        raise ValueError(f"only = {only!r} must be a list of conditions, such as [lstm]")
+    names = list(dict.fromkeys(name for point in points for name in (point.condition, point.name) if name))
+    for each in only:
+        if each not in names:
+            raise ValueError(f"only: there is no condition {each!r}; conditions: {', '.join(names)}{nearest(each, names)}")
+    return [point for point in points if point.condition in only or point.name in only]
+
+
+def _conditions(merged: dict[str, Any], points: list[_Point]) -> tuple[Condition, ...]:
+    """Points built, those with equal configurations merged: the name of the first, the union of their seeds."""
+    base = {section: merged[section] for section in _HASHED if section in merged}
+    found: dict[str, tuple[Condition, dict[tuple[int, int], None]]] = {}
+    for point in points:
+        try:
+            whole = _merge({"task": {}, "model": {}, "train": {}} | base, point.sets)
+            built = Condition(point.name, *(build(section, whole[section]) for section in _HASHED))
+        except ValueError as error:
+            raise ValueError(f"condition {point.name}: {error}") from error
+        _, seeds = found.setdefault(canonical(built.config()), (built, {}))
+        seeds.update(dict.fromkeys(point.seeds))
+    conditions = [replace(condition, seeds=tuple(seeds)) for condition, seeds in found.values()]
+    names = [condition.name for condition in conditions]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two different conditions are called {name!r}: rename the one under conditions")
+    return tuple(conditions)
+
+
+def _refuse_hidden_overrides(given: dict[str, Any], merged: dict[str, Any], points: list[_Point]) -> None:
+    """A command-line key that a condition sets too would be lost in silence."""
+    for path, value in _leaves({key: given[key] for key in _VARIED if key in given}):
+        setters = [point.name for point in points if any(_overlap(path, other) for other, _ in _leaves(point.sets))]
+        if setters:
+            more = f" and {len(setters) - 6} more" if len(setters) > 6 else ""
+            raise ValueError(
+                f"{path}={_short(value)} on the command line is also set by {len(setters)} of {len(points)} conditions "
+                f"({'; '.join(setters[:6])}{more}): change it there (conditions.<name>.{path}=…, or the sweep), or drop it"
+            )
+        section = path.split(".")[0]
+        if section in ("task", "model") and all(_replaces(point.sets.get(section), merged[section]) for point in points):
+            raise ValueError(
+                f"{path}={_short(value)} on the command line changes nothing: every condition has its own {section}"
+            )
+    if "replicates" in given and "seeds" in merged:
+        raise ValueError(
+            "replicates on the command line changes nothing: the study gives seeds; override seeds.init and seeds.data"
+        )
+
+
+def _replaces(over: Any, base: dict[str, Any]) -> bool:
+    return isinstance(over, dict) and over.get("name", base["name"]) != base["name"]
+
+
+def _overlap(one: str, other: str) -> bool:
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
+
+
+# ---- the other sections
+
+
+def _evaluate(merged: dict[str, Any]) -> tuple[tuple[EvaluationSet, ...], int, int]:
+    node = _mapping(merged, "evaluate")
+    refuse_unknown(node, ("seed", "sets", "curve_every"), "evaluate")
+    sets = []
+    for name, definition in _mapping(node, "sets").items():
+        where = f"evaluate.sets.{name}"
+        if not isinstance(definition, dict):
+            raise ValueError(f"{where} = {definition!r} must be a mapping such as {{p_ignore: 0.98, sequences: 10000}}")
+        if "sequences" not in definition:
+            raise ValueError(f"{where}.sequences is missing: the number of strings in the set")
+        if "name" in definition:
+            raise ValueError(f"{where}.name can't be set: an evaluation set is of the condition's own task")
+        fields = {key: value for key, value in definition.items() if key not in ("sequences", "every")}
+        every = None if definition.get("every") is None else _count(definition, "every", f"{where}.")
+        sets.append(EvaluationSet(name, fields, _count(definition, "sequences", f"{where}."), every))
+    if not sets:
+        raise ValueError(
+            "evaluate.sets is missing: at least one evaluation set, such as {sparse: {p_ignore: 0.98, sequences: 10000}}"
+        )
+    seed = node.get("seed", 0)
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        raise ValueError(f"evaluate.seed = {seed!r} must be a whole number of 0 or more")
+    return tuple(sets), seed, _count({"curve_every": 10} | node, "curve_every", "evaluate.")
+
+
+def _validate_sets(study: Study) -> None:
+    for condition in study.conditions:
+        hashes: dict[str, str] = {}
+        for each in study.sets:
+            try:
+                digest = each.hash(condition.task, study.evaluate_seed)
+            except ValueError as error:
+                raise ValueError(f"evaluate.sets.{each.name} of condition {condition.name}: {error}") from error
+            if digest in hashes:
+                raise ValueError(f"evaluate.sets.{hashes[digest]} and evaluate.sets.{each.name} are the same set: remove one")
+            hashes[digest] = each.name
+
+
+def _name(merged: dict[str, Any]) -> str:
+    name = merged.get("name")
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise ValueError(
+            f"name = {name!r} must be a word of letters, digits, '.', '_' and '-': it is the study's folder in the store"
+        )
+    return name
+
+
+def _keep(merged: dict[str, Any]) -> str:
+    keep = _typed(merged, "keep", str, "none")
+    keep_tail(keep)
+    return keep
+
+
+def _pack_size(merged: dict[str, Any]) -> int | None:
+    pack = _mapping(merged, "pack")
+    refuse_unknown(pack, ("size",), "pack")
+    return None if pack.get("size", "auto") == "auto" else _count(pack, "size", "pack.", " or auto")
+
+
+def _device(merged: dict[str, Any]) -> str:
+    device = _typed(merged, "device", str, "auto")
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+        raise ValueError(f"device = {device!r} must be auto, cpu, cuda or cuda:<number>")
+    return device
+
+
+def _choice(merged: dict[str, Any], key: str, default: str) -> str:
+    value = merged.get(key, default)
+    if value is False:  # YAML 1.1 reads a bare `off` as false
+        value = "off"
+    if value not in _CHOICES[key]:
+        raise ValueError(f"{key} = {value!r} must be {' or '.join(_CHOICES[key])}{nearest(value, _CHOICES[key])}")
+    return value
+
+
+def _count(node: Mapping[str, Any], key: str, prefix: str, alternative: str = "") -> int:
+    if type(node[key]) is not int or node[key] < 1:
+        raise ValueError(f"{prefix}{key} = {node[key]!r} must be a whole number of at least 1{alternative}")
+    return node[key]
+
+
+def _typed(node: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+    value = node.get(key, default)
+    if type(value) is not kind:
+        raise ValueError(f"{key} = {value!r} must be {'a list' if kind is list else 'a word or a sentence'}")
+    return value
+
+
+def _mapping(node: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = node.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ValueError(f"{key} = {value!r} must be a mapping")
+    return value
+
+
+def _reductions(base: dict[str, Any], smaller: dict[str, Any]) -> list[str]:
+    """What a scale changes, as "path: old -> new"."""
+    defaults = {f"train.{name}": value for name, value in asdict(Train()).items()}
+    old = defaults | dict(_leaves(_nested(base, "the study")))
+    out = []
+    for path, new in _leaves(_nested(smaller, "scales")):
+        before = ", ".join(_mapping(base, "conditions")) if path == "only" else old.get(path, "unset")
+        after = ", ".join(map(str, new)) if path == "only" and isinstance(new, list) else new
+        if before != after:
+            out.append(f"{'conditions' if path == 'only' else path}: {_short(before)} -> {_short(after)}")
+    return out
+
+
+# ---- plain trees
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no study file {path}: give the path of a YAML file")
+    try:
+        tree = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+    except (OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        raise ValueError(f"{path} is not a readable YAML file: {' '.join(str(error).split())}") from error
+    return _plain(tree, str(path))
+
+
+def _parse(overrides: Iterable[str]) -> dict[str, Any]:
+    """`key=value` words as one tree."""
+    words = list(overrides)
+    for word in words:
+        if not re.match(r"[A-Za-z_][^=\s]*=", word):
+            raise ValueError(f"{word!r} on the command line is no override: write key=value, such as train.lr=1e-3")
+    keys = [word.split("=", 1)[0] for word in words]
+    for one, other in itertools.combinations(keys, 2):
+        if _overlap(one, other):
+            raise ValueError(f"{one} and {other} on the command line set the same thing: keep one")
+    try:
+        tree = OmegaConf.to_container(OmegaConf.from_dotlist(words), resolve=False)
+    except (OmegaConfBaseException, yaml.YAMLError) as error:
+        raise ValueError(f"the overrides {' '.join(words)} can't be read: {' '.join(str(error).split())}") from error
+    return _plain(tree, "the command line")
+
+
+def _plain(tree: Any, where: str) -> dict[str, Any]:
+    if not isinstance(tree, dict):
+        raise ValueError(f"{where} must be a mapping with keys such as name, task, model and train")
+    _refuse_odd_keys(tree, where)
+    return tree
+
+
+def _refuse_odd_keys(node: Any, where: str) -> None:
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if not isinstance(key, str):
+                raise ValueError(f"{where}: the key {key!r} is not a word: put it in quotes")
+            _refuse_odd_keys(value, f"{where}: {key}")
+    elif isinstance(node, list):
+        for value in node:
+            _refuse_odd_keys(value, where)
+
+
+def _refuse_resolvers(node: Any, where: str) -> None:
+    """Only `${key.of.the.file}` is allowed: nothing in a study reads the environment or runs anything."""
+    if isinstance(node, dict):
+        for value in node.values():
+            _refuse_resolvers(value, where)
+    elif isinstance(node, list):
+        for value in node:
+            _refuse_resolvers(value, where)
+    elif isinstance(node, str) and "${" in _REFERENCE.sub("", node):
+        raise ValueError(f"{node!r} in {where} is refused: only ${{other.key}} may be referred to; write the value itself")
+
+
+def _resolve(tree: dict[str, Any], where: str) -> dict[str, Any]:
+    try:
+        resolved = OmegaConf.to_container(OmegaConf.create(tree), resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise ValueError(f"{where}: {str(error).splitlines()[0]}") from error
+    return _plain(resolved, where)
+
+
+def _merge(base: Any, over: Any, root: bool = True) -> Any:
+    """`over` into `base`; below the root, a node whose `name` changes is replaced."""
+    if not isinstance(base, dict) or not isinstance(over, dict):
+        return over
+    if not root and "name" in over and over["name"] != base.get("name"):
+        return over
+    return base | {key: _merge(base[key], value, root=False) if key in base else value for key, value in over.items()}
+
+
+def _nested(node: Any, where: str) -> dict[str, Any]:
+    """A mapping whose keys may be dotted paths, as nested mappings."""
+    if not isinstance(node, dict):
+        raise ValueError(f"{where} = {node!r} must be a mapping")
+    out: dict[str, Any] = {}
+    for key, value in node.items():
+        inner = _nested(value, where) if isinstance(value, dict) else value
+        for part in reversed(key.split(".")):
+            inner = {part: inner}
+        out = _merge(out, inner)
+    return out
+
+
+def _leaves(node: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """(dotted path, value) of every value that is no mapping."""
+    for key, value in node.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_short(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_short, value)) + "]"
+    return str(value).lower() if type(value) is bool else "null" if value is None else str(value)

@@ -1,0 +1,160 @@
+"""The console script `manyseeds`, and the way of the scripts beside this file into it."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+_OVERRIDES = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]…")
+
+
+@click.group()
+@click.version_option(package_name="manyseeds")
+def cli() -> None:
+    """Replicate studies: thousands of seeds, the whole distribution, its tail."""
+
+
+@cli.command()
+@click.argument("study", metavar="FILE|FAMILY/NAME")
+@_OVERRIDES
+@click.option("--diff", is_flag=True, help="What of each condition the store already holds; measures and writes nothing.")
+@click.option(
+    "--write", type=click.Path(dir_okay=False), help="Also write the resolved manifest, for `python -m harness.local`."
+)
+def plan(study: str, overrides: tuple[str, ...], diff: bool, write: str | None) -> None:
+    """Say how many replicates, packs, hours and bytes a study will be."""
+    from launch.planning import show_diff, show_plan
+
+    loaded = _load(study, overrides)
+    if diff:
+        show_diff(loaded, click.echo)
+    else:
+        show_plan(loaded, write, click.echo)
+
+
+@cli.command()
+@click.argument("study", metavar="FILE|FAMILY/NAME")
+@_OVERRIDES
+def run(study: str, overrides: tuple[str, ...]) -> None:
+    """Run what is missing of a study, then write its report."""
+    from harness.run import run as run_study
+
+    sys.exit(run_study(_load(study, overrides), click.echo))
+
+
+@cli.command()
+@click.argument("study", metavar="FILE|FAMILY/NAME")
+@_OVERRIDES
+def retry(study: str, overrides: tuple[str, ...]) -> None:
+    """Run a study, its failed replicates included."""
+    from harness.run import run as run_study
+
+    sys.exit(run_study(_load(study, overrides), click.echo, retry=True))
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("study", required=False)
+def status(store: str, study: str | None) -> None:
+    """How far the studies of a store are, from the store alone."""
+    from results.status import show_status
+
+    for name in _studies(store, study):
+        show_status(_open(store, name), click.echo)
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("study", required=False)
+@click.option("--out", type=click.Path(file_okay=False), help="Folder of the report; by default beside the tables.")
+def report(store: str, study: str | None, out: str | None) -> None:
+    """Make the report of a study again, from its tables."""
+    from results.report import write_report
+
+    for name in _studies(store, study):
+        click.echo(write_report(_open(store, name), out))
+
+
+@cli.command()
+@click.argument("into")
+@click.argument("others", nargs=-1, required=True, metavar="STORE…")
+@click.option("--study", help="Only this study; by default every study of the other stores.")
+def merge(into: str, others: tuple[str, ...], study: str | None) -> None:
+    """Unite stores: copy into INTO what it lacks of the others."""
+    from results.merge import merge as merge_stores
+    from results.store import studies
+
+    names = [study] if study else sorted({name for other in others for name in studies(other)})
+    if not names:
+        raise ValueError(f"there is no study in {' or '.join(others)}")
+    for name in names:
+        sources = [_open(other, name) for other in others if name in studies(other)]
+        click.echo(f"{name}: {merge_stores(_open(into, name), sources)}")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """`manyseeds`: what was wrong is one sentence on stderr and exit status 2."""
+    _guard(lambda: cli.main(arguments, prog_name="manyseeds", standalone_mode=False))
+
+
+def family(name: str, default: Callable[[], str]) -> None:
+    """`python launch/<script>.py [study=NAME] [KEY=VALUE]…`: a study of one family, `default()` where none is named."""
+
+    def start() -> None:
+        from harness.run import run as run_study
+        from harness.study import find_study, load
+
+        words = sys.argv[1:]
+        if {"-h", "--help"} & set(words):
+            click.echo(f"python {sys.argv[0]} [study=NAME] [KEY=VALUE]…   studies: launch/studies/{name}/*.yaml")
+            return
+        named = [word.partition("=")[2] for word in words if word.startswith("study=")]
+        overrides = [word for word in words if not word.startswith("study=")]
+        path = find_study(name, named[-1] if named else default())
+        sys.exit(run_study(load(path, overrides), click.echo))
+
+    _guard(start)
+
+
+def _guard(start: Callable[[], object]) -> None:
+    try:
+        start()
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (ValueError, OSError) as error:
+        if "MANYSEEDS_DEBUG" in os.environ:
+            raise
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("stopped at once: the same command goes on from the last checkpoints", err=True)
+        sys.exit(130)
+
+
+def _load(study: str, overrides: tuple[str, ...]):
+    from harness.study import find_study, load
+
+    if not study.endswith((".yaml", ".yml")) and study.count("/") == 1 and not Path(study).exists():
+        return load(find_study(*study.split("/")), overrides)
+    return load(study, overrides)
+
+
+def _open(uri: str, study: str):
+    from results.store import open_store
+
+    return open_store(uri, study)
+
+
+def _studies(uri: str, study: str | None) -> list[str]:
+    from results.filesystem import public
+    from results.store import studies
+
+    found = studies(uri)
+    if not found:
+        raise ValueError(f"there is no study in {public(uri)}")
+    if study and study not in found:
+        raise ValueError(f"there is no study {study!r} in {public(uri)}; studies: {', '.join(found)}")
+    return [study] if study else found

@@ -1,0 +1,387 @@
+"""The report's figures: every replicate, on log axes where zero is a category of its own and never a small number.
+
+Each function takes plain values and returns a matplotlib Figure; `svg` and `png` turn it into bytes that are the same for
+the same values. Colours are Okabe and Ito's, legible on dark and light; text and axes of inlined figures take the page's colour.
+"""
+
+import io
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import matplotlib as mpl
+import matplotlib.ticker
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from results.statistics import quantile
+
+Floats = NDArray[np.float64]
+Errors = Mapping[str, Floats]  # error rates of a condition's replicates; infinity is diverged
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+INK, PAPER = "#1f2328", "#ffffff"  # stand-ins in the files; `inline_svg` replaces them by the page's own
+STYLE = {
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    **{name: INK for name in ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "grid.color")},
+    "figure.facecolor": PAPER,
+    "axes.facecolor": "none",
+    "grid.alpha": 0.13,
+    "grid.linewidth": 0.7,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "manyseeds",
+}
+
+
+@dataclass(frozen=True)
+class ErrorScale:
+    """Places on an error axis: log10 of the rate, with room below for zeros and above for diverged replicates.
+
+    `low` and `high` are whole decades; the categories lie beyond a break in the axis.
+    """
+
+    low: int
+    high: int
+    zeros: bool
+    diverged: bool
+
+    @property
+    def zero(self) -> float:
+        return self.low - 0.16 * self.span
+
+    @property
+    def infinite(self) -> float:
+        return self.high + 0.14 * self.span
+
+    @property
+    def span(self) -> float:
+        return max(self.high - self.low, 2)
+
+    def place(self, errors: ArrayLike) -> Floats:
+        """Coordinates of error rates: zeros and infinities go to their own category. NaN stays NaN."""
+        values = np.asarray(errors, dtype=np.float64)
+        logs = np.log10(values, out=np.zeros_like(values), where=(values > 0) & np.isfinite(values))
+        logs = np.where(np.isnan(values), np.nan, logs)
+        return np.where(values == 0, self.zero, np.where(np.isinf(values), self.infinite, logs))
+
+    def limits(self) -> tuple[float, float]:
+        below = self.zero - 0.07 * self.span if self.zeros else self.low - 0.03 * self.span
+        above = self.infinite + 0.07 * self.span if self.diverged else self.high + 0.03 * self.span
+        return below, above
+
+
+def error_scale(*errors: ArrayLike) -> ErrorScale:
+    """The decades that hold all positive rates, at least two of them, and whether there are zeros and diverged replicates."""
+    values = np.concatenate([np.empty(0), *(np.asarray(e, dtype=np.float64).ravel() for e in errors)])
+    positive = values[(values > 0) & np.isfinite(values)]
+    low = math.floor(np.log10(positive.min())) if positive.size else -2
+    high = math.ceil(np.log10(positive.max())) if positive.size else 0
+    return ErrorScale(min(low, high - 2), high, bool((values == 0).any()), bool(np.isinf(values).any()))
+
+
+def errors_by_condition(errors: Mapping[str, Errors]) -> Figure:
+    """A panel an evaluation set: violin of the positive log errors, every replicate, {min, 25 %, median, 75 %, max}.
+
+    `errors` is by set, then by condition. The widest violin of a panel is that of the condition with most positive errors.
+    """
+    scale = error_scale(*(values for by in errors.values() for values in by.values()))
+    conditions = list(dict.fromkeys(name for by in errors.values() for name in by))
+    width = min(max(1.25 * len(conditions), 2.6), 14)
+    with mpl.rc_context(STYLE):
+        figure = _figure(width * len(errors) + 0.9, 4.6)
+        panels = np.atleast_1d(figure.subplots(1, max(len(errors), 1), sharey=True))
+        for panel, (name, by) in zip(panels, errors.items(), strict=False):
+            panel.set_title(name)
+            most = max((_positive(values).size for values in by.values()), default=0)
+            for i, condition in enumerate(conditions):
+                _strip(panel, scale, i, by.get(condition, np.empty(0)), COLOURS[i % len(COLOURS)], most)
+            panel.set_xlim(-0.6, len(conditions) - 0.4)
+            crowded = len(conditions) > 4 or max(map(len, conditions), default=0) > 12
+            turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+            panel.set_xticks(range(len(conditions)), conditions, **turned)
+            panel.tick_params(axis="x", length=0)
+            _error_axis(panel, scale, "y")
+        panels[0].set_ylabel("error rate")
+    return figure
+
+
+def scatter(errors: Mapping[str, tuple[Floats, Floats]], x_set: str, y_set: str) -> Figure:
+    """Every replicate's error on one set against another, by condition; zeros and diverged in strips along both axes."""
+    horizontal = error_scale(*(x for x, _ in errors.values()))
+    vertical = error_scale(*(y for _, y in errors.values()))
+    with mpl.rc_context(STYLE):
+        figure = _figure(6.2, 5.4)
+        panel = figure.subplots()
+        drawn = 0
+        for i, (condition, (x, y)) in enumerate(errors.items()):
+            # points of a category spread across its strip, each axis by its own sequence, conditions beside each other
+            px = horizontal.place(x) + _spread(len(x), 2, drawn) * 0.045 * horizontal.span * ~((x > 0) & np.isfinite(x))
+            py = vertical.place(y) + _spread(len(y), 3, drawn) * 0.045 * vertical.span * ~((y > 0) & np.isfinite(y))
+            drawn += len(x)
+            marker, colour = MARKERS[i % len(MARKERS)], COLOURS[i % len(COLOURS)]
+            panel.plot(px, py, marker, ms=5, mfc=colour, mec=PAPER, mew=0.4, alpha=0.75, label=f"{condition} ({len(x)})")
+        _error_axis(panel, horizontal, "x")
+        _error_axis(panel, vertical, "y")
+        panel.set_xlabel(f"error rate, {x_set}")
+        panel.set_ylabel(f"error rate, {y_set}")
+        _legend(figure, panel.get_legend_handles_labels())
+    return figure
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Errors by distance of one condition's replicates: bins [lo, hi); `errors` and `count` are [replicates, bins]."""
+
+    lo: Floats
+    hi: Floats
+    errors: Floats
+    count: Floats
+
+
+def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label: str) -> Figure:
+    """A panel an evaluation set: bold, the rate pooled over a condition's replicates; light, each replicate."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rates = {
+            (name, condition): (p.errors / p.count, p.errors.sum(0) / p.count.sum(0))
+            for name, by in profiles.items()
+            for condition, p in by.items()
+        }
+    scale = error_scale(*(values for each in rates.values() for values in each))
+    conditions = list(dict.fromkeys(condition for by in profiles.values() for condition in by))
+    with mpl.rc_context(STYLE):
+        figure = _figure(4.1 * len(profiles) + 0.9, 4.2)
+        panels = np.atleast_1d(figure.subplots(1, len(profiles), sharey=True))
+        for panel, (name, by) in zip(panels, profiles.items(), strict=True):
+            panel.set_title(name)
+            for condition, profile in by.items():
+                i = conditions.index(condition)
+                centre = np.sqrt(np.maximum(profile.lo, 0.7) * np.maximum(profile.hi - 1, 0.7))
+                each, pooled = rates[name, condition]
+                for rate in each:
+                    panel.plot(centre, scale.place(rate), color=COLOURS[i % len(COLOURS)], lw=0.7, alpha=_faint(len(each)))
+                style = {"marker": MARKERS[i % len(MARKERS)], "ms": 4, "mec": PAPER, "mew": 0.4, "lw": 2}
+                panel.plot(centre, scale.place(pooled), color=COLOURS[i % len(COLOURS)], label=condition, **style)
+            panel.set_xscale("log", base=2)
+            panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            panel.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+            panel.set_xlabel(axis_label)
+            _error_axis(panel, scale, "y")
+        panels[0].set_ylabel("error rate")
+        _legend(figure, _all_handles(panels, conditions))
+    return figure
+
+
+def error_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figure:
+    """A panel a condition: each replicate's (step, error): raw error light, best so far bold."""
+    scale = error_scale(*(error for by in curves.values() for _, error in by))
+    with mpl.rc_context(STYLE):
+        figure, panels = _grid(len(curves))
+        for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=False)):
+            colour, many = COLOURS[i % len(COLOURS)], len(by) > 12
+            for step, error in by:
+                panel.plot(step, scale.place(error), color=colour, lw=0.7, alpha=_faint(len(by)))
+            for step, error in by:
+                best = scale.place(np.fmin.accumulate(error))
+                panel.plot(step, best, color=colour, lw=1.2 if many else 2, alpha=0.55 if many else 0.9, drawstyle="steps-post")
+            panel.set_title(condition)
+            panel.set_xlabel("training step")
+            panel.set_ylabel("error rate" if i == 0 else "")
+            _error_axis(panel, scale, "y")
+        _legend(
+            figure,
+            (
+                [Line2D([], [], color=INK, lw=0.8, alpha=0.4), Line2D([], [], color=INK, lw=2)],
+                ["raw error of one replicate", "its best so far"],
+            ),
+        )
+    return figure
+
+
+def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figure:
+    """A panel a condition: each replicate's (step, training loss) light, and the median over replicates bold."""
+    with mpl.rc_context(STYLE):
+        figure, panels = _grid(len(curves))
+        for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=False)):
+            colour = COLOURS[i % len(COLOURS)]
+            values: dict[float, list[float]] = {}
+            for step, loss in by:
+                panel.plot(step, np.where(loss > 0, loss, np.nan), color=colour, lw=0.7, alpha=_faint(len(by)))
+                for at, value in zip(step, loss, strict=True):
+                    values.setdefault(float(at), []).append(math.inf if math.isnan(value) else float(value))
+            steps = sorted(values)
+            middle = np.array([quantile(values[step], 0.5) for step in steps])
+            panel.plot(steps, np.where(np.isfinite(middle) & (middle > 0), middle, np.nan), color=colour, lw=2)
+            panel.set_yscale("log")
+            panel.yaxis.set_major_formatter(lambda value, _: _power(math.log10(value)))
+            panel.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+            panel.grid(axis="y")
+            panel.set_title(condition)
+            panel.set_xlabel("training step")
+            panel.set_ylabel("training loss" if i == 0 else "")
+        _legend(
+            figure,
+            (
+                [Line2D([], [], color=INK, lw=0.8, alpha=0.4), Line2D([], [], color=INK, lw=2)],
+                ["one replicate", "median (diverged ranks worst)"],
+            ),
+        )
+    return figure
+
+
+def svg(figure: Figure) -> str:
+    """A standalone SVG document without dates: equal figures give equal bytes."""
+    sink = io.StringIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": "manyseeds"}, bbox_inches="tight")
+    return sink.getvalue()
+
+
+def png(figure: Figure) -> bytes:
+    sink = io.BytesIO()
+    with mpl.rc_context(STYLE):
+        FigureCanvasAgg(figure).print_figure(sink, format="png", dpi=160, bbox_inches="tight", metadata={"Software": None})
+    return sink.getvalue()
+
+
+def inline_svg(document: str, prefix: str, title: str) -> str:
+    """An `<svg>` element to stand in a page: ids of its own, transparent, in the page's colours `--paper` and `--c1` … `--c6`.
+
+    `title` must be escaped already. The page finds the width it was drawn for in `--natural`.
+    """
+    element = document[document.index("<svg") :]
+    element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
+    element = re.sub(r'\bid="', f'id="{prefix}-', element)
+    element = re.sub(r'((?:xlink:)?href=")#', rf"\1#{prefix}-", element)
+    element = element.replace("url(#", f"url(#{prefix}-")
+    element = element.replace(INK, "currentColor").replace(PAPER, "var(--paper)")
+    for i, colour in enumerate(COLOURS, 1):
+        element = element.replace(colour.lower(), f"var(--c{i})")
+    width = re.search(r'\bwidth="([\d.]+pt)"', element)
+    natural = f' style="--natural: {width[1]}"' if width else ""
+    return element.replace("<svg ", f'<svg role="img" aria-label="{title}"{natural} ', 1)
+
+
+def _figure(width: float, height: float) -> Figure:
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _grid(panels: int) -> tuple[Figure, list[Axes]]:
+    """Panels in rows of at most three, with shared axes."""
+    columns = min(max(panels, 1), 3)
+    rows = -(-max(panels, 1) // columns)
+    figure = _figure(4.1 * columns + 0.9, 3.4 * rows + 0.6)
+    axes = list(np.atleast_1d(figure.subplots(rows, columns, sharey=True)).ravel())
+    for unused in axes[panels:]:
+        unused.set_axis_off()
+    return figure, axes[:panels]
+
+
+def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, most: int) -> None:
+    """One condition's violin, points and quantile marks around x = `at`; `most` positive errors are a full-width violin."""
+    positive = _positive(errors)
+    logs = np.log10(positive)
+    if positive.size >= 5 and np.ptp(logs) > 0:
+        grid = np.linspace(logs.min(), logs.max(), 160)
+        density = stats.gaussian_kde(logs)(grid)
+        half = 0.4 * density / density.max() * math.sqrt(positive.size / most)
+        panel.fill_betweenx(grid, at - half, at + half, color=colour, alpha=0.2, lw=0)
+    places = scale.place(errors)
+    order = np.argsort(places, kind="stable")
+    spread = np.empty(errors.size)
+    spread[order] = _spread(errors.size, 2)
+    size = 4.5 if errors.size <= 60 else 2.6
+    category = (errors == 0) | np.isinf(errors)
+    places = places + _spread(errors.size, 3) * 0.03 * scale.span * category
+    panel.plot(at + 0.3 * spread, places, "o", ms=size, mfc=colour, mec=PAPER, mew=0.3, alpha=0.75)
+    if errors.size:
+        for q, reach in ((0.0, 0.14), (0.25, 0.22), (0.5, 0.34), (0.75, 0.22), (1.0, 0.14)):
+            place = float(scale.place(quantile(errors, q)))
+            panel.plot([at - reach, at + reach], [place, place], color=INK, lw=2.2 if q == 0.5 else 1, solid_capstyle="butt")
+    for chosen, place, above in ((errors == 0, scale.zero, -1), (np.isinf(errors), scale.infinite, 1)):
+        if count := int(chosen.sum()):
+            panel.annotate(f"{count} of {errors.size}", (at, place), (0, 15 * above), textcoords="offset points", ha="center", va="center", fontsize=8.5)
+
+
+def _error_axis(panel: Axes, scale: ErrorScale, direction: str) -> None:
+    """Decades, the categories beyond the breaks, a band behind each, and two strokes where the axis is broken."""
+    below, above = scale.limits()
+    room = 0.075 * scale.span if direction == "y" else 0.0  # for the counts under and over the categories
+    limits = (below - room * scale.zeros, above + room * scale.diverged)
+    step = max(1, -(-(scale.high - scale.low) // 7))
+    ticks = [(float(k), _power(k)) for k in range(scale.high, scale.low - 1, -step)]
+    breaks = []
+    if scale.zeros:
+        ticks.append((scale.zero, "0"))
+        breaks.append(scale.low - 0.07 * scale.span)
+    if scale.diverged:
+        ticks.append((scale.infinite, "diverged"))
+        breaks.append(scale.high + 0.06 * scale.span)
+    places, labels = [place for place, _ in ticks], [label for _, label in ticks]
+    horizontal = direction == "x"
+    (panel.set_xlim if horizontal else panel.set_ylim)(*limits)
+    (panel.set_xticks if horizontal else panel.set_yticks)(places, labels)
+    band = panel.axvspan if horizontal else panel.axhspan
+    for place, category in zip(places, labels, strict=True):
+        if category in ("0", "diverged"):
+            edge = breaks[0] if category == "0" else breaks[-1]
+            band(*((limits[0], edge) if category == "0" else (edge, limits[1])), color=INK, alpha=0.055, lw=0)
+    panel.grid(axis=direction)
+    stroke = {"marker": [(-0.5, -1), (0.5, 1)] if horizontal else [(-1, -0.5), (1, 0.5)], "ms": 9, "mec": INK, "mew": 1, "ls": "none"}
+    for edge in breaks:
+        for shift in (-0.012, 0.012):
+            at = edge + shift * scale.span
+            place = ([at], [0]) if horizontal else ([0], [at])
+            transform = panel.get_xaxis_transform() if horizontal else panel.get_yaxis_transform()
+            panel.plot(*place, transform=transform, clip_on=False, zorder=5, **stroke)
+
+
+def _legend(figure: Figure, handles: tuple[list, list]) -> None:
+    if len(handles[1]) > 1:
+        figure.legend(*handles, loc="outside upper left", ncols=min(len(handles[1]), 3), handletextpad=0.5)
+
+
+def _all_handles(panels: Sequence[Axes], order: list[str]) -> tuple[list, list]:
+    found: dict[str, object] = {}
+    for panel in panels:
+        found |= {label: handle for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
+    return [found[name] for name in order], order
+
+
+def _positive(errors: Floats) -> Floats:
+    return errors[(errors > 0) & np.isfinite(errors)]
+
+
+def _spread(n: int, base: int, after: int = 0) -> Floats:
+    """Places `after` … `after + n` of a sequence that fills -1 … 1 evenly however long it is (van der Corput's)."""
+    index, places, digit = np.arange(1, n + 1) + after, np.zeros(n), 1 / base
+    while index.any():
+        places += digit * (index % base)
+        index, digit = index // base, digit / base
+    return 2 * places - 1
+
+
+def _faint(curves: int) -> float:
+    return float(np.clip(1.6 / math.sqrt(max(curves, 1)), 0.12, 0.45))
+
+
+def _power(exponent: float) -> str:
+    """10⁻³ in Unicode: it keeps its shape in whatever font the reader has."""
+    if exponent == 0:
+        return "1"
+    if exponent != int(exponent):
+        return f"{10**exponent:.2g}"
+    return "10" + str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

@@ -1,0 +1,85 @@
+"""One Parquet file of a table: rows to bytes, and back with every check that its schema allows."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.fs
+import pyarrow.parquet
+
+from results.filesystem import reason
+from results.schema import SCHEMAS
+
+COMPACTED = "compacted-"
+SUFFIX = ".parquet"
+
+
+def check_table(table: str) -> None:
+    """ValueError unless there is such a table."""
+    if table not in SCHEMAS:
+        raise ValueError(f"there is no table {table!r}: use one of {', '.join(SCHEMAS)}")
+
+
+def serialise(rows: pa.Table) -> bytes:
+    """A Parquet file as bytes: an exception while encoding can't leave a valid, truncated file anywhere."""
+    sink = pa.BufferOutputStream()
+    pa.parquet.write_table(rows, sink, compression="zstd")
+    return sink.getvalue().to_pybytes()
+
+
+def conform(table: str, rows: pa.Table) -> pa.Table:
+    """`rows` with the columns, order and types of `table`; absent nullable columns are null. Raises ValueError."""
+    check_table(table)
+    schema = SCHEMAS[table]
+    _check_columns(f"rows for table {table!r}", schema, rows.schema.names, "correct the columns")
+    columns = [rows[f.name] if f.name in rows.schema.names else pa.nulls(rows.num_rows, f.type) for f in schema]
+    try:
+        return pa.table(columns, names=schema.names).cast(schema)
+    except (pa.ArrowException, ValueError) as error:
+        raise ValueError(f"rows for table {table!r} do not fit its schema: {error}") from error
+
+
+def read_file(
+    filesystem: pyarrow.fs.FileSystem, path: str, table: str, columns: list[str], filter: pa.dataset.Expression | None = None
+) -> pa.Table:
+    """Columns of one file of a table; columns that were appended to the table later are null.
+
+    Raises ValueError, naming the file, for one that is truncated, is of another schema or is not named for its pack.
+    """
+    name, schema = path.rpartition("/")[2], SCHEMAS[table]
+    cure = f"move it out of the store, with replicates/{name} if there is one, and run the study again for what it held"
+    try:
+        fragment = pa.dataset.ParquetFileFormat().make_fragment(path, filesystem)
+        found = fragment.physical_schema
+        _check_columns(path, schema, found.names, cure)
+        for field in schema:
+            if field.name in found.names and found.field(field.name).type != field.type:
+                kinds = f"{found.field(field.name).type}, not {field.type}"
+                raise ValueError(f"{path} is no file of table {table!r}: column {field.name!r} is {kinds}; {cure}")
+        # with nullable fields: the scanner does not look for nulls, so they are looked for below
+        rows = fragment.to_table(schema=pa.schema([f.with_nullable(True) for f in schema]), columns=columns, filter=filter)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path} can't be read as a Parquet file of table {table!r} ({reason(error)}); {cure}") from error
+    for column in columns:
+        if not schema.field(column).nullable and rows[column].null_count:
+            raise ValueError(f"{path} is no file of table {table!r}: column {column!r} has nulls; {cure}")
+    if table != "failures" and "pack" in columns and not name.startswith(COMPACTED):
+        packs = rows["pack"].unique().to_pylist()
+        if packs and packs != [name.removesuffix(SUFFIX)]:
+            raise ValueError(
+                f"{path} holds rows of pack {packs[0]}, and a file is named for its pack; rename it back or {cure}"
+            )
+    return rows
+
+
+def _check_columns(where: str, schema: pa.Schema, found: Iterable[str], cure: str) -> None:
+    found = list(found)
+    extra = [name for name in found if name not in schema.names]
+    missing = [f.name for f in schema if not f.nullable and f.name not in found]
+    faults = [f"no column {name!r}" for name in missing[:1]] + [f"a column {name!r} unknown to the table" for name in extra[:1]]
+    if len(set(found)) < len(found):
+        faults.append("two columns of one name")
+    if faults:
+        raise ValueError(f"{where}: has {' and '.join(faults)}; {cure}")

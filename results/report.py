@@ -1,0 +1,405 @@
+"""A study's report: one HTML page that opens from disk, with its figures and tables beside it.
+
+    write_report(open_store("runs", "fflm-quick"))  # → runs/fflm-quick/report/index.html
+
+Everything is made from the rows of the store and its newest manifest, can be made again at any time, also while the study
+still runs, and needs neither torch nor ray.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup, escape
+
+from results import figures
+from results.filesystem import write_local
+from results.statistics import zero_error_bound
+from results.store import Store, committed, list_names, read, read_bytes
+from results.summary import (
+    ENDINGS,
+    METRIC,
+    QUANTILES,
+    Replicate,
+    raw_rows,
+    replicates_of,
+    reported_sets,
+    set_names,
+    summarise,
+    to_csv,
+    to_latex,
+    to_parquet,
+)
+
+DEFINITION = (
+    "An error is a read position, the one after an “r”, where the most probable token of the whole vocabulary is not the bit "
+    "of the last write. The error rate is errors divided by read positions over a whole set, at the last step."
+)
+MAX_CURVES, MAX_PANELS, MAX_OPEN_ROWS, MAX_FAILURES = 300, 24, 200, 20
+AXES = {
+    "since_write": ("Error by distance to the last write", "instructions since the last write"),
+    "since_event": (
+        "Error by distance to the last instruction that is not ignored",
+        "instructions since the last write or read",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    name: str  # of its files
+    title: str
+    caption: str
+    figure: figures.Figure
+
+
+def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Path:
+    """Write index.html, figures/, summary.{csv,tex,parquet} and replicates.csv; returns the path of the page.
+
+    `out` is a local folder: `<store>/<study>/report` by default, or `./report-<study>` when the store is not local.
+    Raises FileNotFoundError where the store has no manifest of the study, ValueError where a file of the store is broken.
+    """
+    manifest = newest_manifest(store)
+    default = Path(store.path("report")) if store.is_local else Path(f"report-{store.study}")
+    folder = Path(out) if out is not None else default
+    finished, failures = committed(store), read(store, "failures")
+    evaluations = read(store, "evaluations", filter=pc.field("metric") == METRIC)
+    known = replicates_of(manifest, finished, evaluations, failures)
+    summary, rows = summarise(manifest, known), raw_rows(manifest, known)
+    profiles = read(store, "profiles")
+    losses = read(store, "curves", filter=pc.field("metric") == "loss")
+    drawings = draw_all(manifest, known, finished, evaluations, profiles, losses)
+    files = {
+        "summary.csv": to_csv(summary),
+        "summary.tex": to_latex(summary).encode(),
+        "summary.parquet": to_parquet(summary),
+        "replicates.csv": to_csv(rows),
+    }
+    shown = []
+    for drawing in drawings:
+        document = figures.svg(drawing.figure)
+        files[f"figures/{drawing.name}.svg"] = document.encode()
+        files[f"figures/{drawing.name}.png"] = figures.png(drawing.figure)
+        shown.append((drawing, Markup(figures.inline_svg(document, drawing.name, str(escape(drawing.title))))))
+    files["index.html"] = page(manifest, known, summary, finished, failures, shown).encode()  # last: it links to the others
+    for name, data in files.items():
+        write_local(str(folder.absolute() / name), data)
+    return folder / "index.html"
+
+
+def newest_manifest(store: Store) -> dict[str, Any]:
+    """The manifest written last; of two of one time, such as in a fresh clone, the one that plans more replicates."""
+    names = [name for name in list_names(store, "manifests") if name.endswith(".yaml")]
+    if not names:
+        raise FileNotFoundError(
+            f"no study {store.study!r} in {store.root}: it has no manifests/*.yaml; run the study first, or correct store= or the name"
+        )
+    candidates = []
+    for name in names:
+        path = store.path("manifests", name)
+        try:
+            manifest = json.loads(read_bytes(store, f"manifests/{name}"))
+        except ValueError as error:
+            raise ValueError(f"{path} is no manifest ({error}); move it out of that folder") from error
+        written = store.filesystem.get_file_info(path).mtime
+        candidates.append((written, len(manifest["replicates"]), name, manifest))
+    return max(candidates, key=lambda candidate: candidate[:3])[3]
+
+
+def draw_all(
+    manifest: dict[str, Any],
+    known: Sequence[Replicate],
+    replicates: pa.Table,
+    evaluations: pa.Table,
+    profiles: pa.Table,
+    losses: pa.Table,
+) -> list[Drawing]:
+    """Every figure that there are rows for."""
+    label = _labels(known)
+    reported, drawings = reported_sets(manifest), []
+    errors = {
+        name: {
+            condition: np.array([e for r in members if (e := r.error(name)) is not None])
+            for condition, members in _by_label(known).items()
+        }
+        for name in reported
+    }
+    if any(values.size for by in errors.values() for values in by.values()):
+        caption = (
+            "Error rate of every replicate. Bars: minimum, 25 %, median (bold), 75 %, maximum over all replicates; shading: density of "
+            "the positive rates on the log axis. Replicates without a single error are a category of their own below the broken axis"
+            + (", diverged ones above it." if any(r.status == "diverged" for r in known) else ".")
+        )
+        drawings.append(Drawing("errors", "Error by condition", caption, figures.errors_by_condition(errors)))
+    if len(reported) > 1:
+        x, y = ("sparse", "dense") if {"sparse", "dense"} <= set(reported) else (reported[0], reported[1])
+        pairs = {}
+        for condition, members in _by_label(known).items():
+            both = [(r.error(x), r.error(y)) for r in members if r.error(x) is not None and r.error(y) is not None]
+            if both:
+                pairs[condition] = tuple(np.array(both, dtype=np.float64).T)
+        if pairs:
+            caption = (
+                f"A point is a replicate: its {y} against its {x} error rate. The shaded strips hold the replicates with exactly 0 "
+                "errors; the place inside a strip has no meaning."
+            )
+            drawings.append(Drawing("scatter", f"{y} against {x}".capitalize(), caption, figures.scatter(pairs, x, y)))
+    for axis, (title, axis_label) in _axes(profiles).items():
+        by_set = _profiles(profiles, replicates, axis, reported, label)
+        if by_set:
+            caption = (
+                "Bold: errors divided by reads, pooled over the replicates of a condition; light: each replicate. A point stands for a bin "
+                "of distances, at its geometric middle. Bins without a read are left out; a bin with reads and no error lies at 0."
+            )
+            drawings.append(Drawing(f"profile-{axis}", title, caption, figures.errors_by_distance(by_set, axis_label)))
+    for name in (name for name in set_names(manifest) if manifest["sets"][name].get("every") is not None):
+        rows = evaluations.filter((pc.field("set") == name) & (pc.field("weights") == "raw") & (pc.field("count") > 0))
+        rate = pc.divide(rows["errors"].cast(pa.float64()), rows["count"].cast(pa.float64()))
+        curves, left_out = _curves(rows, rate, label)
+        if curves:
+            caption = f"Error rate on “{name}” during training: raw in light, the best so far in bold. {left_out}"
+            drawings.append(Drawing(f"curves-{_slug(name)}", f"Training curves: {name}", caption, figures.error_curves(curves)))
+    curves, left_out = _curves(losses, losses["value"], label)
+    if curves:
+        caption = f"Training loss in nats per scored token. {left_out}"
+        drawings.append(Drawing("loss", "Training loss", caption, figures.loss_curves(curves)))
+    return drawings
+
+
+def page(
+    manifest: dict[str, Any],
+    known: Sequence[Replicate],
+    summary: pa.Table,
+    replicates: pa.Table,
+    failures: pa.Table,
+    drawings: Sequence[tuple[Drawing, Markup]],
+) -> str:
+    """The page as one string of HTML."""
+    folder = Path(__file__).parent
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"rate": format_rate, "share": format_share, "plain": _plain, "number": _number}
+    keys = {replicate.key for replicate in known}
+    statuses = [replicate.status for replicate in known]
+    return environment.get_template("report.html").render(
+        manifest=manifest,
+        title=manifest.get("question") or manifest["study"],
+        counts={ending: statuses.count(ending) for ending in ENDINGS},
+        ended=sum(status in ("finished", "diverged", "no_transition") for status in statuses),
+        planned=len(known),
+        groups=_groups(summary),
+        reported=reported_sets(manifest),
+        names=set_names(manifest),
+        quantiles=list(QUANTILES),
+        drawings=drawings,
+        definition=DEFINITION,
+        methods=_methods(manifest, summary),
+        known=known,
+        many=len(known) > MAX_OPEN_ROWS,
+        staged=any(replicate.stage for replicate in known),
+        failures=_failures(failures, keys),
+        provenance=_provenance(replicates.filter(pc.field("key").isin(list(keys))), manifest),
+        left_out=pc.sum(pc.invert(pc.is_in(replicates["key"], pa.array(list(keys), pa.string())))).as_py() or 0,
+    )
+
+
+def format_rate(rate: float | None) -> str:
+    """0.0123, 4.2×10⁻⁵, 0, or diverged for infinity; – for none."""
+    if rate is None or np.isnan(rate):
+        return "–"
+    if np.isinf(rate):
+        return "diverged"
+    if rate == 0 or rate >= 0.001:
+        return f"{rate:.3g}"
+    mantissa, exponent = f"{rate:.1e}".split("e")
+    return f"{mantissa}×10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+def format_share(share: float) -> str:
+    """A proportion in per cent, with one decimal."""
+    return f"{100 * share:.1f} %"
+
+
+def _number(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
+
+
+def _plain(value: Any) -> str:
+    """A configuration's value as one would type it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _slug(name: str) -> str:
+    return "".join(character if character.isalnum() and character.isascii() else "_" for character in name)
+
+
+def _labels(known: Iterable[Replicate]) -> dict[tuple[str, int], str]:
+    """What a figure calls the condition of each (key, stage)."""
+    known = list(known)
+    staged = any(replicate.stage for replicate in known)
+    return {(r.key, r.stage): f"{r.condition}, stage {r.stage}" if staged else r.condition for r in known}
+
+
+def _by_label(known: Sequence[Replicate]) -> dict[str, list[Replicate]]:
+    groups: dict[str, list[Replicate]] = {}
+    for replicate, name in zip(known, _labels(known).values(), strict=True):
+        groups.setdefault(name, []).append(replicate)
+    return groups
+
+
+def _axes(profiles: pa.Table) -> dict[str, tuple[str, str]]:
+    found = profiles["axis"].unique().to_pylist()
+    others = {axis: (f"Error by {axis.replace('_', ' ')}", axis.replace("_", " ")) for axis in sorted(found) if axis not in AXES}
+    return {axis: text for axis, text in (AXES | others).items() if axis in found}
+
+
+def _profiles(
+    profiles: pa.Table, replicates: pa.Table, axis: str, names: list[str], label: dict[tuple[str, int], str]
+) -> dict[str, dict[str, figures.Profile]]:
+    """Last-step profiles along one axis by set and condition, with the replicates' bins aligned."""
+    last = replicates.select(["key", "stage", "pack", "steps"]).rename_columns(["key", "stage", "pack", "step"])
+    rows = profiles.filter(pc.field("axis") == axis).join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
+    cells: dict[str, dict[str, dict[tuple[str, int], dict[tuple[int, int], tuple[int, int]]]]] = {}
+    for row in rows.to_pylist():
+        who = (row["key"], row["stage"])
+        if row["set"] in names and who in label:
+            by = cells.setdefault(row["set"], {}).setdefault(label[who], {}).setdefault(who, {})
+            by[row["lo"], row["hi"]] = (row["errors"], row["count"])
+    order = {condition: i for i, condition in enumerate(dict.fromkeys(label.values()))}
+    return {
+        name: {condition: _profile(list(cells[name][condition].values())) for condition in sorted(cells[name], key=order.__getitem__)}
+        for name in names
+        if name in cells
+    }
+
+
+def _profile(each: list[dict[tuple[int, int], tuple[int, int]]]) -> figures.Profile:
+    bins = sorted({edges for replicate in each for edges, (_, count) in replicate.items() if count})
+    table = np.array([[replicate.get(edges, (0, 0)) for edges in bins] for replicate in each], dtype=np.float64)
+    edges = np.array(bins, dtype=np.float64)
+    return figures.Profile(edges[:, 0], edges[:, 1], table[..., 0], table[..., 1])
+
+
+def _curves(
+    rows: pa.Table, values: pa.Array | pa.ChunkedArray, label: dict[tuple[str, int], str]
+) -> tuple[dict[str, list[tuple[figures.Floats, figures.Floats]]], str]:
+    """(step, value) of every replicate by condition, at most MAX_CURVES and MAX_PANELS, and a sentence on what is left out."""
+    found: dict[tuple[str, int], list[tuple[int, float]]] = {}
+    columns = (rows["key"].to_pylist(), rows["stage"].to_pylist(), rows["step"].to_pylist(), values.to_pylist())
+    for key, stage, step, value in zip(*columns, strict=True):
+        found.setdefault((key, stage), []).append((step, value))
+    by: dict[str, list[tuple[figures.Floats, figures.Floats]]] = {}
+    for who, condition in label.items():  # in the plan's order, so what is shown does not depend on what ended first
+        if who in found:
+            step, value = np.array(sorted(found[who]), dtype=np.float64).T
+            by.setdefault(condition, []).append((step, value))
+    total, panels = sum(map(len, by.values())), dict(list(by.items())[:MAX_PANELS])
+    quota = max(1, MAX_CURVES // max(len(panels), 1))
+    shown = {condition: curves[:quota] for condition, curves in panels.items()}
+    drawn = sum(map(len, shown.values()))
+    return shown, f"{drawn:,} of {total:,} replicates are shown, the first of each condition." if drawn < total else ""
+
+
+def _groups(summary: pa.Table) -> list[dict[str, Any]]:
+    """The summary's rows by condition and stage."""
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in summary.to_pylist():
+        groups.setdefault((row["condition"], row["stage"]), []).append(row)
+    return [{"condition": condition, "stage": stage, "rows": rows} for (condition, stage), rows in groups.items()]
+
+
+def _methods(manifest: dict[str, Any], summary: pa.Table) -> dict[str, Any]:
+    """Settings that all conditions share, those that differ, the sets with their hashes, and the seeds."""
+    conditions = manifest["conditions"]
+    flat = [_flatten({k: v for k, v in condition["config"].items() if v not in ([], {}, None)}) for condition in conditions]
+    names = list(dict.fromkeys(name for settings in flat for name in settings))
+    shared = {name: flat[0].get(name) for name in names if all(name in f and f[name] == flat[0].get(name) for f in flat)}
+    varied = [name for name in names if name not in shared]
+    sizes = {row["set"]: row["reads"] for row in summary.to_pylist() if row["reads"] is not None}
+    sets = [
+        {
+            "name": name,
+            "definition": _flatten(value["definition"]),
+            "sequences": value["sequences"],
+            "every": value.get("every"),
+            "seed": value.get("seed"),
+            "reads": sizes.get(name),
+            "by_reads": zero_error_bound(sizes.get(name) or 0),
+            "by_sequences": zero_error_bound(value["sequences"]),
+            "hashes": list(dict.fromkeys(c["sets"][name]["hash"] for c in conditions if name in c["sets"])),
+        }
+        for name, value in manifest["sets"].items()
+    ]
+    settings = [{"name": c["name"], "values": [f.get(name) for name in varied]} for c, f in zip(conditions, flat, strict=True)]
+    return {
+        "shared": shared,
+        "varied": varied,
+        "conditions": settings,
+        "sets": sets,
+        "init_seeds": _ranges(row[2] for row in manifest["replicates"]),
+        "data_seeds": _ranges(row[3] for row in manifest["replicates"]),
+        "paired": all(row[2] == row[3] for row in manifest["replicates"]),
+    }
+
+
+def _flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, item in value.items():
+        flat |= _flatten(item, f"{prefix}{name}.") if isinstance(item, dict) else {f"{prefix}{name}": item}
+    return flat
+
+
+def _ranges(seeds: Iterable[int]) -> str:
+    """0 … 24, 30"""
+    runs: list[list[int]] = []
+    for seed in sorted(set(seeds)):
+        if runs and seed == runs[-1][1] + 1:
+            runs[-1][1] = seed
+        else:
+            runs.append([seed, seed])
+    return ", ".join(f"{low}" if low == high else f"{low} … {high}" for low, high in runs)
+
+
+def _failures(failures: pa.Table, keys: set[str]) -> list[dict[str, Any]]:
+    """The newest failures that concern this plan."""
+    rows = [row for row in failures.to_pylist() if keys & set(row["keys"])]
+    return sorted(rows, key=lambda row: row["at"], reverse=True)[:MAX_FAILURES]
+
+
+def _provenance(replicates: pa.Table, manifest: dict[str, Any]) -> dict[str, Any]:
+    """What ran where: every distinct value with the number of replicates it holds for."""
+    columns = ["device", "versions", "numerics", "git", "dirty", "pack_size"]
+    counts = {name: _counted(replicates[name]) for name in columns}
+    commits: dict[str, int] = {}
+    for git, dirty in zip(replicates["git"].to_pylist(), replicates["dirty"].to_pylist(), strict=True):
+        name = "not in a git repository" if git is None else git + (" with uncommitted changes" if dirty else "")
+        commits[name] = commits.get(name, 0) + 1
+    versions = [({k: _plain(v) for k, v in json.loads(text).items()}, count) for text, count in counts["versions"]]
+    numerics = [({k: _plain(v) for k, v in json.loads(text).items()}, count) for text, count in counts["numerics"]]
+    hours = [(pc.sum(replicates[name]).as_py() or 0.0) / 3600 for name in ("train_s", "evaluate_s")]
+    return {
+        "devices": counts["device"],
+        "versions": versions,
+        "numerics": numerics,
+        "pack_sizes": counts["pack_size"],
+        "commits": list(commits.items()),
+        "hosts": len(replicates["host"].unique()),
+        "train_hours": hours[0],
+        "evaluate_hours": hours[1],
+        "started": pc.min(replicates["started"]).as_py(),
+        "ended": pc.max(replicates["ended"]).as_py(),
+        "plan": {"git": manifest.get("git"), "dirty": manifest.get("dirty")},
+    }
+
+
+def _counted(column: pa.ChunkedArray) -> list[tuple[Any, int]]:
+    found = sorted(column.value_counts().to_pylist(), key=lambda row: -row["counts"])
+    return [(row["values"], row["counts"]) for row in found]

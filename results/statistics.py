@@ -1,0 +1,144 @@
+"""Intervals and quantiles for error rates that are mostly zero, sometimes huge and counted in correlated reads.
+
+Three kinds of uncertainty, never mixed: over replicates (how many of n make no error, where the median lies), within a
+replicate (its rate, from a finite evaluation set) and from replicates that have no number (failed, not run yet), which is
+a bound, not an interval. A diverged replicate has a number: infinity, so it ranks worst in every quantile.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Rates in 0 … 1 with their intervals: one value a replicate. NaN where nothing was counted."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def clopper_pearson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Interval:
+    """Exact interval of a proportion: covers at least `confidence`, whatever the proportion. 0 … 1 without trials.
+
+    >>> clopper_pearson(6, 25)
+    Interval(low=0.0935643..., high=0.4512875...)
+    """
+    if not 0 <= successes <= trials:
+        raise ValueError(f"{successes} successes in {trials} trials: there must be 0 to {trials}")
+    if trials == 0:
+        return Interval(0.0, 1.0)
+    found = stats.binomtest(successes, trials).proportion_ci(confidence, method="exact")
+    return Interval(float(found.low), float(found.high))
+
+
+def zero_error_bound(trials: int, confidence: float = CONFIDENCE) -> float:
+    """The rate that 0 errors in `trials` independent trials excludes, one-sided: 1 - 0.05^(1/n), the "rule of three" 3/n.
+
+    With reads as trials it assumes that reads err independently; with sequences as trials it bounds the share of sequences
+    that hold an error and assumes only that sequences are independent. 1 without trials.
+    """
+    return float(-np.expm1(np.log1p(-confidence) / trials)) if trials else 1.0
+
+
+def clustered_rates(
+    errors: ArrayLike,
+    count: ArrayLike,
+    sequences: ArrayLike,
+    errors_sq: ArrayLike,
+    errors_x_count: ArrayLike,
+    count_sq: ArrayLike,
+    confidence: float = CONFIDENCE,
+) -> Rates:
+    """errors / count with an interval that allows for reads of one sequence erring together. Arguments are per replicate.
+
+    The ratio estimator's variance, clustered by sequence, gives the number of independent reads that are as informative;
+    the interval is Clopper–Pearson's at that number (Korn and Graubard 1998, Survey Methodology 24, eq. 2), which keeps its
+    coverage where a normal interval collapses: near zero. Assumes independent sequences. Simulated with bursts of 1, 2 and 5
+    errors (fixed or geometric) it covers 95-99 %, and 89 % at worst, with about 3 wrong sequences and geometric bursts.
+
+    Without an error (or without a correct read) nothing is known about bursts, so whole sequences are the trials: the
+    interval is exact if a sequence's chance of erring does not depend on how many reads it has.
+    """
+    e, c, n, ee, ec, cc = (
+        np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in (errors, count, sequences, errors_sq, errors_x_count, count_sq)
+    )
+    tail = (1 - confidence) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = np.where(c > 0, e / c, np.nan)
+        variance = n / (n - 1) * np.maximum(ee - 2 * rate * ec + rate**2 * cc, 0) / c**2
+        fewer = stats.t.ppf(1 - tail, c - 1) / stats.t.ppf(1 - tail, n - 1)  # the variance was estimated from n sequences
+        effective = np.minimum(rate * (1 - rate) / variance, c) * fewer**2
+        effective = np.where((e == 0) | (e == c), n, effective)
+        wrong = rate * effective
+        low = np.where(e == 0, 0.0, stats.beta.ppf(tail, wrong, effective - wrong + 1))
+        high = np.where(e == c, 1.0, stats.beta.ppf(1 - tail, wrong + 1, effective - wrong))
+    alone = (n < 2) & (c > 0)  # one sequence says nothing about how sequences differ
+    low, high = np.where(alone, 0.0, low), np.where(alone, 1.0, high)
+    empty = np.isnan(rate)
+    return Rates(rate, np.where(empty, np.nan, low), np.where(empty, np.nan, high))
+
+
+def quantile(values: ArrayLike, q: float) -> float:
+    """Linear interpolation between order statistics (numpy's default), but infinity wherever an infinite one has weight.
+
+    NaN for no values.
+    """
+    ordered = _ordered(values)
+    if not ordered.size:
+        return float("nan")
+    position = q * (ordered.size - 1)
+    below = int(np.floor(position))
+    weight = position - below
+    if weight == 0:
+        return float(ordered[below])
+    low, high = ordered[below], ordered[below + 1]
+    return float(high if np.isinf(high) else low + weight * (high - low))
+
+
+def quantile_ranks(n: int, q: float, confidence: float = CONFIDENCE) -> tuple[int, int]:
+    """1-based ranks of the order statistics that enclose the q-quantile of a population with at least `confidence`.
+
+    0 as the lower rank, or n + 1 as the upper, says that n values can't bound the quantile on that side.
+    """
+    tail = (1 - confidence) / 2
+    at_most = stats.binom.cdf(np.arange(n + 1), n, q)  # P(at most k of n values lie below the quantile)
+    lower = int(np.searchsorted(at_most, tail, side="right"))
+    upper = int(np.searchsorted(at_most, 1 - tail, side="left")) + 1
+    return lower, upper
+
+
+def quantile_interval(values: ArrayLike, q: float, confidence: float = CONFIDENCE) -> Interval:
+    """Distribution-free interval of the population's q-quantile, over independent replicates.
+
+    A side that so few values can't bound is 0 or infinity: error rates have nothing below 0.
+    """
+    ordered = np.concatenate([[0.0], _ordered(values), [np.inf]])
+    lower, upper = quantile_ranks(ordered.size - 2, q, confidence)
+    return Interval(float(ordered[lower]), float(ordered[upper]))
+
+
+def quantile_bounds(values: ArrayLike, missing: int, q: float) -> Interval:
+    """The q-quantile if the `missing` replicates were all to be without error, and if all were to diverge."""
+    ordered = _ordered(values)
+    best, worst = (np.concatenate([ordered, np.full(missing, rank)]) for rank in (0.0, np.inf))
+    return Interval(quantile(best, q), quantile(worst, q))
+
+
+def _ordered(values: ArrayLike) -> Floats:
+    ordered = np.sort(np.asarray(values, dtype=np.float64).ravel())
+    if np.isnan(ordered).any():
+        raise ValueError("a value is NaN: give diverged replicates as infinity and leave missing ones out")
+    return ordered

@@ -1,0 +1,246 @@
+"""The Parquet store: how rows are committed, and how every reader sees them.
+
+Layout: `<root>/<study>/<table>/<pack>.parquet`, on a local folder or any pyarrow filesystem. A file is serialised in memory
+and becomes visible whole or not at all. The `replicates` table of a pack is written last: its rows are the commit, so rows of
+another table whose (key, stage, pack) has no `replicates` row do not exist for a reader. Where one (key, stage) is in several
+packs, **the smallest pack id wins**; that is the only rule.
+
+`results.merge` leaves files called `compacted-<hash>.parquet`, which hold the rows of many packs. Until the files such a file
+was made of are gone, one (key, stage, pack) can be in two files of a table. Its rows are then taken from one of them alone,
+compacted files before others and each by name, so the same copy is chosen in every table.
+"""
+
+import os
+import re
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.fs
+
+from results.filesystem import missing_folders, names, reason, resolve, write_local
+from results.parquet import COMPACTED, SUFFIX, check_table, conform, read_file, serialise
+from results.schema import SCHEMAS
+
+ROW = ["key", "stage", "pack"]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True)
+class Store:
+    """One study's folder in a store. `root` is the store's path inside `filesystem`: it never holds credentials."""
+
+    filesystem: pyarrow.fs.FileSystem
+    root: str
+    study: str
+
+    def path(self, *parts: str) -> str:
+        """The path inside the filesystem of something in this study."""
+        return "/".join([self.root.rstrip("/"), self.study, *parts])
+
+    @property
+    def is_local(self) -> bool:
+        return isinstance(self.filesystem, pyarrow.fs.LocalFileSystem)
+
+    def check_writable(self) -> None:
+        """Write and remove a small file. Raises ValueError with the reason when that fails; folders made for it are removed."""
+        name = f".writable-{uuid.uuid4().hex}"
+        made = missing_folders(self.path()) if self.is_local else []
+        try:
+            write_bytes(self, name, b"manyseeds")
+            delete(self, name)
+        except OSError as error:
+            why = reason(error.__cause__ or error)
+            raise ValueError(
+                f"the store {self.root} can't be written ({why}); pass store=<a path or URI that can be>"
+            ) from error
+        finally:
+            for folder in reversed(made):
+                try:
+                    os.rmdir(folder)
+                except OSError:
+                    break  # never made, or another driver already writes into it
+
+
+def open_store(uri: str | os.PathLike[str], study: str) -> Store:
+    """The store at a local path (made absolute) or any URI that pyarrow knows; nothing is written.
+
+    Raises ValueError for a URI that pyarrow refuses; credentials in it are not repeated.
+    """
+    if not _NAME.fullmatch(study):
+        raise ValueError(
+            f"study name {study!r} can't name a folder: use letters, digits, '.', '_' and '-', a letter or digit first"
+        )
+    filesystem, root = resolve(os.fspath(uri))
+    return Store(filesystem, root, study)
+
+
+def studies(uri: str | os.PathLike[str]) -> list[str]:
+    """Names of the studies in a store, sorted; [] where there is no store."""
+    filesystem, root = resolve(os.fspath(uri))
+    folders = [name for name in names(filesystem, root) if _NAME.fullmatch(name)]
+    return [name for name in folders if {"replicates", "manifests"} & set(names(filesystem, f"{root}/{name}"))]
+
+
+def write_bytes(store: Store, relative_path: str, data: bytes) -> None:
+    """Put a file where it is seen whole or not at all, replacing one of that name. Raises OSError with one sentence.
+
+    Local: temporary name, fsync, rename. Elsewhere: one upload.
+    """
+    write_file(store, store.path(*PurePosixPath(relative_path).parts), data)
+
+
+def write_file(store: Store, target: str, data: bytes) -> None:
+    """`write_bytes` to a path inside the filesystem, such as one outside the study."""
+    try:
+        if store.is_local:
+            write_local(target, data)
+        else:
+            with store.filesystem.open_output_stream(target) as stream:
+                stream.write(data)
+    except OSError as error:
+        raise OSError(f"{target} can't be written ({reason(error)}); nothing of it was committed") from error
+
+
+def read_bytes(store: Store, relative_path: str) -> bytes:
+    with store.filesystem.open_input_stream(store.path(*PurePosixPath(relative_path).parts), compression=None) as stream:
+        return stream.read()
+
+
+def list_names(store: Store, relative_folder: str) -> list[str]:
+    """Sorted names of the files and folders in a folder, hidden ones left out; [] when it is missing."""
+    return names(store.filesystem, store.path(*PurePosixPath(relative_folder).parts))
+
+
+def delete(store: Store, relative_path: str) -> None:
+    """Remove a file, or a folder with all it holds; a missing one is fine."""
+    path = store.path(*PurePosixPath(relative_path).parts)
+    kind = store.filesystem.get_file_info(path).type
+    try:
+        if kind == pyarrow.fs.FileType.Directory:
+            store.filesystem.delete_dir(path)
+        elif kind != pyarrow.fs.FileType.NotFound:
+            store.filesystem.delete_file(path)
+    except FileNotFoundError:
+        return  # another process was faster
+
+
+def commit(store: Store, pack: str, tables: dict[str, pa.Table]) -> None:
+    """Write one file a table, `replicates` last. Empty tables are not written. Committing a pack again replaces its files.
+
+    A failure is committed alone: `commit(store, f"{pack}-{attempt}", {"failures": rows})`.
+    Raises ValueError, before anything is written, where a table does not fit its schema or holds rows of another pack.
+    """
+    order = sorted(tables, key=lambda name: name == "replicates")
+    files = {}
+    for table in order:
+        rows = conform(table, tables[table])
+        if table != "failures" and set(rows["pack"].unique().to_pylist()) - {pack}:
+            raise ValueError(f"table {table!r} holds rows of packs other than {pack}: commit each pack by itself")
+        files[table] = serialise(rows) if rows.num_rows else None
+    for table, data in files.items():
+        if data is None:
+            delete(store, f"{table}/{pack}{SUFFIX}")
+        else:
+            write_bytes(store, f"{table}/{pack}{SUFFIX}", data)
+
+
+def read(store: Store, table: str, columns: list[str] | None = None, filter: pa.dataset.Expression | None = None) -> pa.Table:
+    """The rows of a table that count: those whose (key, stage, pack) won; `failures` is returned whole.
+
+    `columns` are returned in that order (all by default); `filter` is a pyarrow expression over any column of the table.
+    A truncated file, or one that is none of this table, raises ValueError naming it.
+    """
+    check_table(table)
+    if table == "failures":
+        return _rows(store, table, columns, filter)
+    # first: a pack that commits in between has its rows then, and is left out if its `replicates` row came too late
+    winning = winners(_rows(store, "replicates", ROW))
+    wanted = SCHEMAS[table].names if columns is None else columns
+    rows = _rows(store, table, [*wanted, *(name for name in ROW if name not in wanted)], filter)
+    return semi_join(rows, winning).select(wanted)
+
+
+def committed(store: Store) -> pa.Table:
+    """`replicates` after the winner rule: one row a (key, stage)."""
+    return read(store, "replicates")
+
+
+def winners(replicates: pa.Table) -> pa.Table:
+    """(key, stage, pack) with the smallest pack id of every (key, stage)."""
+    first = replicates.select(ROW).sort_by("pack").group_by(["key", "stage"], use_threads=False).aggregate([("pack", "first")])
+    return pa.table([first["key"], first["stage"], first["pack_first"]], names=ROW)
+
+
+def semi_join(rows: pa.Table, wanted: pa.Table) -> pa.Table:
+    """The rows whose (key, stage, pack) is in `wanted`, in their order."""
+    return rows.take(_matching(rows, wanted, "left semi"))
+
+
+def anti_join(rows: pa.Table, unwanted: pa.Table) -> pa.Table:
+    """The rows whose (key, stage, pack) is not in `unwanted`, in their order."""
+    return rows.take(_matching(rows, unwanted, "left anti"))
+
+
+def table_files(store: Store, table: str) -> list[str]:
+    """Names of a table's Parquet files: compacted ones first, then by name."""
+    files = [name for name in list_names(store, table) if name.endswith(SUFFIX)]
+    return sorted(files, key=lambda name: (not name.startswith(COMPACTED), name))
+
+
+def read_files(store: Store, table: str, files: list[str]) -> pa.Table:
+    """All rows of these files, winning or not; a (key, stage, pack) that is in several comes from the first that has it."""
+    schema, identity = SCHEMAS[table], ["pack", "attempt"] if table == "failures" else ROW
+    parts = _read_parts(store, table, files, schema.names, None)
+    compacted = sum(name.startswith(COMPACTED) for name in files)
+    kept = schema.empty_table()
+    for part in [*parts[:compacted], _concat(table, schema.names, parts[compacted:])]:  # one pack is in one other file only
+        fresh = part.take(_matching(part, kept, "left anti", identity))
+        kept = _concat(table, schema.names, [kept, fresh])
+    return kept
+
+
+def _rows(store: Store, table: str, columns: list[str] | None, filter: pa.dataset.Expression | None = None) -> pa.Table:
+    """`read` without the winner rule."""
+    columns = SCHEMAS[table].names if columns is None else columns
+    unknown = [name for name in columns if name not in SCHEMAS[table].names]
+    if unknown:
+        raise ValueError(f"table {table!r} has no column {unknown[0]!r}: use some of {', '.join(SCHEMAS[table].names)}")
+    for attempt in range(3):
+        files = table_files(store, table)
+        try:
+            if len(files) < 2 or not files[0].startswith(COMPACTED):
+                return _concat(table, columns, _read_parts(store, table, files, columns, filter))
+            # copies are chosen before the filter, or each copy would give what another one lacks
+            rows = read_files(store, table, files)
+            return (rows if filter is None else rows.filter(filter)).select(columns)
+        except FileNotFoundError:
+            if attempt == 2:  # compaction took a listed file away: list again
+                raise
+    raise AssertionError("unreachable")
+
+
+def _read_parts(
+    store: Store, table: str, names: list[str], columns: list[str], filter: pa.dataset.Expression | None
+) -> list[pa.Table]:
+    if len(names) < 2:
+        return [read_file(store.filesystem, store.path(table, name), table, columns, filter) for name in names]
+    with ThreadPoolExecutor(8) as threads:
+        return list(
+            threads.map(lambda name: read_file(store.filesystem, store.path(table, name), table, columns, filter), names)
+        )
+
+
+def _concat(table: str, columns: list[str], parts: list[pa.Table]) -> pa.Table:
+    schema = pa.schema([SCHEMAS[table].field(name) for name in columns])
+    return pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
+
+
+def _matching(rows: pa.Table, other: pa.Table, join: str, on: list[str] = ROW) -> pa.Array:
+    """Positions of the rows that a semi or anti join keeps, ascending. (pyarrow can't join tables that hold list columns.)"""
+    numbered = rows.select(on).append_column("row", pa.array(np.arange(rows.num_rows)))
+    return pa.array(np.sort(numbered.join(other.select(on), keys=on, join_type=join)["row"].to_numpy()))

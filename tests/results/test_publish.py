@@ -1,0 +1,188 @@
+"""W&B shows what is in Parquet and nothing else: its offline file is read back, record by record, and compared."""
+
+import json
+import math
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from results import publish as publishing
+from results.publish import publish
+from results.store import commit, open_store, read, write_bytes
+from tests.results.sample_rows import STEPS, commit_pack, failure, manifest
+
+TRANSFORMERS, LSTMS = ["a", "b", "c", "d", "e"], ["k", "l", "m"]  # d diverges; e is planned and never trained
+
+
+@pytest.fixture
+def study(tmp_path):
+    at = open_store(tmp_path / "runs", "quick")
+    commit_pack(at, "fc-1", ["a", "b", "c", "d"])
+    commit_pack(at, "fd-2", ["a"])  # loses against fc-1
+    commit_pack(at, "fc-3", LSTMS, condition="lstm")
+    commit(at, "fc-9-1", {"failures": failure("fc-9", 1)})
+    plan = manifest({"transformer": TRANSFORMERS, "lstm": LSTMS}) | {"store": "s3://ID:SECRET@bucket/runs"}
+    write_bytes(at, "manifests/00112233445566ff.yaml", json.dumps(plan).encode())
+    return at
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch, tmp_path):
+    """Nothing of this process may connect to anything but wandb's own local process."""
+    connect = socket.socket.connect
+
+    def local_only(self, address):
+        host = address[0] if isinstance(address, tuple) else "a socket file"
+        assert host in ("127.0.0.1", "localhost", "::1", "a socket file"), f"tried to reach {address}"
+        return connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", local_only)
+    monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path / "wandb-config"))
+    monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path / "wandb-cache"))
+
+
+def records(path: Path) -> list:
+    """The protobuf records of a .wandb file: 7 bytes of header, then a LevelDB log of blocks of 32 KiB."""
+    from wandb.proto import wandb_internal_pb2
+
+    data, at, parts, found = path.read_bytes(), 7, [], []
+    assert data[:4] == b":W&B"
+    while at < len(data):
+        left = 32768 - at % 32768
+        if left < 7:
+            at += left
+            continue
+        length, kind = struct.unpack("<HB", data[at + 4 : at + 7])
+        if kind == 0:
+            break
+        parts.append(data[at + 7 : at + 7 + length])
+        at += 7 + length
+        if kind in (1, 4):  # a whole record, or the last part of one
+            record = wandb_internal_pb2.Record()
+            record.ParseFromString(b"".join(parts))
+            found.append(record)
+            parts = []
+    return found
+
+
+def read_run(folder: str) -> tuple[object, dict, list[dict]]:
+    """The run, its config and the lines of its history."""
+    (file,) = Path(folder).glob("*.wandb")
+    found = records(file)
+    (run,) = [record.run for record in found if record.WhichOneof("record_type") == "run"]
+    config = {item.key: json.loads(item.value_json) for item in run.config.update}
+    items = [record.history.item for record in found if record.WhichOneof("record_type") == "history"]
+    history = [{item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in line} for line in items]
+    assert history
+    return run, config, history
+
+
+def table(folder: str, name: str) -> list[dict]:
+    (file,) = Path(folder).glob(f"files/media/table/{name}_*.table.json")
+    content = json.loads(file.read_text())
+    return [dict(zip(content["columns"], row, strict=True)) for row in content["data"]]
+
+
+def rates(at, keys: list[str], set_name: str, step: int) -> list[float]:
+    """Error rates from Parquet, infinity where there is no count; without anything of results.summary."""
+    rows = read(at, "evaluations").to_pylist()
+    chosen = [row for row in rows if row["key"] in keys and row["set"] == set_name and row["step"] == step]
+    return sorted(math.inf if row["errors"] is None else row["errors"] / row["count"] for row in chosen)
+
+
+def test_one_offline_run_holds_the_numbers_of_the_parquet_files(study):
+    folder = publish(study, "offline")
+    assert [str(path) for path in Path(study.path("wandb")).glob("*run-*")] == [folder]
+    run, config, history = read_run(folder)
+    assert (run.display_name, run.run_id, run.project) == ("quick", "quick-00112233445566ff", "manyseeds")
+    assert config["question"] == "How long is the tail?"
+    assert config["replicates_planned"] == 8
+    assert "packs" not in config
+    assert not any(b"SECRET" in path.read_bytes() for path in Path(folder).rglob("*") if path.is_file())
+
+    curves = {line["step"]: line for line in history if "summary._type" not in line}
+    assert sorted(curves) == list(STEPS)
+    for step in STEPS:
+        for condition, keys in {"transformer": TRANSFORMERS, "lstm": LSTMS}.items():
+            known = rates(study, keys, "sparse_online", step)
+            prefix = f"{condition}/sparse_online"
+            assert curves[step][f"{prefix}/replicates"] == len(known)
+            assert curves[step][f"{prefix}/diverged"] == sum(map(math.isinf, known))
+            assert curves[step][f"{prefix}/error_min"] == known[0]
+            if math.isinf(known[-1]):
+                assert f"{prefix}/error_max" not in curves[step]
+            else:
+                assert curves[step][f"{prefix}/error_max"] == known[-1]
+                assert curves[step][f"{prefix}/error_median"] == pytest.approx(np.median(known))
+
+
+def test_the_summary_has_a_line_a_condition_and_set(study):
+    folder = publish(study, "offline")
+    lines = {(line["condition"], line["set"]): line for line in table(folder, "summary")}
+    assert len(lines) == 8
+    for name in ("in_distribution", "sparse", "dense"):
+        known = rates(study, LSTMS, name, 200)
+        line = lines["lstm", name]
+        assert (line["error_min"], line["error_max"], line["finished"]) == (known[0], known[-1], 3)
+        assert line["error_median"] == pytest.approx(np.median(known))
+        line = lines["transformer", name]
+        assert (line["planned"], line["finished"], line["diverged"], line["missing"]) == (5, 3, 1, 1)
+        assert line["error_min"] == rates(study, TRANSFORMERS, name, 200)[0]
+        assert line["error_max"] in ("Infinity", math.inf)
+
+
+def test_the_table_of_replicates_has_a_line_a_planned_replicate(study):
+    lines = {line["key"]: line for line in table(publish(study, "offline"), "replicates")}
+    assert sorted(lines) == sorted(TRANSFORMERS + LSTMS)
+    errors = {(row["key"], row["set"], row["step"]): row["errors"] for row in read(study, "evaluations").to_pylist()}
+    for key in ("a", "b", "c", *LSTMS):
+        assert [lines[key][f"{name}.errors"] for name in ("sparse", "dense")] == [
+            errors[key, name, 200] for name in ("sparse", "dense")
+        ]
+    assert (lines["d"]["status"], lines["e"]["status"]) == ("diverged", "missing")
+
+
+def test_publishing_again_leaves_one_run_and_other_studies_alone(study, tmp_path):
+    publish(study, "offline", tmp_path)
+    (tmp_path / "wandb" / "offline-run-20260101_000000-very-quick-00112233445566ff").mkdir()
+    grown = manifest({"transformer": [*TRANSFORMERS, "f"], "lstm": LSTMS})
+    write_bytes(study, "manifests/ff.yaml", json.dumps(grown).encode())
+    folder = publish(study, "offline", tmp_path)
+    assert folder is not None
+    assert sorted(path.name.split("-", 3)[3] for path in (tmp_path / "wandb").glob("offline-run-*")) == [
+        "quick-ff",
+        "very-quick-00112233445566ff",
+    ]
+    assert read_run(folder)[1]["replicates_planned"] == 9
+
+
+def test_a_table_too_long_for_wandb_is_cut_and_says_so(study, monkeypatch):
+    monkeypatch.setattr(publishing, "MOST_ROWS", 3)
+    folder = publish(study, "offline")
+    assert len(table(folder, "replicates")) == 3
+    assert read_run(folder)[1]["replicates_note"] == "the table shows the first 3 of 8 replicates"
+
+
+def test_off_does_nothing_and_does_not_import_wandb(study):
+    code = """if True:
+        import sys
+        from results.publish import publish
+        from results.store import open_store
+        assert publish(open_store(sys.argv[1], "quick"), "off") is None
+        print("wandb" in sys.modules)
+    """
+    found = subprocess.run([sys.executable, "-c", code, study.root], capture_output=True, text=True, check=True)
+    assert found.stdout == "False\n"
+    assert not Path(study.path("wandb")).exists()
+
+
+def test_what_can_not_be_published_is_said_in_one_sentence(study, tmp_path):
+    with pytest.raises(ValueError, match="wandb='of' is no way to publish: use one of off, offline, online"):
+        publish(study, "of")
+    with pytest.raises(ValueError, match="has no manifest, so there is no study to publish"):
+        publish(open_store(tmp_path, "nothing"), "offline")

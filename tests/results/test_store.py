@@ -1,0 +1,428 @@
+"""What a reader of a store sees: all of a committed pack or nothing, and one pack a replicate."""
+
+import errno
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from results import merge, store
+from results.manifest import newest_manifest
+from results.schema import SCHEMAS
+from results.store import commit, committed, open_store, read
+from tests.results.sample_rows import commit_pack, failure, in_order, manifest, pack_tables
+
+TABLES = [table for table in SCHEMAS if table != "failures"]
+
+
+def expected(packs: dict[str, list[str]], table: str) -> list[str]:
+    """By hand, without the store: every key's rows from the smallest pack that holds it."""
+    best = {key: min(pack for pack, keys in packs.items() if key in keys) for keys in packs.values() for key in keys}
+    rows = [row for pack, keys in packs.items() for row in pack_tables(pack, keys)[table].to_pylist()]
+    return sorted(repr(row) for row in rows if best[row["key"]] == row["pack"])
+
+
+def everything(at: store.Store) -> dict[str, list[str]]:
+    return {table: in_order(read(at, table)) for table in SCHEMAS}
+
+
+def test_a_committed_pack_is_read_back_in_every_table(tmp_path):
+    at = open_store(tmp_path, "study")
+    commit_pack(at, "fd-1", ["a", "b"])
+    for table in TABLES:
+        assert in_order(read(at, table)) == expected({"fd-1": ["a", "b"]}, table)
+        assert read(at, table).schema == SCHEMAS[table]
+    assert committed(at).num_rows == 2
+    assert store.studies(tmp_path) == ["study"]
+
+
+def test_an_empty_store_has_empty_tables_of_the_right_schema(tmp_path):
+    at = open_store(tmp_path / "nowhere", "study")
+    assert {table: read(at, table) for table in SCHEMAS} == {table: schema.empty_table() for table, schema in SCHEMAS.items()}
+    assert store.studies(tmp_path / "nowhere") == []
+    assert store.list_names(at, "manifests") == []
+
+
+PACKS = st.dictionaries(
+    st.sampled_from(["fc-0", "fd-0", "fd-1", "fe-7", "ff-a"]),
+    st.lists(st.sampled_from("abcdef"), min_size=1, unique=True),
+    min_size=1,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(PACKS, st.sets(st.sampled_from([0, 1, 2, 3])))
+def test_the_smallest_pack_wins_whatever_the_order_and_however_often_compacted(packs, compact_after):
+    with tempfile.TemporaryDirectory() as folder:
+        at = open_store(folder, "study")
+        so_far = {}
+        for index, (pack, keys) in enumerate(packs.items()):
+            commit_pack(at, pack, keys)
+            so_far[pack] = keys
+            if index in compact_after:
+                merge.compact(at)
+            for table in TABLES:
+                assert in_order(read(at, table)) == expected(so_far, table)
+
+
+@settings(max_examples=15, deadline=None)
+@given(PACKS, PACKS, st.booleans(), st.booleans())
+def test_merged_stores_read_as_the_union(mine, theirs, compact_mine, compact_theirs):
+    with tempfile.TemporaryDirectory() as folder:
+        # one pack id means one list of keys, as it is a hash of them
+        theirs = {pack: mine.get(pack, keys) for pack, keys in theirs.items()}
+        into, other = open_store(f"{folder}/a", "study"), open_store(f"{folder}/b", "study")
+        for at, packs, compacted in ((into, mine, compact_mine), (other, theirs, compact_theirs)):
+            for pack, keys in packs.items():
+                commit_pack(at, pack, keys)
+            if compacted:
+                merge.compact(at)
+        merge.merge(into, [other])
+        for table in TABLES:
+            assert in_order(read(into, table)) == expected(mine | theirs, table)
+        assert merge.merge(into, [other]).replicates == 0
+
+
+def test_merging_takes_failures_manifests_and_weights_along_and_counts_them(tmp_path):
+    into, other = open_store(tmp_path / "a", "study"), open_store(tmp_path / "b", "study")
+    commit_pack(into, "fd-1", ["a"])
+    commit_pack(other, "fd-2", ["a", "b"])
+    commit(other, "fd-9-1", {"failures": failure("fd-9", 1)})
+    plan = json.dumps(manifest({"transformer": ["a", "b"]})).encode()
+    store.write_bytes(other, "manifests/0011.yaml", plan)
+    store.write_bytes(other, "../artifacts/a/0/200.safetensors", b"weights")
+    assert merge.merge(into, [other]) == merge.Merged(packs=1, replicates=2, superseded=1, failures=1, manifests=1, artifacts=1)
+    assert read(into, "failures").to_pylist() == failure("fd-9", 1).to_pylist()
+    assert store.read_bytes(into, "manifests/0011.yaml") == plan
+    assert (tmp_path / "a/artifacts/a/0/200.safetensors").read_bytes() == b"weights"
+    assert read(into, "replicates", ["key", "pack"]).to_pylist() == [
+        {"key": "a", "pack": "fd-1"},
+        {"key": "b", "pack": "fd-2"},
+    ]
+
+
+def test_of_merged_plans_the_one_of_most_replicates_holds(tmp_path):
+    stores = [open_store(tmp_path / name, "study") for name in "abc"]
+    for at, name, keys in zip(stores, ["01", "02", "03"], [["a"], ["a", "b", "c"], ["a", "b"]], strict=True):
+        store.write_bytes(at, f"manifests/{name}.yaml", json.dumps(manifest({"transformer": keys})).encode())
+        os.utime(at.path(f"manifests/{name}.yaml"), (1000 * int(name), 1000 * int(name)))
+    into, *others = stores
+    assert merge.merge(into, others).manifests == 2
+    assert newest_manifest(into) == ("02", manifest({"transformer": ["a", "b", "c"]}))
+
+
+@pytest.mark.parametrize("content", [b"{}", b"study: quick", b"[]", b"\xff\xfe"])
+def test_a_file_that_is_no_manifest_is_named(tmp_path, content):
+    at = open_store(tmp_path, "study")
+    assert newest_manifest(at) is None
+    store.write_bytes(at, "manifests/0011.yaml", content)
+    with pytest.raises(ValueError, match=r"manifests/0011\.yaml is no manifest"):
+        newest_manifest(at)
+
+
+def test_stores_that_scored_different_sets_under_one_name_are_not_merged(tmp_path):
+    into, other = open_store(tmp_path / "a", "study"), open_store(tmp_path / "b", "study")
+    commit_pack(into, "fe-1", ["a"], sets={"sparse": "one"})
+    commit_pack(other, "fe-2", ["b"], sets={"sparse": "two"})
+    with pytest.raises(ValueError, match=r"evaluation set 'sparse' is defined as one in .* and as two in"):
+        merge.merge(into, [other])
+    assert store.list_names(into, "replicates") == ["fe-1.parquet"]
+
+
+def test_compaction_leaves_one_file_a_table_and_no_uncommitted_row(tmp_path):
+    at = open_store(tmp_path, "study")
+    for pack, keys in {"fd-1": ["a"], "fd-2": ["b", "a"], "fd-3": ["c"]}.items():
+        commit_pack(at, pack, keys)
+    commit(at, "fd-4", {"curves": pack_tables("fd-4", ["d"])["curves"]})  # a pack that is being committed now
+    commit(at, "fd-9-1", {"failures": failure("fd-9", 1)})
+    before = everything(at)
+    merge.compact(at)
+    assert everything(at) == before
+    for table in SCHEMAS:
+        names = store.list_names(at, table)
+        assert [name.split("-")[0] for name in names if name != "fd-4.parquet"] == ["compacted"], table
+    assert "fd-4.parquet" in store.list_names(at, "curves")
+    files = {table: store.list_names(at, table) for table in SCHEMAS}
+    merge.compact(at)
+    assert {table: store.list_names(at, table) for table in SCHEMAS} == files
+
+
+@pytest.mark.parametrize("survived", range(0, 22, 3))
+def test_a_crash_during_compaction_is_invisible_and_the_next_one_finishes(tmp_path, monkeypatch, survived):
+    at = open_store(tmp_path, "study")
+    for pack, keys in {"fd-1": ["a"], "fd-2": ["b", "a"], "fd-3": ["c"]}.items():
+        commit_pack(at, pack, keys)
+    before = everything(at)
+    done = []
+
+    def dies(action):
+        def acts(*arguments):
+            if len(done) == survived:
+                raise KeyboardInterrupt
+            done.append(action(*arguments))
+
+        return acts
+
+    with monkeypatch.context() as patch:
+        patch.setattr(merge, "write_bytes", dies(merge.write_bytes))
+        patch.setattr(merge, "delete", dies(merge.delete))
+        if survived < 20:  # five tables are written and 3 × 5 files deleted
+            with pytest.raises(KeyboardInterrupt):
+                merge.compact(at)
+        else:
+            merge.compact(at)
+    assert everything(at) == before
+    only = read(at, "curves", ["value"], filter=pc.field("key") == "b")
+    assert only.num_rows == 2
+    commit_pack(at, "fd-2", ["b", "a"])  # a worker that does its work again
+    assert everything(at) == before
+    merge.compact(at)
+    assert everything(at) == before
+    assert len(store.list_names(at, "curves")) == 1
+
+
+def test_rows_without_their_replicates_row_do_not_exist(tmp_path, monkeypatch):
+    at = open_store(tmp_path, "study")
+    commit_pack(at, "fe-1", ["a"])
+    before = everything(at)
+    write = store.write_bytes
+
+    def dies_at_the_commit(to, path, data):
+        if path.startswith("replicates/"):
+            raise KeyboardInterrupt
+        write(to, path, data)
+
+    monkeypatch.setattr(store, "write_bytes", dies_at_the_commit)
+    with pytest.raises(KeyboardInterrupt):
+        commit_pack(at, "fd-1", ["a", "b"])
+    assert "fd-1.parquet" in store.list_names(at, "evaluations")
+    assert everything(at) == before
+    monkeypatch.undo()
+    commit_pack(at, "fd-1", ["a", "b"])
+    assert in_order(read(at, "evaluations")) == expected({"fe-1": ["a"], "fd-1": ["a", "b"]}, "evaluations")
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_full_disk_leaves_nothing_half_visible_and_says_so_in_one_sentence(tmp_path, monkeypatch, call):
+    at = open_store(tmp_path, "study")
+    commit_pack(at, "fe-1", ["a"])
+    before, files = everything(at), sorted(tmp_path.rglob("*"))
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, full)
+        with pytest.raises(OSError, match=r"fe-1\.parquet can't be written \(No space left on device\)") as caught:
+            commit_pack(at, "fe-1", ["a", "b"])
+    assert "\n" not in str(caught.value)
+    assert sorted(tmp_path.rglob("*")) == files
+    assert everything(at) == before
+
+
+def test_a_file_that_outgrows_the_allowed_size_is_removed(tmp_path):
+    code = """if True:
+        import resource, signal, sys
+        from results import store
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        try:
+            store.write_bytes(store.open_store(sys.argv[1], "study"), "curves/fe-1.parquet", bytes(10000))
+        except OSError as error:
+            print(error)
+    """
+    found = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
+    assert "curves/fe-1.parquet can't be written (File too large)" in found.stdout
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_truncated_file_is_named_with_the_cure(tmp_path, table):
+    at = open_store(tmp_path, "study")
+    commit_pack(at, "fe-1", ["a"])
+    commit_pack(at, "fe-2", ["b"])
+    file = Path(at.path(table, "fe-2.parquet"))
+    whole = file.read_bytes()
+    for length in (0, 3, len(whole) // 2, len(whole) - 1):
+        file.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match=r"fe-2\.parquet can't be read as a Parquet file .* move it out of the store"):
+            read(at, table)
+
+
+def _without(rows, column):
+    return rows.drop_columns([column])
+
+
+FOREIGN = {
+    "an unknown column": (lambda r: r.append_column("mine", pa.array([1] * r.num_rows)), "a column 'mine' unknown"),
+    "no column 'metric'": (lambda r: _without(r, "metric"), "no column 'metric'"),
+    "another type": (
+        lambda r: r.set_column(r.schema.get_field_index("step"), "step", r["step"].cast(pa.float64())),
+        "column 'step' is double, not int64",
+    ),
+    "nulls": (
+        lambda r: r.set_column(r.schema.get_field_index("step"), "step", pa.nulls(r.num_rows, pa.int64())),
+        "column 'step' has nulls",
+    ),
+    "another pack": (
+        lambda r: r.set_column(r.schema.get_field_index("pack"), "pack", pa.array(["fe-3"] * r.num_rows)),
+        "holds rows of pack fe-3",
+    ),
+    "another table": (lambda r: pa.table({"x": [1]}), "no column 'key' and a column 'x' unknown"),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_foreign_file_is_named_with_what_is_wrong_and_the_cure(tmp_path, kind):
+    at = open_store(tmp_path, "study")
+    commit_pack(at, "fe-1", ["a"])
+    change, says = FOREIGN[kind]
+    pyarrow.parquet.write_table(change(pack_tables("fe-1", ["a"])["evaluations"]), at.path("evaluations", "foreign.parquet"))
+    with pytest.raises(ValueError, match=says) as caught:
+        read(at, "evaluations")
+    assert "evaluations/foreign.parquet" in str(caught.value)
+    assert "move it out of the store" in str(caught.value)
+
+
+def test_a_file_from_before_a_nullable_column_was_appended_reads_as_null(tmp_path):
+    at = open_store(tmp_path, "study")
+    commit_pack(at, "fe-1", ["a"])
+    old = _without(pack_tables("fe-1", ["a"])["evaluations"], "value")
+    pyarrow.parquet.write_table(old, at.path("evaluations", "fe-1.parquet"))
+    commit_pack(at, "fe-2", ["b"])
+    rows = read(at, "evaluations")
+    assert rows["value"].null_count == rows.num_rows == 10
+
+
+def test_columns_and_filter_give_what_reading_everything_gives(tmp_path):
+    at = open_store(tmp_path, "study")
+    commit_pack(at, "fe-1", ["a", "b"])
+    commit_pack(at, "fd-1", ["b"])
+    condition = (pc.field("set") == "sparse") & (pc.field("key") == "b")
+    assert read(at, "evaluations", ["errors", "set"], condition) == read(at, "evaluations").filter(condition).select(
+        ["errors", "set"]
+    )
+    with pytest.raises(ValueError, match="table 'curves' has no column 'valeu'"):
+        read(at, "curves", ["valeu"])
+    with pytest.raises(ValueError, match="there is no table 'curve'"):
+        read(at, "curve")
+
+
+def test_rows_that_do_not_fit_are_refused_before_anything_is_written(tmp_path):
+    at = open_store(tmp_path, "study")
+    tables = pack_tables("fe-1", ["a"])
+    for wrong, says in [
+        (_without(tables["curves"], "metric"), "no column 'metric'"),
+        (tables["curves"].set_column(2, "pack", pa.array(["fe-2"] * 2)), "packs other than fe-1"),
+        (tables["curves"].set_column(0, "key", pa.nulls(2, pa.string())), "do not fit its schema"),
+    ]:
+        with pytest.raises(ValueError, match=says):
+            commit(at, "fe-1", {"evaluations": tables["evaluations"], "curves": wrong})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_is_no_folder_is_refused_and_a_good_one_is_left_as_it_was(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"the store .*/file can't be written \(Not a directory\); pass store="):
+        open_store(tmp_path / "file", "study").check_writable()
+    open_store(tmp_path / "new" / "deep", "study").check_writable()
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    at = open_store(tmp_path / "new", "study")
+    commit_pack(at, "fe-1", ["a"])
+    before = sorted(tmp_path.rglob("*"))
+    at.check_writable()
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_relative_path_is_made_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    at = open_store("runs", "study")
+    monkeypatch.chdir("/")
+    commit_pack(at, "fe-1", ["a"])
+    assert (tmp_path / "runs/study/replicates/fe-1.parquet").exists()
+    assert in_order(committed(open_store(f"file://{tmp_path}/runs", "study"))) == in_order(committed(at))
+
+
+@pytest.mark.parametrize(
+    "uri", ["s3://ID:SECRET@/x", "nope://ID:SECRET@host/x?secret_key=SECRET", "s3://bucket/x?token=SECRET"]
+)
+def test_credentials_in_a_uri_are_never_repeated(uri):
+    with pytest.raises(ValueError, match="can't be opened as a store") as caught:
+        open_store(uri, "study")
+    assert "SECRET" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_a_study_name_stays_inside_the_store(tmp_path):
+    for name in ("../up", "", ".hidden", "a/b"):
+        with pytest.raises(ValueError, match="can't name a folder"):
+            open_store(tmp_path, name)
+
+
+def test_reading_results_needs_neither_torch_nor_ray_nor_wandb():
+    code = "import sys, results.store, results.merge, results.publish; print(*{'torch', 'ray', 'wandb'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    server_module = pytest.importorskip("moto.server", reason="the S3 tests need moto[server]")
+    boto3 = pytest.importorskip("boto3", reason="the S3 tests need boto3")
+    for name, value in {"ACCESS_KEY_ID": "id", "SECRET_ACCESS_KEY": "secret", "EC2_METADATA_DISABLED": "true"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setattr(logging.getLogger("werkzeug"), "disabled", True)
+    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1")
+    client.create_bucket(Bucket="bucket")
+    yield f"?endpoint_override=http://{host}:{port}&scheme=http&region=us-east-1"
+    server.stop()
+
+
+def test_an_object_store_behaves_as_a_folder_does(bucket, tmp_path):
+    uri = f"s3://bucket/some/runs{bucket}"
+    at = open_store(uri, "study")
+    assert store.studies(uri) == []
+    at.check_writable()
+    assert store.studies(uri) == []
+    packs = {"fd-1": ["a"], "fd-2": ["b", "a"], "fd-3": ["c"]}
+    for pack, keys in packs.items():
+        commit_pack(at, pack, keys)
+    commit(at, "fd-9-1", {"failures": failure("fd-9", 1)})
+    store.write_bytes(at, "manifests/0011.yaml", json.dumps(manifest({"transformer": ["a"]})).encode())
+    store.write_bytes(at, "checkpoints/fd-4/100.safetensors", b"state")
+    assert store.studies(uri) == ["study"]
+    assert store.list_names(at, "checkpoints/fd-4") == ["100.safetensors"]
+    assert store.read_bytes(at, "checkpoints/fd-4/100.safetensors") == b"state"
+    store.delete(at, "checkpoints/fd-4")
+    store.delete(at, "checkpoints/fd-4")
+    assert store.list_names(at, "checkpoints/fd-4") == []
+    for table in TABLES:
+        assert in_order(read(at, table)) == expected(packs, table)
+    before = everything(at)
+    merge.compact(at)
+    assert everything(at) == before
+    here = open_store(tmp_path, "study")
+    merge.merge(here, [at])
+    assert everything(here) == before
+    store.write_bytes(at, "curves/fd-7.parquet", b"PAR1")
+    with pytest.raises(ValueError, match=r"bucket/some/runs/study/curves/fd-7\.parquet can't be read"):
+        read(at, "curves")
+
+
+def test_a_bucket_that_is_not_there_is_refused_in_one_sentence(bucket):
+    with pytest.raises(ValueError, match="the store missing/runs can't be written") as caught:
+        open_store(f"s3://missing/runs{bucket}", "study").check_writable()
+    assert "secret" not in str(caught.value)

@@ -401,6 +401,8 @@ def _read(path: Path) -> dict[str, Any]:
         tree = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
     except (OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         raise ValueError(f"{path} is not a readable YAML file: {' '.join(str(error).split())}") from error
+    if not tree:
+        raise ValueError(f"{path} is empty: a study has keys such as name, task, model, train and evaluate")
     return _plain(tree, str(path))
 
 

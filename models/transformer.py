@@ -117,12 +117,12 @@ class Block(nn.Module):
         """The outputs at `needed` [R, B, K] alone, [R, B·K, D]: keys and values everywhere, the rest only there."""
         replicates, batch, count = needed.shape
         length = x.shape[1] // batch
-        rows = (torch.arange(batch, device=x.device)[:, None] * length + needed).view(replicates, -1)
+        rows = (torch.arange(batch, device=x.device)[:, None] * length + needed).reshape(replicates, -1)
         pick = rows[..., None].expand(-1, -1, x.shape[-1])
         normal = self._normalised(x)
         (query,) = self._project(normal.gather(1, pick), (self.query,))
         key, value = self._project(normal, (self.key, self.value))
-        visible = torch.arange(length, device=x.device) <= needed.view(-1, 1, count, 1)  # [R·B, 1, K, T]
+        visible = torch.arange(length, device=x.device) <= needed.reshape(-1, 1, count, 1)  # [R·B, 1, K, T]
         attended = scaled_dot_product_attention(
             self._heads(query, count), self._heads(key, length), self._heads(value, length), attn_mask=visible
         )

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import matplotlib as mpl
 import matplotlib.ticker
@@ -28,7 +29,7 @@ Errors = Mapping[str, Floats]  # error rates of a condition's replicates; infini
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 INK, PAPER = "#1f2328", "#ffffff"  # stand-ins in the files; `inline_svg` replaces them by the page's own
-STYLE = {
+STYLE: Any = {
     "font.family": "sans-serif",
     "font.size": 10,
     "axes.titlesize": 10.5,
@@ -36,12 +37,13 @@ STYLE = {
     "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
-    **{name: INK for name in ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "grid.color")},
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "grid.color"), INK),
     "figure.facecolor": PAPER,
     "axes.facecolor": "none",
     "grid.alpha": 0.13,
     "grid.linewidth": 0.7,
     "legend.frameon": False,
+    "text.parse_math": False,  # a "$" in a name is a dollar
     "svg.fonttype": "none",
     "svg.hashsalt": "manyseeds",
 }
@@ -108,10 +110,10 @@ def errors_by_condition(errors: Mapping[str, Errors]) -> Figure:
             panel.set_title(name)
             most = max((_positive(values).size for values in by.values()), default=0)
             for i, condition in enumerate(conditions):
-                _strip(panel, scale, i, by.get(condition, np.empty(0)), COLOURS[i % len(COLOURS)], most)
+                _strip(panel, scale, i, by.get(condition, np.empty(0)), _colour(i), most)
             panel.set_xlim(-0.6, len(conditions) - 0.4)
             crowded = len(conditions) > 4 or max(map(len, conditions), default=0) > 12
-            turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+            turned: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
             panel.set_xticks(range(len(conditions)), conditions, **turned)
             panel.tick_params(axis="x", length=0)
             _error_axis(panel, scale, "y")
@@ -124,21 +126,33 @@ def scatter(errors: Mapping[str, tuple[Floats, Floats]], x_set: str, y_set: str)
     horizontal = error_scale(*(x for x, _ in errors.values()))
     vertical = error_scale(*(y for _, y in errors.values()))
     with mpl.rc_context(STYLE):
-        figure = _figure(6.2, 5.4)
+        figure = _figure(6.2, 5.2 + 0.1 * len(errors))
         panel = figure.subplots()
         drawn = 0
+        handles: dict[str, Line2D] = {}
         for i, (condition, (x, y)) in enumerate(errors.items()):
             # points of a category spread across its strip, each axis by its own sequence, conditions beside each other
-            px = horizontal.place(x) + _spread(len(x), 2, drawn) * 0.045 * horizontal.span * ~((x > 0) & np.isfinite(x))
-            py = vertical.place(y) + _spread(len(y), 3, drawn) * 0.045 * vertical.span * ~((y > 0) & np.isfinite(y))
+            px = horizontal.place(x) + _spread(len(x), 2, drawn) * 0.055 * horizontal.span * ~((x > 0) & np.isfinite(x))
+            py = vertical.place(y) + _spread(len(y), 3, drawn) * 0.055 * vertical.span * ~((y > 0) & np.isfinite(y))
             drawn += len(x)
-            marker, colour = MARKERS[i % len(MARKERS)], COLOURS[i % len(COLOURS)]
-            panel.plot(px, py, marker, ms=5, mfc=colour, mec=PAPER, mew=0.4, alpha=0.75, label=f"{condition} ({len(x)})")
+            clean = int(((x == 0) & (y == 0)).sum())
+            marker, colour = _marker(i), _colour(i)
+            label = f"{condition}: {len(x)}, {clean} with zero on both"
+            # the fewer a condition has in the crowded corner, the further in front it is
+            style: dict[str, Any] = {
+                "ms": 5,
+                "mfc": colour,
+                "mec": PAPER,
+                "mew": 0.4,
+                "alpha": 0.8,
+                "zorder": 3 + 1 / (1 + clean),
+            }
+            (handles[label],) = panel.plot(px, py, marker=marker, ls="none", **style)
         _error_axis(panel, horizontal, "x")
         _error_axis(panel, vertical, "y")
         panel.set_xlabel(f"error rate, {x_set}")
         panel.set_ylabel(f"error rate, {y_set}")
-        _legend(figure, panel.get_legend_handles_labels())
+        _legend(figure, handles)
     return figure
 
 
@@ -163,7 +177,8 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
     scale = error_scale(*(values for each in rates.values() for values in each))
     conditions = list(dict.fromkeys(condition for by in profiles.values() for condition in by))
     with mpl.rc_context(STYLE):
-        figure = _figure(4.1 * len(profiles) + 0.9, 4.2)
+        handles: dict[str, Line2D] = {}
+        figure = _figure(4.1 * len(profiles) + 0.9, 4.0 + 0.1 * len(conditions))
         panels = np.atleast_1d(figure.subplots(1, len(profiles), sharey=True))
         for panel, (name, by) in zip(panels, profiles.items(), strict=True):
             panel.set_title(name)
@@ -172,16 +187,16 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
                 centre = np.sqrt(np.maximum(profile.lo, 0.7) * np.maximum(profile.hi - 1, 0.7))
                 each, pooled = rates[name, condition]
                 for rate in each:
-                    panel.plot(centre, scale.place(rate), color=COLOURS[i % len(COLOURS)], lw=0.7, alpha=_faint(len(each)))
-                style = {"marker": MARKERS[i % len(MARKERS)], "ms": 4, "mec": PAPER, "mew": 0.4, "lw": 2}
-                panel.plot(centre, scale.place(pooled), color=COLOURS[i % len(COLOURS)], label=condition, **style)
+                    panel.plot(centre, scale.place(rate), color=_colour(i), lw=0.7, alpha=_faint(len(each)))
+                style: dict[str, Any] = {"marker": _marker(i), "ms": 4, "mec": PAPER, "mew": 0.4, "lw": 2}
+                (handles[condition],) = panel.plot(centre, scale.place(pooled), color=_colour(i), **style)
             panel.set_xscale("log", base=2)
             panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
             panel.xaxis.set_minor_locator(mpl.ticker.NullLocator())
             panel.set_xlabel(axis_label)
             _error_axis(panel, scale, "y")
         panels[0].set_ylabel("error rate")
-        _legend(figure, _all_handles(panels, conditions))
+        _legend(figure, {condition: handles[condition] for condition in conditions})
     return figure
 
 
@@ -191,7 +206,7 @@ def error_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figur
     with mpl.rc_context(STYLE):
         figure, panels = _grid(len(curves))
         for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=False)):
-            colour, many = COLOURS[i % len(COLOURS)], len(by) > 12
+            colour, many = _colour(i), len(by) > 12
             for step, error in by:
                 panel.plot(step, scale.place(error), color=colour, lw=0.7, alpha=_faint(len(by)))
             for step, error in by:
@@ -201,13 +216,7 @@ def error_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figur
             panel.set_xlabel("training step")
             panel.set_ylabel("error rate" if i == 0 else "")
             _error_axis(panel, scale, "y")
-        _legend(
-            figure,
-            (
-                [Line2D([], [], color=INK, lw=0.8, alpha=0.4), Line2D([], [], color=INK, lw=2)],
-                ["raw error of one replicate", "its best so far"],
-            ),
-        )
+        _legend(figure, _light_and_bold("raw error of one replicate", "its best so far"))
     return figure
 
 
@@ -216,7 +225,7 @@ def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figure
     with mpl.rc_context(STYLE):
         figure, panels = _grid(len(curves))
         for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=False)):
-            colour = COLOURS[i % len(COLOURS)]
+            colour = _colour(i)
             values: dict[float, list[float]] = {}
             for step, loss in by:
                 panel.plot(step, np.where(loss > 0, loss, np.nan), color=colour, lw=0.7, alpha=_faint(len(by)))
@@ -232,13 +241,7 @@ def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figure
             panel.set_title(condition)
             panel.set_xlabel("training step")
             panel.set_ylabel("training loss" if i == 0 else "")
-        _legend(
-            figure,
-            (
-                [Line2D([], [], color=INK, lw=0.8, alpha=0.4), Line2D([], [], color=INK, lw=2)],
-                ["one replicate", "median (diverged ranks worst)"],
-            ),
-        )
+        _legend(figure, _light_and_bold("one replicate", "median (diverged ranks worst)"))
     return figure
 
 
@@ -313,10 +316,18 @@ def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str,
             panel.plot([at - reach, at + reach], [place, place], color=INK, lw=2.2 if q == 0.5 else 1, solid_capstyle="butt")
     for chosen, place, above in ((errors == 0, scale.zero, -1), (np.isinf(errors), scale.infinite, 1)):
         if count := int(chosen.sum()):
-            panel.annotate(f"{count} of {errors.size}", (at, place), (0, 15 * above), textcoords="offset points", ha="center", va="center", fontsize=8.5)
+            panel.annotate(
+                f"{count} of {errors.size}",
+                (at, place),
+                (0, 15 * above),
+                textcoords="offset points",
+                ha="center",
+                va="center",
+                fontsize=8.5,
+            )
 
 
-def _error_axis(panel: Axes, scale: ErrorScale, direction: str) -> None:
+def _error_axis(panel: Axes, scale: ErrorScale, direction: Literal["x", "y"]) -> None:
     """Decades, the categories beyond the breaks, a band behind each, and two strokes where the axis is broken."""
     below, above = scale.limits()
     room = 0.075 * scale.span if direction == "y" else 0.0  # for the counts under and over the categories
@@ -335,30 +346,49 @@ def _error_axis(panel: Axes, scale: ErrorScale, direction: str) -> None:
     (panel.set_xlim if horizontal else panel.set_ylim)(*limits)
     (panel.set_xticks if horizontal else panel.set_yticks)(places, labels)
     band = panel.axvspan if horizontal else panel.axhspan
-    for place, category in zip(places, labels, strict=True):
+    for category in labels:
         if category in ("0", "diverged"):
             edge = breaks[0] if category == "0" else breaks[-1]
             band(*((limits[0], edge) if category == "0" else (edge, limits[1])), color=INK, alpha=0.055, lw=0)
     panel.grid(axis=direction)
-    stroke = {"marker": [(-0.5, -1), (0.5, 1)] if horizontal else [(-1, -0.5), (1, 0.5)], "ms": 9, "mec": INK, "mew": 1, "ls": "none"}
+    stroke: dict[str, Any] = {
+        "marker": [(-0.5, -1), (0.5, 1)] if horizontal else [(-1, -0.5), (1, 0.5)],
+        "ms": 9,
+        "mec": INK,
+        "mew": 1,
+        "ls": "none",
+    }
     for edge in breaks:
         for shift in (-0.012, 0.012):
             at = edge + shift * scale.span
-            place = ([at], [0]) if horizontal else ([0], [at])
+            x, y = ([at], [0.0]) if horizontal else ([0.0], [at])
             transform = panel.get_xaxis_transform() if horizontal else panel.get_yaxis_transform()
-            panel.plot(*place, transform=transform, clip_on=False, zorder=5, **stroke)
+            panel.plot(x, y, transform=transform, clip_on=False, zorder=5, **stroke)
 
 
-def _legend(figure: Figure, handles: tuple[list, list]) -> None:
-    if len(handles[1]) > 1:
-        figure.legend(*handles, loc="outside upper left", ncols=min(len(handles[1]), 3), handletextpad=0.5)
+def _legend(figure: Figure, handles: Mapping[str, Line2D]) -> None:
+    if len(handles) > 1:
+        columns = 2 if max(map(len, handles)) > 24 else 3
+        names = [_visible(name) for name in handles]
+        figure.legend(list(handles.values()), names, loc="outside upper left", ncols=columns, handletextpad=0.5)
 
 
-def _all_handles(panels: Sequence[Axes], order: list[str]) -> tuple[list, list]:
-    found: dict[str, object] = {}
-    for panel in panels:
-        found |= {label: handle for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
-    return [found[name] for name in order], order
+def _light_and_bold(light: str, bold: str) -> dict[str, Line2D]:
+    return {light: Line2D([], [], color=INK, lw=0.8, alpha=0.4), bold: Line2D([], [], color=INK, lw=2)}
+
+
+def _visible(name: str) -> str:
+    """matplotlib leaves labels that start with an underscore out of a legend; one behind a zero-width space it does not."""
+    return f"\u200b{name}" if name.startswith("_") else name
+
+
+def _colour(i: int) -> str:
+    return COLOURS[i % len(COLOURS)]
+
+
+def _marker(i: int) -> str:
+    """36 conditions have a colour and a marker that no other has."""
+    return MARKERS[(i + i // len(COLOURS)) % len(MARKERS)]
 
 
 def _positive(errors: Floats) -> Floats:

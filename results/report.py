@@ -184,7 +184,11 @@ def page(
     """The page as one string of HTML."""
     folder = Path(__file__).parent
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.FileSystemLoader(folder),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters |= {"rate": format_rate, "share": format_share, "plain": _plain, "number": _number}
     keys = {replicate.key for replicate in known}
@@ -196,6 +200,7 @@ def page(
         ended=sum(status in ("finished", "diverged", "no_transition") for status in statuses),
         planned=len(known),
         groups=_groups(summary),
+        bounded=any(row["zero_error_most"] > row["zero_error_least"] for row in summary.to_pylist()),
         reported=reported_sets(manifest),
         names=set_names(manifest),
         quantiles=list(QUANTILES),
@@ -257,7 +262,9 @@ def _by_label(known: Sequence[Replicate]) -> dict[str, list[Replicate]]:
 
 def _axes(profiles: pa.Table) -> dict[str, tuple[str, str]]:
     found = profiles["axis"].unique().to_pylist()
-    others = {axis: (f"Error by {axis.replace('_', ' ')}", axis.replace("_", " ")) for axis in sorted(found) if axis not in AXES}
+    others = {
+        axis: (f"Error by {axis.replace('_', ' ')}", axis.replace("_", " ")) for axis in sorted(found) if axis not in AXES
+    }
     return {axis: text for axis, text in (AXES | others).items() if axis in found}
 
 
@@ -275,7 +282,10 @@ def _profiles(
             by[row["lo"], row["hi"]] = (row["errors"], row["count"])
     order = {condition: i for i, condition in enumerate(dict.fromkeys(label.values()))}
     return {
-        name: {condition: _profile(list(cells[name][condition].values())) for condition in sorted(cells[name], key=order.__getitem__)}
+        name: {
+            condition: _profile(list(cells[name][condition].values()))
+            for condition in sorted(cells[name], key=order.__getitem__)
+        }
         for name in names
         if name in cells
     }

@@ -39,7 +39,9 @@ def manifest(seeds: int = 8, study: str = "synthetic", names: tuple[str, ...] = 
                 "train": {"steps": STEPS.get(name, 1000), "batch": 16, "optimizer": "adamw", "lr": 3e-4, "betas": [0.9, 0.999]},
                 "stages": [],
             },
-            "sets": {set_name: {"hash": digest(set_name), "task": {"p_ignore": value["p"]}} for set_name, value in SETS.items()},
+            "sets": {
+                set_name: {"hash": digest(set_name), "task": {"p_ignore": value["p"]}} for set_name, value in SETS.items()
+            },
             "replicates": seeds,
             "scored": 0,
         }

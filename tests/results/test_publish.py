@@ -6,6 +6,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -70,10 +71,20 @@ def records(path: Path) -> list:
     return found
 
 
+def complete(path: Path) -> list:
+    """The records once the last one is there: W&B's own process writes them out after `finish` has returned."""
+    for _ in range(300):
+        found = records(path)
+        if any(record.WhichOneof("record_type") == "exit" for record in found):
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{path} was not finished within 30 s")
+
+
 def read_run(folder: str) -> tuple[object, dict, list[dict]]:
     """The run, its config and the lines of its history."""
     (file,) = Path(folder).glob("*.wandb")
-    found = records(file)
+    found = complete(file)
     (run,) = [record.run for record in found if record.WhichOneof("record_type") == "run"]
     config = {item.key: json.loads(item.value_json) for item in run.config.update}
     items = [record.history.item for record in found if record.WhichOneof("record_type") == "history"]

@@ -1,0 +1,39 @@
+"""Small packs for tests."""
+
+import models
+import tasks
+from harness.configuration import Condition, EvaluationSet, Train
+from harness.identity import canonical, key
+from harness.pack import Pack, Replicate, ScoredSet
+from harness.plan import pack_id
+
+SETS = (
+    EvaluationSet("sparse", {"p_ignore": 0.95}, 60),
+    EvaluationSet("online", {"p_ignore": 0.95}, 20, every=4),
+    EvaluationSet("dense", {"p_ignore": 0.1}, 30),
+)
+
+
+def condition(model="transformer", length=16, name="c", model_fields=None, task=None, **train) -> Condition:
+    fields = model_fields or ({"layers": 2, "width": 16, "heads": 2} if model == "transformer" else {"width": 16})
+    return Condition(
+        name,
+        tasks.build("flipflop", length=length, **(task or {})),
+        models.configure(model, **fields),
+        Train(**({"steps": 10, "batch": 4, "lr": 1e-3, "warmup": 2} | train)),
+    )
+
+
+def pack(conditions, seeds, sets=SETS, curve_every=5) -> Pack:
+    """One replicate for every (condition, init seed, data seed)."""
+    if isinstance(conditions, Condition):
+        conditions = [conditions] * len(seeds)
+    seeds = [seed if isinstance(seed, tuple) else (seed, seed) for seed in seeds]
+    replicates = tuple(
+        Replicate(key(one.config(), 0, init, data), one, init, data)
+        for one, (init, data) in zip(conditions, seeds, strict=True)
+    )
+    task = conditions[0].task
+    scored = tuple(ScoredSet(s.name, s.task(task), s.sequences, s.every, s.hash(task, 0)) for s in sets)
+    name = pack_id([replicate.key for replicate in replicates], len(sets), {})
+    return Pack(name, canonical(conditions[0].config()), replicates, scored, curve_every, {})

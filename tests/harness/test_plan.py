@@ -1,0 +1,290 @@
+import dataclasses
+import re
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness import manifest
+from harness.plan import estimate, pack_id, plan, replicates_of, rows_of, signature
+from harness.study import from_tree
+
+NUMERICS = {"device": "cpu", "threads": 1, "torch": "2.13.0"}
+
+
+def _study(*overrides, **changes):
+    tree = {
+        "name": "trial",
+        "task": {"name": "flipflop", "length": 16},
+        "model": {"name": "transformer", "layers": 1, "width": 8, "heads": 2},
+        "train": {"steps": 20},
+        "evaluate": {"sets": {"sparse": {"p_ignore": 0.98, "sequences": 100}, "dense": {"p_ignore": 0.1, "sequences": 50}}},
+        "replicates": 8,
+    }
+    return from_tree(tree | changes, overrides)
+
+
+def _plan(study, committed=None, sizes=4, **options):
+    return plan(study, committed, sizes, numerics=NUMERICS, **options)
+
+
+def _committed(*packs):
+    """The replicates table after (plan, pack) were run."""
+    rows = []
+    for planned, pack in packs:
+        for index in pack.replicates:
+            each = planned.replicates[index]
+            sets = list(planned.study.set_hashes(planned.study.conditions[each.condition]).values())
+            rows.append({"key": each.key, "stage": 0, "pack": pack.id, "sets": sets})
+    schema = pa.schema([("key", pa.string()), ("stage", pa.int32()), ("pack", pa.string()), ("sets", pa.list_(pa.string()))])
+    return pa.Table.from_pylist(rows, schema)
+
+
+def _all(planned):
+    return _committed(*((planned, pack) for pack in planned.packs))
+
+
+def _keys(planned):
+    return sorted(planned.replicates[index].key for pack in planned.packs for index in pack.replicates)
+
+
+def _sizes(planned):
+    return [len(pack.replicates) for pack in planned.packs]
+
+
+def _manifest(planned):
+    return manifest.build(planned, NUMERICS, {"torch": "2.13.0"})
+
+
+# ---- packs
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    replicates=st.integers(1, 30),
+    size=st.integers(1, 9),
+    slots=st.integers(1, 5),
+    done=st.sets(st.integers(0, 40)),
+    failed=st.sets(st.integers(0, 40)),
+)
+def test_packs_hold_every_missing_replicate_once(replicates, size, slots, done, failed):
+    study = _study(f"replicates={replicates}", conditions={"a": {}, "b": {"model": {"layers": 2}}})
+    first = _plan(study, sizes=size, slots=slots)
+    committed = _committed(*((first, pack) for index, pack in enumerate(first.packs) if index in done))
+    names = {first.replicates[index].key for index in failed if index < len(first.replicates)}
+    again = _plan(study, committed, sizes=size, slots=slots, failed=names)
+    have = set(committed["key"].to_pylist())
+    assert again.done == have
+    assert again.failed == names - have
+    assert _keys(again) == sorted({each.key for each in first.replicates} - have - names)
+    assert max(_sizes(again), default=0) <= size
+    wanted = min(slots, sum(_sizes(again)))
+    assert len(again.packs) >= wanted
+
+
+@pytest.mark.parametrize("committed", [(), (0,), (1,), (0, 2)])
+def test_undisturbed_packs_keep_their_ids(committed):
+    study = _study("replicates=12")
+    first = _plan(study)
+    again = _plan(study, _committed(*((first, first.packs[index]) for index in committed)))
+    assert [pack.id for pack in again.packs] == [pack.id for index, pack in enumerate(first.packs) if index not in committed]
+
+
+def test_raising_replicates_trains_only_the_new_ones():
+    first = _plan(_study("replicates=8"))
+    again = _plan(_study("replicates=12"), _all(first))
+    assert _sizes(again) == [4]
+    assert [again.replicates[index].init_seed for index in again.packs[0].replicates] == [8, 9, 10, 11]
+
+
+def test_new_conditions_leave_committed_ones_alone():
+    first = _plan(_study())
+    again = _plan(_study(conditions={"transformer": {}, "lstm": {"model": {"name": "lstm"}}}), _all(first))
+    assert {again.study.conditions[again.replicates[index].condition].name for p in again.packs for index in p.replicates} == {
+        "lstm"
+    }
+
+
+def test_conditions_that_differ_in_vectors_share_packs():
+    vectors = {"train.lr": [1e-3, 1e-2], "train.betas": [[0.9, 0.95]], "train.schedule": ["constant"], "train.warmup": [1, 2]}
+    shared = _study("replicates=1", sweeps=[{"each": vectors | {"train.weight_decay": [0.0]}}])
+    assert _sizes(_plan(shared, sizes=7)) == [7]
+    shapes = {
+        "train.steps": [5],
+        "train.batch": [4],
+        "task.length": [8],
+        "task.p_ignore": [0.5],
+        "model.width": [4],
+        "train.precision": ["bf16"],
+    }
+    assert _sizes(_plan(_study("replicates=1", sweeps=[{"each": shapes}]), sizes=7)) == [1] * 6
+
+
+def test_no_slot_is_left_idle_while_a_pack_can_be_smaller():
+    assert _sizes(_plan(_study(), sizes=64, slots=2)) == [4, 4]
+    assert _sizes(_plan(_study(), sizes=64, slots=3)) == [3, 3, 2]
+    assert _sizes(_plan(_study("replicates=2"), sizes=64, slots=5)) == [1, 1]
+
+
+def test_what_is_left_of_a_pack_is_split_over_the_slots_unless_it_has_a_checkpoint():
+    first = _plan(_study("replicates=9"), sizes=9)
+    committed = _committed((first, first.packs[0])).slice(0, 5)
+    split = _plan(_study("replicates=9"), committed, sizes=9, slots=1)
+    assert _sizes(split) == [4]
+    larger = _study("replicates=18")
+    assert _sizes(_plan(larger, _all(first), sizes=18, slots=1)) == [9]
+    disturbed = _plan(larger, _committed((first, first.packs[0])).slice(0, 8), sizes=9, slots=2)
+    assert _sizes(disturbed) == [1, 9]
+    remains = _committed(*((p, pack) for p in [_plan(larger, sizes=9)] for pack in p.packs)).slice(0, 12)
+    halves = _plan(larger, remains, sizes=9, slots=2)
+    assert _sizes(halves) == [3, 3]
+    whole = _plan(larger, remains, sizes=9, slots=1).packs[0]
+    assert _sizes(_plan(larger, remains, sizes=9, slots=2, checkpoints={whole.id})) == [6]
+
+
+def test_sizes_go_by_signature_and_the_study_decides_over_them():
+    study = _study(conditions={"a": {}, "b": {"model": {"name": "lstm"}}})
+    sizes = {signature(study.conditions[0]): 8, signature(study.conditions[1]): 2}
+    assert _sizes(_plan(study, sizes=sizes)) == [8, 2, 2, 2, 2]
+    assert _sizes(_plan(_study("pack.size=5"), sizes=sizes)) == [5, 3]
+    with pytest.raises(ValueError, match="no pack size is known"):
+        _plan(study, sizes={})
+
+
+def test_targets_take_the_first_seeds_of_a_condition():
+    study = _study(conditions={"a": {}, "b": {"model": {"layers": 2}}})
+    assert _sizes(_plan(study, sizes=8, targets={"a": 3})) == [3, 8]
+    with pytest.raises(ValueError, match="a target names the condition 'c'"):
+        _plan(study, targets={"c": 3})
+
+
+def test_failed_replicates_are_planned_again_only_on_retry():
+    study = _study("replicates=3")
+    failed = {replicates_of(study.conditions)[1].key}
+    assert _sizes(_plan(study, failed=failed)) == [2]
+    assert _sizes(_plan(study, failed=failed, retry=True)) == [3]
+
+
+def test_pack_ids_follow_from_keys_and_numerics_and_more_sets_sort_first():
+    one = pack_id(["b", "a"], 2, NUMERICS)
+    assert one == pack_id(["a", "b"], 2, dict(reversed(NUMERICS.items()))) == "fd-3bd15a4f920cf9bd"
+    assert re.fullmatch(r"[0-9a-f]{2}-[0-9a-f]{16}", one)
+    assert pack_id(["a", "b"], 3, NUMERICS) < one < pack_id(["a", "b"], 1, NUMERICS)
+    assert len({one, pack_id(["a"], 2, NUMERICS), pack_id(["a", "b"], 2, NUMERICS | {"threads": 2})}) == 3
+    with pytest.raises(ValueError, match="256 evaluation sets"):
+        pack_id(["a"], 256, NUMERICS)
+
+
+# ---- evaluation sets
+
+
+def test_an_added_set_is_scored_for_every_key_again():
+    first = _plan(_study())
+    again = _plan(_study("evaluate.sets.more={sequences: 10}"), _all(first), manifests=[_manifest(first)])
+    assert _sizes(again) == _sizes(first)
+    assert all(new.id < old.id for new, old in zip(again.packs, first.packs, strict=True))
+
+
+def test_a_removed_set_leaves_its_keys_done():
+    first = _plan(_study("evaluate.sets.more={sequences: 10}"))
+    assert _plan(_study(), _all(first), manifests=[_manifest(first)]).packs == ()
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "evaluate.sets.sparse.sequences=101",
+        "evaluate.sets.sparse.p_ignore=0.97",
+        "evaluate.seed=1",
+        "evaluate.sets.sparse.every=5",
+    ],
+)
+def test_a_set_redefined_under_its_name_is_refused(override):
+    first = _plan(_study())
+    with pytest.raises(ValueError, match=r"evaluation set 'sparse' .* give the new set another name, or use another store"):
+        _plan(_study(override), _all(first), manifests=[_manifest(first)])
+    assert _plan(_study(override), None, manifests=[_manifest(first)]).packs
+
+
+def test_a_set_may_differ_for_another_task():
+    first = _plan(_study())
+    assert _plan(_study("task.length=32", "evaluate.sets.sparse.sequences=7"), _all(first), manifests=[_manifest(first)]).packs
+
+
+def _with_sets(**sets):
+    return _study(evaluate={"sets": sets})
+
+
+def test_a_renamed_set_is_refused():
+    first = _plan(_with_sets(dense={"p_ignore": 0.1, "sequences": 50}))
+    renamed = _with_sets(crowded={"p_ignore": 0.1, "sequences": 50})
+    with pytest.raises(ValueError, match="'crowded' of the study trial is committed in this store as 'dense'"):
+        _plan(renamed, _all(first), manifests=[_manifest(first)])
+
+
+def test_a_set_exchanged_for_another_is_refused():
+    first = _plan(_with_sets(dense={"p_ignore": 0.1, "sequences": 50}))
+    other = _with_sets(sparse={"p_ignore": 0.98, "sequences": 50})
+    with pytest.raises(ValueError, match=r"evaluation set dense, which the study no longer has, and now asks for sparse"):
+        _plan(other, _all(first), manifests=[_manifest(first)])
+
+
+# ---- estimate and manifest
+
+
+def test_an_estimate_counts_what_is_missing():
+    study = _study("replicates=8")
+    planned = _plan(study)
+    rates = {pack.signature: 90.0 for pack in planned.packs}
+    whole = estimate(planned, rates, slots=4)
+    assert (whole.replicates, whole.packs, whole.slot_hours, whole.hours) == (8, 2, 0.2, 0.1)
+    half = estimate(_plan(study, _committed((planned, planned.packs[0]))), rates)
+    assert (half.replicates, half.slot_hours, half.bytes * 2) == (4, 0.1, whole.bytes)
+    with pytest.raises(ValueError, match="no measured seconds"):
+        estimate(planned, {})
+
+
+def test_rows_count_the_looks_of_every_set():
+    study = _study("evaluate.sets.online={p_ignore: 0.9, sequences: 5, every: 6}", "evaluate.curve_every=5")
+    assert rows_of(study, 20)["evaluations"] == 2 * (1 + 1 + 4)
+    assert rows_of(study, 20)["curves"] == 2 * 4
+
+
+@pytest.mark.parametrize(
+    "overrides", [(), ("task.p_ignore=[0.9,0.98]", "train.betas=[0.9,0.95]", "keep=tail(3)", "pack.size=3")]
+)
+def test_a_manifest_reads_back_as_the_same_plan(overrides):
+    planned = _plan(_study(*overrides, source={"paper": "fflm"}, conditions={"a": {}, "b": {"model": {"name": "lstm"}}}))
+    content = manifest.to_bytes(_manifest(planned))
+    assert manifest.plan_of(manifest.read(content)) == planned
+    assert re.fullmatch(r"manifests/[0-9a-f]{16}\.yaml", manifest.path_of(content))
+    assert content == manifest.to_bytes(manifest.read(content))
+
+
+def test_a_manifest_says_what_each_condition_is_scored_on():
+    study = _study()
+    written = _manifest(_plan(study, targets={"transformer": 3}))
+    (condition,) = written["conditions"]
+    assert condition["replicates"] == len(written["replicates"]) == 3
+    assert {name: each["hash"] for name, each in condition["sets"].items()} == study.set_hashes(study.conditions[0])
+    assert condition["sets"]["sparse"]["task"] == {"name": "flipflop", "length": 16, "p_ignore": 0.98}
+    assert written["sets"]["sparse"] == {"definition": {"p_ignore": 0.98}, "sequences": 100, "every": None, "seed": 0}
+
+
+def test_a_manifest_whose_keys_are_not_this_codes_is_refused():
+    written = _manifest(_plan(_study()))
+    written["replicates"][0][0] = "0" * 32
+    with pytest.raises(ValueError, match="use the version of the code that wrote the manifest"):
+        manifest.plan_of(written)
+
+
+@pytest.mark.parametrize("content", [b"", b"name: trial", b"[]", b"{}", b'{"studdy": 1}', b"\xff"])
+def test_a_file_that_is_no_manifest_is_refused(content):
+    with pytest.raises(ValueError, match=r"x\.yaml"):
+        manifest.read(content, "x.yaml")
+
+
+def test_a_plan_is_a_pure_function_of_data():
+    study = _study()
+    assert _plan(study) == _plan(dataclasses.replace(study))

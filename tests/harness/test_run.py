@@ -1,0 +1,188 @@
+"""A study run, resumed, extended and merged, in this process."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.run import run, store_uri
+from harness.study import load
+from results.merge import merge
+from results.store import commit, committed, open_store, read, read_files, table_files
+from tests.harness.tiny import files, tables, write_study
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def study(tmp_path):
+    path = write_study(tmp_path)
+
+    def start(*overrides, store="runs"):
+        return run(load(path, [f"store={tmp_path / store}", *overrides]), say=lambda text: None)
+
+    return start
+
+
+@pytest.fixture
+def whole(study, tmp_path):
+    assert study(store="whole") == 0
+    return tmp_path / "whole"
+
+
+def test_a_study_ends_with_every_row_and_a_report(whole):
+    rows = committed(open_store(whole, "tiny")).to_pylist()
+    assert [sum(row["condition"] == name for row in rows) for name in ("transformer", "lstm")] == [4, 4]
+    assert (whole / "tiny" / "report" / "index.html").stat().st_size > 10_000
+    sets = {(row["set"], row["step"]) for row in read(open_store(whole, "tiny"), "evaluations").to_pylist()}
+    assert sets == {("sparse", 40), ("dense", 40), ("online", 20), ("online", 40)}
+    assert not (whole / "tiny" / "checkpoints").exists() or not any((whole / "tiny" / "checkpoints").rglob("*.safetensors"))
+
+
+def test_running_again_trains_nothing(study, whole):
+    before = files(whole)
+    assert study(store="whole") == 0
+    assert files(whole) == before
+
+
+def test_more_replicates_train_only_the_new_ones_and_change_no_file(study, whole):
+    before = files(whole)
+    assert study("replicates=6", store="whole") == 0
+    after = files(whole)
+    assert {name: after[name] for name in before} == before
+    assert committed(open_store(whole, "tiny")).num_rows == 12
+
+
+def test_pack_size_changes_no_row(study, whole, tmp_path):
+    assert study("pack.size=3", store="other") == 0
+    assert tables(tmp_path / "other") == tables(whole)
+
+
+def test_stores_with_overlapping_packs_read_and_merge_as_one(study, whole, tmp_path):
+    study("replicates=3", "pack.size=3", store="a")
+    study("replicates=4", "pack.size=4", store="b")
+    a, b = (open_store(tmp_path / name, "tiny") for name in "ab")
+    merge(a, [b])
+    assert len(read_files(a, "replicates", table_files(a, "replicates"))) > 8  # both copies lie there …
+    assert tables(tmp_path / "a") == tables(whole)  # … and read as one
+
+
+def test_a_set_added_later_is_scored_and_wins(study, whole):
+    assert study("evaluate.sets.extra.p_ignore=0.5", "evaluate.sets.extra.sequences=30", store="whole") == 0
+    rows = read(open_store(whole, "tiny"), "evaluations").to_pylist()
+    assert sum(row["set"] == "extra" and row["metric"] == "read" for row in rows) == 8
+    assert sum(row["set"] == "sparse" and row["metric"] == "read" for row in rows) == 8
+
+
+def test_a_pack_that_raises_is_recorded_and_the_study_goes_on(study, tmp_path, monkeypatch):
+    from models.lstm import Recurrent
+
+    def broken(*_):
+        raise ArithmeticError("planted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Recurrent, "_logits", broken)
+        patch.setattr("harness.run._measure", _fixed_rates)
+        assert study() == 1
+    store = open_store(tmp_path / "runs", "tiny")
+    failures = read(store, "failures").to_pylist()
+    assert {row["exception"] for row in failures} == {"ArithmeticError: planted"}
+    assert "broken" in failures[0]["traceback"]
+    assert {row["condition"] for row in committed(store).to_pylist()} == {"transformer"}
+    assert study() == 1  # failed keys wait for `manyseeds retry`
+    assert committed(store).num_rows == 4
+    path = write_study(tmp_path)
+    assert run(load(path, [f"store={tmp_path / 'runs'}"]), say=lambda text: None, retry=True) == 0
+    assert committed(store).num_rows == 8
+
+
+def _fixed_rates(study, first, *_):
+    from harness.probe import Rate
+
+    return {pack.signature: Rate(2, 0.01, 0.0) for pack in first.packs}
+
+
+def test_a_pack_out_of_memory_is_split_and_finished(study, whole, tmp_path, monkeypatch):
+    import torch
+
+    from harness import execute
+
+    real = execute.train
+
+    def small_only(pack, *rest):
+        if len(pack.replicates) > 1:
+            raise torch.OutOfMemoryError("planted")
+        return real(pack, *rest)
+
+    monkeypatch.setattr(execute, "train", small_only)
+    assert study() == 0
+    assert tables(tmp_path / "runs") == tables(whole)
+
+
+def test_a_store_that_refuses_a_commit_leaves_the_pack_to_be_planned_again(study, tmp_path, monkeypatch):
+    from harness import execute
+
+    def full(store, pack, tables):
+        if "failures" in tables:
+            return commit(store, pack, tables)
+        raise OSError("/runs can't be written (No space left on device); nothing of it was committed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(execute, "commit", full)
+        assert study() == 1
+    store = open_store(tmp_path / "runs", "tiny")
+    assert committed(store).num_rows == read(store, "failures").num_rows == 0
+    assert study() == 0
+
+
+def test_an_evaluation_set_redefined_under_its_name_is_refused(study, whole):
+    before = files(whole)
+    with pytest.raises(ValueError, match="evaluation set 'sparse' of the study tiny"):
+        study("evaluate.sets.sparse.p_ignore=0.9", store="whole")
+    assert files(whole) == before
+
+
+def test_a_relative_store_in_a_job_is_refused(monkeypatch):
+    monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
+    with pytest.raises(ValueError, match=r"store=runs is relative.*s3://bucket/runs"):
+        store_uri("runs")
+    assert store_uri("s3://bucket/runs") == "s3://bucket/runs"
+    assert store_uri("/shared/runs") == "/shared/runs"
+
+
+@pytest.mark.parametrize("content", [b"PAR1 but torn", b"not parquet at all"])
+def test_a_foreign_or_truncated_file_in_the_store_is_named(study, whole, content):
+    (whole / "tiny" / "replicates" / "foreign.parquet").write_bytes(content)
+    with pytest.raises(ValueError, match=r"foreign\.parquet"):
+        study(store="whole")
+
+
+_WITHOUT = """
+import sys
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {names!r}:
+            raise ImportError(f"{{name}} is not here")
+sys.meta_path.insert(0, Refuse())
+"""
+
+
+def test_a_manifest_trains_where_ray_wandb_and_omegaconf_are_missing(study, whole, tmp_path):
+    manifest = next((whole / "tiny" / "manifests").glob("*.yaml"))
+    code = _WITHOUT.format(names=("ray", "wandb", "omegaconf", "yaml", "click", "rich")) + (
+        "from harness.local import main\nsys.exit(main(sys.argv[1:]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, manifest, tmp_path / "bare"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert tables(tmp_path / "bare") == tables(whole)
+    again = subprocess.run([sys.executable, "-c", code, manifest, tmp_path / "bare"], cwd=ROOT, capture_output=True, text=True)
+    assert "0 of 8 replicates" in again.stdout
+
+
+def test_a_manifest_is_json_and_says_what_ran(whole):
+    content = json.loads(next((whole / "tiny" / "manifests").glob("*.yaml")).read_text())
+    assert content["study"] == "tiny"
+    assert len(content["replicates"]) == 8
+    assert content["versions"]["torch"]

@@ -1,0 +1,343 @@
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.identity import key
+from harness.study import find_study, from_tree, keep_tail, load, seeds_of
+
+SETS = {"sparse": {"p_ignore": 0.98, "sequences": 100}}
+
+
+def _tree(**changes):
+    return {
+        "name": "trial",
+        "task": {"name": "flipflop", "length": 16},
+        "model": {"name": "transformer", "layers": 1, "width": 8, "heads": 2},
+        "train": {"steps": 20},
+        "evaluate": {"sets": SETS},
+        "replicates": 2,
+    } | changes
+
+
+def _study(*overrides, **changes):
+    return from_tree(_tree(**changes), overrides)
+
+
+def _refused(*overrides, **changes):
+    with pytest.raises(ValueError) as raised:
+        _study(*overrides, **changes)
+    message = str(raised.value)
+    assert "\n" not in message
+    return message
+
+
+def _named(study):
+    return {condition.name: condition for condition in study.conditions}
+
+
+# ---- conditions, grids, sweeps
+
+
+def test_one_condition_without_a_sweep_is_named_for_its_model():
+    (condition,) = _study().conditions
+    assert (condition.name, condition.seeds) == ("transformer", ((0, 0), (1, 1)))
+
+
+def test_a_changed_name_replaces_the_node():
+    conditions = _named(_study(conditions={"transformer": {}, "lstm": {"model": {"name": "lstm"}, "train": {"steps": 5}}}))
+    assert conditions["lstm"].config()["model"] == {"name": "lstm"}
+    assert conditions["lstm"].train.steps == 5
+    assert conditions["transformer"].model.heads == 2
+
+
+def test_a_condition_of_the_same_name_keeps_the_rest_of_the_node():
+    conditions = _named(_study(conditions={"deep": {"model": {"name": "transformer", "layers": 3}}}))
+    assert (conditions["deep"].model.layers, conditions["deep"].model.width) == (3, 8)
+
+
+def test_conditions_are_crossed_with_the_grid():
+    conditions = _named(
+        _study(conditions={"a": {}, "b": {"train": {"batch": 4}}}, grid={"model.layers": [1, 2], "train": {"lr": [1e-3, 1e-2]}})
+    )
+    assert len(conditions) == 8
+    last = conditions["b, model.layers=2, train.lr=0.01"]
+    assert (last.train.batch, last.model.layers, last.train.lr) == (4, 2, 0.01)
+
+
+def test_sweeps_are_grid_each_and_zip_with_their_own_replicates():
+    study = _study(
+        sweeps=[
+            {"grid": {"model.layers": [1, 2], "model.width": [8, 16]}, "replicates": 3},
+            {"each": {"train.lr": [1e-3, 1e-2], "train.batch": [4]}, "replicates": 5},
+            {"zip": {"train.steps": [30, 40], "train.warmup": [3, 4]}},
+        ]
+    )
+    assert [(condition.name, len(condition.seeds)) for condition in study.conditions] == [
+        ("model.layers=1, model.width=8", 3),
+        ("model.layers=1, model.width=16", 3),
+        ("model.layers=2, model.width=8", 3),
+        ("model.layers=2, model.width=16", 3),
+        ("train.lr=0.001", 5),
+        ("train.lr=0.01", 5),
+        ("train.batch=4", 5),
+        ("train.steps=30, train.warmup=3", 2),
+        ("train.steps=40, train.warmup=4", 2),
+    ]
+
+
+def test_equal_configurations_merge_with_the_most_replicates_and_the_first_name():
+    study = _study(conditions={"base": {}}, sweeps=[{"each": {"model.layers": [1, 2]}, "replicates": 7}])
+    assert [(condition.name, len(condition.seeds)) for condition in study.conditions] == [("base", 7), ("model.layers=2", 7)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["grid", "each", "zip"]),
+            st.lists(st.integers(1, 4), min_size=1, max_size=3, unique=True),
+            st.integers(1, 4),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_the_union_of_sweeps_holds_every_replicate_once(sweeps):
+    study = _study(sweeps=[{kind: {"model.layers": layers}, "replicates": count} for kind, layers, count in sweeps])
+    expected = {
+        layer: max(count for _, layers, count in sweeps if layer in layers) for _, layers, _ in sweeps for layer in layers
+    }
+    assert {condition.model.layers: len(condition.seeds) for condition in study.conditions} == expected
+    keys = [key(condition.config(), 0, *seeds) for condition in study.conditions for seeds in condition.seeds]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_mixture_is_one_value_of_a_grid():
+    study = _study(grid={"task.p_ignore": [0.8, [0.9, 0.98, 0.1]]})
+    assert [condition.task.p_ignore for condition in study.conditions] == [0.8, (0.9, 0.98, 0.1)]
+
+
+def test_whole_models_can_be_swept():
+    study = _study(sweeps=[{"each": {"model": [{"name": "lstm", "width": 4}, {"layers": 2}]}}])
+    assert [condition.config()["model"]["name"] for condition in study.conditions] == ["lstm", "transformer"]
+
+
+# ---- seeds
+
+
+def test_seeds_are_the_product_of_both_lists():
+    (condition,) = _study(seeds={"init": "0..1", "data": [5, "7..8"]}).conditions
+    assert condition.seeds == ((0, 5), (0, 7), (0, 8), (1, 5), (1, 7), (1, 8))
+
+
+@given(st.integers(0, 50), st.integers(0, 50))
+def test_a_range_has_both_ends(first, more):
+    assert seeds_of(f"{first}..{first + more}", "seeds.init") == list(range(first, first + more + 1))
+
+
+@pytest.mark.parametrize("spec", ["4..0", "a", -1, 1.5, True, [], [[]], None, {"a": 1}, "0..", "1...3"])
+def test_odd_seeds_are_refused(spec):
+    with pytest.raises(ValueError, match=r"seeds\.init"):
+        seeds_of(spec, "seeds.init")
+
+
+@pytest.mark.parametrize("replicates", [0, -1, 1.5, "many", True])
+def test_replicates_are_at_least_one(replicates):
+    assert _refused(replicates=replicates).startswith(f"replicates = {replicates!r} must be a whole number of at least 1")
+
+
+# ---- precedence
+
+
+def test_the_order_is_defaults_file_scale_command_line_condition():
+    changes = {
+        "train": {"steps": 20, "batch": 4},
+        "scales": {"laptop": {"train": {"steps": 10, "batch": 3, "warmup": 2}, "replicates": 1}},
+        "conditions": {"a": {}, "b": {"train": {"steps": 7}}},
+    }
+    conditions = _named(_study("scale=laptop", "train.batch=2", **changes))
+    assert (conditions["a"].train.steps, conditions["b"].train.steps) == (10, 7)
+    assert {(c.train.batch, c.train.warmup, c.train.lr, len(c.seeds)) for c in conditions.values()} == {(2, 2, 3e-4, 1)}
+    assert {condition.train.batch for condition in _study(**changes).conditions} == {4}
+
+
+def test_a_scale_states_its_reductions_and_selects_conditions():
+    study = _study(
+        "scale=laptop",
+        conditions={"transformer": {}, "lstm": {"model": {"name": "lstm"}}},
+        reductions=["length is short"],
+        scales={"laptop": {"train": {"steps": 10, "batch": 8}, "only": ["lstm"]}},
+    )
+    assert [condition.name for condition in study.conditions] == ["lstm"]
+    assert study.reductions == (
+        "length is short",
+        "train.steps: 20 -> 10",
+        "train.batch: 16 -> 8",
+        "conditions: transformer, lstm -> lstm",
+    )
+
+
+def test_an_override_may_change_a_condition_where_it_is_set():
+    study = _study("conditions.lstm.train.steps=3", conditions={"lstm": {"model": {"name": "lstm"}, "train": {"steps": 5}}})
+    assert study.conditions[0].train.steps == 3
+
+
+def test_a_changed_name_on_the_command_line_replaces_the_node():
+    assert _study("model.name=lstm", "model.width=16").conditions[0].config()["model"] == {"name": "lstm", "width": 16}
+
+
+def test_references_to_other_keys_see_the_overrides():
+    assert _study("train.steps=60", train={"steps": 20, "warmup": "${train.steps}"}).conditions[0].train.warmup == 60
+
+
+def test_a_bare_off_is_no_truth_value():
+    assert _study("wandb=off").wandb == "off"
+
+
+# ---- bad input: one sentence that says where and what instead
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("model.laters=2", "model.laters is not an option of the transformer; did you mean model.layers?"),
+        ("task.lenght=32", "task.lenght is not an option of the flipflop; did you mean task.length?"),
+        ("train.stpes=3", "train.stpes is not an option of the training; did you mean train.steps?"),
+        ("trian.steps=3", "the command line has no key 'trian'; did you mean train?"),
+        ("evaluate.curve_evry=3", "evaluate has no key 'curve_evry'; did you mean curve_every?"),
+        ("evaluate.sets.sparse.p_ignor=0.9", "did you mean task.p_ignore?"),
+        ("evaluate.sets.sparse.sequences=0", "evaluate.sets.sparse.sequences = 0 must be a whole number of at least 1"),
+        ("evaluate.sets.sparse.p_ignore=1.5", "evaluate.sets.sparse of condition transformer: task.p_write"),
+        ("evaluate.sets.sparse.mode=generative", "task.mode is fixed to 'deterministic' in an evaluation set"),
+        ("evaluate.sets.other.p_ignore=0.5", "evaluate.sets.other.sequences is missing"),
+        ("evaluate.sets.twin={p_ignore: 0.98, sequences: 100}", "evaluate.sets.sparse and evaluate.sets.twin are the same set"),
+        ("pack.sice=3", "pack has no key 'sice'; did you mean size?"),
+        ("pack.size=0", "pack.size = 0 must be a whole number of at least 1 or auto"),
+        ("model.name=transfomer", "did you mean transformer?"),
+        ("task.length=15", "task.length = 15 is not an even number"),
+        ("task.p_write=0.5", "must be non-negative and sum to 1"),
+        ("task.length=long", "task.length = 'long' must be a whole number"),
+        ("train.steps=0", "train.steps = 0 must be at least 1"),
+        ("train.lr=-1", "train.lr = -1.0 must be above 0"),
+        ("train.lr=.nan", "train.lr = nan must be a finite number"),
+        ("train.betas=[0.9]", "train.betas = [0.9] must be a list of 2"),
+        ("train.betas=[0.9,1]", "two numbers in [0, 1)"),
+        ("train.schedule=cosine", "train.schedule = 'cosine' must be linear or constant"),
+        ("train.precision=fp16", "train.precision = 'fp16' must be fp32 or bf16"),
+        ("train=3", "train = 3 must be a mapping"),
+        ("replicates=0", "replicates = 0 must be a whole number of at least 1"),
+        ("scale=laptop", "scale = 'laptop' is not a scale of the study; scales: paper"),
+        ("keep=tail(0)", "keep = 'tail(0)' must be none, all or tail(n)"),
+        ("device=gpu", "device = 'gpu' must be auto, cpu, cuda"),
+        ("executor=slurm", "executor = 'slurm' must be ray or local"),
+        ("wandb=on", "wandb = True must be off or offline or online"),
+        ("name=a/b", "name = 'a/b' must be a word"),
+        ("only=[lsmt]", "there is no condition 'lsmt'; conditions: transformer"),
+        ("seeds.init=0..2", "must give both init and data"),
+        ("question=${oc.env:HOME}", "is refused: only ${other.key} may be referred to"),
+        ("question=${${name}:HOME}", "is refused"),
+        ("question=${nowhere}", "Interpolation key 'nowhere' not found"),
+        ("question=???", "question"),
+        ("replicates", "'replicates' on the command line is no override: write key=value"),
+        ("train.lr=[1", "can't be read"),
+        ("sweeps={}", "sweeps = {} must be a list"),
+        ("grid={replicates: [1]}", "grid.replicates can't be swept"),
+        ("grid={train.lr: 3}", "grid.train.lr = 3 must be a list of at least one value"),
+        ("sweeps=[{each: {train.lr: [1]}, zip: {train.lr: [1]}}]", "sweeps[0] must have exactly one of grid, each and zip"),
+        ("sweeps=[{zip: {train.lr: [1], train.steps: [1, 2]}}]", "train.lr has 1, train.steps has 2: give lists of one length"),
+        ("sweeps=[{each: {train.le: [1]}}]", "condition train.le=1: train.le is not an option of the training"),
+        ("conditions.lstm.modle.name=lstm", "conditions.lstm has no key 'modle'; did you mean model?"),
+    ],
+)
+def test_bad_input_is_one_clear_sentence(override, message):
+    assert message in _refused(override)
+
+
+def test_a_key_that_conditions_also_set_lists_them():
+    conditions = {"a": {"train": {"lr": 0.1}}, "b": {}, "c": {"train": {"lr": 0.2}}}
+    assert "by 2 of 3 conditions (a; c)" in _refused("train.lr=0.3", conditions=conditions)
+    assert "(train.lr=0.1; train.lr=0.2)" in _refused("train.lr=0.3", sweeps=[{"each": {"train.lr": [0.1, 0.2]}}])
+    assert "(model.layers=2)" in _refused("replicates=3", sweeps=[{"each": {"model.layers": [2]}, "replicates": 9}])
+
+
+def test_an_override_without_an_effect_is_refused():
+    assert "every condition has its own model" in _refused("model.layers=3", conditions={"lstm": {"model": {"name": "lstm"}}})
+    assert "the study gives seeds" in _refused("replicates=3", seeds={"init": 0, "data": 0})
+    assert "set the same thing" in _refused("train.lr=1", "train.lr=2")
+
+
+def test_two_conditions_of_one_name_are_refused():
+    changes = {"conditions": {"model.layers=2": {"train": {"steps": 5}}}, "sweeps": [{"each": {"model.layers": [2]}}]}
+    assert "two different conditions are called 'model.layers=2'" in _refused(**changes)
+
+
+def test_a_missing_section_is_named():
+    tree = _tree()
+    for section, message in (
+        ("model", "model.name is missing"),
+        ("evaluate", "evaluate.sets is missing"),
+        ("name", "name = None"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            from_tree({name: value for name, value in tree.items() if name != section})
+
+
+@pytest.mark.parametrize("keep", ["none", "all", "tail(25)"])
+def test_keep_is_a_number_of_weights(keep):
+    assert keep_tail(_study(f"keep={keep}").keep) == {"none": 0, "all": None, "tail(25)": 25}[keep]
+
+
+# ---- files
+
+
+def test_an_unknown_study_lists_the_known_ones():
+    with pytest.raises(ValueError, match=r"no study 'basline' of fflm; studies: .*quick.*; did you mean baseline\?"):
+        find_study("fflm", "basline")
+    with pytest.raises(ValueError, match=r"no family of studies 'ffl'; families: .*fflm"):
+        find_study("ffl", "quick")
+
+
+@pytest.mark.parametrize("text", ["a: [1", "a: 1\na: 2", "- 1", "just words", "", "1: {}", "when: 2020-01-01", "\x00"])
+def test_a_file_that_is_no_study_is_refused(tmp_path, text):
+    path = tmp_path / "odd.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"odd\.yaml"):
+        load(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no study file .*nothing\.yaml"):
+        load(tmp_path / "nothing.yaml")
+
+
+def test_the_shipped_studies_are_what_their_cards_say():
+    baseline = load(find_study("fflm", "baseline"))
+    (condition,) = baseline.conditions
+    assert condition.config() == {"task": {"name": "flipflop"}, "model": {"name": "transformer"}, "train": {}}
+    assert condition.seeds == tuple((seed, seed) for seed in range(500))
+    assert {each.name: (each.sequences, each.every) for each in baseline.sets} == {
+        "sparse_online": (1000, 100),
+        "sparse": (100_000, None),
+        "dense": (4000, None),
+        "in_distribution": (16_000, None),
+    }
+    lstm = load(find_study("fflm", "lstm"), ["scale=laptop"])
+    assert lstm.conditions[0].config() == {"task": {"name": "flipflop"}, "model": {"name": "lstm"}, "train": {"steps": 500}}
+    assert {each.name: each.sequences for each in lstm.sets} == {"sparse": 10_000, "dense": 1000, "in_distribution": 1000}
+    quick = load(find_study("fflm", "quick"))
+    assert [(c.name, c.train.steps, c.train.lr, len(c.seeds)) for c in quick.conditions] == [
+        ("transformer", 4000, 1e-3, 12),
+        ("lstm", 500, 3e-4, 12),
+    ]
+    assert "train.lr: 3e-4 -> 1e-3 (transformer)" in quick.reductions
+
+
+def test_a_manifest_needs_neither_omegaconf_nor_ray_nor_wandb():
+    code = (
+        "import sys; import harness.manifest, harness.plan, harness.configuration, harness.identity; "
+        "assert not {'omegaconf', 'ray', 'wandb', 'yaml'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

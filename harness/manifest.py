@@ -11,24 +11,12 @@ from typing import Any
 
 from harness.configuration import Condition, EvaluationSet, Study, from_dict, name_of, refuse_unknown, to_dict
 from harness.identity import describe
-from harness.plan import Pack, Plan, Replicate, replicates_of
+from harness.plan import Plan, PlannedPack, PlannedReplicate, replicates_of
+from results.filesystem import public
 
-_KEYS = (
-    *(
-        "study",
-        "question",
-        "source",
-        "scale",
-        "reductions",
-        "overrides",
-        "wandb",
-        "keep",
-        "device",
-        "executor",
-        "store",
-        "pack_size",
-    ),
-    *("curve_every", "sets", "conditions", "replicates", "packs", "numerics", "versions", "git", "dirty"),
+_KEYS = tuple(
+    "study question source scale reductions overrides wandb keep device executor store pack_size curve_every sets conditions "
+    "replicates packs numerics versions git dirty".split()
 )
 
 
@@ -46,12 +34,12 @@ def build(
         "source": dict(study.source),
         "scale": study.scale,
         "reductions": list(study.reductions),
-        "overrides": list(study.overrides),
+        "overrides": [_without_credentials(each) for each in study.overrides],
         "wandb": study.wandb,
         "keep": study.keep,
         "device": study.device,
         "executor": study.executor,
-        "store": study.store,
+        "store": public(study.store),
         "pack_size": study.pack_size,
         "curve_every": study.curve_every,
         "sets": {
@@ -110,7 +98,7 @@ def plan_of(manifest: Mapping[str, Any]) -> Plan:
     The keys that were done or failed when it was written are not in a manifest: `done` and `failed` are empty.
     """
     study = study_of(manifest)
-    replicates = tuple(Replicate(*row) for row in manifest["replicates"])
+    replicates = tuple(PlannedReplicate(*row) for row in manifest["replicates"])
     expected = {(each.condition, each.init_seed, each.data_seed): each.key for each in replicates_of(study.conditions)}
     for each in replicates:
         if expected[each.condition, each.init_seed, each.data_seed] != each.key:
@@ -118,7 +106,9 @@ def plan_of(manifest: Mapping[str, Any]) -> Plan:
                 f"replicate {each.key} of {manifest['study']} has the key {expected[each.condition, each.init_seed, each.data_seed]} "
                 "in this code: use the version of the code that wrote the manifest"
             )
-    packs = tuple(Pack(each["id"], each["stage"], tuple(each["replicates"]), each["signature"]) for each in manifest["packs"])
+    packs = tuple(
+        PlannedPack(each["id"], each["stage"], tuple(each["replicates"]), each["signature"]) for each in manifest["packs"]
+    )
     return Plan(study, replicates, packs, frozenset(), frozenset())
 
 
@@ -151,6 +141,11 @@ def conditions_of(manifest: Mapping[str, Any]) -> tuple[Condition, ...]:
     for _, condition, init, data in manifest["replicates"]:
         seeds[condition].append((init, data))
     return tuple(from_dict(each, seeds[index]) for index, each in enumerate(manifest["conditions"]))
+
+
+def _without_credentials(override: str) -> str:
+    key, _, value = override.partition("=")
+    return f"{key}={public(value)}" if key == "store" else override
 
 
 def _sets(study: Study, condition: Condition) -> dict[str, Any]:

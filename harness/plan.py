@@ -23,7 +23,7 @@ _METRICS, _PROFILE_ROWS = 2, 50  # read and read_restricted; bins of the two axe
 
 
 @dataclass(frozen=True)
-class Replicate:
+class PlannedReplicate:
     """`condition` is an index into the study's conditions."""
 
     key: str
@@ -34,7 +34,7 @@ class Replicate:
 
 
 @dataclass(frozen=True)
-class Pack:
+class PlannedPack:
     """`replicates` are indices into the plan's replicates; `signature` is what the pack's shapes and code follow from."""
 
     id: str
@@ -48,8 +48,8 @@ class Plan:
     """The whole study's replicates, and packs of those that are missing. `done` and `failed` are keys that no pack holds."""
 
     study: Study
-    replicates: tuple[Replicate, ...]
-    packs: tuple[Pack, ...]
+    replicates: tuple[PlannedReplicate, ...]
+    packs: tuple[PlannedPack, ...]
     done: frozenset[str]
     failed: frozenset[str]
 
@@ -103,8 +103,8 @@ def plan(
     for index, each in enumerate(replicates):
         groups.setdefault(signatures[each.condition], []).append(index)
 
-    whole: list[Pack] = []
-    partial: list[Pack] = []
+    whole: list[PlannedPack] = []
+    partial: list[PlannedPack] = []
     for name, members in groups.items():
         size = min(_size(study, sizes, name), -(-len(members) // slots))
         for first in range(0, len(members), size):
@@ -118,12 +118,12 @@ def plan(
     return Plan(study, replicates, tuple(packs), done, skipped)
 
 
-def replicates_of(conditions: Sequence[Condition]) -> tuple[Replicate, ...]:
+def replicates_of(conditions: Sequence[Condition]) -> tuple[PlannedReplicate, ...]:
     """Every replicate in study order."""
     out = []
     for index, condition in enumerate(conditions):
         config = condition.config()
-        out += [Replicate(key(config, 0, init, data), index, init, data) for init, data in condition.seeds]
+        out += [PlannedReplicate(key(config, 0, init, data), index, init, data) for init, data in condition.seeds]
     return tuple(out)
 
 
@@ -221,7 +221,7 @@ def _refuse_redefined(
 def _refuse_exchanged(
     conditions: Sequence[Condition],
     asked: Sequence[Mapping[str, str]],
-    replicates: Sequence[Replicate],
+    replicates: Sequence[PlannedReplicate],
     scored: Mapping[str, Sequence[frozenset[str]]],
     manifests: Sequence[Mapping[str, Any]],
 ) -> None:
@@ -260,18 +260,20 @@ def _size(study: Study, sizes: int | Mapping[str, int], name: str) -> int:
     return sizes[name]
 
 
-def _pack(replicates: Sequence[Replicate], members: Sequence[int], name: str, sets: int, numerics: Mapping[str, Any]) -> Pack:
-    return Pack(pack_id([replicates[index].key for index in members], sets, numerics), 0, tuple(members), name)
+def _pack(
+    replicates: Sequence[PlannedReplicate], members: Sequence[int], name: str, sets: int, numerics: Mapping[str, Any]
+) -> PlannedPack:
+    return PlannedPack(pack_id([replicates[index].key for index in members], sets, numerics), 0, tuple(members), name)
 
 
 def _split(
-    packs: list[Pack],
+    packs: list[PlannedPack],
     slots: int,
     checkpoints: frozenset[str],
-    replicates: Sequence[Replicate],
+    replicates: Sequence[PlannedReplicate],
     sets: int,
     numerics: Mapping[str, Any],
-) -> list[Pack]:
+) -> list[PlannedPack]:
     """Halve the largest of `packs`, which had lost members anyway, until no slot is idle; one with a checkpoint stays whole."""
     packs = list(packs)
     while len(packs) < slots:

@@ -25,21 +25,9 @@ STUDIES = Path(__file__).resolve().parent.parent / "launch" / "studies"
 _HASHED = ("task", "model", "train")
 _VARIED = (*_HASHED, "replicates", "seeds")
 _KEYS = (
-    *(
-        "name",
-        "question",
-        "source",
-        "scale",
-        "scales",
-        "only",
-        "reductions",
-        *_HASHED,
-        "evaluate",
-        "conditions",
-        "grid",
-        "sweeps",
-    ),
-    *("replicates", "seeds", "keep", "pack", "device", "executor", "store", "wandb"),
+    *"name question source scale scales only reductions evaluate conditions grid sweeps replicates seeds".split(),
+    *"keep pack device executor store wandb".split(),
+    *_HASHED,
 )
 _CHOICES = {"executor": ("ray", "local"), "wandb": ("off", "offline", "online")}
 _REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.]+\}")

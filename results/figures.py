@@ -102,18 +102,25 @@ def errors_by_condition(errors: Mapping[str, Errors]) -> Figure:
     """
     scale = error_scale(*(values for by in errors.values() for values in by.values()))
     conditions = list(dict.fromkeys(name for by in errors.values() for name in by))
-    width = min(max(1.25 * len(conditions), 2.6), 14)
+    many = len(conditions) > 8
+    turned: dict[str, Any] = {"rotation": 90 if many else 35, "ha": "right", "rotation_mode": "anchor"}
+    if many:
+        turned["va"] = "center"
+    elif len(conditions) <= 4 and max(map(len, conditions), default=0) <= 12:
+        turned = {}
     with mpl.rc_context(STYLE):
-        figure = _figure(width * len(errors) + 0.9, 4.6)
-        panels = np.atleast_1d(figure.subplots(1, max(len(errors), 1), sharey=True))
-        for panel, (name, by) in zip(panels, errors.items(), strict=False):
+        if many:  # a panel a row
+            figure = _figure(min(0.3 * len(conditions) + 1.5, 30), 3.6 * len(errors) + 1)
+            panels = np.atleast_1d(figure.subplots(len(errors), 1, sharex=True))
+        else:
+            figure = _figure(max(1.25 * len(conditions), 2.6) * len(errors) + 0.9, 4.6)
+            panels = np.atleast_1d(figure.subplots(1, len(errors), sharey=True))
+        for panel, (name, by) in zip(panels, errors.items(), strict=True):
             panel.set_title(name)
             most = max((_positive(values).size for values in by.values()), default=0)
             for i, condition in enumerate(conditions):
-                _strip(panel, scale, i, by.get(condition, np.empty(0)), _colour(i), most)
+                _strip(panel, scale, i, by.get(condition, np.empty(0)), _colour(i), most, "{}" if many else "{} of {}")
             panel.set_xlim(-0.6, len(conditions) - 0.4)
-            crowded = len(conditions) > 4 or max(map(len, conditions), default=0) > 12
-            turned: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
             panel.set_xticks(range(len(conditions)), conditions, **turned)
             panel.tick_params(axis="x", length=0)
             _error_axis(panel, scale, "y")
@@ -128,16 +135,16 @@ def scatter(errors: Mapping[str, tuple[Floats, Floats]], x_set: str, y_set: str)
     with mpl.rc_context(STYLE):
         figure = _figure(6.2, 5.2 + 0.1 * len(errors))
         panel = figure.subplots()
-        drawn = 0
         handles: dict[str, Line2D] = {}
+        rows = np.cumsum([0, *(len(x) for x, _ in errors.values())])
+        xs, ys = (np.concatenate([pair[axis] for pair in errors.values()]) for axis in (0, 1))
+        # points of a category spread across its strip, each axis by its own sequence
+        all_x, all_y = horizontal.place(xs) + _jitter(xs, horizontal, 2), vertical.place(ys) + _jitter(ys, vertical, 3)
         for i, (condition, (x, y)) in enumerate(errors.items()):
-            # points of a category spread across its strip, each axis by its own sequence, conditions beside each other
-            px = horizontal.place(x) + _spread(len(x), 2, drawn) * 0.055 * horizontal.span * ~((x > 0) & np.isfinite(x))
-            py = vertical.place(y) + _spread(len(y), 3, drawn) * 0.055 * vertical.span * ~((y > 0) & np.isfinite(y))
-            drawn += len(x)
+            px, py = all_x[rows[i] : rows[i + 1]], all_y[rows[i] : rows[i + 1]]
             clean = int(((x == 0) & (y == 0)).sum())
             marker, colour = _marker(i), _colour(i)
-            label = f"{condition}: {len(x)}, {clean} with zero on both"
+            label = f"{condition}: {len(x)}, {clean} at zero on both" if len(errors) <= 12 else condition
             # the fewer a condition has in the crowded corner, the further in front it is
             style: dict[str, Any] = {
                 "ms": 5,
@@ -207,11 +214,12 @@ def error_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figur
         figure, panels = _grid(len(curves))
         for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=False)):
             colour, many = _colour(i), len(by) > 12
+            bold = float(np.clip(4 / math.sqrt(max(len(by), 1)), 0.15, 0.9))
             for step, error in by:
                 panel.plot(step, scale.place(error), color=colour, lw=0.7, alpha=_faint(len(by)))
             for step, error in by:
                 best = scale.place(np.fmin.accumulate(error))
-                panel.plot(step, best, color=colour, lw=1.2 if many else 2, alpha=0.55 if many else 0.9, drawstyle="steps-post")
+                panel.plot(step, best, color=colour, lw=1.2 if many else 2, alpha=bold, drawstyle="steps-post")
             panel.set_title(condition)
             panel.set_xlabel("training step")
             panel.set_ylabel("error rate" if i == 0 else "")
@@ -249,14 +257,14 @@ def svg(figure: Figure) -> str:
     """A standalone SVG document without dates: equal figures give equal bytes."""
     sink = io.StringIO()
     with mpl.rc_context(STYLE):
-        figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": "manyseeds"}, bbox_inches="tight")
+        figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": "manyseeds"})
     return sink.getvalue()
 
 
 def png(figure: Figure) -> bytes:
     sink = io.BytesIO()
     with mpl.rc_context(STYLE):
-        FigureCanvasAgg(figure).print_figure(sink, format="png", dpi=160, bbox_inches="tight", metadata={"Software": None})
+        FigureCanvasAgg(figure).print_figure(sink, format="png", dpi=160, metadata={"Software": None})
     return sink.getvalue()
 
 
@@ -293,8 +301,11 @@ def _grid(panels: int) -> tuple[Figure, list[Axes]]:
     return figure, axes[:panels]
 
 
-def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, most: int) -> None:
-    """One condition's violin, points and quantile marks around x = `at`; `most` positive errors are a full-width violin."""
+def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, most: int, counted: str) -> None:
+    """One condition's violin, points and quantile marks around x = `at`; `most` positive errors are a full-width violin.
+
+    `counted` is how many replicates a category holds, of how many, as a format.
+    """
     positive = _positive(errors)
     logs = np.log10(positive)
     if positive.size >= 5 and np.ptp(logs) > 0:
@@ -307,8 +318,7 @@ def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str,
     spread = np.empty(errors.size)
     spread[order] = _spread(errors.size, 2)
     size = 4.5 if errors.size <= 60 else 2.6
-    category = (errors == 0) | np.isinf(errors)
-    places = places + _spread(errors.size, 3) * 0.03 * scale.span * category
+    places = places + 0.55 * _jitter(errors, scale, 3)
     panel.plot(at + 0.3 * spread, places, "o", ms=size, mfc=colour, mec=PAPER, mew=0.3, alpha=0.75)
     if errors.size:
         for q, reach in ((0.0, 0.14), (0.25, 0.22), (0.5, 0.34), (0.75, 0.22), (1.0, 0.14)):
@@ -317,7 +327,7 @@ def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str,
     for chosen, place, above in ((errors == 0, scale.zero, -1), (np.isinf(errors), scale.infinite, 1)):
         if count := int(chosen.sum()):
             panel.annotate(
-                f"{count} of {errors.size}",
+                counted.format(count, errors.size),
                 (at, place),
                 (0, 15 * above),
                 textcoords="offset points",
@@ -368,9 +378,10 @@ def _error_axis(panel: Axes, scale: ErrorScale, direction: Literal["x", "y"]) ->
 
 def _legend(figure: Figure, handles: Mapping[str, Line2D]) -> None:
     if len(handles) > 1:
-        columns = 2 if max(map(len, handles)) > 24 else 3
         names = [_visible(name) for name in handles]
-        figure.legend(list(handles.values()), names, loc="outside upper left", ncols=columns, handletextpad=0.5)
+        # a character takes about 6 points, and 40 go to the line or marker and its margins
+        columns = max(1, int(figure.get_figwidth() * 72 / (6 * max(map(len, names)) + 40)))
+        figure.legend(list(handles.values()), names, loc="outside upper left", ncols=min(columns, 4), handletextpad=0.5)
 
 
 def _light_and_bold(light: str, bold: str) -> dict[str, Line2D]:
@@ -395,9 +406,17 @@ def _positive(errors: Floats) -> Floats:
     return errors[(errors > 0) & np.isfinite(errors)]
 
 
-def _spread(n: int, base: int, after: int = 0) -> Floats:
-    """Places `after` … `after + n` of a sequence that fills -1 … 1 evenly however long it is (van der Corput's)."""
-    index, places, digit = np.arange(1, n + 1) + after, np.zeros(n), 1 / base
+def _jitter(errors: Floats, scale: ErrorScale, base: int) -> Floats:
+    """Shifts that spread the members of a category over its strip; 0 for rates that have a place of their own."""
+    shifts = np.zeros(errors.size)
+    for category in (errors == 0, np.isinf(errors)):
+        shifts[category] = 0.055 * scale.span * _spread(int(category.sum()), base)
+    return shifts
+
+
+def _spread(n: int, base: int) -> Floats:
+    """n places that fill -1 … 1 evenly whatever n is (van der Corput's sequence), the same every time."""
+    index, places, digit = np.arange(1, n + 1), np.zeros(n), 1 / base
     while index.any():
         places += digit * (index % base)
         index, digit = index // base, digit / base
@@ -405,7 +424,7 @@ def _spread(n: int, base: int, after: int = 0) -> Floats:
 
 
 def _faint(curves: int) -> float:
-    return float(np.clip(1.6 / math.sqrt(max(curves, 1)), 0.12, 0.45))
+    return float(np.clip(1.6 / math.sqrt(max(curves, 1)), 0.07, 0.45))
 
 
 def _power(exponent: float) -> str:

@@ -49,15 +49,22 @@ def read_file(
     name, schema = path.rpartition("/")[2], SCHEMAS[table]
     cure = f"move it out of the store, with replicates/{name} if there is one, and run the study again for what it held"
     try:
-        fragment = pa.dataset.ParquetFileFormat().make_fragment(path, filesystem)
-        found = fragment.physical_schema
-        _check_columns(path, schema, found.names, cure)
-        for field in schema:
-            if field.name in found.names and found.field(field.name).type != field.type:
-                kinds = f"{found.field(field.name).type}, not {field.type}"
-                raise ValueError(f"{path} is no file of table {table!r}: column {field.name!r} is {kinds}; {cure}")
-        # with nullable fields: the scanner does not look for nulls, so they are looked for below
-        rows = fragment.to_table(schema=pa.schema([f.with_nullable(True) for f in schema]), columns=columns, filter=filter)
+        with filesystem.open_input_file(path) as source:
+            file = pa.parquet.ParquetFile(source)
+            found = file.schema_arrow
+            _check_columns(path, schema, found.names, cure)
+            for field in schema:
+                if field.name in found.names and found.field(field.name).type != field.type:
+                    kinds = f"{found.field(field.name).type}, not {field.type}"
+                    raise ValueError(f"{path} is no file of table {table!r}: column {field.name!r} is {kinds}; {cure}")
+            if filter is None:  # four times as fast as the scanner below, for many small files
+                rows = file.read([column for column in columns if column in found.names], use_threads=False)
+                nulls = {f.name: pa.nulls(rows.num_rows, f.type) for f in schema if f.name not in found.names}
+                rows = pa.table({column: nulls[column] if column in nulls else rows[column] for column in columns})
+        if filter is not None:
+            # with nullable fields: the scanner does not look for nulls, so they are looked for below
+            fragment = pa.dataset.ParquetFileFormat().make_fragment(path, filesystem)
+            rows = fragment.to_table(schema=pa.schema([f.with_nullable(True) for f in schema]), columns=columns, filter=filter)
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as error:

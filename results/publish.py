@@ -30,8 +30,7 @@ def publish(store: Store, mode: str, directory: str | os.PathLike[str] | None = 
     The run's name is the study; its id follows from the study and its newest manifest, so publishing again replaces it (online:
     resumes it). Offline runs lie in `directory`/wandb, by default the study's folder in a local store, or the current one. The
     study's earlier offline runs there are removed. W&B's own process writes the file's end, at the latest when this process exits.
-    Raises ValueError for an unknown mode, a study without a manifest and where
-    W&B refuses.
+    Raises ValueError for an unknown mode, a study without a manifest and where W&B refuses.
     """
     if mode not in MODES:
         raise ValueError(f"wandb={mode!r} is no way to publish: use one of {', '.join(MODES)}")

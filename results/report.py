@@ -21,8 +21,9 @@ from markupsafe import Markup, escape
 
 from results import figures
 from results.filesystem import write_local
+from results.manifest import newest_manifest
 from results.statistics import zero_error_bound
-from results.store import Store, committed, list_names, read, read_bytes
+from results.store import Store, committed, read
 from results.summary import (
     ENDINGS,
     METRIC,
@@ -66,7 +67,13 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
     `out` is a local folder: `<store>/<study>/report` by default, or `./report-<study>` when the store is not local.
     Raises FileNotFoundError where the store has no manifest of the study, ValueError where a file of the store is broken.
     """
-    manifest = newest_manifest(store)
+    newest = newest_manifest(store)
+    if newest is None:
+        raise FileNotFoundError(
+            f"no study {store.study!r} in {store.root}: it has no manifests/*.yaml; "
+            "run the study first, or correct store= or the name"
+        )
+    manifest = newest[1]
     default = Path(store.path("report")) if store.is_local else Path(f"report-{store.study}")
     folder = Path(out) if out is not None else default
     finished, failures = committed(store), read(store, "failures")
@@ -94,25 +101,6 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
     return folder / "index.html"
 
 
-def newest_manifest(store: Store) -> dict[str, Any]:
-    """The manifest written last; of two of one time, such as in a fresh clone, the one that plans more replicates."""
-    names = [name for name in list_names(store, "manifests") if name.endswith(".yaml")]
-    if not names:
-        raise FileNotFoundError(
-            f"no study {store.study!r} in {store.root}: it has no manifests/*.yaml; run the study first, or correct store= or the name"
-        )
-    candidates = []
-    for name in names:
-        path = store.path("manifests", name)
-        try:
-            manifest = json.loads(read_bytes(store, f"manifests/{name}"))
-        except ValueError as error:
-            raise ValueError(f"{path} is no manifest ({error}); move it out of that folder") from error
-        written = store.filesystem.get_file_info(path).mtime
-        candidates.append((written, len(manifest["replicates"]), name, manifest))
-    return max(candidates, key=lambda candidate: candidate[:3])[3]
-
-
 def draw_all(
     manifest: dict[str, Any],
     known: Sequence[Replicate],
@@ -133,9 +121,9 @@ def draw_all(
     }
     if any(values.size for by in errors.values() for values in by.values()):
         caption = (
-            "Error rate of every replicate. Bars: minimum, 25 %, median (bold), 75 %, maximum over all replicates; shading: density of "
-            "the positive rates on the log axis. Replicates without a single error are a category of their own below the broken axis"
-            + (", diverged ones above it." if any(r.status == "diverged" for r in known) else ".")
+            "Error rate of every replicate. Bars: minimum, 25 %, median (bold), 75 %, maximum over all replicates; shading: "
+            "density of the positive rates on the log axis. Replicates without a single error are a category of their own below "
+            "the broken axis" + (", diverged ones above it." if any(r.status == "diverged" for r in known) else ".")
         )
         drawings.append(Drawing("errors", "Error by condition", caption, figures.errors_by_condition(errors)))
     if len(reported) > 1:
@@ -147,16 +135,18 @@ def draw_all(
                 pairs[condition] = tuple(np.array(both, dtype=np.float64).T)
         if pairs:
             caption = (
-                f"A point is a replicate: its {y} against its {x} error rate. The shaded strips hold the replicates with exactly 0 "
-                "errors; the place inside a strip has no meaning."
+                f"A point is a replicate: its {y} against its {x} error rate. The shaded strips hold the replicates with "
+                "exactly 0 errors; the place inside a strip has no meaning."
             )
             drawings.append(Drawing("scatter", f"{y} against {x}".capitalize(), caption, figures.scatter(pairs, x, y)))
+    alive = {(r.key, r.stage): label[r.key, r.stage] for r in known if r.status == "finished"}
     for axis, (title, axis_label) in _axes(profiles).items():
-        by_set = _profiles(profiles, replicates, axis, reported, label)
+        by_set = _profiles(profiles, replicates, axis, reported, alive)
         if by_set:
             caption = (
-                "Bold: errors divided by reads, pooled over the replicates of a condition; light: each replicate. A point stands for a bin "
-                "of distances, at its geometric middle. Bins without a read are left out; a bin with reads and no error lies at 0."
+                "Bold: errors divided by reads, pooled over the replicates of a condition (diverged ones aside); light: each "
+                "replicate. A point stands for a bin of distances, at its geometric middle. Bins without a read are left out; a "
+                "bin with reads and no error lies at 0."
             )
             drawings.append(Drawing(f"profile-{axis}", title, caption, figures.errors_by_distance(by_set, axis_label)))
     for name in (name for name in set_names(manifest) if manifest["sets"][name].get("every") is not None):
@@ -168,7 +158,7 @@ def draw_all(
             drawings.append(Drawing(f"curves-{_slug(name)}", f"Training curves: {name}", caption, figures.error_curves(curves)))
     curves, left_out = _curves(losses, losses["value"], label)
     if curves:
-        caption = f"Training loss in nats per scored token. {left_out}"
+        caption = f"Training loss in nats per scored token, the mean of the steps since the point before. {left_out}"
         drawings.append(Drawing("loss", "Training loss", caption, figures.loss_curves(curves)))
     return drawings
 
@@ -329,7 +319,10 @@ def _groups(summary: pa.Table) -> list[dict[str, Any]]:
 def _methods(manifest: dict[str, Any], summary: pa.Table) -> dict[str, Any]:
     """Settings that all conditions share, those that differ, the sets with their hashes, and the seeds."""
     conditions = manifest["conditions"]
-    flat = [_flatten({k: v for k, v in condition["config"].items() if v not in ([], {}, None)}) for condition in conditions]
+    # `config` is what is hashed, so it leaves defaults out; `settings`, where a manifest has it, is complete
+    complete = all("settings" in condition for condition in conditions)
+    configs = [condition["settings" if complete else "config"] for condition in conditions]
+    flat = [_flatten({name: part for name, part in config.items() if part not in ([], {}, None)}) for config in configs]
     names = list(dict.fromkeys(name for settings in flat for name in settings))
     shared = {name: flat[0].get(name) for name in names if all(name in f and f[name] == flat[0].get(name) for f in flat)}
     varied = [name for name in names if name not in shared]
@@ -351,6 +344,7 @@ def _methods(manifest: dict[str, Any], summary: pa.Table) -> dict[str, Any]:
     settings = [{"name": c["name"], "values": [f.get(name) for name in varied]} for c, f in zip(conditions, flat, strict=True)]
     return {
         "shared": shared,
+        "complete": complete,
         "varied": varied,
         "conditions": settings,
         "sets": sets,

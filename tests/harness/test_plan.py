@@ -79,8 +79,9 @@ def test_packs_hold_every_missing_replicate_once(replicates, size, slots, done, 
     assert again.failed == names - have
     assert _keys(again) == sorted({each.key for each in first.replicates} - have - names)
     assert max(_sizes(again), default=0) <= size
-    wanted = min(slots, sum(_sizes(again)))
-    assert len(again.packs) >= wanted
+    undisturbed = {pack.id for pack in first.packs}
+    if len(again.packs) < slots:
+        assert all(len(pack.replicates) == 1 or pack.id in undisturbed for pack in again.packs)
 
 
 @pytest.mark.parametrize("committed", [(), (0,), (1,), (0, 2)])
@@ -141,6 +142,17 @@ def test_what_is_left_of_a_pack_is_split_over_the_slots_unless_it_has_a_checkpoi
     assert _sizes(halves) == [3, 3]
     whole = _plan(larger, remains, sizes=9, slots=1).packs[0]
     assert _sizes(_plan(larger, remains, sizes=9, slots=2, checkpoints={whole.id})) == [6]
+
+
+def test_the_largest_remainder_is_split_and_packs_stay_in_study_order():
+    study = _study("replicates=18")
+    table = _all(_plan(study, sizes=6))
+    left = pa.concat_tables(
+        [table.slice(0, 3), table.slice(6, 1), table.slice(12)]
+    )  # of three packs of 6, 3 and 5 and 0 remain
+    assert _sizes(_plan(study, left, sizes=6, slots=2)) == [3, 5]
+    assert _sizes(_plan(study, left, sizes=6, slots=3)) == [3, 3, 2]
+    assert _sizes(_plan(study, table.slice(6, 1), sizes=6, slots=3)) == [6, 5, 6]
 
 
 def test_sizes_go_by_signature_and_the_study_decides_over_them():

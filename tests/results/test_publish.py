@@ -59,7 +59,7 @@ def records(path: Path) -> list:
             at += left
             continue
         length, kind = struct.unpack("<HB", data[at + 4 : at + 7])
-        if kind == 0:
+        if kind == 0 or at + 7 + length > len(data):  # the end, for now
             break
         parts.append(data[at + 7 : at + 7 + length])
         at += 7 + length

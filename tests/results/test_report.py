@@ -12,7 +12,7 @@ import pyarrow.fs
 import pytest
 
 from results import figures
-from results.report import format_rate, newest_manifest, write_report
+from results.report import format_rate, write_report
 from results.schema import SCHEMAS
 from results.store import Store, commit, open_store, write_bytes
 from tests.results.synthetic import failure, manifest, tables, write
@@ -160,9 +160,19 @@ def test_the_newest_manifest_is_the_plan(tmp_path: Path) -> None:
     for name, seeds, at in (("a", 12, 100), ("b", 8, 300), ("c", 10, 200)):
         write_bytes(store, f"manifests/{name}.yaml", json.dumps(manifest(seeds)).encode())
         os.utime(store.path("manifests", f"{name}.yaml"), (at, at))
-    assert len(newest_manifest(store)["replicates"]) == 16
-    os.utime(store.path("manifests", "a.yaml"), (300, 300))
-    assert len(newest_manifest(store)["replicates"]) == 24
+    assert "Partial: 0 of 16 replicates." in write_report(store).read_text()
+
+
+def test_a_manifest_with_complete_settings_is_quoted_and_else_defaults_are_pointed_out(page: str, tmp_path: Path) -> None:
+    assert "A setting that is not named has its default." in page
+    plan = manifest(2)
+    for condition in plan["conditions"]:
+        condition["settings"] = condition["config"] | {"train": {"warmup": 50}}
+    store = open_store(str(tmp_path), "complete")
+    write(store, plan)
+    text = write_report(store).read_text()
+    assert "train.warmup=50" in text
+    assert "has its default" not in text
 
 
 def test_a_study_that_is_not_there_is_named_with_its_store(tmp_path: Path) -> None:

@@ -265,7 +265,7 @@ def _connect() -> None:
     if ray.is_initialized():
         return
     address = os.environ.get("RAY_ADDRESS")
-    quiet = {"log_to_driver": False, "logging_level": logging.WARNING}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.WARNING}
     if address:
         try:
             ray.init(address=address, **quiet)

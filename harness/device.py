@@ -53,8 +53,8 @@ def tune_allocator() -> bool:
     if platform.libc_ver()[0] != "glibc":
         return False
     libc = ctypes.CDLL(None)
-    settings = ((_M_ARENA_MAX, 1), (_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, 2**31 - 1))
-    return all([bool(libc.mallopt(name, value)) for name, value in settings])
+    taken = [libc.mallopt(name, value) for name, value in ((_M_ARENA_MAX, 1), (_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, 2**31 - 1))]
+    return all(taken)
 
 
 def describe(device: torch.device) -> str:

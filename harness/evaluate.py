@@ -1,6 +1,6 @@
 """Score a pack on an evaluation set: integer counts per replicate, and errors by distance."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -27,11 +27,20 @@ def strings(scored: ScoredSet, device: torch.device) -> Iterator[Batch]:
 
 
 @torch.no_grad()
-def score(model: nn.Module, scored: ScoredSet, replicates: int, device: torch.device, precision: str) -> "Scores":
-    """Run the whole set through R replicates."""
+def score(
+    model: nn.Module,
+    scored: ScoredSet,
+    replicates: int,
+    device: torch.device,
+    precision: str,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> "Scores | None":
+    """Run the whole set through R replicates; None where asked to stop on the way."""
     scores = Scores(replicates, scored)
     count = scored.task.scored_positions()
     for batch in strings(scored, device):
+        if should_stop():
+            return None
         wanted = needed(batch, count)
         blocks = None if wanted.blocks is None else tuple(block.expand(replicates, -1, -1) for block in wanted.blocks)
         with autocast(device, precision):

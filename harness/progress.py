@@ -37,10 +37,12 @@ class Progress:
 
     def step(self, pack: str, step: int) -> None:
         """A running pack is at `step`; what it had done before it was first seen is no work of this run."""
+        if not step:
+            return  # not begun: a resumed pack shows its step only after its first one
         done = self._seconds[pack] * step / self._steps[pack]
         if pack not in self._seen:
             self._seen.add(pack)
-            self._resumed += done - self._seconds[pack] / self._steps[pack] if step > 1 else 0.0
+            self._resumed += done - self._seconds[pack] / self._steps[pack]
         self._running[pack] = done
         self._show()
 

@@ -22,7 +22,7 @@ from harness.evaluate import score
 from harness.identity import canonical
 from harness.needed import needed
 from harness.optimizer import AdamW, FlatParameters, learning_rate
-from harness.pack import Pack
+from harness.pack import Pack, ScoredSet
 from harness.precision import autocast, set_matmul
 from harness.provenance import code_state, versions
 from results.schema import SCHEMAS
@@ -66,7 +66,7 @@ class Training:
         self.recent = torch.zeros(_WINDOW, len(trains), device=device)
         self.diverged_at = torch.full((len(trains),), -1, dtype=torch.int64, device=device)
         self.rows = Rows()
-        self.step = 0
+        self.step = self.recorded = 0  # steps taken; the last one whose curves and scores are in `rows`
         self.train_s = self.evaluate_s = 0.0
         self.needed_count = self.task.scored_positions()
 
@@ -101,31 +101,40 @@ class Training:
         last = torch.arange(self.step - window + 1, self.step + 1, device=self.device) % _WINDOW
         return self.recent[last].double().mean(0)
 
-    def record(self) -> None:
-        """The curves and evaluation sets that are due at this step."""
-        steps, pack = self.train.steps, self.pack
-        if self.step % pack.curve_every == 0 or self.step == steps:
-            for slot, loss in enumerate(self.mean_loss(pack.curve_every).tolist()):
+    def record(self, should_stop: Callable[[], bool] = lambda: False) -> bool:
+        """The curves and evaluation sets that are due at this step; False where asked to stop before all were scored."""
+        rows, steps = Rows(), self.train.steps
+        if self.step % self.pack.curve_every == 0 or self.step == steps:
+            for slot, loss in enumerate(self.mean_loss(self.pack.curve_every).tolist()):
                 lr = learning_rate(self.trains[slot], self.step)
-                self.rows.curves += [self._row(slot, metric="loss", value=loss), self._row(slot, metric="lr", value=lr)]
-        due = [scored for scored in pack.sets if scored.due(self.step, steps)]
-        if not due:
-            return
+                rows.curves += [self._row(slot, metric="loss", value=loss), self._row(slot, metric="lr", value=lr)]
+        due = [scored for scored in self.pack.sets if scored.due(self.step, steps)]
         started = time.perf_counter()
-        if self.step == steps:
+        if due and not self._score(due, rows, should_stop):
+            return False
+        self.evaluate_s += time.perf_counter() - started
+        self.rows.evaluations += rows.evaluations
+        self.rows.profiles += rows.profiles
+        self.rows.curves += rows.curves
+        self.recorded = self.step
+        return True
+
+    def _score(self, due: list[ScoredSet], rows: Rows, should_stop: Callable[[], bool]) -> bool:
+        last = self.step == self.train.steps
+        if last:
             # the last update may have broken weights that its own loss could not show yet
             broken = ~self.flat.values.isfinite().all(-1)
-            self.diverged_at = torch.where((self.diverged_at < 0) & broken, steps, self.diverged_at)
+            self.diverged_at = torch.where((self.diverged_at < 0) & broken, self.step, self.diverged_at)
         diverged = (self.diverged_at >= 0).tolist()
         for scored in due:
-            scores = score(self.model, scored, len(self.trains), self.device, self.train.precision)
-            for slot in range(len(self.trains)):
-                self.rows.evaluations += [
-                    self._row(slot, weights="raw", **row) for row in scores.evaluation_rows(slot, diverged[slot])
-                ]
-                if self.step == steps and not diverged[slot]:
-                    self.rows.profiles += [self._row(slot, **row) for row in scores.profile_rows(slot)]
-        self.evaluate_s += time.perf_counter() - started
+            scores = score(self.model, scored, len(diverged), self.device, self.train.precision, should_stop)
+            if scores is None:
+                return False
+            for slot, lost in enumerate(diverged):
+                rows.evaluations += [self._row(slot, weights="raw", **row) for row in scores.evaluation_rows(slot, lost)]
+                if last and not lost:
+                    rows.profiles += [self._row(slot, **row) for row in scores.profile_rows(slot)]
+        return True
 
     def _row(self, slot: int, **values) -> dict:
         return {
@@ -145,7 +154,7 @@ class Training:
         }
         keys = [replicate.key for replicate in self.pack.replicates]
         state = {"keys": keys, "train_s": self.train_s, "evaluate_s": self.evaluate_s, "rows": vars(self.rows)}
-        checkpoints.write(store, self.pack.id, self.step, tensors, {"step": self.step} | state)
+        checkpoints.write(store, self.pack.id, self.step, tensors, {"step": self.step, "recorded": self.recorded} | state)
 
     def restore(self, store: Store) -> bool:
         """Go on from the pack's newest checkpoint; False where there is none."""
@@ -160,7 +169,7 @@ class Training:
         self.optimizer.square.copy_(tensors["square"])
         self.recent.copy_(tensors["recent"])
         self.diverged_at.copy_(tensors["diverged_at"])
-        self.rows, self.step = Rows(**state["rows"]), state["step"]
+        self.rows, self.step, self.recorded = Rows(**state["rows"]), state["step"], state["recorded"]
         self.train_s, self.evaluate_s = state["train_s"], state["evaluate_s"]
         return True
 
@@ -175,22 +184,24 @@ def train(
 ) -> dict[str, pa.Table]:
     """Train `pack` to its end and return its tables, ready to commit.
 
-    report(step) is called after every step, should_stop() before; `checkpoint_s`: seconds between checkpoints. Raises Stopped, with the
-    state saved, when asked to stop.
+    report(step) is called after every step, should_stop() before each and within evaluations; `checkpoint_s`: seconds between
+    checkpoints. Raises Stopped, with the state saved, when asked to stop.
     """
     began = datetime.datetime.now(datetime.UTC)
     state = Training(pack, device)
     state.restore(store)
     steps = state.train.steps
     saved = time.monotonic()
-    while state.step < steps:
+    while state.step < steps or state.recorded < state.step:
         if should_stop():
             state.save(store)
             raise Stopped(state.step)
-        started, evaluated = time.perf_counter(), state.evaluate_s
-        state.advance()
-        state.record()
-        state.train_s += time.perf_counter() - started - (state.evaluate_s - evaluated)
+        if state.recorded == state.step:
+            started = time.perf_counter()
+            state.advance()
+            state.train_s += time.perf_counter() - started
+        if not state.record(should_stop):
+            continue
         if time.monotonic() - saved > checkpoint_s and state.step < steps:
             state.save(store)
             saved = time.monotonic()

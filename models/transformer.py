@@ -5,9 +5,9 @@ feed-forward of 4·D, no bias in attention, learned absolute positions scaled by
 parameters at 6 layers, width 512 and length 512.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from torch.nn.functional import gelu, layer_norm, relu, scaled_dot_product_atten
 
 from models.linear import Linear, Norm, embed, parameter
 
-ACTIVATIONS = {"gelu": gelu, "relu": relu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": gelu, "relu": relu}
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ class Decoder(nn.Module):
         if needed is None:
             return self._logits(self.blocks[-1](x, batch), batch)
         # block by block: another K would change the bits of every weight gradient
-        return torch.cat([self._logits(self.blocks[-1].at(x, block), batch) for block in needed], dim=2)
+        last = cast(Block, self.blocks[-1])
+        return torch.cat([self._logits(last.at(x, block), batch) for block in needed], dim=2)
 
     def _logits(self, x: Tensor, batch: int) -> Tensor:
         if self.norm is None:
@@ -108,8 +109,8 @@ class Block(nn.Module):
     def forward(self, x: Tensor, batch: int) -> Tensor:
         length = x.shape[1] // batch
         query, key, value = self._project(self._normalised(x), (self.query, self.key, self.value))
-        split = (self._heads(part, length) for part in (query, key, value))
-        attended = scaled_dot_product_attention(*split, is_causal=True)
+        query, key, value = (self._heads(part, length) for part in (query, key, value))
+        attended = scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.out(self._join(attended, x.shape[0]))
         return x + self._feed_forward(x)
 

@@ -69,13 +69,13 @@ class FlipFlop:
         mixture = self.p_ignore if isinstance(self.p_ignore, tuple) else (self.p_ignore,)
         laws = []
         for p_ignore in mixture:
-            write, read = self.p_write, self.p_read
-            if write is None and read is None:
-                write = read = (1 - p_ignore) / 2
-            elif write is None:
-                write = 1 - p_ignore - read
-            elif read is None:
-                read = 1 - p_ignore - write
+            left = 1 - p_ignore
+            if self.p_write is not None:
+                write = self.p_write
+                read = left - write if self.p_read is None else self.p_read
+            else:
+                read = left / 2 if self.p_read is None else self.p_read
+                write = left - read
             laws.append((float(write), float(read), float(p_ignore)))
         return laws
 

@@ -30,7 +30,12 @@ def _command(study, store, *overrides):
 
 def _run(study, store, *overrides, **environment):
     return subprocess.run(
-        _command(study, store, *overrides), cwd=ROOT, env=_environment(**environment), capture_output=True, text=True, timeout=300
+        _command(study, store, *overrides),
+        cwd=ROOT,
+        env=_environment(**environment),
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 

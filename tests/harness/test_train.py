@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+import harness.evaluate as evaluate_module
 from harness.checkpoint import steps as checkpoint_steps
 from harness.device import prepare
 from harness.draw import Draw
@@ -107,6 +108,24 @@ def test_a_resumed_pack_equals_an_undisturbed_one(store, stop_at):
     with pytest.raises(Stopped):
         train(one, store, CPU, report=reached.append, should_stop=lambda: len(reached) == stop_at)
     assert checkpoint_steps(store, one.id) == [stop_at]
+    assert _identity(train(one, store, CPU)) == _identity(whole)
+
+
+def test_a_pack_stopped_within_an_evaluation_scores_that_step_again(store, monkeypatch):
+    one = pack(condition(), [(1, 1), (2, 2)])
+    whole = train(one, open_store(store.root, "other"), CPU)
+    asked = []
+    real = evaluate_module.strings
+
+    def interrupted(*arguments):
+        for batch in real(*arguments):
+            asked.append(batch)
+            yield batch
+
+    monkeypatch.setattr(evaluate_module, "strings", interrupted)
+    with pytest.raises(Stopped) as stopped:
+        train(one, store, CPU, should_stop=lambda: len(asked) >= 4)  # the last step's second set
+    assert stopped.value.step == 10
     assert _identity(train(one, store, CPU)) == _identity(whole)
 
 

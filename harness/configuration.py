@@ -5,6 +5,7 @@ Defaults here NEVER change: a field equal to its default is not hashed. Unknown 
 
 import dataclasses
 import difflib
+import re
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -185,6 +186,14 @@ def from_dict(data: Mapping[str, Any], seeds: Iterable[tuple[int, int]] = ()) ->
                 f"{built[section].rev}: use the version of the code that wrote it"
             )
     return Condition(data["name"], **built, stages=tuple(config.get("stages", ())), seeds=tuple((i, d) for i, d in seeds))
+
+
+def keep_tail(keep: str) -> int | None:
+    """How many weights a condition keeps: None for all, 0 for none, n for `tail(n)`."""
+    tail = re.fullmatch(r"tail\((\d+)\)", keep)
+    if keep not in ("none", "all") and not (tail and int(tail[1]) > 0):
+        raise ValueError(f"keep = {keep!r} must be none, all or tail(n) with n of at least 1")
+    return int(tail[1]) if tail else {"none": 0, "all": None}[keep]
 
 
 def refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:

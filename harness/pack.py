@@ -36,7 +36,7 @@ class ScoredSet:
 class Pack:
     """Replicates of equal shapes; the conditions may differ in the fields that are vectors over R.
 
-    numerics: the planned ones, which the id follows from; attempt counts from 1.
+    numerics: the planned ones, which the id follows from; keep: whether weights are written; attempt counts from 1.
     """
 
     id: str
@@ -45,6 +45,7 @@ class Pack:
     sets: tuple[ScoredSet, ...]
     curve_every: int
     numerics: Mapping[str, Any]
+    keep: bool = False
     stage: int = 0
     attempt: int = 1
 
@@ -70,6 +71,7 @@ def resolve(plan: Plan, numerics: Mapping[str, Any], attempts: Mapping[str, int]
                 sets[members[0].condition],
                 study.curve_every,
                 numerics,
+                study.keep != "none",
                 planned.stage,
                 attempts.get(planned.id, 0) + 1,
             )

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import harness.artifacts as artifacts
 import harness.manifest as manifests
-from harness.configuration import Condition, Study
+from harness.configuration import Condition, Study, keep_tail
 from harness.device import planned_numerics
 from harness.execute import Outcome, attempts
 from harness.interrupt import Interrupt
@@ -166,10 +167,12 @@ def train_all(prepared: Prepared, executor: Any, interrupt: Interrupt) -> list[O
 
 
 def finish(prepared: Prepared, say: Callable[[str], None]) -> None:
-    """The views: the report and the W&B run, made from the tables."""
+    """Thin out kept weights, then the views: the report and the W&B run, made from the tables."""
     if not committed(prepared.store).num_rows:
         say("nothing is committed yet, so there is no report")
         return
+    if tail := keep_tail(prepared.study.keep):
+        artifacts.keep_worst(prepared.store, tail)
     say(f"report: {write_report(prepared.store)}")
     if prepared.study.wandb != "off":
         from results.publish import publish

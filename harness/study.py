@@ -17,7 +17,7 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from harness.configuration import Condition, EvaluationSet, Study, Train, build, nearest, refuse_unknown
+from harness.configuration import Condition, EvaluationSet, Study, Train, build, keep_tail, nearest, refuse_unknown
 from harness.identity import canonical
 
 STUDIES = Path(__file__).resolve().parent.parent / "launch" / "studies"
@@ -107,14 +107,6 @@ def seeds_of(spec: Any, where: str) -> list[int]:
     if ends and int(ends[1]) <= int(ends[2]):
         return list(range(int(ends[1]), int(ends[2]) + 1))
     raise ValueError(f"{where} = {spec!r} must be a seed of 0 or more, a range such as 0..4 (both ends), or a list of these")
-
-
-def keep_tail(keep: str) -> int | None:
-    """How many weights a condition keeps: None for all, 0 for none, n for `tail(n)`."""
-    tail = re.fullmatch(r"tail\((\d+)\)", keep)
-    if keep not in ("none", "all") and not (tail and int(tail[1]) > 0):
-        raise ValueError(f"keep = {keep!r} must be none, all or tail(n) with n of at least 1")
-    return int(tail[1]) if tail else {"none": 0, "all": None}[keep]
 
 
 # ---- points of the sweep

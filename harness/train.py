@@ -15,6 +15,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+import harness.artifacts as artifacts
 import harness.checkpoint as checkpoints
 from harness.device import describe, numerics
 from harness.draw import Draw
@@ -206,6 +207,8 @@ def train(
             state.save(store)
             saved = time.monotonic()
         report(state.step)
+    if pack.keep:
+        artifacts.write(store, pack, state.model, steps)
     return _tables(state, began, datetime.datetime.now(datetime.UTC))
 
 

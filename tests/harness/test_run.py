@@ -6,7 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
+import models
+from harness.draw import Draw
+from harness.evaluate import score
+from harness.pack import scored_sets
 from harness.run import run, store_uri
 from harness.study import load
 from results.merge import merge
@@ -76,6 +82,35 @@ def test_a_set_added_later_is_scored_and_wins(study, whole):
     assert sum(row["set"] == "sparse" and row["metric"] == "read" for row in rows) == 8
 
 
+def test_kept_weights_give_the_committed_errors_and_a_tail_keeps_the_worst(study, tmp_path):
+    assert study("keep=all") == 0
+    store = open_store(tmp_path / "runs", "tiny")
+    kept = sorted((tmp_path / "runs" / "artifacts").rglob("*.safetensors"))
+    rows = {row["key"]: row for row in committed(store).to_pylist()}
+    assert {path.parts[-3] for path in kept} == set(rows)
+    scores = read(store, "evaluations").to_pylist()
+    row = next(row for row in rows.values() if row["condition"] == "lstm")
+    model = models.build("lstm", Draw(torch.tensor([99]), "init"), vocabulary=5, length=16, width=8)
+    weights = load_file(tmp_path / "runs" / "artifacts" / row["key"] / "0" / "40.safetensors")
+    model.load_state_dict({name: value[None] for name, value in weights.items()})
+    loaded = load(write_study(tmp_path))
+    condition = next(each for each in loaded.conditions if each.name == "lstm")
+    for scored in scored_sets(loaded, condition):
+        again = score(model, scored, 1, torch.device("cpu"), "fp32").evaluation_rows(0, False)[0]
+        then = next(s for s in scores if (s["key"], s["set"], s["metric"], s["step"]) == (row["key"], scored.name, "read", 40))
+        assert (again["errors"], again["count"]) == (then["errors"], then["count"])
+    assert study("keep=tail(1)") == 0
+    left = {path.parts[-3] for path in (tmp_path / "runs" / "artifacts").rglob("*.safetensors")}
+    assert len(left) == 2
+    for name in ("transformer", "lstm"):
+        worst = {
+            key: max(s["errors"] / s["count"] for s in scores if s["key"] == key and s["metric"] == "read" and s["step"] == 40)
+            for key, row in rows.items()
+            if row["condition"] == name
+        }
+        assert max(worst.values()) == max(worst[key] for key in left & set(worst))
+
+
 def test_a_pack_that_raises_is_recorded_and_the_study_goes_on(study, tmp_path, monkeypatch):
     from models.lstm import Recurrent
 
@@ -105,8 +140,6 @@ def _fixed_rates(study, first, *_):
 
 
 def test_a_pack_out_of_memory_is_split_and_finished(study, whole, tmp_path, monkeypatch):
-    import torch
-
     from harness import execute
 
     real = execute.train

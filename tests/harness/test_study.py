@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.configuration import keep_tail
 from harness.identity import key
-from harness.study import find_study, from_tree, keep_tail, load, seeds_of
+from harness.study import find_study, from_tree, load, seeds_of
 
 SETS = {"sparse": {"p_ignore": 0.98, "sequences": 100}}
 

@@ -1,0 +1,58 @@
+"""Weights that a study keeps: one safetensors file a replicate, <store>/artifacts/<key>/<stage>/<step>.safetensors.
+
+Tensors are named as in the model, without the replicate axis; the metadata holds the configuration and seeds as JSON.
+"""
+
+import json
+
+import pyarrow.compute as pc
+from safetensors.torch import save
+from torch import nn
+
+from harness.identity import canonical
+from harness.pack import Pack
+from results.store import Store, committed, read, write_file
+
+
+def path(store: Store, key: str, stage: int, step: int) -> str:
+    """Inside the store's filesystem; artifacts are shared by the studies of a store."""
+    return f"{store.root}/artifacts/{key}/{stage}/{step}.safetensors"
+
+
+def write(store: Store, pack: Pack, model: nn.Module, step: int) -> None:
+    """Keep the weights of every replicate of a pack, before its rows are committed."""
+    for slot, replicate in enumerate(pack.replicates):
+        tensors = {name: parameter[slot].detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+        about = {
+            "key": replicate.key,
+            "config": canonical(replicate.condition.config()),
+            "seeds": json.dumps({"init": replicate.init_seed, "data": replicate.data_seed}),
+        }
+        write_file(store, path(store, replicate.key, pack.stage, step), save(tensors, about))
+
+
+def keep_worst(store: Store, count: int) -> int:
+    """Remove the weights of all but the `count` worst replicates of every condition; returns how many were removed.
+
+    Worst: diverged, else the largest error rate on any set scored at the end. Only replicates of this study are looked at.
+    """
+    rows = committed(store).select(["key", "stage", "condition", "status", "steps"]).to_pylist()
+    scores = read(store, "evaluations", ["key", "stage", "step", "errors", "count"], pc.field("metric") == "read").to_pylist()
+    worst: dict[tuple[str, int], float] = {}
+    last = {(row["key"], row["stage"]): row["steps"] for row in rows}
+    for score in scores:
+        name = (score["key"], score["stage"])
+        if score["count"] and score["step"] == last[name]:
+            worst[name] = max(worst.get(name, 0.0), score["errors"] / score["count"])
+    by_condition: dict[str, list[tuple[float, str, int, int]]] = {}
+    for row in rows:
+        error = float("inf") if row["status"] == "diverged" else worst.get((row["key"], row["stage"]), 0.0)
+        by_condition.setdefault(row["condition"], []).append((error, row["key"], row["stage"], row["steps"]))
+    removed = 0
+    for members in by_condition.values():
+        members.sort(key=lambda member: (-member[0], member[1]))
+        for _, key, stage, step in members[count:]:
+            if store.filesystem.get_file_info(path(store, key, stage, step)).is_file:
+                store.filesystem.delete_file(path(store, key, stage, step))
+                removed += 1
+    return removed

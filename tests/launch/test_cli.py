@@ -1,0 +1,133 @@
+"""The command line: each bad input is one sentence on stderr, exit status 2, and nothing written."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from launch.cli import family, main
+from tests.harness.tiny import write_study
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def command(tmp_path, capsys):
+    study = write_study(tmp_path)
+
+    def call(*words):
+        words = [study if word == "STUDY" else word for word in words]
+        try:
+            main(words)
+            status = 0
+        except SystemExit as ended:
+            status = ended.code
+        output = capsys.readouterr()
+        return status, output.out, output.err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("model.laters=2", "model.laters is not an option of the transformer; did you mean model.layers?"),
+        ("trian.lr=1", "the command line has no key 'trian'; did you mean train?"),
+        ("task.length=17", "task.length = 17 is not an even number of tokens"),
+        ("task.p_write=0.7", "must be non-negative and sum to 1"),
+        ("replicates=0", "replicates = 0 must be a whole number of at least 1"),
+        ("model.width=8", "also set by 1 of 2 conditions (lstm)"),
+        ("evaluate.sets.sparse.sequences=-5", "evaluate.sets.sparse.sequences = -5 must be a whole number"),
+        ("model.heads=3", "model.heads = 3 does not divide model.width = 16"),
+        ("wandb=ofline", "wandb = 'ofline' must be off or offline or online"),
+        ("device=cuda", "torch sees no CUDA device"),
+        ("scale=huge", "scale = 'huge' is not a scale of"),
+        ("store=s4://bucket/x", "s4://bucket/x can't be opened as a store"),
+        ("source.author=${oc.env:HOME}", "oc.env"),
+    ],
+)
+def test_bad_overrides_are_refused_in_one_sentence(command, override, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if override == "device=cuda":
+        import torch
+
+        if torch.cuda.is_available():
+            override = "device=cuda:99"
+    status, _, error = command("run", "STUDY", override)
+    assert status == 2
+    assert sentence in error
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_store_that_cannot_be_written_is_refused(command, tmp_path):
+    (tmp_path / "file").write_text("a file where the store should be")
+    status, _, error = command("run", "STUDY", f"store={tmp_path / 'file'}")
+    assert status == 2
+    assert "can't be written" in error
+
+
+def test_an_unknown_study_is_refused_with_the_nearest(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["fflm_replicates.py", "study=quik"])
+    with pytest.raises(SystemExit) as ended:
+        family("fflm", default=lambda: "quick")
+    assert ended.value.code == 2
+    assert "did you mean quick?" in capsys.readouterr().err
+
+
+def test_a_missing_file_is_refused(command):
+    status, _, error = command("run", "nowhere.yaml")
+    assert status == 2
+    assert "there is no study file nowhere.yaml" in error
+
+
+def test_plan_says_what_a_study_costs_and_writes_a_manifest(command, tmp_path):
+    status, out, _ = command("plan", "STUDY", f"store={tmp_path / 'runs'}", "--write", str(tmp_path / "manifest.yaml"))
+    assert status == 0
+    assert re.search(r"8 replicates of 2 conditions, 0 committed", out)
+    assert re.search(r"to do: 8 replicates in 4 packs, [\d.e-]+ core-hours, about .*, [\d.]+ MB of tables", out)
+    assert len(json.loads((tmp_path / "manifest.yaml").read_text())["packs"]) == 4
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_life_of_a_study_on_the_command_line(command, tmp_path):
+    store = str(tmp_path / "runs")
+    status, out, _ = command("run", "STUDY", f"store={store}", "replicates=2")
+    assert status == 0
+    assert "4/4 replicates" in out
+    status, out, _ = command("plan", "STUDY", f"store={store}", "--diff")
+    assert "transformer: 4 planned, 2 held, 2 missing" in out
+    status, out, _ = command("status", store)
+    assert "tiny: 4 of 4 replicates committed" in out
+    status, out, _ = command("report", store, "tiny", "--out", str(tmp_path / "page"))
+    assert Path(out.strip()).is_file()
+    status, out, _ = command("merge", str(tmp_path / "united"), store)
+    assert status == 0
+    assert "tiny: 4 of 4 replicates committed" in command("status", str(tmp_path / "united"))[1]
+    status, _, error = command("status", store, "tinny")
+    assert status == 2
+    assert "there is no study 'tinny'" in error
+
+
+def test_the_script_of_a_family_runs_from_any_folder(tmp_path):
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    quick = [f"conditions.{name}.train.steps=5" for name in ("transformer", "lstm")]
+    quick += [f"evaluate.sets.{name}.sequences=20" for name in ("in_distribution", "sparse", "dense", "sparse_online")]
+    words = ["study=quick", "executor=local", "wandb=offline", "replicates=1", "store=here", *quick]
+    done = subprocess.run(
+        [sys.executable, ROOT / "launch" / "fflm_replicates.py", *words],
+        cwd=tmp_path,
+        env=environment | {"WANDB_MODE": "offline"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "reduced: train.lr: 3e-4 -> 1e-3 (transformer)" in done.stdout
+    assert (tmp_path / "here" / "fflm-quick" / "report" / "index.html").is_file()
+    assert len(list((tmp_path / "here" / "fflm-quick" / "wandb").glob("offline-run-*"))) == 1

@@ -1,0 +1,90 @@
+"""The pages that tell how to add something are true: their code is run as printed."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+import models
+import tasks
+from harness.run import run
+from harness.study import from_tree
+from harness.train import Training
+from results.store import committed, open_store
+from tests.harness.packs import condition, pack
+from tests.harness.tiny import STUDY
+
+ROOT = Path(__file__).parents[1]
+
+
+def _blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+
+
+def _import(text, name, folder, monkeypatch):
+    """The first block of a page as a module of its own."""
+    path = folder / f"{name}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("page", "name"), [("adding-a-task", "parity"), ("adding-a-model", "average")])
+def test_what_a_page_adds_can_be_trained(page, name, tmp_path, monkeypatch):
+    text, line = _blocks(f"docs/{page}.md", "python")
+    registry = tasks.REGISTRY if "task" in page else models.REGISTRY
+    monkeypatch.setitem(registry, name, None)  # removed again afterwards
+    exec(line, vars(_import(text, name, tmp_path, monkeypatch)) | {"REGISTRY": registry})
+    tree = yaml.safe_load(STUDY) | {"conditions": {}, "store": str(tmp_path / "runs")}
+    if "task" in page:
+        tree |= {"task": {"name": "parity", "length": 16}, "evaluate": {"sets": {"far": {"p_one": 0.1, "sequences": 20}}}}
+    else:
+        tree |= {"model": {"name": "average", "width": 8}}
+    assert run(from_tree(tree, ["replicates=2"]), say=lambda text: None) == 0
+    assert committed(open_store(tmp_path / "runs", "tiny")).num_rows == 2
+
+
+def test_the_added_model_is_bitwise_the_same_alone_and_in_a_pack(tmp_path, monkeypatch):
+    text, line = _blocks("docs/adding-a-model.md", "python")
+    monkeypatch.setitem(models.REGISTRY, "average", None)
+    exec(line, vars(_import(text, "average", tmp_path, monkeypatch)) | {"REGISTRY": models.REGISTRY})
+    one = condition("average", model_fields={"width": 8})
+    alone, packed = (Training(pack(one, seeds), torch.device("cpu")) for seeds in ([(3, 3)], [(1, 1), (3, 3)]))
+    for _ in range(20):
+        alone.advance()
+        packed.advance()
+        assert torch.equal(alone.recent[:, 0], packed.recent[:, 1])
+
+
+def test_the_study_file_of_the_page_is_valid():
+    from omegaconf import OmegaConf
+
+    (text,) = _blocks("docs/studies.md", "yaml")
+    tree = OmegaConf.to_container(OmegaConf.create(text))
+    names = [each.name for each in from_tree(tree).conditions]
+    assert len(names) == len(set(names)) > 10
+    assert [each.name for each in from_tree(tree, ["scale=laptop"]).conditions] == [
+        "lstm, train.lr=0.0003",
+        "lstm, train.lr=0.001",
+    ]
+
+
+def test_the_readme_has_the_one_line_readers_of_the_page():
+    readme = [block.strip() for block in _blocks("README.md", "python")]
+    page = [re.sub(r"\n\n+", "\n", block.strip()) for block in _blocks("docs/reading-results.md", "python")]
+    assert readme
+    assert all(block in page for block in readme)
+
+
+def test_every_link_of_a_page_leads_somewhere():
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name}: {target}"

@@ -8,14 +8,13 @@ import contextlib
 import logging
 import os
 import secrets
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError
+from ray.exceptions import RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import harness.checkpoint as checkpoints
@@ -33,55 +32,86 @@ _STOP_S = 120.0  # that workers get to save what they run
 _OBJECT_STORE = 100 * 2**20  # bytes; packs and outcomes are small
 
 
+class _Board:
+    """The actor that running packs note their step on, and read from whether they should stop."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, int] = {}
+        self._stop = False
+
+    def note(self, pack: str, step: int) -> bool:
+        self._steps[pack] = step
+        return self._stop
+
+    def take(self) -> dict[str, int]:
+        """What was noted since the last call."""
+        steps, self._steps = self._steps, {}
+        return steps
+
+    def stop(self) -> None:
+        self._stop = True
+
+
 class _Slot:
-    """The actor: one device slot. A second thread answers `step` and `stop` while a pack runs."""
+    """The actor: one device slot. Packs run in its main thread, whose memory glibc can be told to keep."""
 
     def __init__(self, device: str):
         from harness.device import prepare, resolve
 
         self._device = resolve(device)
-        self._prepare = prepare
-        self._stop = threading.Event()
-        self._running: tuple[str, int] | None = None
+        prepare(self._device)
 
     def node(self) -> str:
         return ray.get_runtime_context().get_node_id()
 
-    def run(self, pack: Pack, uri: str, study: str) -> Outcome:
-        self._prepare(self._device)  # thread counts belong to the thread
-        self._running = (pack.id, 0)
-
-        def report(step: int) -> None:
-            self._running = (pack.id, step)
-
-        try:
-            return run_pack(pack, open_store(uri, study), self._device, report, self._stop.is_set)
-        finally:
-            self._running = None
+    def run(self, pack: Pack, uri: str, study: str, board: Any) -> Outcome:
+        link = _Link(board, pack.id)
+        return run_pack(pack, open_store(uri, study), self._device, link.report, link.should_stop)
 
     def measure(self, pack: Pack) -> Rate:
         from harness.probe import measure
 
-        self._prepare(self._device)
         return measure(pack, self._device)
 
     def best_rate(self, packs: Mapping[int, Pack], largest: int) -> Rate:
         from harness.probe import best_rate
 
-        self._prepare(self._device)
         return best_rate(packs.__getitem__, largest, self._device)
 
-    def step(self) -> tuple[str, int] | None:
-        return self._running
 
-    def stop(self) -> None:
-        self._stop.set()
+class _Link:
+    """A running pack's end of the board: at most one note a second, never waited for."""
+
+    def __init__(self, board: Any, pack: str):
+        self._board, self._pack = board, pack
+        self._step = 0
+        self._asked: Any = None
+        self._last = 0.0
+        self._stop = False
+
+    def report(self, step: int) -> None:
+        self._step = step
+
+    def should_stop(self) -> bool:
+        now = time.monotonic()
+        if now - self._last < _POLL_S:
+            return self._stop
+        self._last = now
+        if self._asked is None:
+            self._asked = self._board.note.remote(self._pack, self._step)
+        elif ray.wait([self._asked], timeout=0)[0]:
+            # a board that is gone went with its driver, which ends this worker too
+            with contextlib.suppress(RayError):
+                self._stop = ray.get(self._asked)
+            self._asked = None
+        return self._stop
 
 
 @dataclass
 class _Worker:
     actor: Any
-    node: str
+    node: str = ""
+    where: Any = None  # the answer to come, while `node` is unknown
     packs: int = 0
 
 
@@ -143,8 +173,8 @@ class Cluster:
         if self._idle:
             return self._idle.pop()
         options = {"num_gpus": 1, "num_cpus": 0} if self.device == "cuda" else {"num_cpus": 1}
-        actor = ray.remote(_Slot).options(max_concurrency=2, **options).remote(self.device)
-        return _Worker(actor, "")
+        actor = ray.remote(_Slot).options(**options).remote(self.device)
+        return _Worker(actor)
 
     def free(self, worker: _Worker) -> None:
         """Keep a worker for the next pack, or end it when it has served long enough."""
@@ -165,6 +195,7 @@ class _Run:
 
     def __init__(self, cluster: Cluster, store: Store, uri: str, progress: Progress):
         self.cluster, self.store, self.uri, self.progress = cluster, store, uri, progress
+        self.board = ray.remote(_Board).options(num_cpus=0).remote()
         self.running: dict[Any, tuple[_Worker, Pack]] = {}
         self.queue: list[Pack] = []
         self.outcomes: list[Outcome] = []
@@ -177,8 +208,7 @@ class _Run:
             if interrupt.requested():
                 if deadline is None:
                     deadline = time.monotonic() + _STOP_S
-                    for worker, _ in self.running.values():
-                        worker.actor.stop.remote()
+                    self.board.stop.remote()
                 elif time.monotonic() > deadline:
                     self.progress.say(f"{len(self.running)} workers did not stop in time; their packs go on from checkpoints")
                     break
@@ -194,7 +224,9 @@ class _Run:
         while self.queue and len(self.running) < self.cluster.slots:
             pack, worker = self.queue.pop(0), self.cluster.worker()
             worker.packs += 1
-            self.running[worker.actor.run.remote(pack, self.uri, self.store.study)] = (worker, pack)
+            if not worker.node:
+                worker.where = worker.actor.node.remote()
+            self.running[worker.actor.run.remote(pack, self.uri, self.store.study, self.board)] = (worker, pack)
 
     def _settle(self, reference: Any) -> None:
         worker, pack = self.running.pop(reference)
@@ -236,18 +268,18 @@ class _Run:
         self.queue = parts + self.queue
 
     def _poll(self) -> None:
-        """Ask the running workers for their step; one that is busy or gone is asked again next time."""
-        asked = {worker.actor.step.remote(): worker for worker, _ in self.running.values()}
-        answered, _ = ray.wait(list(asked), num_returns=len(asked), timeout=_POLL_S) if asked else ([], [])
-        for reference in answered:
-            with contextlib.suppress(RayError, GetTimeoutError):
-                found = ray.get(reference, timeout=0)
-                if found is not None:
-                    self.progress.step(*found)
-        for worker in asked.values():
-            if not worker.node:
+        """The steps of the running packs, and the nodes of workers that started."""
+        known = {pack.id for _, pack in self.running.values()}
+        with contextlib.suppress(RayError):
+            for pack, step in ray.get(self.board.take.remote(), timeout=_POLL_S).items():
+                if pack in known:
+                    self.progress.step(pack, step)
+        starting = [worker for worker, _ in self.running.values() if not worker.node]
+        started, _ = ray.wait([w.where for w in starting], num_returns=len(starting), timeout=0) if starting else ([], [])
+        for worker in starting:
+            if worker.where in started:
                 with contextlib.suppress(RayError):
-                    worker.node = ray.get(worker.actor.node.remote(), timeout=_POLL_S)
+                    worker.node = ray.get(worker.where)
 
 
 def has_gpu() -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 _LAYOUT = "packed, norms folded, needed positions"
-_M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
 
 def resolve(name: str) -> torch.device:
@@ -47,13 +47,12 @@ def prepare(device: torch.device) -> None:
 def tune_allocator() -> bool:
     """Have glibc keep freed memory: by default it hands large blocks back each step and packs spend 9–35 % on page faults.
 
-    One arena, because a Ray worker runs packs outside its main thread, and other arenas return their pages whatever is set (a packed
-    LSTM step took 1.5 times as long). Returns whether this C library has the switch; memory is then kept until the process ends.
+    It holds for the main thread's arena alone: packs run there (elsewhere a packed LSTM step took 1.5 times as long). Returns whether this C library has the switch; memory is then kept until the process ends.
     """
     if platform.libc_ver()[0] != "glibc":
         return False
     libc = ctypes.CDLL(None)
-    taken = [libc.mallopt(name, value) for name, value in ((_M_ARENA_MAX, 1), (_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, 2**31 - 1))]
+    taken = [libc.mallopt(name, value) for name, value in ((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, 2**31 - 1))]
     return all(taken)
 
 

@@ -42,8 +42,7 @@ def steps(store: Store, pack: str) -> list[int]:
 
 
 def clear(store: Store, pack: str) -> None:
-    for step in steps(store, pack):
-        delete(store, _path(pack, step))
+    delete(store, f"checkpoints/{pack}")
 
 
 def _path(pack: str, step: int) -> str:

@@ -195,7 +195,7 @@ class _Run:
 
     def __init__(self, cluster: Cluster, store: Store, uri: str, progress: Progress):
         self.cluster, self.store, self.uri, self.progress = cluster, store, uri, progress
-        self.board = ray.remote(_Board).options(num_cpus=0).remote()
+        self.board: Any = ray.remote(_Board).options(num_cpus=0).remote()
         self.running: dict[Any, tuple[_Worker, Pack]] = {}
         self.queue: list[Pack] = []
         self.outcomes: list[Outcome] = []

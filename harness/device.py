@@ -47,7 +47,8 @@ def prepare(device: torch.device) -> None:
 def tune_allocator() -> bool:
     """Have glibc keep freed memory: by default it hands large blocks back each step and packs spend 9–35 % on page faults.
 
-    It holds for the main thread's arena alone: packs run there (elsewhere a packed LSTM step took 1.5 times as long). Returns whether this C library has the switch; memory is then kept until the process ends.
+    It holds for the main thread's arena alone: packs run there (elsewhere a packed LSTM step took 1.5 times as long). Returns whether
+    this C library has the switch; memory is then kept until the process ends.
     """
     if platform.libc_ver()[0] != "glibc":
         return False

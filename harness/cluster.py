@@ -8,6 +8,7 @@ import contextlib
 import logging
 import os
 import secrets
+import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from results.store import Store, delete, open_store, write_bytes
 
 _POLL_S = 1.0
 _RECYCLE = 200  # packs a worker lives for: long-lived processes leak
+_ANSWER_S = 10.0  # for a cluster to answer
 _STOP_S = 120.0  # that workers get to save what they run
 _OBJECT_STORE = 100 * 2**20  # bytes; packs and outcomes are small
 
@@ -299,11 +301,14 @@ def _connect() -> None:
     address = os.environ.get("RAY_ADDRESS")
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.WARNING}
     if address:
+        host, _, port = address.rpartition(":")
         try:
+            if "://" not in address and port.isdigit():
+                socket.create_connection((host, int(port)), timeout=_ANSWER_S).close()  # Ray itself tries for minutes
             ray.init(address=address, **quiet)
-        except (ConnectionError, RuntimeError) as error:
+        except (OSError, RuntimeError) as error:
             raise ValueError(
-                f"no Ray cluster answers at RAY_ADDRESS={address}: {' '.join(str(error).split())}; start it, or unset RAY_ADDRESS "
+                f"no Ray cluster answers at RAY_ADDRESS={address} ({' '.join(str(error).split())}): start it, or unset RAY_ADDRESS "
                 "(where the cluster wants a token, set RAY_AUTH_MODE=token and the token it was started with)"
             ) from error
         return

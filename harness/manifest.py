@@ -7,6 +7,7 @@ parts come back as dataclasses; nothing is unpickled.
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from harness.configuration import Condition, EvaluationSet, Study, from_dict, name_of, refuse_unknown, to_dict
@@ -53,7 +54,12 @@ def build(
         },
         "conditions": [
             to_dict(condition)
-            | {"sets": _sets(study, condition), "replicates": count, "scored": condition.task.scored_positions()}
+            | {
+                "settings": _settings(condition),
+                "sets": _sets(study, condition),
+                "replicates": count,
+                "scored": condition.task.scored_positions(),
+            }
             for condition, count in zip(study.conditions, counts, strict=True)
         ],
         "replicates": [[each.key, each.condition, each.init_seed, each.data_seed] for each in plan.replicates],
@@ -146,6 +152,15 @@ def conditions_of(manifest: Mapping[str, Any]) -> tuple[Condition, ...]:
 def _without_credentials(override: str) -> str:
     key, _, value = override.partition("=")
     return f"{key}={public(value)}" if key == "store" else override
+
+
+def _settings(condition: Condition) -> dict[str, Any]:
+    """Every option of a condition, defaults included: what a methods section says."""
+    return {
+        "task": {"name": name_of(condition.task)} | asdict(condition.task),
+        "model": {"name": name_of(condition.model)} | asdict(condition.model),
+        "train": asdict(condition.train),
+    }
 
 
 def _sets(study: Study, condition: Condition) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class Progress:
             self._here += outcome.replicates
             self.diverged += outcome.diverged
         elif outcome.status in ("failed", "unstored"):
-            self._done += self._seconds[outcome.pack]
+            self._work -= self._seconds[outcome.pack]  # no work of the kind that the rate is of
             self.failed += outcome.replicates
             self.say(f"pack {outcome.pack} {outcome.status} at step {outcome.step}: {outcome.message}")
         self._show(force=True)

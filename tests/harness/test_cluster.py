@@ -16,7 +16,7 @@ from results.store import committed, open_store
 from tests.harness.tiny import files, tables, write_study
 
 ROOT = Path(__file__).parents[2]
-SLOW = ("train.steps=3000", "replicates=2", "pack.size=1")  # long enough to be killed in mid-study
+SLOW = ("train.steps=2000", "replicates=2", "pack.size=1")  # long enough to be killed in mid-study
 
 
 def _environment(**more):
@@ -139,20 +139,20 @@ def test_ctrl_c_saves_what_runs_and_the_same_command_goes_on(study, tmp_path, wh
 @pytest.fixture(scope="module")
 def cluster():
     """A Ray cluster of two nodes on this machine, started as a user would, with its dashboard; stopped process by process."""
-    ports = []
-    for _ in range(3):
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            ports.append(one.getsockname()[1])
-    gcs, dashboard, client = map(str, ports)
+    gcs, dashboard, client = (str(_free_port()) for _ in range(3))
     environment = _environment(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
     ray = str(Path(sys.executable).parent / "ray")
-    shared = ["--num-cpus=1", "--disable-usage-stats", "--object-store-memory=100000000", "--block"]
+
+    def shared():
+        agents = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "runtime-env-agent-port", "metrics-export-port")
+        ports = [f"--{name}={_free_port()}" for name in agents]  # two nodes of one machine must not share them
+        return ["--num-cpus=1", "--disable-usage-stats", "--object-store-memory=100000000", "--block", *ports]
+
     head = [ray, "start", "--head", f"--port={gcs}", f"--dashboard-port={dashboard}", f"--ray-client-server-port={client}"]
-    processes = [subprocess.Popen([*head, *shared], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)]
+    processes = [subprocess.Popen([*head, *shared()], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)]
     try:
         _wait(lambda: _answers(int(gcs)))
-        second = [ray, "start", f"--address=127.0.0.1:{gcs}", *shared]
+        second = [ray, "start", f"--address=127.0.0.1:{gcs}", *shared()]
         processes.append(subprocess.Popen(second, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT))
         _wait(lambda: _answers(int(dashboard)))
         yield environment | {"RAY_ADDRESS": f"127.0.0.1:{gcs}"}, f"http://127.0.0.1:{dashboard}"
@@ -161,6 +161,12 @@ def cluster():
             process.terminate()
         for process in processes:
             process.wait(60)
+
+
+def _free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 def _answers(port):
@@ -174,7 +180,13 @@ def _submit(cluster, *overrides, folder=ROOT):
     command = [str(Path(sys.executable).parent / "ray"), "job", "submit", "--address", dashboard, "--working-dir", str(folder)]
     script = [sys.executable, "launch/fflm_replicates.py", "study=quick", "wandb=off", "replicates=1", *overrides]
     environment = {name: value for name, value in environment.items() if name != "RAY_ADDRESS"}
-    return subprocess.run([*command, "--", *script], env=environment, capture_output=True, text=True, timeout=300, cwd=ROOT)
+    whole = [*command, "--", *script]
+    for _ in range(30):
+        done = subprocess.run(whole, env=environment, capture_output=True, text=True, timeout=300, cwd=ROOT)
+        if "No available agent to submit job" not in done.stderr:  # the dashboard answers before its agents do
+            return done
+        time.sleep(1)
+    return done
 
 
 QUICKER = (

@@ -52,8 +52,6 @@ def test_a_failed_pack_is_counted_and_is_no_work(clock, capsys):
     assert "left" in progress.line()
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(12, "12 s"), (600, "10 min"), (9000, "2.5 h"), (400_000, "4.6 days")]
-)
+@pytest.mark.parametrize(("seconds", "text"), [(12, "12 s"), (600, "10 min"), (9000, "2.5 h"), (400_000, "4.6 days")])
 def test_durations_are_said_as_people_do(seconds, text):
     assert words(seconds) == text

@@ -35,7 +35,7 @@ def _run(study, store, *overrides, **environment):
         env=_environment(**environment),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=500,
     )
 
 
@@ -71,7 +71,7 @@ def _workers(pid):
     return out
 
 
-def _wait(what, seconds=120):
+def _wait(what, seconds=240):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if found := what():
@@ -90,7 +90,7 @@ def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     study = write_study(folder)
     command = [str(Path(sys.executable).parent / "manyseeds"), "run", study, f"store={folder / 'runs'}", *SLOW]
-    subprocess.run(command, cwd=ROOT, env=_environment(), check=True, capture_output=True, timeout=300)
+    subprocess.run(command, cwd=ROOT, env=_environment(), check=True, capture_output=True, timeout=500)
     return tables(folder / "runs")
 
 
@@ -126,7 +126,7 @@ def test_ctrl_c_saves_what_runs_and_the_same_command_goes_on(study, tmp_path, wh
     _wait(lambda: _workers(driver.pid))
     time.sleep(3)
     driver.send_signal(signal.SIGINT)
-    output, _ = driver.communicate(timeout=120)
+    output, _ = driver.communicate(timeout=240)
     assert driver.returncode == 130, output
     assert "the same command goes on" in output
     assert list((store / "tiny" / "checkpoints").rglob("*.safetensors"))
@@ -182,7 +182,7 @@ def _submit(cluster, *overrides, folder=ROOT):
     environment = {name: value for name, value in environment.items() if name != "RAY_ADDRESS"}
     whole = [*command, "--", *script]
     for _ in range(30):
-        done = subprocess.run(whole, env=environment, capture_output=True, text=True, timeout=300, cwd=ROOT)
+        done = subprocess.run(whole, env=environment, capture_output=True, text=True, timeout=500, cwd=ROOT)
         if "No available agent to submit job" not in done.stderr:  # the dashboard answers before its agents do
             return done
         time.sleep(1)
@@ -223,7 +223,7 @@ def test_a_study_on_a_cluster_of_two_nodes_equals_a_local_one(cluster, study, tm
     environment, _ = cluster
     done = _run(study, tmp_path / "far", **{name: environment[name] for name in environment if name.startswith("RAY_")})
     assert done.returncode == 0, done.stdout + done.stderr
-    local = subprocess.run(_command(study, tmp_path / "near", "executor=local"), cwd=ROOT, env=_environment(), timeout=300)
+    local = subprocess.run(_command(study, tmp_path / "near", "executor=local"), cwd=ROOT, env=_environment(), timeout=500)
     assert local.returncode == 0
     assert tables(tmp_path / "far") == tables(tmp_path / "near")
 

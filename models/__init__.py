@@ -3,16 +3,35 @@
 import dataclasses
 import difflib
 
+from models import custom
+from models.attention_only import AttentionMLP, AttentionOnly, Disentangled
+from models.clauses import Clauses
+from models.disentangled import SimpleDisentangled
 from models.lstm import LSTM
+from models.mlp import MLP
 from models.transformer import Transformer
 
-REGISTRY: dict[str, type] = {"transformer": Transformer, "lstm": LSTM}
+REGISTRY: dict[str, type] = {
+    "transformer": Transformer,
+    "lstm": LSTM,
+    "mlp": MLP,
+    "simple_disentangled": SimpleDisentangled,
+    "disentangled": Disentangled,
+    "attn_only": AttentionOnly,
+    "attn_mlp": AttentionMLP,
+    "clauses": Clauses,
+}
 
 __all__ = ["REGISTRY", "build", "configure"]
 
 
 def configure(name: str, **fields):
-    """The frozen configuration of the model called `name`. Raises ValueError for an unknown name, field or value."""
+    """The frozen configuration of the model called `name`; a name with a colon is the import path of a user's module.
+
+    Raises ValueError for an unknown name, field or value.
+    """
+    if ":" in name:
+        return custom.configure(name, **fields)
     if name not in REGISTRY:
         raise ValueError(f"there is no model {name!r}{_nearest(name, REGISTRY)}; models: {', '.join(REGISTRY)}")
     known = [field.name for field in dataclasses.fields(REGISTRY[name])]

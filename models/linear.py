@@ -5,6 +5,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from models.aligned import product
+
 
 def parameter(draw, name: str, shape: tuple[int, ...], law: str, scale: float) -> nn.Parameter:
     """[R, *shape] drawn by the parameter's name: law "uniform" is U(-scale, scale), "normal" is N(0, scale²), "constant" is scale."""
@@ -20,18 +22,26 @@ def parameter(draw, name: str, shape: tuple[int, ...], law: str, scale: float) -
 
 
 class Linear(nn.Module):
-    """x [R, N, in] → [R, N, out]; weights U(±1/√in) as torch.nn.Linear (He et al. 2015 with a = √5), bias likewise."""
+    """x [R, N, in] → [R, N, out]. Weights U(±1/√in) as torch.nn.Linear (He et al. 2015 with a = √5), bias likewise;
+    with `std`, weights N(0, std²) and biases 0 (GPT-2, BERT)."""
 
-    def __init__(self, draw, name: str, inputs: int, outputs: int, bias: bool = True):
+    def __init__(self, draw, name: str, inputs: int, outputs: int, bias: bool = True, std: float | None = None):
         super().__init__()
-        bound = 1 / math.sqrt(inputs)
-        self.weight = parameter(draw, f"{name}.weight", (inputs, outputs), "uniform", bound)
-        self.bias = parameter(draw, f"{name}.bias", (outputs,), "uniform", bound) if bias else None
+        law, scale = ("uniform", 1 / math.sqrt(inputs)) if std is None else ("normal", std)
+        self.weight = parameter(draw, f"{name}.weight", (inputs, outputs), law, scale)
+        start = ("uniform", scale) if std is None else ("constant", 0.0)
+        self.bias = parameter(draw, f"{name}.bias", (outputs,), *start) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.bias is None:
-            return torch.bmm(x, self.weight)
-        return torch.baddbmm(self.bias[:, None], x, self.weight)
+        return product(x, self.weight, self.bias)
+
+
+class Bias(nn.Module):
+    """What is left of a linear map whose weight is another's: its bias [R, out], 0 at first."""
+
+    def __init__(self, draw, name: str, outputs: int):
+        super().__init__()
+        self.bias = parameter(draw, f"{name}.bias", (outputs,), "constant", 0.0)
 
 
 class Norm(nn.Module):

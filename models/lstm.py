@@ -1,4 +1,4 @@
-"""A one-layer LSTM with a replicate axis; gates and initialisation as torch.nn.LSTM.
+"""An LSTM with a replicate axis; gates, layers, dropout and initialisation as torch.nn.LSTM.
 
 Width 128 with five tokens has 133,381 parameters: the skyline of Liu et al. 2023.
 """
@@ -10,43 +10,70 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
+from models.aligned import LINE, product
 from models.linear import Linear, parameter
 
 
 @dataclass(frozen=True)
 class LSTM:
-    """width: of the embedding and of the hidden state."""
+    """width: of the embedding and of every hidden state; layers; dropout: rate between layers, in training only."""
 
     rev: ClassVar[int] = 1
+    vectors: ClassVar[tuple[str, ...]] = ("dropout",)
 
     width: int = 128
+    layers: int = 1
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise ValueError(f"model.width = {self.width} must be at least 1")
+        for name in ("width", "layers"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"model.{name} = {getattr(self, name)} must be at least 1")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"model.dropout = {self.dropout} must be at least 0 and below 1")
+        if self.dropout > 0 and self.layers == 1:
+            raise ValueError(
+                f"model.dropout = {self.dropout} acts between layers: give model.layers = 2 or more, or leave it out"
+            )
 
-    def make(self, draw, vocabulary: int, length: int) -> "Recurrent":
-        return Recurrent(self, draw, vocabulary)
+    def make(self, draw, vocabulary: int, length: int, outputs: int | None = None) -> "Recurrent":
+        if outputs is not None and outputs < 1:
+            raise ValueError(f"the lstm needs at least 1 output, not {outputs}")
+        return Recurrent(self, draw, vocabulary, vocabulary if outputs is None else outputs)
 
 
 class Recurrent(nn.Module):
-    """tokens [R, B, T] → logits [R, B, T, V]; with `needed`, blocks of positions [R, B, K] each → [R, B, sum of K, V]."""
+    """tokens [R, B, T] → logits [R, B, T, V]; with `needed`, blocks of positions [R, B, K] each → [R, B, sum of K, V].
 
-    def __init__(self, config: LSTM, draw, vocabulary: int):
+    Widths that do not fill 64-byte lines are computed with further units that stay at zero, so that no pack changes bits.
+    """
+
+    def __init__(self, config: LSTM, draw, vocabulary: int, outputs: int):
         super().__init__()
+        self.config = config
         width, bound = config.width, 1 / math.sqrt(config.width)
         self.tokens = parameter(draw, "tokens", (vocabulary, width), "normal", 1.0)
         self.input = parameter(draw, "input", (width, 4 * width), "uniform", bound)
         self.hidden = parameter(draw, "hidden", (width, 4 * width), "uniform", bound)
         self.input_bias = parameter(draw, "input_bias", (4 * width,), "uniform", bound)
         self.hidden_bias = parameter(draw, "hidden_bias", (4 * width,), "uniform", bound)
-        self.head = Linear(draw, "head", width, vocabulary)
+        self.upper = nn.ModuleList(_Layer(draw, f"upper.{i}", width) for i in range(1, config.layers))
+        self.head = Linear(draw, "head", width, outputs)
 
-    def forward(self, tokens: Tensor, needed: Sequence[Tensor] | None = None) -> Tensor:
+    def forward(self, tokens: Tensor, needed: Sequence[Tensor] | None = None, noise=None, attend=None) -> Tensor:
+        if attend is not None:
+            raise ValueError("the lstm has no attention to hand out: leave out the penalty or probe that asks for it")
+        spare = -self.config.width % LINE
         # the input half of the gates depends on the token alone: V rows instead of B·T
-        gates = torch.baddbmm((self.input_bias + self.hidden_bias)[:, None], self.tokens, self.input)  # [R, V, 4D]
-        states = _Recurrence.apply(tokens, gates, self.hidden)  # [R, T, B, D]
+        bias = _gates(self.input_bias + self.hidden_bias, spare)[:, None]
+        gates = torch.baddbmm(bias, pad(self.tokens, (0, spare)), _square(self.input, spare))  # [R, V, 4D]
+        states = _Recurrence.apply(tokens, gates, _square(self.hidden, spare))  # [R, T, B, D]
+        for site, layer in enumerate(self.upper):
+            if self.config.dropout > 0 and noise is not None:
+                states = noise.drop(states, "dropout", site)
+            states = layer(states, spare)
         states = states.transpose(1, 2)
         if needed is None:
             return self._logits(states)
@@ -57,22 +84,54 @@ class Recurrent(nn.Module):
 
     def _logits(self, states: Tensor) -> Tensor:
         """[R, B, K, D] → [R, B, K, V]"""
-        return self.head(states.flatten(1, 2)).view(*states.shape[:-1], -1)
+        weight = pad(self.head.weight, (0, 0, 0, states.shape[-1] - self.config.width))
+        return product(states.flatten(1, 2), weight, self.head.bias).view(*states.shape[:-1], -1)
+
+
+class _Layer(nn.Module):
+    """A layer above the first: hidden states [R, T, B, D] of the one below → its own."""
+
+    def __init__(self, draw, name: str, width: int):
+        super().__init__()
+        bound = 1 / math.sqrt(width)
+        self.input = parameter(draw, f"{name}.input", (width, 4 * width), "uniform", bound)
+        self.hidden = parameter(draw, f"{name}.hidden", (width, 4 * width), "uniform", bound)
+        self.input_bias = parameter(draw, f"{name}.input_bias", (4 * width,), "uniform", bound)
+        self.hidden_bias = parameter(draw, f"{name}.hidden_bias", (4 * width,), "uniform", bound)
+
+    def forward(self, below: Tensor, spare: int) -> Tensor:
+        bias = _gates(self.input_bias + self.hidden_bias, spare)[:, None]
+        gates = torch.baddbmm(bias, below.flatten(1, 2), _square(self.input, spare)).view(*below.shape[:-1], -1)
+        return _Recurrence.apply(None, gates, _square(self.hidden, spare))
+
+
+def _gates(x: Tensor, spare: int) -> Tensor:
+    """[…, 4·D] → […, 4·(D + spare)]: zeros behind each of the four gates."""
+    return x if spare == 0 else pad(x.unflatten(-1, (4, -1)), (0, spare)).flatten(-2)
+
+
+def _square(weight: Tensor, spare: int) -> Tensor:
+    """[R, D, 4·D] → [R, D + spare, 4·(D + spare)]"""
+    return weight if spare == 0 else pad(_gates(weight, spare), (0, 0, 0, spare))
 
 
 class _Recurrence(torch.autograd.Function):
     """The recurrence with its backward pass written out: autograd would record a dozen nodes a token.
 
-    tokens [R, B, T], gates [R, V, 4D] (the input half of i, f, g, o by token), weight [R, D, 4D] → hidden states [R, T, B, D].
+    gates: the input half of i, f, g, o, [R, V, 4D] by token with tokens [R, B, T], or [R, T, B, 4D] by position with tokens None;
+    weight [R, D, 4D] → hidden states [R, T, B, D].
     """
 
     @staticmethod
-    def forward(ctx, tokens: Tensor, gates: Tensor, weight: Tensor) -> Tensor:
-        replicates, batch, length = tokens.shape
-        width = weight.shape[1]
-        offsets = torch.arange(replicates, device=tokens.device) * gates.shape[1]
-        rows = (tokens + offsets[:, None, None]).permute(2, 0, 1).reshape(length, -1)  # [T, R·B]
-        table = gates.reshape(-1, 4 * width)
+    def forward(ctx, tokens: Tensor | None, gates: Tensor, weight: Tensor) -> Tensor:
+        width, rows = weight.shape[1], None
+        if tokens is None:
+            replicates, length, batch, _ = gates.shape
+        else:
+            replicates, batch, length = tokens.shape
+            offsets = torch.arange(replicates, device=tokens.device) * gates.shape[1]
+            rows = (tokens + offsets[:, None, None]).permute(2, 0, 1).reshape(length, -1)  # [T, R·B]
+            table = gates.reshape(-1, 4 * width)
         keep = ctx.needs_input_grad[1] or ctx.needs_input_grad[2]
         steps = length if keep else 1
         active = gates.new_empty(steps, replicates, batch, 4 * width)
@@ -81,7 +140,8 @@ class _Recurrence(torch.autograd.Function):
         states = gates.new_zeros(replicates, length + 1, batch, width)
         for t in range(length):
             at = t if keep else 0
-            raw = torch.baddbmm(table[rows[t]].view(replicates, batch, -1), states[:, t], weight)
+            given = gates[:, t] if rows is None else table[rows[t]].view(replicates, batch, -1)
+            raw = torch.baddbmm(given, states[:, t], weight)
             now = active[at]
             torch.sigmoid(raw, out=now)
             torch.tanh(raw[..., 2 * width : 3 * width], out=now[..., 2 * width : 3 * width])
@@ -119,6 +179,8 @@ class _Recurrence(torch.autograd.Function):
             d_state = torch.bmm(d_now, transposed)
         flat = d_raw.view(replicates, length * batch, -1)
         d_weight = torch.bmm(states[:, :-1].reshape(replicates, length * batch, width).transpose(1, 2), flat)
+        if rows is None:
+            return None, d_raw, d_weight
         offsets = torch.arange(replicates, device=rows.device) * ctx.vocabulary
         local = rows.view(length, replicates, batch).permute(1, 0, 2) - offsets[:, None, None]
         hot = torch.nn.functional.one_hot(local.reshape(replicates, -1), ctx.vocabulary).to(flat.dtype)

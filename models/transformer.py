@@ -1,8 +1,10 @@
-"""A GPT-style decoder with a replicate axis on everything.
+"""The transformer family, decoders and encoders, with a replicate axis on everything.
 
-The canonical flip-flop baseline (Liu et al. 2023, section 3.5.6 of the thesis) is the x-transformers decoder of its time: pre-norm, GELU
-feed-forward of 4·D, no bias in attention, learned absolute positions scaled by D^-1/2, final norm, untied head with bias; 19,170,309
-parameters at 6 layers, width 512 and length 512.
+The default is the canonical flip-flop baseline (Liu et al. 2023, section 3.5.6 of the thesis), the x-transformers decoder of its time:
+pre-norm, GELU feed-forward of 4·D, no bias in attention, learned absolute positions scaled by D^-1/2, final norm, untied head with bias;
+19,170,309 parameters at 6 layers, width 512 and length 512. Options make it GPT-2, BERT and the thesis' other models.
+
+A new position encoding goes into `positions.py`, a new activation into `feedforward.py`, a new place for norms into `block.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,18 +13,49 @@ from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, layer_norm, relu, scaled_dot_product_attention
+from torch.nn.functional import layer_norm
 
-from models.linear import Linear, Norm, embed, parameter
+from models.aligned import product
+from models.attention import visible
+from models.block import Block
+from models.feedforward import ACTIVATIONS
+from models.linear import Bias, Linear, Norm, embed, parameter
+from models.noise import Noise
+from models.positions import ENCODINGS, waves
+from models.scene import Scene
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": gelu, "relu": relu}
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "positions": tuple(ENCODINGS),
+    "activation": tuple(ACTIVATIONS),
+    "norm": ("pre", "none", "post", "branch"),
+    "join": ("concatenate", "average"),
+    "head": ("linear", "transform"),
+    "initial": ("library", "gpt2"),
+}
 
 
 @dataclass(frozen=True)
 class Transformer:
-    """layers L, width D, heads H, head_dim (default D/H), positions learned | none, activation gelu | relu, norm pre | none."""
+    """layers L, width D, heads H, head_dim K (None: D/H).
+
+    positions: learned | none | sinusoidal | linear | rotary | alibi (`positions.py`). shift: in training, one integer a replicate and
+    step, uniform in 0 … shift, is added to all position indices; a learned table has as many rows more.
+    activation: gelu | relu | glu | geglu | reglu | swiglu (`feedforward.py`). feed_forward: its inner width (None: 4·D; 0: no
+    feed-forward); gated forms keep it and so have half as many weights again.
+    norm: pre | none | post | branch (`block.py`). final_norm: one before the head; with post and none there is never one.
+    causal: a token sees those before it and itself; false is an encoder. residual: whether the branches add to their input.
+    join: how heads become one vector, concatenate, or average (then `out` is [K, D]).
+    bias: of query, key, value and out. embedding_norm: a norm after tokens + positions. tied: the head's weight is the token table.
+    head: linear | transform (dense, activation, norm, then linear, as in BERT). head_bias: of its last map.
+    initial: library (x-transformers and torch.nn.Linear) | gpt2 (N(0, 0.02²), what adds to the residual stream N(0, 0.02²/2L), biases 0,
+    learned positions not scaled).
+    Dropout, in [0, 1), in training alone: embedding (after tokens + positions and their norm), attention (of the weights), residual
+    (of each branch), feed_forward (after the activation).
+    """
 
     rev: ClassVar[int] = 1
+    vectors: ClassVar[tuple[str, ...]] = ("embedding_dropout", "attention_dropout", "residual_dropout", "feed_forward_dropout")
+    attends: ClassVar[bool] = True
 
     layers: int = 6
     width: int = 512
@@ -31,6 +64,22 @@ class Transformer:
     positions: str = "learned"
     activation: str = "gelu"
     norm: str = "pre"
+    causal: bool = True
+    shift: int = 0
+    feed_forward: int | None = None
+    final_norm: bool = True
+    residual: bool = True
+    join: str = "concatenate"
+    bias: bool = False
+    embedding_norm: bool = False
+    tied: bool = False
+    head: str = "linear"
+    head_bias: bool = True
+    initial: str = "library"
+    embedding_dropout: float = 0.0
+    attention_dropout: float = 0.0
+    residual_dropout: float = 0.0
+    feed_forward_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("layers", "width", "heads"):
@@ -42,119 +91,178 @@ class Transformer:
             )
         if self.head_dim is not None and self.head_dim < 1:
             raise ValueError(f"model.head_dim = {self.head_dim} must be at least 1")
-        for name, known in (("positions", ("learned", "none")), ("activation", tuple(ACTIVATIONS)), ("norm", ("pre", "none"))):
+        for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"model.{name} = {getattr(self, name)!r} must be one of {', '.join(known)}")
+        self._refuse_positions()
+        self._refuse_feed_forward()
+        for name in self.vectors:
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"model.{name} = {getattr(self, name)} must be at least 0 and below 1")
 
-    def make(self, draw, vocabulary: int, length: int) -> "Decoder":
-        return Decoder(self, draw, vocabulary, length)
+    def _refuse_positions(self) -> None:
+        encoding = ENCODINGS[self.positions]
+        sizes = {"width": self.width, "head_dim": self.head_dim or self.width // self.heads}
+        if encoding.even is not None and sizes[encoding.even] % 2:
+            raise ValueError(
+                f"model.positions = {self.positions!r} needs an even model.{encoding.even}, and it is {sizes[encoding.even]}"
+            )
+        if self.shift < 0:
+            raise ValueError(f"model.shift = {self.shift} must be at least 0")
+        if self.shift and not encoding.absolute:
+            fitting = ", ".join(name for name, other in ENCODINGS.items() if other.absolute)
+            raise ValueError(
+                f"model.shift = {self.shift} changes nothing with model.positions = {self.positions!r}: write 0, or positions {fitting}"
+            )
+
+    def _refuse_feed_forward(self) -> None:
+        if self.feed_forward is not None and self.feed_forward < 0:
+            raise ValueError(f"model.feed_forward = {self.feed_forward} must be at least 1, or 0 for none")
+        if self.feed_forward == 0 and self.feed_forward_dropout:
+            raise ValueError(
+                f"model.feed_forward_dropout = {self.feed_forward_dropout} has no place in a model with model.feed_forward = 0: write 0"
+            )
+        if self.head == "transform" and ACTIVATIONS[self.activation].gated:
+            plain = " or ".join(name for name, other in ACTIVATIONS.items() if not other.gated)
+            raise ValueError(
+                f"model.head = 'transform' has the model's activation, which can't be the gated {self.activation!r}: write {plain}"
+            )
+
+    @property
+    def std(self) -> float | None:
+        """Standard deviation of the initial weights, None where each has its own."""
+        return 0.02 if self.initial == "gpt2" else None
+
+    def make(self, draw, vocabulary: int, length: int, outputs: int | None = None) -> "Decoder":
+        """A pack of draw.replicates for strings of `length` tokens of `vocabulary` kinds, with `outputs` classes (None: vocabulary)."""
+        outputs = vocabulary if outputs is None else outputs
+        if self.tied and outputs != vocabulary:
+            raise ValueError(
+                f"model.tied = true needs one output class a token, and the task has {outputs} classes for {vocabulary} tokens: write false"
+            )
+        return Decoder(self, draw, vocabulary, length, outputs)
 
 
 class Decoder(nn.Module):
-    """tokens [R, B, T] → logits [R, B, T, V]; with `needed`, blocks of positions [R, B, K] each → [R, B, sum of K, V]."""
+    """A pack of transformers, causal or not."""
 
-    def __init__(self, config: Transformer, draw, vocabulary: int, length: int):
+    def __init__(self, config: Transformer, draw, vocabulary: int, length: int, outputs: int):
         super().__init__()
         self.config, self.length = config, length
-        width = config.width
+        width, std = config.width, config.std
         # kaiming_normal_ of a [V, D] table: fan_in = D
-        self.tokens = parameter(draw, "tokens", (vocabulary, width), "normal", (2 / width) ** 0.5)
-        self.positions = parameter(draw, "positions", (length, width), "normal", 1.0) if config.positions == "learned" else None
-        self.blocks = nn.ModuleList(Block(config, draw, f"blocks.{i}") for i in range(config.layers))
-        self.norm = Norm(draw, "norm", width) if config.norm == "pre" else None
-        self.head = Linear(draw, "head", width, vocabulary)
+        self.tokens = parameter(draw, "tokens", (vocabulary, width), "normal", (2 / width) ** 0.5 if std is None else std)
+        self.positions = None
+        if ENCODINGS[config.positions].table:
+            rows = length + config.shift
+            self.positions = parameter(draw, "positions", (rows, width), "normal", 1.0 if std is None else std)
+        self.embedding_norm = Norm(draw, "embedding_norm", width) if config.embedding_norm else None
+        self.blocks = nn.ModuleList(Block(config, draw, layer) for layer in range(config.layers))
+        self.norm = Norm(draw, "norm", width) if config.final_norm and config.norm in ("pre", "branch") else None
+        transform = config.head == "transform"
+        self.transform = Linear(draw, "transform", width, width, True, std) if transform else None
+        self.transform_norm = Norm(draw, "transform_norm", width) if transform else None
+        self.head: Linear | Bias | None
+        if not config.tied:
+            self.head = Linear(draw, "head", width, outputs, config.head_bias, std)
+        else:
+            self.head = Bias(draw, "head", outputs) if config.head_bias else None
 
-    def forward(self, tokens: Tensor, needed: Sequence[Tensor] | None = None) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        needed: Sequence[Tensor] | None = None,
+        noise: Noise | None = None,
+        attend: Callable[[int, Tensor], None] | None = None,
+    ) -> Tensor:
+        """tokens int64 [R, B, T] → logits [R, B, T, V]; with `needed`, blocks of positions [R, B, K] each → [R, B, sum of K, V].
+
+        noise: dropout and position shift of a training step, None when scoring. attend(layer, weights [R, B, H, T, T]) is called with
+        each layer's attention, after the softmax and before dropout; it is part of the graph. Raises ValueError for strings longer than
+        a learned table of positions.
+        """
         _, batch, length = tokens.shape
-        if length > self.length:
-            raise ValueError(f"strings of {length} tokens are longer than the {self.length} positions of this model")
-        x = embed(self.tokens, tokens)
-        if self.positions is not None:
-            x = x + (self.positions[:, :length] * self.config.width**-0.5)[:, None]
-        x = x.flatten(1, 2)  # [R, B·T, D]
+        shift = noise.shift(self.config.shift) if noise is not None and self.config.shift else None
+        scene = self._scene(batch, length, shift, noise, attend, tokens.device)
+        x = scene.drop(self._embedded(tokens, shift), "embedding_dropout", 0)
         for block in self.blocks[:-1]:
-            x = block(x, batch)
-        if needed is None:
-            return self._logits(self.blocks[-1](x, batch), batch)
-        # block by block: another K would change the bits of every weight gradient
+            x = block(x, scene)
         last = cast(Block, self.blocks[-1])
-        return torch.cat([self._logits(last.at(x, block), batch) for block in needed], dim=2)
+        if needed is None:
+            return self._logits(last(x, scene), batch)
+        # block by block: another K would change the bits of every weight gradient
+        return torch.cat([self._logits(part, batch) for part in last.at(x, scene, tuple(needed))], dim=2)
+
+    def head_weight(self) -> Tensor:
+        """The weight of the last map, [R, D, V]."""
+        return self.head.weight if isinstance(self.head, Linear) else self.tokens.transpose(1, 2)
+
+    def position_vectors(self, length: int, shift: Tensor | None = None) -> Tensor | None:
+        """What is added to the vectors of `length` tokens, [1 or R, T, D], with each replicate's shift int64 [R]; None for nothing."""
+        vectors = ENCODINGS[self.config.positions].vectors
+        if vectors is not None:
+            return self._at(lambda index: vectors(index, self.config.width, self.length), length, shift)
+        if self.positions is None:
+            return None
+        rows = self.positions.shape[1] - (0 if shift is None else self.config.shift)
+        if length > rows:
+            raise ValueError(f"strings of {length} tokens are longer than the {rows} positions of this model")
+        found = self.positions[:, :length] if shift is None else embed(self.positions, self._index(length, shift))
+        return found if self.config.initial == "gpt2" else found * self.config.width**-0.5
+
+    def _index(self, length: int, shift: Tensor) -> Tensor:
+        """The shifted indices, int64 [R, T]."""
+        return torch.arange(length, device=shift.device) + shift[:, None]
+
+    def _at(self, fixed: Callable[[Tensor], Tensor], length: int, shift: Tensor | None) -> Tensor:
+        """What fixed(index float32 [T]) → [T, …] gives for the indices of each replicate, [1 or R, T, …]."""
+        # one table for all, then its rows: the bits of a sine depend on what is computed beside it
+        last = length if shift is None else length + self.config.shift
+        table = fixed(torch.arange(last, device=self.tokens.device, dtype=torch.float32))
+        return table[None] if shift is None else table[self._index(length, shift)]
+
+    def _scene(
+        self,
+        batch: int,
+        length: int,
+        shift: Tensor | None,
+        noise: Noise | None,
+        attend: Callable[[int, Tensor], None] | None,
+        device: torch.device,
+    ) -> Scene:
+        config, encoding = self.config, ENCODINGS[self.config.positions]
+        turn, angles = encoding.angles, None
+        if turn is not None:
+            head_dim = config.head_dim or config.width // config.heads
+            cos, sin = self._at(lambda index: waves(turn(index, head_dim)), length, shift).unbind(2)
+            angles = cos, sin
+        scene = Scene(config, batch, length, noise, attend, angles)
+        if not scene.explicit and encoding.bias is None:
+            return scene  # the fused kernel knows the causal mask
+        return Scene(config, batch, length, noise, attend, angles, visible(scene, torch.arange(length, device=device)[:, None]))
+
+    def _embedded(self, tokens: Tensor, shift: Tensor | None) -> Tensor:
+        """[R, B, T] → [R, B·T, D]"""
+        x = embed(self.tokens, tokens)
+        vectors = self.position_vectors(tokens.shape[2], shift)
+        if vectors is not None:
+            x = x + vectors[:, None]
+        x = x.flatten(1, 2)
+        return x if self.embedding_norm is None else self.embedding_norm(x)
 
     def _logits(self, x: Tensor, batch: int) -> Tensor:
-        if self.norm is None:
-            logits = self.head(x)
-        else:
-            weight, bias = self.norm.fold(self.head.weight, self.head.bias)
-            logits = torch.baddbmm(bias[:, None], layer_norm(x, x.shape[-1:]), weight)
+        """[R, B·K, D] → [R, B, K, V]"""
+        norm = self.norm
+        if self.transform is not None:
+            x = _after(norm, x, self.transform.weight, self.transform.bias)
+            x, norm = ACTIVATIONS[self.config.activation](x), self.transform_norm
+        logits = _after(norm, x, self.head_weight(), None if self.head is None else self.head.bias)
         return logits.view(x.shape[0], batch, -1, logits.shape[-1])
 
 
-class Block(nn.Module):
-    """One pre-norm layer: x + attention(norm(x)), then + feed-forward(norm(x)); x [R, B·T, D]."""
-
-    def __init__(self, config: Transformer, draw, name: str):
-        super().__init__()
-        self.heads, self.head_dim = config.heads, config.head_dim or config.width // config.heads
-        inner = self.heads * self.head_dim
-        self.activation = ACTIVATIONS[config.activation]
-        self.norm1 = Norm(draw, f"{name}.norm1", config.width) if config.norm == "pre" else None
-        self.norm2 = Norm(draw, f"{name}.norm2", config.width) if config.norm == "pre" else None
-        self.query = Linear(draw, f"{name}.query", config.width, inner, bias=False)
-        self.key = Linear(draw, f"{name}.key", config.width, inner, bias=False)
-        self.value = Linear(draw, f"{name}.value", config.width, inner, bias=False)
-        self.out = Linear(draw, f"{name}.out", inner, config.width, bias=False)
-        self.up = Linear(draw, f"{name}.up", config.width, 4 * config.width)
-        self.down = Linear(draw, f"{name}.down", 4 * config.width, config.width)
-
-    def forward(self, x: Tensor, batch: int) -> Tensor:
-        length = x.shape[1] // batch
-        query, key, value = self._project(self._normalised(x), (self.query, self.key, self.value))
-        query, key, value = (self._heads(part, length) for part in (query, key, value))
-        attended = scaled_dot_product_attention(query, key, value, is_causal=True)
-        x = x + self.out(self._join(attended, x.shape[0]))
-        return x + self._feed_forward(x)
-
-    def at(self, x: Tensor, needed: Tensor) -> Tensor:
-        """The outputs at `needed` [R, B, K] alone, [R, B·K, D]: keys and values everywhere, the rest only there."""
-        replicates, batch, count = needed.shape
-        length = x.shape[1] // batch
-        rows = (torch.arange(batch, device=x.device)[:, None] * length + needed).reshape(replicates, -1)
-        pick = rows[..., None].expand(-1, -1, x.shape[-1])
-        normal = self._normalised(x)
-        (query,) = self._project(normal.gather(1, pick), (self.query,))
-        key, value = self._project(normal, (self.key, self.value))
-        visible = torch.arange(length, device=x.device) <= needed.reshape(-1, 1, count, 1)  # [R·B, 1, K, T]
-        attended = scaled_dot_product_attention(
-            self._heads(query, count), self._heads(key, length), self._heads(value, length), attn_mask=visible
-        )
-        x = x.gather(1, pick) + self.out(self._join(attended, replicates))
-        return x + self._feed_forward(x)
-
-    def _normalised(self, x: Tensor) -> Tensor:
-        return x if self.norm1 is None else layer_norm(x, x.shape[-1:])
-
-    def _project(self, normal: Tensor, maps: tuple[Linear, ...]) -> tuple[Tensor, ...]:
-        """Several maps of the same input as one product; [R, N, D] → [R, N, H·K] each."""
-        weight = torch.cat([one.weight for one in maps], dim=-1)
-        if self.norm1 is None:
-            out = torch.bmm(normal, weight)
-        else:
-            weight, bias = self.norm1.fold(weight, None)
-            out = torch.baddbmm(bias[:, None], normal, weight)
-        return out.chunk(len(maps), dim=-1)
-
-    def _feed_forward(self, x: Tensor) -> Tensor:
-        if self.norm2 is None:
-            hidden = self.up(x)
-        else:
-            weight, bias = self.norm2.fold(self.up.weight, self.up.bias)
-            hidden = torch.baddbmm(bias[:, None], layer_norm(x, x.shape[-1:]), weight)
-        return self.down(self.activation(hidden))
-
-    def _heads(self, x: Tensor, length: int) -> Tensor:
-        """[R, B·T, H·K] → [R·B, H, T, K]"""
-        return x.reshape(-1, length, self.heads, self.head_dim).transpose(1, 2)
-
-    def _join(self, x: Tensor, replicates: int) -> Tensor:
-        """[R·B, H, T, K] → [R, B·T, H·K]"""
-        return x.transpose(1, 2).reshape(replicates, -1, self.heads * self.head_dim)
+def _after(norm: Norm | None, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The linear map of norm(x), [R, N, D] → [R, N, out]."""
+    if norm is None:
+        return product(x, weight, bias)
+    weight, bias = norm.fold(weight, bias)
+    return product(layer_norm(x, x.shape[-1:]), weight, bias)

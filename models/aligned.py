@@ -1,0 +1,45 @@
+"""Batched matrix products whose bits do not depend on the pack.
+
+A CPU library picks the order of a sum by where a matrix starts within a 64-byte line, and takes another kernel (gemv) where a lone
+product has one column. So the products here are padded with zeros until every matrix of the batch starts on a line of its own and has
+two columns. Padding adds exact zeros.
+"""
+
+import functools
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+LINE = 16  # float32 numbers in 64 bytes
+
+
+def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x [G, N, in] · weight [G, in, out] + bias [G, out] → [G, N, out], for any G ≥ 1; rows are padded before weights are."""
+    rows, (_, inputs, outputs) = x.shape[1], weight.shape
+    tall, deep, wide = _sizes(rows, inputs, outputs)
+    if (rows, inputs) != (tall, deep):
+        x = pad(x, (0, deep - inputs, 0, tall - rows))
+    if (inputs, outputs) != (deep, wide):
+        weight = pad(weight, (0, wide - outputs, 0, deep - inputs))
+        bias = None if bias is None else pad(bias, (0, wide - outputs))
+    out = torch.bmm(x, weight) if bias is None else torch.baddbmm(bias[:, None], x, weight)
+    return out if (rows, outputs) == (tall, wide) else out[:, :rows, :outputs]
+
+
+@functools.cache
+def _sizes(rows: int, inputs: int, outputs: int) -> tuple[int, int, int]:
+    """Padded rows, inputs and outputs, such that all three matrices fill whole lines."""
+    deep = max(inputs, 2)
+    wide = _up(max(outputs, 2), _step(deep))
+    return _up(rows, math.lcm(_step(deep), _step(wide))), deep, wide
+
+
+def _step(size: int) -> int:
+    """Rows of `size` numbers that fill whole lines."""
+    return LINE // math.gcd(LINE, size)
+
+
+def _up(size: int, step: int) -> int:
+    return -(-size // step) * step

@@ -1,0 +1,98 @@
+"""One layer of a transformer: attention, then a feed-forward, each a branch beside the residual stream x [R, B·T, D].
+
+pre       x + f(norm(x))                 GPT-2
+post      norm(x + f(x))                 BERT
+branch    x + norm(f(x))                 Liu's thesis, Dyck, equation 3.23
+none      x + f(x)
+"""
+
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm
+
+from models.aligned import product
+from models.attention import mix
+from models.feedforward import ACTIVATIONS
+from models.linear import Linear, Norm
+from models.scene import ATTENTION_BRANCH, FEED_FORWARD_BRANCH, HIDDEN, Rows, Scene, site
+
+if TYPE_CHECKING:
+    from models.transformer import Transformer
+
+
+class Block(nn.Module):
+    """Layer number `layer`, from 0. `block(x, scene)` is its output everywhere, `block.at` at needed positions alone."""
+
+    def __init__(self, config: "Transformer", draw, layer: int):
+        super().__init__()
+        self.config, self.layer = config, layer
+        name, width, bias, std = f"blocks.{layer}", config.width, config.bias, config.std
+        head_dim = config.head_dim or width // config.heads
+        inner, joined = config.heads * head_dim, head_dim if config.join == "average" else config.heads * head_dim
+        hidden = 4 * width if config.feed_forward is None else config.feed_forward
+        self.activation = ACTIVATIONS[config.activation]
+        normed = config.norm != "none"
+        self.norm1 = Norm(draw, f"{name}.norm1", width) if normed else None
+        self.norm2 = Norm(draw, f"{name}.norm2", width) if normed and hidden else None
+        self.query = Linear(draw, f"{name}.query", width, inner, bias, std)
+        self.key = Linear(draw, f"{name}.key", width, inner, bias, std)
+        self.value = Linear(draw, f"{name}.value", width, inner, bias, std)
+        # GPT-2: what adds to the residual stream is smaller the more layers do
+        last = None if std is None else std / (2 * config.layers) ** 0.5
+        self.out = Linear(draw, f"{name}.out", joined, width, bias, last)
+        self.up = Linear(draw, f"{name}.up", width, hidden * (2 if self.activation.gated else 1), True, std) if hidden else None
+        self.down = Linear(draw, f"{name}.down", hidden, width, True, last) if hidden else None
+
+    def forward(self, x: Tensor, scene: Scene) -> Tensor:
+        """The outputs at all positions, [R, B·T, D]."""
+        return self._finish(x, self._mixed(x, scene, None), scene, None)
+
+    def at(self, x: Tensor, scene: Scene, needed: tuple[Tensor, ...]) -> list[Tensor]:
+        """The outputs at each block of positions [R, B, K] alone, [R, B·K, D]: keys and values everywhere, the rest only there."""
+        found = []
+        everywhere = None if scene.attend is None else self._mixed(x, scene, None)
+        for block in needed:
+            rows = Rows(block, scene.length)
+            mixed = self._mixed(x, scene, rows) if everywhere is None else rows.of(everywhere)
+            found.append(self._finish(rows.of(x), mixed, scene, rows))
+        return found
+
+    def _mixed(self, x: Tensor, scene: Scene, rows: Rows | None) -> Tensor:
+        """What attention gives its last projection: x [R, B·T, D] → [R, B·Q, H·K], or of joined heads [R, B·Q, K]."""
+        normal = layer_norm(x, x.shape[-1:]) if self.config.norm == "pre" else x
+        if rows is None:
+            query, key, value = self._project(normal, (self.query, self.key, self.value))
+        else:
+            (query,) = self._project(rows.of(normal), (self.query,))
+            key, value = self._project(normal, (self.key, self.value))
+        return mix(query, key, value, scene, self.layer, rows)
+
+    def _finish(self, x: Tensor, mixed: Tensor, scene: Scene, rows: Rows | None) -> Tensor:
+        """The rest of the layer, position by position; x and mixed at all positions, or at `rows` alone."""
+        x = self._merge(x, self.out(mixed), self.norm1, scene, ATTENTION_BRANCH, rows)
+        if self.up is None or self.down is None:
+            return x
+        if self.norm2 is None or self.config.norm != "pre":
+            hidden = self.up(x)
+        else:
+            hidden = product(layer_norm(x, x.shape[-1:]), *self.norm2.fold(self.up.weight, self.up.bias))
+        hidden = scene.drop(self.activation(hidden), "feed_forward_dropout", site(self.layer, HIDDEN), rows)
+        return self._merge(x, self.down(hidden), self.norm2, scene, FEED_FORWARD_BRANCH, rows)
+
+    def _merge(self, x: Tensor, branch: Tensor, norm: Norm | None, scene: Scene, place: int, rows: Rows | None) -> Tensor:
+        """The residual stream with a branch added, [R, N, D]. Dropout is the branch's last step, after its norm where it has one."""
+        if norm is not None and self.config.norm == "branch":
+            branch = norm(branch)
+        branch = scene.drop(branch, "residual_dropout", site(self.layer, place), rows)
+        x = x + branch if self.config.residual else branch
+        return norm(x) if norm is not None and self.config.norm == "post" else x
+
+    def _project(self, normal: Tensor, maps: tuple[Linear, ...]) -> tuple[Tensor, ...]:
+        """Several maps of the same input as one product; [R, N, D] → [R, N, H·K] each."""
+        weight = torch.cat([one.weight for one in maps], dim=-1)
+        bias = torch.cat([cast(Tensor, one.bias) for one in maps], dim=-1) if self.config.bias else None
+        if self.norm1 is not None and self.config.norm == "pre":
+            weight, bias = self.norm1.fold(weight, bias)
+        return product(normal, weight, bias).chunk(len(maps), dim=-1)

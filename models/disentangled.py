@@ -1,0 +1,133 @@
+"""The simplified two-layer transformer of Varre et al. 2025, "Learning in-context n-grams with transformers".
+
+It is the model that they analyse; its general form and the residual models are in `models.attention_only`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+from models.aligned import product
+from models.linear import parameter
+from models.plain_attention import attention, pick
+
+FLOOR = 1e-8  # added to a probability before its logarithm, as in the paper's loss
+
+
+@dataclass(frozen=True)
+class SimpleDisentangled:
+    """m: heads of the first layer (n - 1 for n-grams); qk_width: rows of Q and K, default (m + 1)·vocabulary, which is full rank.
+
+    merged_qk: one matrix for the product of Q and K, zero at the start; v_init: normal (variance 1/vocabulary) | identity.
+    """
+
+    rev: ClassVar[int] = 1
+    vectors: ClassVar[tuple[str, ...]] = ()
+    attends: ClassVar[bool] = True
+
+    m: int = 2
+    qk_width: int | None = None
+    merged_qk: bool = False
+    v_init: str = "normal"
+
+    def __post_init__(self) -> None:
+        if self.m < 1:
+            raise ValueError(f"model.m = {self.m} must be at least 1")
+        refuse_width(self.qk_width)
+        if self.merged_qk and self.qk_width is not None:
+            raise ValueError(f"model.qk_width = {self.qk_width} has no meaning with model.merged_qk = true: leave one out")
+        refuse_unknown(self, {"v_init": ("normal", "identity")})
+
+    def make(self, draw, vocabulary: int, length: int, outputs: int | None = None) -> "Simple":
+        """Raises ValueError for outputs other than the vocabulary: the model averages the tokens it reads."""
+        if outputs not in (None, vocabulary):
+            raise ValueError(
+                f"simple_disentangled answers with one of its {vocabulary} tokens: {outputs} outputs are not possible"
+            )
+        return Simple(self, draw, vocabulary, length)
+
+
+class Simple(nn.Module):
+    """tokens [R, B, T] → logits [R, B, T, V]; with `needed`, blocks of positions [R, B, K] each → [R, B, sum of K, V].
+
+        r1 = [r0, σ(A1) r0 V1, …, σ(Am) r0 Vm],  p(t) = Σ_j softmax_{j ≤ t}(r1[t] Q K r1[j]) r0[j],  logits = log(p + 1e-8)
+
+    with r0 one-hot. The paper reads the last position alone. The softmax of these logits is p to within V·1e-8.
+    """
+
+    def __init__(self, config: SimpleDisentangled, draw, vocabulary: int, length: int):
+        super().__init__()
+        self.config, self.vocabulary, self.length = config, vocabulary, length
+        width = (config.m + 1) * vocabulary
+        self.scores = parameter(draw, "scores", (config.m, length, length), "constant", 0.0)
+        self.value = parameter(draw, "value", (config.m, vocabulary, vocabulary), "normal", vocabulary**-0.5)  # [R, m, in, out]
+        if config.v_init == "identity":
+            self.value.data.copy_(torch.eye(vocabulary, device=self.value.device))
+        if config.merged_qk:
+            self.merged = parameter(draw, "merged", (width, width), "constant", 0.0)
+        else:
+            inner = config.qk_width or width
+            self.query = parameter(draw, "query", (width, inner), "normal", width**-0.5)
+            self.key = parameter(draw, "key", (width, inner), "normal", width**-0.5)
+
+    def forward(self, tokens: Tensor, needed: Sequence[Tensor] | None = None, noise=None, attend=None) -> Tensor:
+        refuse_length(tokens, self.length)
+        _, batch, length = tokens.shape
+        first = self._first(length)
+        if attend is not None:
+            attend(0, first[:, None].expand(-1, batch, -1, -1, -1))
+        plain = one_hot(tokens, self.vocabulary).to(self.value.dtype)  # [R, B, T, V]
+        rich = self._copied(plain, first)
+        plain = plain.flatten(1, 2)
+        key = rich if self.config.merged_qk else product(rich, self.key)
+        if needed is None or attend is not None:
+            out, weights = attention(self._query(rich), key, plain, batch, 1, None, 1.0)
+            if attend is not None:
+                attend(1, weights)
+            read = out[:, :, 0]
+            blocks = [read] if needed is None else [self._at(read, block) for block in needed]
+        else:
+            blocks = [attention(self._query(pick(rich, b)), key, plain, batch, 1, b, 1.0)[0][:, :, 0] for b in needed]
+        return torch.log(torch.cat(blocks, dim=2) + FLOOR)
+
+    def _first(self, length: int) -> Tensor:
+        """The first layer's attention, the same for every string: [R, m, T, T]."""
+        index = torch.arange(length, device=self.scores.device)
+        hidden = index > index[:, None]
+        return self.scores[:, :, :length, :length].masked_fill(hidden, -torch.inf).softmax(-1)
+
+    def _copied(self, plain: Tensor, first: Tensor) -> Tensor:
+        """r1 of r0 [R, B, T, V], as [R, B·T, (m + 1)·V]."""
+        replicates, batch, length, vocabulary = plain.shape
+        heads = self.config.m
+        strings = plain.transpose(1, 2).reshape(replicates, length, -1)  # [R, T, B·V]
+        read = product(first.reshape(replicates, -1, length), strings).reshape(replicates, heads, length, batch, vocabulary)
+        flat = read.transpose(2, 3).reshape(replicates * heads, batch * length, vocabulary)
+        moved = product(flat, self.value.reshape(-1, vocabulary, vocabulary)).reshape(replicates, heads, -1, vocabulary)
+        return torch.cat([plain.flatten(1, 2), moved.transpose(1, 2).flatten(2)], dim=-1)
+
+    def _query(self, rich: Tensor) -> Tensor:
+        return product(rich, self.merged if self.config.merged_qk else self.query)
+
+    def _at(self, read: Tensor, block: Tensor) -> Tensor:
+        return read.gather(2, block[..., None].expand(-1, -1, -1, read.shape[-1]))
+
+
+def refuse_width(width: int | None) -> None:
+    if width is not None and width < 1:
+        raise ValueError(f"model.qk_width = {width} must be at least 1, or left out for the full width")
+
+
+def refuse_unknown(config, known: dict[str, tuple[str, ...]]) -> None:
+    for name, values in known.items():
+        if getattr(config, name) not in values:
+            raise ValueError(f"model.{name} = {getattr(config, name)!r} must be one of {', '.join(values)}")
+
+
+def refuse_length(tokens: Tensor, length: int) -> None:
+    if tokens.shape[2] > length:
+        raise ValueError(f"strings of {tokens.shape[2]} tokens are longer than the {length} positions of this model")

@@ -1,0 +1,92 @@
+"""A multi-layer perceptron over whole strings of bits, for sparse and hierarchical parity.
+
+Panigrahi et al. 2025 (sections 4.2.7.1 and 4.2.7.3 of the thesis): one hidden ReLU layer, teachers 50,000 wide, students 100 and 1,000;
+linear layers start as in torch.nn.Linear.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from models.aligned import product
+
+_NUMBERS = 2**22  # drawn at once at most: a draw holds some 60 bytes a number for a while
+
+
+@dataclass(frozen=True)
+class MLP:
+    """width: of each hidden layer, up to 50,000 in the paper; layers: of them."""
+
+    rev: ClassVar[int] = 1
+    vectors: ClassVar[tuple[str, ...]] = ()
+
+    width: int = 1000
+    layers: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("width", "layers"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"model.{name} = {getattr(self, name)} must be at least 1")
+
+    def make(self, draw, vocabulary: int, length: int, outputs: int | None = None) -> "Perceptron":
+        """Raises ValueError for a vocabulary other than two tokens and for fewer than two outputs."""
+        outputs = vocabulary if outputs is None else outputs
+        if vocabulary != 2:
+            raise ValueError(
+                f"the mlp reads bits, and this task has {vocabulary} tokens: give it a task with a vocabulary of 2"
+            )
+        if outputs < 2:
+            raise ValueError(f"the mlp needs at least 2 outputs, one a class, not {outputs}")
+        return Perceptron(self, draw, length, outputs)
+
+
+class Perceptron(nn.Module):
+    """tokens [R, B, T] of 0 and 1, read as +1 and -1 → logits [R, B, T, V]; with `needed`, blocks [R, B, K] → [R, B, sum of K, V].
+
+    It reads the whole string at once, so it answers at the last position alone: at every other one the logits are zero, the uniform
+    guess, and no gradient comes from there. T is the length it was made for.
+    """
+
+    def __init__(self, config: MLP, draw, length: int, outputs: int):
+        super().__init__()
+        self.length = length
+        sizes = [length] + [config.width] * config.layers
+        self.layers = nn.ModuleList(_Layer(draw, f"layers.{i}", *sizes[i : i + 2]) for i in range(config.layers))
+        self.head = _Layer(draw, "head", config.width, outputs)
+
+    def forward(self, tokens: Tensor, needed: Sequence[Tensor] | None = None, noise=None, attend=None) -> Tensor:
+        if attend is not None:
+            raise ValueError("the mlp has no attention to hand out: leave out the penalty or probe that asks for it")
+        if tokens.shape[-1] != self.length:
+            raise ValueError(f"this mlp reads strings of {self.length} tokens, not of {tokens.shape[-1]}")
+        x = (1 - 2 * tokens).to(self.head.weight.dtype)
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        logits = self.head(x)[:, :, None]  # [R, B, 1, V]
+        positions = torch.arange(self.length, device=tokens.device) if needed is None else torch.cat(tuple(needed), dim=-1)
+        last = (positions == self.length - 1)[..., None]  # [T, 1] or [R, B, sum of K, 1]
+        return torch.where(last, logits, torch.zeros_like(logits))
+
+
+class _Layer(nn.Module):
+    """x [R, N, in] → [R, N, out]; weight and bias U(±1/√in), the same numbers as models.linear.Linear of this name."""
+
+    def __init__(self, draw, name: str, inputs: int, outputs: int):
+        super().__init__()
+        bound = 1 / math.sqrt(inputs)
+        weight = torch.empty(draw.replicates, inputs, outputs, device=draw.seeds.device)
+        # some rows at a time: 100 · 50,000 numbers of one replicate would take 300 MB at once
+        some = max(1, _NUMBERS // (outputs * draw.replicates))
+        for first in range(0, inputs, some):
+            count = min(some, inputs - first)
+            drawn = draw.named(f"{name}.weight").rows(first).uniform((count, outputs))
+            weight[:, first : first + count] = drawn.mul_(2).sub_(1).mul_(bound)
+        self.weight = nn.Parameter(weight)
+        self.bias = nn.Parameter((draw.named(f"{name}.bias").uniform((outputs,)) * 2 - 1) * bound)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return product(x, self.weight, self.bias)

@@ -1,0 +1,47 @@
+"""What is random inside a model in training: dropout masks and position shifts, keyed, so that no pack and no resume changes them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_LEVELS = 2**16
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The noise of one training step.
+
+    dropout: draw of the stream "dropout", keyed by the initial seeds; offsets: draw of the stream "shift", keyed by the data seeds.
+    rates: float32 [R] by the name of the model's option, such as "attention_dropout", each in [0, 1) and rounded down to 2^-16.
+    """
+
+    dropout: Any
+    offsets: Any
+    rates: Mapping[str, Tensor]
+
+    def drop(self, x: Tensor, option: str, site: int) -> Tensor:
+        """Zero each element of x [R, …] with its replicate's rate and scale the others by 1/(1 - rate) (Srivastava et al. 2014).
+
+        site (0 … 65535) tells the places of one model apart. The mask belongs to the element's index in x[r]: of a tensor that is
+        gathered later (needed positions only), drop the whole or gather the mask (`mask`).
+        """
+        return x * self.mask(x.shape[1:], option, site)
+
+    def mask(self, shape, option: str, site: int) -> Tensor:
+        """The factors of `drop`, float32 [R, *shape]: 0 or 1/(1 - rate)."""
+        level = (self.rates[option] * _LEVELS).floor()
+        # 16 bits an element: half the words, and a rate is exact to 2^-16
+        count = 1
+        for size in shape:
+            count *= size
+        words = self.dropout.words((-(-count // 2),), site)
+        bits = torch.stack([words & (_LEVELS - 1), words >> 16], dim=-1).flatten(1)[:, :count]
+        keep = bits >= level[:, None]
+        return (keep / (1 - level / _LEVELS)[:, None]).view(-1, *shape)
+
+    def shift(self, high: int) -> Tensor:
+        """One integer a replicate, uniform in 0 … high, int64 [R]."""
+        return self.offsets.integers(high + 1, (1,))[:, 0]

@@ -1,0 +1,38 @@
+"""Causal attention written out (scores, softmax, sum), for the small models whose weights are looked at."""
+
+import torch
+from torch import Tensor
+
+from models.aligned import product
+
+
+def attention(
+    query: Tensor, key: Tensor, value: Tensor, batch: int, heads: int, positions: Tensor | None, scale: float
+) -> tuple[Tensor, Tensor]:
+    """What the queries read and the weights they read it with: [R, B, H, K, F] and [R, B, H, K, T].
+
+    query [R, B·K, H·E] stands at `positions` [R, B, K] (None: at all, K = T) and sees no later one; key [R, B·T, H·E] and value
+    [R, B·T, H·F] are of all T positions. weights = softmax(scale · query · key).
+    """
+    replicates, length = key.shape[0], key.shape[1] // batch
+    query, key, value = (_split(part, batch, heads) for part in (query, key, value))
+    scores = product(query, key.transpose(1, 2)).view(replicates, batch, heads, -1, length) * scale
+    index = torch.arange(length, device=scores.device)
+    visible = index <= (index[:, None] if positions is None else positions[:, :, None, :, None])
+    weights = scores.masked_fill(~visible, -torch.inf).softmax(-1)
+    read = product(weights.flatten(0, 2), value)
+    return read.reshape(*scores.shape[:-1], value.shape[-1]), weights
+
+
+def pick(x: Tensor, needed: Tensor) -> Tensor:
+    """The rows of x [R, B·T, D] at `needed` [R, B, K], as [R, B·K, D]."""
+    replicates, batch, _ = needed.shape
+    length = x.shape[1] // batch
+    rows = (torch.arange(batch, device=x.device)[:, None] * length + needed).reshape(replicates, -1)
+    return x.gather(1, rows[..., None].expand(-1, -1, x.shape[-1]))
+
+
+def _split(x: Tensor, batch: int, heads: int) -> Tensor:
+    """[R, B·N, H·E] → [R·B·H, N, E]"""
+    x = x.view(x.shape[0], batch, -1, heads, x.shape[-1] // heads)
+    return x.transpose(2, 3).reshape(-1, x.shape[2], x.shape[-1])

@@ -1,0 +1,67 @@
+"""What all layers of one forward pass share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from models.noise import Noise
+
+if TYPE_CHECKING:
+    from models.transformer import Transformer
+
+# places of dropout in one layer, by number, after the embedding's 0
+ATTENTION, ATTENTION_BRANCH, HIDDEN, FEED_FORWARD_BRANCH = range(4)
+
+
+def site(layer: int, place: int) -> int:
+    """The number of a place of dropout in the model, for `Noise`."""
+    return 1 + 4 * layer + place
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One forward pass of tokens [R, B, T].
+
+    angles: cosines and sines, float32 [1 or R, T, K/2] each, of what queries and keys are rotated by.
+    mask: what the attention of all T queries may see, bool [T, T], or scores to add [H, T, T]; None where nothing beyond `causal` is
+    hidden. attend: see `Decoder.forward`.
+    """
+
+    config: "Transformer"
+    batch: int
+    length: int
+    noise: Noise | None = None
+    attend: Callable[[int, Tensor], None] | None = None
+    angles: tuple[Tensor, Tensor] | None = None
+    mask: Tensor | None = None
+
+    @property
+    def explicit(self) -> bool:
+        """Whether attention weights are needed as a tensor."""
+        return self.attend is not None or self.drops("attention_dropout")
+
+    def drops(self, option: str) -> bool:
+        return self.noise is not None and getattr(self.config, option) > 0
+
+    def drop(self, x: Tensor, option: str, number: int, rows: "Rows | None" = None) -> Tensor:
+        """Dropout at the site `number` of x [R, B·T, D], or of its `rows` [R, B·K, D]."""
+        if self.noise is None or not self.drops(option):
+            return x
+        mask = self.noise.mask((self.batch * self.length, x.shape[-1]), option, number)
+        return x * (mask if rows is None else rows.of(mask))
+
+
+class Rows:
+    """The rows of x [R, B·T, D] at the positions `needed` [R, B, K] of its strings."""
+
+    def __init__(self, needed: Tensor, length: int):
+        self.needed = needed
+        batch = torch.arange(needed.shape[1], device=needed.device)
+        self._index = (batch[:, None] * length + needed).flatten(1)[..., None]
+
+    def of(self, x: Tensor) -> Tensor:
+        """[R, B·T, D] → [R, B·K, D]"""
+        return x.gather(1, self._index.expand(-1, -1, x.shape[-1]))

@@ -78,7 +78,9 @@ class _Slot:
     def best_rate(self, packs: Mapping[int, Pack], largest: int) -> Rate:
         from harness.probe import best_rate
 
-        return best_rate(packs.__getitem__, largest, self._device)
+        return best_rate(
+            packs.__getitem__, largest, self._device, share=os.cpu_count() or 1 if self._device.type == "cpu" else 1
+        )
 
 
 class _Link:

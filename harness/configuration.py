@@ -14,15 +14,61 @@ from typing import Any, ClassVar
 import models
 import tasks
 from harness import identity
+from models import custom
 
-SCHEDULES = ("linear", "constant")
-PRECISIONS = ("fp32", "bf16")
-OPTIMIZERS = ("adamw",)
+SCHEDULES = ("linear", "constant", "cosine", "plateau")
+PRECISIONS = ("fp32", "tf32", "bf16")
+OPTIMIZERS = ("adamw", "adam", "sgd")
+PENALTIES = ("entropy", "l2", "linf")
+PENALTY_SCHEDULES = ("constant", "linear", "oscillating")
+
+
+@dataclass(frozen=True)
+class Sharpen:
+    """An attention-sharpening penalty: λ(t) times the mean of entropy, -‖α‖₂ (l2) or -‖α‖_∞ (linf) of attention rows.
+
+    weight: λ; schedule: constant, linear from `start` to the end, or oscillating with `period` steps; layers: from 0, null for all.
+    """
+
+    kind: str = "entropy"
+    weight: float = 0.0
+    schedule: str = "linear"
+    start: int = 0
+    period: int = 1000
+    layers: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _refuse_other("sharpen.kind", self.kind, PENALTIES)
+        _refuse_other("sharpen.schedule", self.schedule, PENALTY_SCHEDULES)
+        for name, least in (("weight", 0), ("start", 0), ("period", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"train.sharpen.{name} = {getattr(self, name)} must be at least {least}")
+        if self.layers is not None and (not self.layers or min(self.layers) < 0):
+            raise ValueError(f"train.sharpen.layers = {list(self.layers)} must be numbers of layers from 0, or null for all")
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """What a training may look at: `sequences` strings of its own task, drawn by its data seed, every `every` steps. Never reported."""
+
+    sequences: int = 512
+    every: int = 100
+
+    def __post_init__(self) -> None:
+        for name in ("sequences", "every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"train.monitor.{name} = {getattr(self, name)} must be at least 1")
 
 
 @dataclass(frozen=True)
 class Train:
-    """How a replicate is trained: `batch` fresh strings a step, `warmup` linear steps, then a rate that would be 0 at step steps + 1."""
+    """How a replicate is trained: `batch` fresh strings a step, `warmup` linear steps, then the schedule.
+
+    pool: strings of a fixed data set, passed over in shuffled epochs; 0 for fresh data. positions: the loss is of all `scored` positions
+    of the task or of the `last` one of a string. clip: largest gradient norm of a replicate, 0 for none. ema: decay of the average of
+    the weights that is scored beside them, 0 for none. final_lr: what the cosine ends at, as a part of lr. patience, factor: of the
+    plateau schedule, which needs `monitor`. eps, momentum: of Adam and AdamW, of SGD.
+    """
 
     rev: ClassVar[int] = 1
 
@@ -35,6 +81,17 @@ class Train:
     warmup: int = 50
     schedule: str = "linear"
     precision: str = "fp32"
+    eps: float = 1e-8
+    momentum: float = 0.0
+    final_lr: float = 0.0
+    patience: int = 10
+    factor: float = 0.1
+    clip: float = 0.0
+    ema: float = 0.0
+    pool: int = 0
+    positions: str = "scored"
+    sharpen: Sharpen | None = None
+    monitor: Monitor | None = None
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch"):
@@ -46,13 +103,37 @@ class Train:
             raise ValueError(f"train.lr = {self.lr} must be above 0")
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"train.betas = {list(self.betas)} must be two numbers in [0, 1)")
-        if self.weight_decay < 0:
-            raise ValueError(f"train.weight_decay = {self.weight_decay} must be 0 or more")
-        if self.warmup < 0:
-            raise ValueError(f"train.warmup = {self.warmup} must be 0 or more steps")
-        for name, known in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES), ("precision", PRECISIONS)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"train.{name} = {getattr(self, name)!r} must be {' or '.join(known)}")
+        for name in ("weight_decay", "warmup", "patience", "clip", "pool"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"train.{name} = {getattr(self, name)} must be 0 or more")
+        for name in ("momentum", "ema", "final_lr"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"train.{name} = {getattr(self, name)} must be in [0, 1)")
+        if not self.eps > 0:
+            raise ValueError(f"train.eps = {self.eps} must be above 0")
+        if not 0 < self.factor < 1:
+            raise ValueError(
+                f"train.factor = {self.factor} must be between 0 and 1: a plateau multiplies the learning rate by it"
+            )
+        _refuse_other("optimizer", self.optimizer, OPTIMIZERS)
+        _refuse_other("schedule", self.schedule, SCHEDULES)
+        _refuse_other("precision", self.precision, PRECISIONS)
+        _refuse_other("positions", self.positions, ("scored", "last"))
+        if self.schedule == "plateau" and self.monitor is None:
+            raise ValueError(
+                "train.schedule = plateau needs train.monitor, such as {sequences: 512, every: 100}: no reported set is looked at"
+            )
+        if self.momentum and self.optimizer != "sgd":
+            raise ValueError(
+                f"train.momentum = {self.momentum} is of sgd and train.optimizer is {self.optimizer}: leave it out"
+            )
+        if self.sharpen is not None and self.sharpen.start >= self.steps:
+            raise ValueError(f"train.sharpen.start = {self.sharpen.start} must be below train.steps = {self.steps}")
+
+
+def _refuse_other(option: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"train.{option} = {value!r} must be {' or '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -94,6 +175,10 @@ class Condition:
     stages: tuple[Any, ...] = ()
     seeds: tuple[tuple[int, int], ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.train.sharpen is not None and not getattr(self.model, "attends", False):
+            raise ValueError(f"train.sharpen is a penalty on attention and the {name_of(self.model)} has none: leave it out")
+
     def config(self) -> dict[str, Any]:
         """Everything that is hashed but the seeds: {task, model, train, stages}, defaults left out."""
         config = {
@@ -120,6 +205,7 @@ class Study:
     curve_every: int = 10
     keep: str = "none"
     pack_size: int | None = None  # None: auto
+    compile: bool = False  # pack.compile: the model through torch.compile
     device: str = "auto"
     executor: str = "ray"
     store: str = "runs"
@@ -145,6 +231,8 @@ def build(section: str, node: Any) -> Any:
         if "name" not in values:
             raise ValueError(f"{section}.name is missing: {' or '.join(registry)}")
         name = values.pop("name")
+        if section == "model" and ":" in str(name):
+            return custom.configure(name, **values)
         if name not in registry:
             raise ValueError(f"{section}.name = {name!r} is unknown; there is {', '.join(registry)}{nearest(name, registry)}")
         kind, title = registry[name], f"the {name}"
@@ -158,7 +246,9 @@ def build(section: str, node: Any) -> Any:
 
 
 def name_of(config: Any) -> str:
-    """The registered name of a task or model configuration."""
+    """The registered name of a task or model configuration; of a user's module its import path."""
+    if isinstance(config, custom.Custom):
+        return config.path
     for registry in (tasks.REGISTRY, models.REGISTRY):
         for name, kind in registry.items():
             if type(config) is kind:

@@ -69,21 +69,22 @@ def describe(device: torch.device) -> str:
     return f"cpu: {platform.processor() or platform.machine()}"
 
 
-def planned_numerics(kind: str) -> dict[str, object]:
+def planned_numerics(kind: str, compiled: bool = False) -> dict[str, object]:
     """What a plan can know of the numerics before a worker starts; pack ids follow from it. kind: cpu | cuda."""
     version = importlib.metadata.version("torch").partition("+")[0]
-    return {"compile": False, "device": kind, "layout": _LAYOUT, "threads": 1, "torch": version}
+    return {"compile": compiled, "device": kind, "layout": _LAYOUT, "threads": 1, "torch": version}
 
 
-def numerics(device: torch.device, precision: str) -> str:
+def numerics(device: torch.device, precision: str, compiled: bool = False, graph: bool = False) -> str:
     """What the bits of a replicate may depend on, as JSON: recorded in the row, not hashed."""
     return json.dumps(
         {
             "capability": torch.backends.cpu.get_cpu_capability()
             if device.type == "cpu"
             else torch.cuda.get_device_capability(device),
-            "compile": False,
+            "compile": compiled,
             "device": device.type,
+            "graph": graph,
             "layout": _LAYOUT,
             "optimizer": "flat",
             "precision": precision,

@@ -13,6 +13,7 @@ pack and after any resume. Integers and uniforms are bit-identical everywhere; n
     draw.uniform((16, 256))                       # [R=2, 16, 256]
 """
 
+import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -49,19 +50,21 @@ def philox4x32(counter: Tensor, key: Tensor) -> Tensor:
 class Draw:
     """A source of random numbers for R replicates. Every method returns tensors with a leading axis R.
 
-    seeds: int64 [R]; stream: a name in `STREAMS`; step: 0 … 2^32 - 1; first: number of the first row drawn, so that
-    `Draw(…, first=b).uniform((1, n))` is row b of `Draw(…).uniform((B, n))`. Results live on the device of `seeds`.
+    seeds: int64 [R]; stream: a name in `STREAMS`; step: 0 … 2^32 - 1, or int64 [R], a step a replicate; first: number of the first row
+    drawn, so that `Draw(…, first=b).uniform((1, n))` is row b of `Draw(…).uniform((B, n))`; picked: int64 [R, B], the numbers of the
+    rows drawn, instead of B that follow `first`. Results live on the device of `seeds`.
     """
 
     seeds: Tensor
     stream: str = "data"
-    step: int = 0
+    step: int | Tensor = 0
     first: int = 0
+    picked: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.stream not in STREAMS:
             raise ValueError(f"stream {self.stream!r} is not one of {', '.join(STREAMS)}")
-        if not 0 <= self.step < WORD:
+        if isinstance(self.step, int) and not 0 <= self.step < WORD:
             raise ValueError(f"step {self.step} is outside 0 … 2^32 - 1")
         if self.seeds.dim() != 1 or self.seeds.dtype != torch.int64:
             raise ValueError(f"seeds must be int64 [R], got {self.seeds.dtype} {list(self.seeds.shape)}")
@@ -77,27 +80,49 @@ class Draw:
     def rows(self, first: int) -> "Draw":
         return replace(self, first=first)
 
+    def of(self, slots: Tensor) -> "Draw":
+        """The draw of some of the replicates, by number, int64 [R']."""
+        step = self.step[slots] if isinstance(self.step, Tensor) else self.step
+        return replace(self, seeds=self.seeds[slots], step=step, picked=None if self.picked is None else self.picked[slots])
+
+    def pick(self, rows: Tensor) -> "Draw":
+        """The draw of the rows with these numbers, int64 [R, B]: `draw.pick(rows).words((B, n))[r, b]` is row rows[r, b]."""
+        return replace(self, picked=rows)
+
     def words(self, shape: Sequence[int], site: int = 0) -> Tensor:
         """uint32 words in int64, [R, *shape]. `site` (0 … 65535) tells the draws of one step apart."""
         if not 0 <= site < 2**16:
             raise ValueError(f"site {site} is outside 0 … 65535")
-        count = 1
-        for size in shape:
-            count *= size
+        count = math.prod(shape)
         per_row = count // shape[0] if shape and shape[0] else 0
+        if self.picked is not None:
+            return self._picked_words(shape, per_row, site)
         start = self.first * per_row
         block0 = start // 4
         blocks = (start + count + 3) // 4 - block0
-        device = self.seeds.device
-        block = torch.arange(block0, block0 + blocks, device=device)
-        selector = STREAMS[self.stream] << 16 | site
-        counter = torch.stack(
-            [block & _MASK, torch.full_like(block, self.step), torch.full_like(block, selector), block >> 32 & _MASK], dim=-1
-        )
-        key = torch.stack([self.seeds & _MASK, self.seeds >> 32 & _MASK], dim=-1)
-        words = philox4x32(counter, key[:, None, :]).reshape(self.replicates, blocks * 4)
+        block = torch.arange(block0, block0 + blocks, device=self.seeds.device)
+        words = self._blocks(block[None], site).flatten(1)
         offset = start - block0 * 4
         return words[:, offset : offset + count].reshape(self.replicates, *shape)
+
+    def _picked_words(self, shape: Sequence[int], per_row: int, site: int) -> Tensor:
+        picked = self.picked
+        if picked is None or tuple(picked.shape) != (self.replicates, shape[0]):
+            raise ValueError(f"picked rows {None if picked is None else list(picked.shape)} must be [R, {shape[0]}]")
+        start = picked * per_row
+        # one block more than a row fills, since a row may begin inside a block
+        blocks = torch.arange(per_row // 4 + 2, device=picked.device)
+        words = self._blocks((start[..., None] // 4 + blocks).flatten(1), site).view(*picked.shape, -1)
+        element = (start % 4)[..., None] + torch.arange(per_row, device=picked.device)
+        return words.gather(-1, element).reshape(self.replicates, *shape)
+
+    def _blocks(self, block: Tensor, site: int) -> Tensor:
+        """Block numbers, int64 [R or 1, N] → words [R, N, 4]."""
+        step = self.step[:, None] if isinstance(self.step, Tensor) else torch.full_like(block, self.step)
+        selector = torch.full_like(block, STREAMS[self.stream] << 16 | site)
+        counter = torch.stack(torch.broadcast_tensors(block & _MASK, step, selector, block >> 32 & _MASK), dim=-1)
+        key = torch.stack([self.seeds & _MASK, self.seeds >> 32 & _MASK], dim=-1)
+        return philox4x32(counter, key[:, None, :])
 
     def uniform(self, shape: Sequence[int], site: int = 0) -> Tensor:
         """float32 in [0, 1) on a grid of 2^-24, [R, *shape]."""

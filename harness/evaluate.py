@@ -1,6 +1,6 @@
 """Score a pack on an evaluation set: integer counts per replicate, and errors by distance."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +9,7 @@ from harness.draw import Draw
 from harness.needed import needed
 from harness.pack import ScoredSet
 from harness.precision import autocast
-from tasks.batch import Batch
+from tasks.batch import Batch, join
 
 _TOKENS = 2**14  # of a forward pass and replicate: independent of the pack, so that counts are too
 
@@ -29,34 +29,50 @@ def strings(scored: ScoredSet, device: torch.device) -> Iterator[Batch]:
 @torch.no_grad()
 def score(
     model: nn.Module,
-    scored: ScoredSet,
-    replicates: int,
+    sets: Sequence[ScoredSet],
     device: torch.device,
     precision: str,
     should_stop: Callable[[], bool] = lambda: False,
-) -> "Scores | None":
-    """Run the whole set through R replicates; None where asked to stop on the way."""
-    scores = Scores(replicates, scored)
-    count = scored.task.scored_positions()
-    for batch in strings(scored, device):
+) -> "list[tuple[Scores, int]] | None":
+    """Run replicate r through the whole of sets[r], sets of equal shape; None where asked to stop on the way.
+
+    Returns for each replicate the scores of all replicates with its set, and its number among them.
+    """
+    distinct = list(dict.fromkeys(sets))
+    slots = [[slot for slot, each in enumerate(sets) if each == one] for one in distinct]
+    scores = [Scores(len(mine), one) for mine, one in zip(slots, distinct, strict=True)]
+    which = torch.tensor([distinct.index(each) for each in sets], device=device)
+    count = distinct[0].task.scored_positions()
+    for batches in zip(*(strings(one, device) for one in distinct), strict=True):
         if should_stop():
             return None
+        batch = join(batches)
         wanted = needed(batch, count)
-        blocks = None if wanted.blocks is None else tuple(block.expand(replicates, -1, -1) for block in wanted.blocks)
+        blocks = None if wanted.blocks is None else tuple(_spread(block, which) for block in wanted.blocks)
+        inputs = _spread(batch.inputs, which)
         with autocast(device, precision):
-            logits = model(batch.inputs.expand(replicates, -1, -1), blocks)
-        valid = wanted.weights > 0
-        wrong = scored.task.wrong(logits.float(), wanted.targets)
-        scores.add(
-            {metric: values & valid for metric, values in wrong.items()},
-            valid[0],
-            {axis: wanted.of(values)[0] for axis, values in batch.about.items()},
-        )
-    return scores
+            logits = model(inputs, blocks)
+        about = {axis: wanted.of(values) for axis, values in batch.about.items()}
+        for index, mine in enumerate(slots):
+            valid = wanted.weights[index] > 0
+            here = logits if len(distinct) == 1 else logits[mine]
+            wrong = distinct[index].task.wrong(here.float(), wanted.targets[index : index + 1])
+            scores[index].add(
+                {metric: values & valid for metric, values in wrong.items()},
+                valid,
+                {axis: values[index] for axis, values in about.items()},
+            )
+    place = {slot: (scores[index], number) for index, mine in enumerate(slots) for number, slot in enumerate(mine)}
+    return [place[slot] for slot in range(len(sets))]
+
+
+def _spread(values: Tensor, which: Tensor) -> Tensor:
+    """[sets, …] → [R, …] by the number of each replicate's set; no copy where there is one set."""
+    return values.expand(len(which), *values.shape[1:]) if len(values) == 1 else values[which]
 
 
 class Scores:
-    """Sums over the strings of a set, all int64."""
+    """Sums over the strings of a set for the replicates that it scores, all int64."""
 
     def __init__(self, replicates: int, scored: ScoredSet):
         self.replicates, self.scored = replicates, scored

@@ -8,6 +8,7 @@ the `rev` of its dataclass, which is hashed unless it is 1. Frozen by the golden
 """
 
 import dataclasses
+import difflib
 import hashlib
 import json
 import math
@@ -52,17 +53,28 @@ def digest(value: Any, digits: int) -> str:
 
 
 def describe(config: Any, name: str | None = None) -> dict[str, Any]:
-    """A configuration dataclass as a dict: its name, its `rev` unless 1, and the fields that differ from their defaults."""
+    """A configuration dataclass as a dict: its name, its `rev` unless 1, and the fields that differ from their defaults.
+
+    A field that is a dataclass is described likewise; a configuration with a method `described` says it itself.
+    """
+    if hasattr(config, "described"):
+        return config.described()
     out: dict[str, Any] = {} if name is None else {"name": name}
-    if config.rev != 1:
+    if getattr(config, "rev", 1) != 1:
         out["rev"] = config.rev
     kinds = typing.get_type_hints(type(config))
     for field in dataclasses.fields(config):
         value = typed(kinds[field.name], getattr(config, field.name), field.name)
         default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
         if default is dataclasses.MISSING or value != typed(kinds[field.name], default, field.name):
-            out[field.name] = list(value) if isinstance(value, tuple) else value
+            out[field.name] = _plain(value)
     return out
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return describe(value) if dataclasses.is_dataclass(value) else value
 
 
 def typed(kind: Any, value: Any, where: str) -> Any:
@@ -70,6 +82,8 @@ def typed(kind: Any, value: Any, where: str) -> Any:
     origin, members = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         for member in members:
+            if dataclasses.is_dataclass(member) and isinstance(value, Mapping):
+                return typed(member, value, where)  # its own sentence says more than "must be … or null"
             try:
                 return typed(member, value, where)
             except ValueError:
@@ -86,9 +100,25 @@ def typed(kind: Any, value: Any, where: str) -> Any:
     elif kind is int:
         if type(value) is int or (type(value) is float and value.is_integer()):
             return int(value)
+    elif dataclasses.is_dataclass(kind):
+        if type(value) is kind:
+            return value
+        if isinstance(value, Mapping):
+            return _section(kind, value, where)
     elif type(value) is kind:
         return value
     raise ValueError(f"{where} = {value!r} must be {_in_words(kind)}")
+
+
+def _section(kind: Any, value: Mapping[str, Any], where: str) -> Any:
+    kinds = typing.get_type_hints(kind)
+    known = [field.name for field in dataclasses.fields(kind)]
+    for name in value:
+        if name not in known:
+            match = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"; did you mean {where}.{match[0]}?" if match else f"; options: {', '.join(known)}"
+            raise ValueError(f"{where}.{name} is unknown{hint}")
+    return kind(**{name: typed(kinds[name], each, f"{where}.{name}") for name, each in value.items()})
 
 
 def _in_words(kind: Any) -> str:
@@ -97,6 +127,8 @@ def _in_words(kind: Any) -> str:
         return " or ".join(_in_words(member) for member in members)
     if origin is tuple:
         return "a list" if members[-1] is Ellipsis else f"a list of {len(members)}"
+    if dataclasses.is_dataclass(kind):
+        return "a mapping"
     words = {int: "a whole number", float: "a finite number", str: "a word", bool: "true or false", type(None): "null"}
     return words.get(kind, getattr(kind, "__name__", str(kind)))
 

@@ -135,6 +135,7 @@ def study_of(manifest: Mapping[str, Any]) -> Study:
         curve_every=manifest["curve_every"],
         keep=manifest["keep"],
         pack_size=manifest["pack_size"],
+        compile=manifest["numerics"].get("compile", False),
         device=manifest["device"],
         executor=manifest["executor"],
         store=manifest["store"],

@@ -33,5 +33,34 @@ def needed(batch: Batch, count: int | None) -> Needed:
     scored = batch.weights > 0
     blocks = max(1, -(-int(scored.sum(-1).max()) // count))
     order = torch.argsort(~scored, dim=-1, stable=True)[..., : blocks * count]
-    chosen = order.split(count, dim=-1)
-    return Needed(chosen, batch.targets.gather(-1, order), batch.weights.gather(-1, order), order)
+    return _gathered(order, batch.targets.gather(-1, order), batch.weights.gather(-1, order), count)
+
+
+def slices(whole: Needed, steps: int) -> list[Needed]:
+    """A chunk whose leading axis is steps · R as one `Needed` a step, each with the blocks that its own strings fill."""
+    targets, weights = whole.targets.chunk(steps), whole.weights.chunk(steps)
+    if whole.blocks is None or whole.order is None:
+        return [Needed(None, *pair, None) for pair in zip(targets, weights, strict=True)]
+    count = whole.blocks[0].shape[-1]
+    if len(whole.blocks) == 1:
+        most = [1] * steps
+    else:
+        filled = (whole.weights > 0).sum(-1).view(steps, -1).amax(1).tolist()
+        most = [max(1, -(-number // count)) for number in filled]
+    orders = whole.order.chunk(steps)
+    out = []
+    for number, part in zip(most, zip(orders, targets, weights, strict=True), strict=True):
+        order, target, weight = (each[..., : number * count] for each in part)
+        out.append(_gathered(order, target, weight, count))
+    return out
+
+
+def first_block(whole: Needed, count: int) -> Needed:
+    """The first `count` of the positions, as one block."""
+    if whole.order is None:
+        return whole
+    return _gathered(whole.order[..., :count], whole.targets[..., :count], whole.weights[..., :count], count)
+
+
+def _gathered(order: Tensor, targets: Tensor, weights: Tensor, count: int) -> Needed:
+    return Needed(order.split(count, dim=-1), targets, weights, order)

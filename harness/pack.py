@@ -1,4 +1,4 @@
-"""What is trained in lockstep: replicates whose tensors have the same shapes, and the evaluation sets that score them."""
+"""What is trained in lockstep: replicates whose tensors have the same shapes, and the evaluation sets that score each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,12 +10,13 @@ from harness.plan import Plan, pack_id
 
 @dataclass(frozen=True)
 class Replicate:
-    """One row of `replicates` to be."""
+    """One row of `replicates` to be, and the evaluation sets that score it."""
 
     key: str
     condition: Condition
     init_seed: int
     data_seed: int
+    sets: tuple["ScoredSet", ...]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class ScoredSet:
 
 @dataclass(frozen=True)
 class Pack:
-    """Replicates of equal shapes; the conditions may differ in the fields that are vectors over R.
+    """Replicates of equal shapes; the conditions may differ in the fields that are vectors over R, and their evaluation sets with them.
 
     numerics: the planned ones, which the id follows from; keep: whether weights are written; attempt counts from 1.
     """
@@ -42,17 +43,21 @@ class Pack:
     id: str
     signature: str
     replicates: tuple[Replicate, ...]
-    sets: tuple[ScoredSet, ...]
     curve_every: int
     numerics: Mapping[str, Any]
     keep: bool = False
     stage: int = 0
     attempt: int = 1
 
+    @property
+    def sets(self) -> list[tuple[ScoredSet, ...]]:
+        """The evaluation sets in the study's order, one a replicate each: equal in all but their distribution."""
+        return list(zip(*(replicate.sets for replicate in self.replicates), strict=True))
+
     def part(self, replicates: tuple[Replicate, ...]) -> "Pack":
         """A pack of some of these replicates, with an id of its own."""
-        keys = [replicate.key for replicate in replicates]
-        return replace(self, id=pack_id(keys, len(self.sets), self.numerics, self.stage), replicates=replicates, attempt=1)
+        keys, sets = [replicate.key for replicate in replicates], len(replicates[0].sets)
+        return replace(self, id=pack_id(keys, sets, self.numerics, self.stage), replicates=replicates, attempt=1)
 
 
 def resolve(plan: Plan, numerics: Mapping[str, Any], attempts: Mapping[str, int]) -> list[Pack]:
@@ -62,13 +67,14 @@ def resolve(plan: Plan, numerics: Mapping[str, Any], attempts: Mapping[str, int]
     packs = []
     for planned in plan.packs:
         members = [plan.replicates[index] for index in planned.replicates]
-        replicates = tuple(Replicate(m.key, study.conditions[m.condition], m.init_seed, m.data_seed) for m in members)
+        replicates = tuple(
+            Replicate(m.key, study.conditions[m.condition], m.init_seed, m.data_seed, sets[m.condition]) for m in members
+        )
         packs.append(
             Pack(
                 planned.id,
                 planned.signature,
                 replicates,
-                sets[members[0].condition],
                 study.curve_every,
                 numerics,
                 study.keep != "none",

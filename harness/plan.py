@@ -10,11 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.configuration import Condition, Study, nearest
-from harness.identity import canonical, digest, key
+from harness.configuration import Condition, EvaluationSet, Study, name_of, nearest
+from harness.identity import canonical, describe, digest, key
 
 # of `train`; these become vectors over the replicates of a pack
-VECTORS = ("lr", "weight_decay", "betas", "warmup", "schedule")
+VECTORS = (
+    *("lr", "weight_decay", "betas", "warmup", "schedule", "eps", "momentum", "final_lr", "patience", "factor"),
+    *("clip", "ema"),
+)
+SWITCHES = ("clip", "ema")  # vectors, but whether they are zero changes what a step computes, so it is one for a pack
 
 # bytes of a zstd Parquet file of one row and of each further row, measured on packs of 1, 16 and 64
 FILE_BYTES = {"replicates": 11_000, "evaluations": 5_600, "profiles": 3_700, "curves": 2_500}
@@ -98,7 +102,7 @@ def plan(
         if any(sets.issuperset(asked[each.condition].values()) for sets in scored.get(each.key, ()))
     )
     skipped = frozenset() if retry else frozenset(each.key for each in replicates if each.key in failed) - done
-    signatures = [signature(condition) for condition in conditions]
+    signatures = [signature(condition, study.sets) for condition in conditions]
     groups: dict[str, list[int]] = {}
     for index, each in enumerate(replicates):
         groups.setdefault(signatures[each.condition], []).append(index)
@@ -127,11 +131,30 @@ def replicates_of(conditions: Sequence[Condition]) -> tuple[PlannedReplicate, ..
     return tuple(out)
 
 
-def signature(condition: Condition) -> str:
-    """Canonical JSON of what all replicates of a pack share: the configuration without what may be a vector over them."""
+def signature(condition: Condition, sets: Sequence[EvaluationSet] = ()) -> str:
+    """Canonical JSON of what all replicates of a pack share: the configuration without what may be a vector over them.
+
+    A vector that turns a part of the step on leaves whether it is zero; a task's probabilities leave the number of positions K that
+    is computed at once, of its own strings and of every evaluation set's.
+    """
     config = condition.config()
-    config["train"] = {name: value for name, value in config["train"].items() if name not in VECTORS}
-    return canonical(config)
+    train, penalty = condition.train, condition.train.sharpen
+    shared = {name: value for name, value in config["train"].items() if name not in (*VECTORS, "sharpen")}
+    shared |= {name: "on" for name in SWITCHES if getattr(train, name)}
+    if penalty is not None and penalty.weight:
+        shared["sharpen"] = {"kind": penalty.kind, "layers": None if penalty.layers is None else list(penalty.layers)}
+    loose = getattr(condition.model, "vectors", ())
+    model = {name: value for name, value in config["model"].items() if name not in loose}
+    model |= {name: "on" for name in loose if getattr(condition.model, name)}
+    scored = [[each.name, each.sequences, each.every, _shape(each.task(condition.task))] for each in sets]
+    return canonical(config | {"train": shared, "model": model, "task": _shape(condition.task), "sets": scored})
+
+
+def _shape(task: Any) -> dict[str, Any]:
+    """What of a task decides the shapes of its batches."""
+    loose = getattr(task, "vectors", ())
+    fields = {name: value for name, value in describe(task, name_of(task)).items() if name not in loose}
+    return fields | {"positions": task.scored_positions()}
 
 
 def pack_id(keys: Collection[str], sets: int, numerics: Mapping[str, Any], stage: int = 0) -> str:

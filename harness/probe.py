@@ -1,30 +1,34 @@
-"""How fast a pack of a given size trains here: a few real steps and one real batch of every evaluation set.
+"""How fast a pack of a given size trains here and what memory it takes: a few real steps and a real part of every evaluation set.
 
 The steps are thrown away; nothing of a probe reaches a store.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
 from harness.evaluate import score
-from harness.pack import Pack
+from harness.memory import Memory, free_memory
+from harness.pack import Pack, ScoredSet
 from harness.train import Training
 
 _BUDGET_S = 1.0  # of timed steps a size
 _SIZES = {"cpu": (1, 4, 16, 64), "cuda": (1, 4, 16, 64, 256)}
 _GAIN = 1.05  # a larger pack must be this much faster a replicate
+_MARGIN = 0.85  # of the free memory that a pack may take by prediction
 
 
 @dataclass(frozen=True)
 class Rate:
-    """Measured seconds: a training step of the whole pack, and all its evaluations of a whole training."""
+    """Measured: seconds of a training step of the whole pack and of all its evaluations of a whole training, bytes at the peak."""
 
     size: int
     step_s: float
     evaluate_s: float
+    memory: int = 0
 
     def pack_seconds(self, steps: int) -> float:
         return self.step_s * steps + self.evaluate_s
@@ -37,32 +41,47 @@ def sizes(device: str) -> tuple[int, ...]:
 
 def measure(pack: Pack, device: torch.device) -> Rate:
     """Time the pack: one step to warm up, then up to `_BUDGET_S` of steps (at least two), then a part of every evaluation set."""
-    training = Training(pack, device)
-    training.advance()
+    with Memory(device) as memory:
+        training = Training(pack, device)
+        training.advance()
+        for sets in pack.sets:
+            _score(training, sets, device, 1)
     times: list[float] = []
     while len(times) < 2 or (sum(times) < _BUDGET_S and len(times) < 50):
         times.append(_timed(device, training.advance))
     steps = training.train.steps
     evaluate_s = 0.0
-    for scored in pack.sets:
-        part = replace(scored, sequences=min(scored.sequences, max(1, 2**15 // scored.task.length)))
-
-        def run(part=part) -> None:
-            score(training.model, part, len(pack.replicates), device, training.train.precision)
-
-        rounds = 1 + (steps - 1) // scored.every if scored.every else 1
-        evaluate_s += _timed(device, run) * scored.sequences / part.sequences * rounds
-    return Rate(len(pack.replicates), sorted(times)[len(times) // 2], evaluate_s)
+    for sets in pack.sets:
+        whole, every = sets[0].sequences, sets[0].every
+        part = min(whole, max(1, 2**15 // sets[0].task.length))
+        rounds = 1 + (steps - 1) // every if every else 1
+        evaluate_s += _timed(device, partial(_score, training, sets, device, part)) * whole / part * rounds
+    return Rate(len(pack.replicates), sorted(times)[len(times) // 2], evaluate_s, memory.peak())
 
 
-def best_rate(of_size: Callable[[int], Pack], largest: int, device: torch.device) -> Rate:
+def _score(training: Training, sets: Sequence[ScoredSet], device: torch.device, sequences: int) -> None:
+    score(training.model, [replace(each, sequences=sequences) for each in sets], device, training.train.precision)
+
+
+def predicted_memory(rates: Sequence[Rate], size: int) -> int:
+    """Bytes that a pack of `size` takes, on the line through the two largest measured (through zero where there is one alone)."""
+    last = rates[-1]
+    if len(rates) == 1:
+        return last.memory * size // last.size
+    each = (last.memory - rates[-2].memory) / (last.size - rates[-2].size)
+    return round(last.memory + each * (size - last.size))
+
+
+def best_rate(of_size: Callable[[int], Pack], largest: int, device: torch.device, share: int = 1) -> Rate:
     """The smallest pack that is about as fast a replicate as any up to `largest`; it ends where memory or the gain does.
 
-    of_size(n) makes a pack of n replicates of the shape in question.
+    of_size(n) makes a pack of n replicates of the shape in question. share: slots that divide this machine's memory.
     """
+    room = int(free_memory(device) * _MARGIN) // share
     best: Rate | None = None
+    seen: list[Rate] = []
     for size in sizes(device.type):
-        if best is not None and size > largest:
+        if seen and (size > largest or predicted_memory(seen, size) > room):
             break
         try:
             rate = measure(of_size(size), device)
@@ -71,6 +90,7 @@ def best_rate(of_size: Callable[[int], Pack], largest: int, device: torch.device
         if best is not None and rate.step_s / size * _GAIN > best.step_s / best.size:
             break
         best = rate
+        seen.append(rate)
     if best is None:
         raise ValueError("one replicate alone does not fit into the memory of this device: choose a smaller model or batch")
     return best

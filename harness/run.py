@@ -79,7 +79,8 @@ def prepare(study: Study, executor: Any, retry: bool = False) -> Prepared:
         manifests.read(read_bytes(store, f"{FOLDER}/{name}"), store.path(FOLDER, name)) for name in list_names(store, FOLDER)
     ]
     failed = {key for keys in read(store, "failures", ["keys"])["keys"].to_pylist() for key in keys}
-    numerics = planned_numerics(executor.device)
+    _refuse_tf32(study, executor.device)
+    numerics = planned_numerics(executor.device, study.compile)
 
     def planned(sizes: int | dict[str, int]) -> Plan:
         return plan(
@@ -99,6 +100,15 @@ def prepare(study: Study, executor: Any, retry: bool = False) -> Prepared:
     final = planned({name: rate.size for name, rate in rates.items()} | _anything(study, rates))
     per_replicate = {name: rate.pack_seconds(_example(study, name).train.steps) / rate.size for name, rate in rates.items()}
     return Prepared(study, uri, store, final, rates, estimate(final, per_replicate, executor.slots), numerics)
+
+
+def _refuse_tf32(study: Study, device: str) -> None:
+    wanted = [condition.name for condition in study.conditions if condition.train.precision == "tf32"]
+    if wanted and device != "cuda":
+        raise ValueError(
+            f"train.precision = tf32 of condition {wanted[0]} is a mode of NVIDIA GPUs and this study runs on device={device}: "
+            "write fp32 or bf16"
+        )
 
 
 def announce(prepared: Prepared, say: Callable[[str], None]) -> None:
@@ -193,15 +203,16 @@ def _measure(
     rates = {}
     counts: dict[str, int] = {}
     for replicate in first.replicates:
-        name = signature(study.conditions[replicate.condition])
+        name = signature(study.conditions[replicate.condition], study.sets)
         counts[name] = counts.get(name, 0) + 1
     for name in dict.fromkeys(pack.signature for pack in first.packs):
         condition = _example(study, name)
         largest = -(-counts[name] // executor.slots)
 
         def of_size(size: int, condition: Condition = condition, name: str = name) -> Pack:
-            replicates = tuple(Replicate(f"probe-{seed}", condition, seed, seed) for seed in range(size))
-            return Pack(f"probe-{size}", name, replicates, scored_sets(study, condition), study.curve_every, numerics)
+            sets = scored_sets(study, condition)
+            replicates = tuple(Replicate(f"probe-{seed}", condition, seed, seed, sets) for seed in range(size))
+            return Pack(f"probe-{size}", name, replicates, study.curve_every, numerics)
 
         fixed = study.pack_size or settled.get(name)
         rates[name] = executor.measure(of_size(min(fixed, largest))) if fixed else executor.best_rate(of_size, largest)
@@ -209,9 +220,9 @@ def _measure(
 
 
 def _example(study: Study, name: str) -> Condition:
-    return next(condition for condition in study.conditions if signature(condition) == name)
+    return next(condition for condition in study.conditions if signature(condition, study.sets) == name)
 
 
 def _anything(study: Study, rates: dict[str, Rate]) -> dict[str, int]:
     """Sizes of the shapes that miss nothing: no pack of them is planned."""
-    return {name: 1 for condition in study.conditions if (name := signature(condition)) not in rates}
+    return {name: 1 for condition in study.conditions if (name := signature(condition, study.sets)) not in rates}

@@ -86,6 +86,7 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         curve_every=curve_every,
         keep=_keep(merged),
         pack_size=_pack_size(merged),
+        compile=_typed(_mapping(merged, "pack"), "compile", bool, False),
         device=_device(merged),
         executor=_choice(merged, "executor", "ray"),
         store=_typed(merged, "store", str, "runs"),
@@ -316,7 +317,7 @@ def _keep(merged: dict[str, Any]) -> str:
 
 def _pack_size(merged: dict[str, Any]) -> int | None:
     pack = _mapping(merged, "pack")
-    refuse_unknown(pack, ("size",), "pack")
+    refuse_unknown(pack, ("size", "compile"), "pack")
     return None if pack.get("size", "auto") == "auto" else _count(pack, "size", "pack.", " or auto")
 
 

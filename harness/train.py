@@ -4,12 +4,15 @@ The loss that is back-propagated is the sum over replicates of each one's own me
 in norms, not when one diverges (its NaNs stay in its own slice and its rows say `diverged`).
 """
 
+import contextlib
 import datetime
 import json
 import socket
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import torch
@@ -20,12 +23,17 @@ import harness.checkpoint as checkpoints
 from harness.device import describe, numerics
 from harness.draw import Draw
 from harness.evaluate import score
+from harness.feed import Feed, Strings
+from harness.graph import Replay, agree, cuda_capture
 from harness.identity import canonical
-from harness.needed import needed
-from harness.optimizer import AdamW, FlatParameters, learning_rate
+from harness.needed import first_block
+from harness.optimizer import Average, FlatParameters, Optimizer
 from harness.pack import Pack, ScoredSet
+from harness.penalty import Sharpness
 from harness.precision import autocast, set_matmul
 from harness.provenance import code_state, versions
+from harness.schedule import Plateau, Scalars
+from models.noise import Noise
 from results.schema import SCHEMAS
 from results.store import Store
 
@@ -56,39 +64,100 @@ class Training:
         first = pack.replicates[0].condition
         self.pack, self.device = pack, device
         self.task, self.train = first.task, first.train
+        self.trains = [replicate.condition.train for replicate in pack.replicates]
         set_matmul(self.train.precision)
-        self.data_seeds = torch.tensor([r.data_seed for r in pack.replicates], device=device)
-        init = Draw(torch.tensor([r.init_seed for r in pack.replicates], device=device), "init")
-        self.model = first.model.make(init, self.task.vocabulary, self.task.length)
+        self.feed = Feed(pack, device)
+        self.init_seeds = torch.tensor([replicate.init_seed for replicate in pack.replicates], device=device)
+        self.model = first.model.make(
+            Draw(self.init_seeds, "init"), self.task.vocabulary, self.task.length, outputs_of(self.task)
+        )
+        self.rates = _rates(pack, device)
         self.flat = FlatParameters(self.model)
-        trains = [r.condition.train for r in pack.replicates]
-        self.trains = trains
-        self.optimizer = AdamW(self.flat, [t.betas for t in trains], [t.weight_decay for t in trains])
-        self.recent = torch.zeros(_WINDOW, len(trains), device=device)
-        self.diverged_at = torch.full((len(trains),), -1, dtype=torch.int64, device=device)
+        self.optimizer = Optimizer(self.flat, self.trains)
+        self.scalars = Scalars(self.trains, device)
+        self.plateau = Plateau(self.trains)
+        self.average = Average(self.flat, self.trains) if self.train.ema else None
+        self.sharpen = self.train.sharpen if self.train.sharpen is not None and self.train.sharpen.weight else None
+        size = len(pack.replicates)
+        self.recent = torch.zeros(_WINDOW, size, device=device)
+        self.penalties = torch.zeros(_WINDOW, size, device=device) if self.sharpen else None
+        self.diverged_at = torch.full((size,), -1, dtype=torch.int64, device=device)
         self.rows = Rows()
         self.step = self.recorded = 0  # steps taken; the last one whose curves and scores are in `rows`
         self.train_s = self.evaluate_s = 0.0
-        self.needed_count = self.task.scored_positions()
+        self.forward = torch.compile(self.model, dynamic=False) if pack.numerics.get("compile") else self.model
+        self.replay: Replay | None = None
+        if device.type == "cuda" and not self.fix(cuda_capture):
+            warnings.warn(
+                "the CUDA graph of this pack computes another step than its kernels: they are launched one by one", stacklevel=1
+            )
 
     def advance(self) -> None:
         """One step for every replicate."""
         step = self.step + 1
-        batch = self.task.sample(Draw(self.data_seeds, "data", step), self.train.batch)
-        loss = self.losses(batch)
-        self.flat.differentiate(loss.sum())
-        lr = torch.tensor([learning_rate(train, step) for train in self.trains], dtype=torch.float64)
-        self.optimizer.step(step, lr)
-        loss = loss.detach()
+        strings, scalars = self.feed.at(step), self.scalars.at(step)
+        if self.replay is not None and self.replay.fits(strings):
+            found = self.replay(strings, scalars, step)
+        else:
+            found = self.compute(strings, scalars, step)
+        loss = found[0]
         self.recent[step % _WINDOW] = loss
+        if self.penalties is not None:
+            self.penalties[step % _WINDOW] = found[1]
         self.diverged_at = torch.where((self.diverged_at < 0) & ~loss.isfinite(), step, self.diverged_at)
         self.step = step
 
-    def losses(self, batch) -> Tensor:
+    def compute(self, strings: Strings, scalars: Tensor, step: int | Tensor) -> tuple[Tensor, ...]:
+        """Forward, backward and update of one step: the losses [R] and, where there is one, the penalties [R]."""
+        noise = Noise(Draw(self.init_seeds, "dropout", step), Draw(self.feed.seeds, "shift", step), self.rates)
+        sharpness = None if self.sharpen is None else Sharpness(self.sharpen.kind, self.sharpen.layers)
+        loss = self.losses(strings, noise, sharpness)
+        total, found = loss.sum(), [loss.detach()]
+        if sharpness is not None:
+            penalty = sharpness.mean()
+            total = total + (scalars[Scalars.PENALTY] * penalty).sum()
+            found.append(penalty.detach())
+        self.flat.differentiate(total)
+        self.optimizer.step(scalars)
+        if self.average is not None:
+            self.average.update()
+        return tuple(found)
+
+    def fix(self, capture: Callable[[Callable[[], Any]], Callable[[], None]]) -> bool:
+        """Replay the step from now on instead of launching it, if the replay does what the step does. Only at step 0.
+
+        capture(run) returns the replay of `run` (`graph.cuda_capture`). Returns False, and stays eager, where the first replayed step
+        changes the weights otherwise than the eager one.
+        """
+        strings, scalars = self.feed.at(1), self.scalars.at(1)
+        if strings.needed.blocks is not None and len(strings.needed.blocks) > 1:
+            one = strings.needed.blocks[0].shape[-1]
+            strings = Strings(strings.inputs, first_block(strings.needed, one))
+        before = self.flat.values.to("cpu", copy=True)  # on a GPU no second copy of the weights may live beside the activations
+        self.compute(strings, scalars, 1)
+        eager = self.flat.values.to("cpu", copy=True)
+        self._reset(before)
+        replay = Replay(self.compute, strings, scalars, capture)
+        self._reset(before)
+        replay(strings, scalars, 1)
+        same = agree(before, eager, self.flat.values.cpu())
+        self._reset(before)
+        self.replay = replay if same else None
+        return same
+
+    @torch.no_grad()
+    def _reset(self, values: Tensor) -> None:
+        self.flat.values.copy_(values)
+        for tensor in self.optimizer.state().values():
+            tensor.zero_()
+        if self.average is not None:
+            self.average.values.copy_(values)
+
+    def losses(self, strings: Strings, noise: Noise | None = None, attend: Sharpness | None = None) -> Tensor:
         """Mean cross-entropy over each replicate's scored positions, [R]."""
-        wanted = needed(batch, self.needed_count)
+        wanted = strings.needed
         with autocast(self.device, self.train.precision):
-            logits = self.model(batch.inputs, wanted.blocks)
+            logits = self.forward(strings.inputs, wanted.blocks, noise, attend)
         surprise = torch.nn.functional.cross_entropy(logits.float().flatten(0, 2), wanted.targets.flatten(), reduction="none")
         surprise = surprise.view(wanted.targets.shape) * wanted.weights
         # block by block, then string by string: a further block adds exact zeros where it holds nothing
@@ -96,23 +165,47 @@ class Training:
         total = sum(part.sum(-1) for part in surprise.split(sizes, dim=-1))
         return total.sum(-1) / wanted.weights.sum((-1, -2))
 
+    @torch.no_grad()
+    def monitored(self) -> list[float]:
+        """Mean loss of every replicate on its own monitor strings, [R]."""
+        monitor = self.train.monitor
+        if monitor is None:
+            raise ValueError("this training has no train.monitor")
+        count, total = 0, torch.zeros(len(self.trains), dtype=torch.float64, device=self.device)
+        for strings in self.feed.monitored(monitor.sequences, self.train.batch):
+            total += self.losses(strings).double() * strings.inputs.shape[1]
+            count += strings.inputs.shape[1]
+        return (total / count).tolist()
+
     def mean_loss(self, window: int) -> Tensor:
         """Mean loss over the last `window` steps (at most 100), float64 [R]."""
+        return self._mean(self.recent, window)
+
+    def _mean(self, recent: Tensor, window: int) -> Tensor:
         window = min(window, self.step, _WINDOW)
         last = torch.arange(self.step - window + 1, self.step + 1, device=self.device) % _WINDOW
-        return self.recent[last].double().mean(0)
+        return recent[last].double().mean(0)
 
     def record(self, should_stop: Callable[[], bool] = lambda: False) -> bool:
         """The curves and evaluation sets that are due at this step; False where asked to stop before all were scored."""
         rows, steps = Rows(), self.train.steps
         if self.step % self.pack.curve_every == 0 or self.step == steps:
-            for slot, loss in enumerate(self.mean_loss(self.pack.curve_every).tolist()):
-                lr = learning_rate(self.trains[slot], self.step)
+            for slot, loss in enumerate(self._mean(self.recent, self.pack.curve_every).tolist()):
+                lr = self.scalars.lr(slot, self.step)
                 rows.curves += [self._row(slot, metric="loss", value=loss), self._row(slot, metric="lr", value=lr)]
-        due = [scored for scored in self.pack.sets if scored.due(self.step, steps)]
+            if self.penalties is not None:
+                means = self._mean(self.penalties, self.pack.curve_every).tolist()
+                rows.curves += [self._row(slot, metric="penalty", value=value) for slot, value in enumerate(means)]
+        due = [sets for sets in self.pack.sets if sets[0].due(self.step, steps)]
         started = time.perf_counter()
         if due and not self._score(due, rows, should_stop):
             return False
+        # after the scores, which may be broken off and begun again: a look at the monitor counts once
+        monitor = self.train.monitor
+        if monitor is not None and self.step % monitor.every == 0:
+            seen = self.monitored()
+            rows.curves += [self._row(slot, metric="monitor_loss", value=value) for slot, value in enumerate(seen)]
+            self.scalars.rescale(self.plateau.look(seen))
         self.evaluate_s += time.perf_counter() - started
         self.rows.evaluations += rows.evaluations
         self.rows.profiles += rows.profiles
@@ -120,21 +213,26 @@ class Training:
         self.recorded = self.step
         return True
 
-    def _score(self, due: list[ScoredSet], rows: Rows, should_stop: Callable[[], bool]) -> bool:
+    def _score(self, due: list[tuple[ScoredSet, ...]], rows: Rows, should_stop: Callable[[], bool]) -> bool:
         last = self.step == self.train.steps
         if last:
             # the last update may have broken weights that its own loss could not show yet
             broken = ~self.flat.values.isfinite().all(-1)
             self.diverged_at = torch.where((self.diverged_at < 0) & broken, self.step, self.diverged_at)
         diverged = (self.diverged_at >= 0).tolist()
-        for scored in due:
-            scores = score(self.model, scored, len(diverged), self.device, self.train.precision, should_stop)
-            if scores is None:
-                return False
-            for slot, lost in enumerate(diverged):
-                rows.evaluations += [self._row(slot, weights="raw", **row) for row in scores.evaluation_rows(slot, lost)]
-                if last and not lost:
-                    rows.profiles += [self._row(slot, **row) for row in scores.profile_rows(slot)]
+        for weights in ("raw",) if self.average is None else ("raw", "ema"):
+            with self.average.swapped() if weights == "ema" and self.average is not None else contextlib.nullcontext():
+                for sets in due:
+                    scores = score(self.model, sets, self.device, self.train.precision, should_stop)
+                    if scores is None:
+                        return False
+                    for slot, (found, number) in enumerate(scores):
+                        lost = diverged[slot]
+                        rows.evaluations += [
+                            self._row(slot, weights=weights, **row) for row in found.evaluation_rows(number, lost)
+                        ]
+                        if last and not lost and weights == "raw":
+                            rows.profiles += [self._row(slot, **row) for row in found.profile_rows(number)]
         return True
 
     def _row(self, slot: int, **values) -> dict:
@@ -145,17 +243,20 @@ class Training:
             "step": self.step,
         } | values
 
+    def _tensors(self) -> dict[str, Tensor]:
+        """What a checkpoint holds, by name."""
+        tensors = {"values": self.flat.values, "recent": self.recent, "diverged_at": self.diverged_at} | self.optimizer.state()
+        if self.penalties is not None:
+            tensors["penalties"] = self.penalties
+        return tensors if self.average is None else tensors | {"average": self.average.values}
+
     def save(self, store: Store) -> None:
-        tensors = {
-            "values": self.flat.values,
-            "mean": self.optimizer.mean,
-            "square": self.optimizer.square,
-            "recent": self.recent,
-            "diverged_at": self.diverged_at,
-        }
         keys = [replicate.key for replicate in self.pack.replicates]
         state = {"keys": keys, "train_s": self.train_s, "evaluate_s": self.evaluate_s, "rows": vars(self.rows)}
-        checkpoints.write(store, self.pack.id, self.step, tensors, {"step": self.step, "recorded": self.recorded} | state)
+        state |= {"plateau": {"best": self.plateau.best, "bad": self.plateau.bad, "scale": self.plateau.scale}}
+        checkpoints.write(
+            store, self.pack.id, self.step, self._tensors(), {"step": self.step, "recorded": self.recorded} | state
+        )
 
     def restore(self, store: Store) -> bool:
         """Go on from the pack's newest checkpoint; False where there is none."""
@@ -165,14 +266,28 @@ class Training:
         tensors, state = found
         if state["keys"] != [replicate.key for replicate in self.pack.replicates]:
             raise ValueError(f"the checkpoint of pack {self.pack.id} holds other replicates: delete checkpoints/{self.pack.id}")
-        self.flat.values.copy_(tensors["values"])
-        self.optimizer.mean.copy_(tensors["mean"])
-        self.optimizer.square.copy_(tensors["square"])
-        self.recent.copy_(tensors["recent"])
-        self.diverged_at.copy_(tensors["diverged_at"])
+        mine = self._tensors()
+        if mine.keys() != tensors.keys() or "plateau" not in state:
+            return False  # of another version of this code: training starts again
+        for name, tensor in mine.items():
+            tensor.copy_(tensors[name])
         self.rows, self.step, self.recorded = Rows(**state["rows"]), state["step"], state["recorded"]
         self.train_s, self.evaluate_s = state["train_s"], state["evaluate_s"]
+        vars(self.plateau).update(state["plateau"])
+        self.scalars.rescale(self.plateau.scale)
         return True
+
+
+def outputs_of(task) -> int:
+    """Classes of a task's predictions: its own `outputs`, else its vocabulary."""
+    return getattr(task, "outputs", task.vocabulary)
+
+
+def _rates(pack: Pack, device: torch.device) -> dict[str, Tensor]:
+    """The options of the model that may differ within the pack, such as dropout rates, float32 [R] by name."""
+    models = [replicate.condition.model for replicate in pack.replicates]
+    names = getattr(models[0], "vectors", ())
+    return {name: torch.tensor([float(getattr(model, name)) for model in models], device=device) for name in names}
 
 
 def train(
@@ -234,11 +349,10 @@ def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime)
         "evaluate_s": state.evaluate_s / size,
         "host": socket.gethostname(),
         "device": describe(state.device),
-        "numerics": numerics(state.device, train.precision),
+        "numerics": numerics(state.device, train.precision, bool(pack.numerics.get("compile")), state.replay is not None),
         "versions": json.dumps(versions(), sort_keys=True),
         "git": commit,
         "dirty": dirty,
-        "sets": sorted(scored.hash for scored in pack.sets),
     }
     replicates = [
         shared
@@ -249,6 +363,7 @@ def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime)
             "init_seed": replicate.init_seed,
             "data_seed": replicate.data_seed,
             "slot": slot,
+            "sets": sorted(scored.hash for scored in replicate.sets),
             "status": "finished" if diverged_at[slot] < 0 else "diverged",
             "diverged_at": None if diverged_at[slot] < 0 else diverged_at[slot],
             "loss": loss[slot],

@@ -94,6 +94,21 @@ def merge(into: str, others: tuple[str, ...], study: str | None) -> None:
         click.echo(f"{name}: {merge_stores(_open(into, name), sources)}")
 
 
+@cli.command()
+@click.argument("key")
+@click.option("--store", required=True, help="Path or URI of the store.")
+@click.option("--study", help="Only this study; by default every study of the store.")
+@click.option("--step", type=int, help="After how many steps; by default the last that was kept.")
+@click.option("--format", "form", required=True, type=click.Choice(["gpt2", "bert", "safetensors"]))
+@click.option("--out", required=True, type=click.Path(file_okay=False), help="A new or empty folder.")
+def export(key: str, store: str, study: str | None, step: int | None, form: str, out: str) -> None:
+    """Write the kept weights of one replicate for other tools; KEY may be its first digits."""
+    from harness.exchange import export as export_replicate
+
+    kept, folder = export_replicate([_open(store, name) for name in _studies(store, study)], key, form, out, step)
+    click.echo(f"{folder}: {kept.key} after {kept.step} steps as {form}")
+
+
 def main(arguments: list[str] | None = None) -> None:
     """`manyseeds`: what was wrong is one sentence on stderr and exit status 2."""
     _guard(lambda: cli.main(arguments, prog_name="manyseeds", standalone_mode=False))

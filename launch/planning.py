@@ -21,8 +21,8 @@ def show_plan(study: Study, write: str | None, say: Callable[[str], None]) -> No
         executor.close()
     announce(prepared, say)
     for name, rate in prepared.rates.items():
-        names = [c.name for c in study.conditions if signature(c) == name]
-        steps = next(c.train.steps for c in study.conditions if signature(c) == name)
+        names = [c.name for c in study.conditions if signature(c, study.sets) == name]
+        steps = next(c.train.steps for c in study.conditions if signature(c, study.sets) == name)
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         say(f"  {shown}: packs of {rate.size}, {rate.pack_seconds(steps) / rate.size:.3g} s a replicate")
     if write:

@@ -60,7 +60,7 @@ def online_bands(manifest: dict[str, Any], evaluations: pa.Table) -> list[dict[s
 
     A replicate that had diverged by then counts as infinity. `replicates` is how many have a number or had diverged.
     """
-    names = [name for name, value in manifest["sets"].items() if value.get("every") is not None]
+    names = pa.array([name for name, value in manifest["sets"].items() if value.get("every") is not None], pa.string())
     condition_of = {key: manifest["conditions"][index] for key, index, *_ in manifest["replicates"]}
     chosen = (pc.field("metric") == METRIC) & (pc.field("weights") == "raw") & pc.field("set").isin(names)
     pooled = (

@@ -201,7 +201,7 @@ def page(
         many=len(known) > MAX_OPEN_ROWS,
         staged=any(replicate.stage for replicate in known),
         failures=_failures(failures, keys),
-        provenance=_provenance(replicates.filter(pc.field("key").isin(list(keys))), manifest),
+        provenance=_provenance(replicates.filter(pc.field("key").isin(pa.array(list(keys), pa.string()))), manifest),
         left_out=pc.sum(pc.invert(pc.is_in(replicates["key"], pa.array(list(keys), pa.string())))).as_py() or 0,
     )
 

@@ -1,7 +1,9 @@
 """What a task hands to a trainer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 
@@ -16,3 +18,16 @@ class Batch:
     targets: Tensor
     weights: Tensor
     about: dict[str, Tensor]
+
+
+def join(batches: Sequence[Batch]) -> Batch:
+    """Batches of equal shape behind one another on the replicate axis."""
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    return Batch(
+        torch.cat([batch.inputs for batch in batches]),
+        torch.cat([batch.targets for batch in batches]),
+        torch.cat([batch.weights for batch in batches]),
+        {name: torch.cat([batch.about[name] for batch in batches]) for name in first.about},
+    )

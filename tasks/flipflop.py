@@ -35,6 +35,7 @@ class FlipFlop:
     """
 
     rev: ClassVar[int] = 1
+    vectors: ClassVar[tuple[str, ...]] = ("p_ignore", "p_write", "p_read")  # may differ within a pack
 
     length: int = 512
     p_ignore: float | tuple[float, ...] = 0.8

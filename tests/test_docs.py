@@ -1,7 +1,9 @@
 """The pages that tell how to add something are true: their code is run as printed."""
 
 import importlib.util
+import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -61,6 +63,19 @@ def test_the_added_model_is_bitwise_the_same_alone_and_in_a_pack(tmp_path, monke
         alone.advance()
         packed.advance()
         assert torch.equal(alone.recent[:, 0], packed.recent[:, 1])
+
+
+@pytest.mark.parametrize("executor", ["ray", "local"])
+def test_a_module_of_ones_own_is_trained_as_the_page_says(executor, tmp_path):
+    (module,), (study,), (command,) = (_blocks("docs/bring-your-own.md", language) for language in ("python", "yaml", "bash"))
+    (tmp_path / "my_models.py").write_text(module)
+    (tmp_path / "my_study.yaml").write_text(study)
+    words = [str(Path(sys.executable).parent / "manyseeds"), *command.split()[1:], f"executor={executor}"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = committed(open_store(tmp_path / "runs", "my-study"))
+    assert rows["status"].to_pylist() == ["finished"] * 4
+    assert json.loads(rows["config"][0].as_py())["model"] == {"name": "my_models:ConvMixer", "width": 16, "reach": 16}
 
 
 def test_the_study_file_of_the_page_is_valid():

@@ -29,11 +29,13 @@ def pack(conditions, seeds, sets=SETS, curve_every=5) -> Pack:
     if isinstance(conditions, Condition):
         conditions = [conditions] * len(seeds)
     seeds = [seed if isinstance(seed, tuple) else (seed, seed) for seed in seeds]
+
+    def scored(task) -> tuple[ScoredSet, ...]:
+        return tuple(ScoredSet(s.name, s.task(task), s.sequences, s.every, s.hash(task, 0)) for s in sets)
+
     replicates = tuple(
-        Replicate(key(one.config(), 0, init, data), one, init, data)
+        Replicate(key(one.config(), 0, init, data), one, init, data, scored(one.task))
         for one, (init, data) in zip(conditions, seeds, strict=True)
     )
-    task = conditions[0].task
-    scored = tuple(ScoredSet(s.name, s.task(task), s.sequences, s.every, s.hash(task, 0)) for s in sets)
     name = pack_id([replicate.key for replicate in replicates], len(sets), {})
-    return Pack(name, canonical(conditions[0].config()), replicates, scored, curve_every, {})
+    return Pack(name, canonical(conditions[0].config()), replicates, curve_every, {})

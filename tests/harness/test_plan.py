@@ -157,7 +157,7 @@ def test_the_largest_remainder_is_split_and_packs_stay_in_study_order():
 
 def test_sizes_go_by_signature_and_the_study_decides_over_them():
     study = _study(conditions={"a": {}, "b": {"model": {"name": "lstm"}}})
-    sizes = {signature(study.conditions[0]): 8, signature(study.conditions[1]): 2}
+    sizes = {signature(study.conditions[0], study.sets): 8, signature(study.conditions[1], study.sets): 2}
     assert _sizes(_plan(study, sizes=sizes)) == [8, 2, 2, 2, 2]
     assert _sizes(_plan(_study("pack.size=5"), sizes=sizes)) == [5, 3]
     with pytest.raises(ValueError, match="no pack size is known"):

@@ -96,7 +96,8 @@ def test_kept_weights_give_the_committed_errors_and_a_tail_keeps_the_worst(study
     loaded = load(write_study(tmp_path))
     condition = next(each for each in loaded.conditions if each.name == "lstm")
     for scored in scored_sets(loaded, condition):
-        again = score(model, scored, 1, torch.device("cpu"), "fp32").evaluation_rows(0, False)[0]
+        ((found, number),) = score(model, [scored], torch.device("cpu"), "fp32")
+        again = found.evaluation_rows(number, False)[0]
         then = next(s for s in scores if (s["key"], s["set"], s["metric"], s["step"]) == (row["key"], scored.name, "read", 40))
         assert (again["errors"], again["count"]) == (then["errors"], then["count"])
     assert study("keep=tail(1)") == 0

@@ -12,8 +12,8 @@ from harness.checkpoint import steps as checkpoint_steps
 from harness.device import prepare
 from harness.draw import Draw
 from harness.evaluate import score, strings
-from harness.optimizer import learning_rate
 from harness.pack import ScoredSet
+from harness.schedule import learning_rate
 from harness.train import Stopped, Training, train
 from results.schema import IDENTITY_COLUMNS
 from results.store import open_store, write_bytes
@@ -65,10 +65,10 @@ def test_strings_that_overflow_the_needed_block_keep_replicates_apart():
     """Where one string has more reads than K, a second block runs for the whole pack and adds exact zeros elsewhere."""
     one = condition(length=32, task={"p_ignore": 0.8}, steps=60, batch=16)
     packed, alone = (Training(pack(one, seeds), CPU) for seeds in ([(s, s) for s in range(12)] + [(7, 9)], [(7, 9)]))
-    packed.needed_count = alone.needed_count = 5  # below the quantile, so that overflow is common
+    packed.feed.count = alone.feed.count = 5  # below the quantile, so that overflow is common
     blocks = set()
     for step in range(1, 61):
-        reads = packed.task.sample(Draw(packed.data_seeds, "data", step), 16).weights.sum(-1).amax(-1)
+        reads = packed.task.sample(Draw(packed.feed.seeds, "data", step), 16).weights.sum(-1).amax(-1)
         blocks.add((reads.max().item() > 5, reads[-1].item() > 5))
         packed.advance()
         alone.advance()
@@ -80,13 +80,14 @@ def test_initial_weights_and_data_do_not_depend_on_the_pack():
     one = condition()
     small, large = (Training(pack(one, seeds), CPU) for seeds in ([(4, 5)], [(1, 1), (2, 2), (4, 5)]))
     assert torch.equal(small.flat.values[0], large.flat.values[2])
-    batches = [state.task.sample(Draw(state.data_seeds, "data", 3), 4) for state in (small, large)]
-    assert torch.equal(batches[0].inputs[0], batches[1].inputs[2])
+    batches = [state.feed.at(3).inputs for state in (small, large)]
+    assert torch.equal(batches[0][0], batches[1][2])
+    assert torch.equal(batches[1], large.task.sample(Draw(large.feed.seeds, "data", 3), 4).inputs)
 
 
 def test_init_seed_and_data_seed_are_independent():
     state = Training(pack(condition(), [(0, 0), (0, 1), (1, 0)]), CPU)
-    weights, batch = state.flat.values, state.task.sample(Draw(state.data_seeds, "data", 1), 4).inputs
+    weights, batch = state.flat.values, state.feed.at(1).inputs
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
     assert torch.equal(batch[0], batch[2])
@@ -170,7 +171,8 @@ def test_sets_are_scored_at_their_own_cadence_and_curves_are_means(store):
 def test_scores_are_counts_of_the_set_whatever_the_pack():
     state = Training(pack(condition(length=64), [(1, 1), (2, 2)]), CPU)
     scored = ScoredSet("s", state.task, 700, None, "0123456789abcdef")  # 64 · 700 tokens: several forward passes
-    scores = score(state.model, scored, 2, CPU, "fp32")
+    (scores, first), (again, second) = score(state.model, [scored, scored], CPU, "fp32")
+    assert (scores, first, second) == (again, 0, 1)
     errors = torch.zeros(2, dtype=torch.int64)
     squares = torch.zeros(2, dtype=torch.int64)
     reads = crossed = 0
@@ -185,8 +187,8 @@ def test_scores_are_counts_of_the_set_whatever_the_pack():
     row = scores.evaluation_rows(0, diverged=False)[0]
     assert (row["metric"], row["errors"], row["count"], row["errors_sq"]) == ("read", errors[0], reads, squares[0])
     assert row["errors_x_count"] == crossed
-    assert sum(r["errors"] for r in scores.profile_rows(1) if r["axis"] == "since_write") == errors[1]
-    assert sum(r["count"] for r in scores.profile_rows(1) if r["axis"] == "since_event") == reads
+    assert sum(r["errors"] for r in scores.profile_rows(second) if r["axis"] == "since_write") == errors[1]
+    assert sum(r["count"] for r in scores.profile_rows(second) if r["axis"] == "since_event") == reads
 
 
 def test_an_evaluation_set_follows_from_its_hash_alone():

@@ -1,0 +1,124 @@
+"""A replicate whose weights a study kept: found in a store by its key, exported, and loaded again.
+
+Weights exist where the study ran with `keep: all`, or `tail(n)` and the replicate is of the n worst of its condition.
+"""
+
+import difflib
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from harness import artifacts
+from harness.configuration import from_dict
+from harness.exchange.bert import to_bert
+from harness.exchange.folder import metadata_of, read_folder, refuse_used, tensors_of, write_folder
+from harness.exchange.gpt2 import to_gpt2
+from harness.exchange.weights import single
+from harness.train import outputs_of
+from results.filesystem import names
+from results.store import Store, read
+
+_SUFFIX = ".safetensors"
+_HUGGING_FACE: dict[str, Callable[..., Path]] = {"gpt2": to_gpt2, "bert": to_bert}
+FORMATS = ("safetensors", *_HUGGING_FACE)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The weights of one replicate after `step` steps of `stage`, and its condition as a manifest holds it."""
+
+    key: str
+    stage: int
+    step: int
+    config: dict[str, Any]
+    seeds: dict[str, int]
+    tensors: dict[str, Tensor]
+
+    def about(self) -> dict[str, Any]:
+        """{task, model, train, seeds, step, key}, and the stage or stages where there is more than one: plain data."""
+        stage = {"stage": self.stage} if self.stage else {}
+        return self.config | {"seeds": self.seeds, "step": self.step, "key": self.key} | stage
+
+
+def export(
+    stores: Store | Sequence[Store], key: str, form: str, folder: str | os.PathLike[str], step: int | None = None
+) -> tuple[Kept, Path]:
+    """Write one replicate of these studies as `form` (safetensors | gpt2 | bert) into a new or empty folder.
+
+    key: 32 digits, or as many as tell it apart; step: default the last that was kept. Raises ValueError in one sentence.
+    """
+    if form not in FORMATS:
+        raise ValueError(f"format {form!r} must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+    refuse_used(folder)
+    stores = [stores] if isinstance(stores, Store) else list(stores)
+    kept = find(stores[0], resolve_key(stores, key), step)
+    if form == "safetensors":
+        return kept, write_folder(folder, kept.about(), kept.tensors)
+    module, _ = _module(kept.about(), kept.tensors)
+    return kept, _HUGGING_FACE[form](module, folder, about=kept.about())
+
+
+def load(folder: str | os.PathLike[str]) -> tuple[nn.Module, Any, dict[str, Any]]:
+    """(model as a pack with R = 1, its task, what config.json says) of a folder that `export` wrote as safetensors.
+
+    Raises ValueError where the folder is another, or where the code has another revision of its task or model.
+    """
+    about, tensors = read_folder(folder)
+    missing = [name for name in ("task", "model", "train", "seeds", "step", "key") if name not in about]
+    if missing:
+        hint = f": open it with from_{about['model_type']}" if about.get("model_type") in _HUGGING_FACE else ""
+        raise ValueError(f"{folder} was not exported as safetensors, its config.json has no {missing[0]!r}{hint}")
+    module, task = _module(about, tensors)
+    return module, task, about
+
+
+def resolve_key(stores: Sequence[Store], prefix: str) -> str:
+    """The key of the only committed replicate that begins with `prefix`. ValueError where none or several do."""
+    keys = sorted({key for store in stores for key in read(store, "replicates", ["key"])["key"].to_pylist()})
+    where = f"{'study' if len(stores) == 1 else 'studies'} {', '.join(store.study for store in stores)}"
+    found = [key for key in keys if prefix and key.startswith(prefix)]
+    if len(found) > 1:
+        some = ", ".join(key[: len(prefix) + 4] for key in found[:3]) + (", …" if len(found) > 3 else "")
+        raise ValueError(f"{len(found)} keys of the {where} begin with {prefix}: give more digits ({some})")
+    if not found:
+        near = difflib.get_close_matches(prefix, [key[: len(prefix)] for key in keys], n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(f"no key of the {len(keys)} replicates of the {where} begins with {prefix!r}{hint}")
+    return found[0]
+
+
+def find(store: Store, key: str, step: int | None = None) -> Kept:
+    """The kept weights of a replicate's last stage, at `step` or the last step kept. ValueError where there are none."""
+    folder = f"{store.root}/artifacts/{key}"
+    stages = sorted(int(name) for name in names(store.filesystem, folder) if name.isdecimal())
+    steps: list[int] = []
+    if stages:
+        files = [name for name in names(store.filesystem, f"{folder}/{stages[-1]}") if name.endswith(_SUFFIX)]
+        steps = sorted(int(name.removesuffix(_SUFFIX)) for name in files)
+    if not steps:
+        raise ValueError(
+            f"the weights of {key} were not kept: run its study with keep=all in a new store, for what is committed is not trained "
+            "again (keep=tail(n) keeps the worst alone)"
+        )
+    if step is not None and step not in steps:
+        raise ValueError(f"step {step} of {key} was not kept; kept: {', '.join(str(each) for each in steps)}")
+    chosen = steps[-1] if step is None else step
+    where = artifacts.path(store, key, stages[-1], chosen)
+    with store.filesystem.open_input_stream(where, compression=None) as stream:
+        data = stream.read()
+    tensors, about = tensors_of(data, where), metadata_of(data, where)
+    if about.get("key") != key:
+        raise ValueError(f"{where} holds the weights of {about.get('key')}: it is not the file that the study wrote")
+    return Kept(key, stages[-1], chosen, json.loads(about["config"]), json.loads(about["seeds"]), tensors)
+
+
+def _module(about: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[nn.Module, Any]:
+    sections = {name: about[name] for name in ("task", "model", "train", "stages") if name in about}
+    condition = from_dict({"name": about["key"], "config": sections})
+    task = condition.task
+    return single(condition.model, task.vocabulary, task.length, tensors, outputs=outputs_of(task)), task

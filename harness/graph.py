@@ -1,0 +1,87 @@
+"""The step of a pack as a CUDA graph: hundreds of kernels are launched by one call, so that the host is no floor.
+
+Everything that changes from step to step (strings, learning rates, the step's number for dropout) is copied into fixed places first. A
+step whose strings overflow the block of K needed positions has another shape and is computed eagerly.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.feed import Strings
+from harness.needed import Needed
+
+_WARM_UP = 3  # eager steps before capture, as torch.cuda.graph asks for
+_TOLERANCE = 1e-2  # of the first replayed step's change of the weights: kernels may add in another order
+
+
+class Replay:
+    """One pack's step with fixed inputs. `compute(strings, scalars, step)` returns tensors [R]; step is int64 [R]."""
+
+    def __init__(
+        self,
+        compute: Callable[[Strings, Tensor, Tensor], tuple[Tensor, ...]],
+        strings: Strings,
+        scalars: Tensor,
+        capture: "Callable[[Callable[[], Any]], Callable[[], None]]",
+    ):
+        replicates = strings.inputs.shape[0]
+        self.strings = _copies(strings)
+        self.scalars = scalars.clone()
+        self.step = torch.ones(replicates, dtype=torch.int64, device=scalars.device)
+        self.outputs: tuple[Tensor, ...] = ()
+
+        def run() -> None:
+            self.outputs = compute(self.strings, self.scalars, self.step)
+
+        self._replay = capture(run)
+
+    def fits(self, strings: Strings) -> bool:
+        """Whether these strings have the captured shapes."""
+        return strings.needed.targets.shape == self.strings.needed.targets.shape
+
+    def __call__(self, strings: Strings, scalars: Tensor, step: int) -> tuple[Tensor, ...]:
+        """Compute `step`; the results are overwritten by the next call."""
+        for fixed, new in zip(_tensors(self.strings), _tensors(strings), strict=True):
+            fixed.copy_(new)
+        self.scalars.copy_(scalars)
+        self.step.fill_(step)
+        self._replay()
+        return self.outputs
+
+
+def cuda_capture(run: Callable[[], Any]) -> Callable[[], None]:
+    """Capture `run` after some eager calls on a side stream; returns the replay."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(_WARM_UP):
+            run()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run()
+    return graph.replay
+
+
+def agree(before: Tensor, eager: Tensor, replayed: Tensor) -> bool:
+    """Whether a replayed step changed every replicate's weights [R, P] as the eager one did, up to rounding."""
+    moved = (eager - before).double().norm(dim=1)
+    apart = (eager - replayed).double().norm(dim=1)
+    return bool((apart <= _TOLERANCE * moved).all())
+
+
+def _copies(strings: Strings) -> Strings:
+    wanted = strings.needed
+    if wanted.order is None or wanted.blocks is None:
+        return Strings(strings.inputs.clone(), Needed(None, wanted.targets.clone(), wanted.weights.clone(), None))
+    order = wanted.order.clone()
+    blocks = order.split(wanted.blocks[0].shape[-1], dim=-1)
+    return Strings(strings.inputs.clone(), Needed(blocks, wanted.targets.clone(), wanted.weights.clone(), order))
+
+
+def _tensors(strings: Strings) -> list[Tensor]:
+    wanted = strings.needed
+    return [strings.inputs, wanted.targets, wanted.weights] + ([] if wanted.order is None else [wanted.order])

@@ -1,0 +1,75 @@
+"""The peak of the memory that tensors take, on any device, and what is free."""
+
+import os
+import weakref
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Memory:
+    """The peak of the tensors made inside the block, in bytes: by CUDA's allocator, or counted as operations make and free them.
+
+    The count slows the block down; a process's own size says less, since allocators keep and share what was freed.
+    """
+
+    def __init__(self, device: torch.device):
+        self._device = device
+        self._counter = None if device.type == "cuda" else _Counter()
+        self._before = 0
+
+    def __enter__(self) -> "Memory":
+        if self._counter is None:
+            torch.cuda.reset_peak_memory_stats(self._device)
+            self._before = torch.cuda.memory_allocated(self._device)
+        else:
+            self._counter.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._counter is not None:
+            self._counter.__exit__(*error)
+
+    def peak(self) -> int:
+        if self._counter is None:
+            return torch.cuda.max_memory_allocated(self._device) - self._before
+        return self._counter.peak
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that nothing uses yet, on the device or in this machine."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        found = next(line for line in meminfo.read_text().splitlines() if line.startswith("MemAvailable"))
+        return int(found.split()[1]) * 1024
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+class _Counter(TorchDispatchMode):
+    """Bytes of the storages that are alive, of those that operations made while it is on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.peak = 0
+        self._known: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        given = {id(leaf.untyped_storage()) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)}
+        out = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(out):
+            if isinstance(leaf, torch.Tensor):
+                storage = leaf.untyped_storage()
+                if id(storage) not in given and storage not in self._known:
+                    self._known.add(storage)
+                    self.now += storage.nbytes()
+                    self.peak = max(self.peak, self.now)
+                    weakref.finalize(storage, self._freed, storage.nbytes())
+        return out
+
+    def _freed(self, size: int) -> None:
+        self.now -= size

@@ -1,0 +1,131 @@
+"""Are two conditions the same? An equivalence against a margin that was fixed beforehand; otherwise *not shown*.
+
+    python -m results.equivalence STORE STUDY fp32 bf16 --sets sparse dense --margin 0.15
+
+The quantity is the probability that a replicate of the second condition errs more than one of the first, ties halved: 1/2 where the
+distributions are the same, whatever their tails. A diverged replicate errs most.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from results.manifest import newest_manifest
+from results.statistics import Interval
+from results.store import Store, committed, open_store, read
+from results.summary import METRIC, Replicate, replicates_of
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`superiority`: P(second > first) + P(equal)/2 with its interval; verdict: equivalent | different | not shown."""
+
+    first: int
+    second: int
+    superiority: float
+    interval: Interval
+    margin: float
+    verdict: str
+
+
+def superiority(first: ArrayLike, second: ArrayLike, confidence: float) -> tuple[float, Interval]:
+    """P(Y > X) + P(Y = X)/2 of samples X and Y and its two-sided interval (Brunner & Munzel 2000, t approximation).
+
+    Where all of one sample lie above all of the other the variance estimate is 0, and the interval is a conservative exact one: k =
+    min(n, m) independent pairs are all ordered with probability θ^k, so θ is at least ((1 - confidence)/2)^(1/k).
+    """
+    x, y = np.asarray(first, float), np.asarray(second, float)
+    n, m = len(x), len(y)
+    if min(n, m) < 2:
+        raise ValueError(f"{n} and {m} replicates: an interval needs at least 2 of each condition")
+    ranks = stats.rankdata(np.concatenate([x, y]))
+    estimate = (ranks[n:].mean() - (m + 1) / 2) / n
+    placed_x, placed_y = ranks[:n] - stats.rankdata(x), ranks[n:] - stats.rankdata(y)
+    var_x, var_y = placed_x.var(ddof=1) / n / m**2, placed_y.var(ddof=1) / m / n**2
+    variance = var_x + var_y
+    if variance == 0:
+        if estimate in (0.0, 1.0):
+            reach = 1 - ((1 - confidence) / 2) ** (1 / min(n, m))
+            return float(estimate), Interval(0.0, reach) if estimate == 0 else Interval(1 - reach, 1.0)
+        return float(estimate), Interval(float(estimate), float(estimate))
+    freedom = variance**2 / (var_x**2 / (n - 1) + var_y**2 / (m - 1))
+    half = stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(variance)
+    return float(estimate), Interval(max(0.0, float(estimate - half)), min(1.0, float(estimate + half)))
+
+
+def compare(first: ArrayLike, second: ArrayLike, margin: float) -> Comparison:
+    """Two one-sided tests at 5 % each (Schuirmann 1987): equivalent where the 90 % interval lies within 1/2 ± margin.
+
+    different: the 95 % interval excludes 1/2. Both can hold: a difference that is shown to be small counts as equivalent.
+    """
+    if not 0 < margin < 0.5:
+        raise ValueError(f"margin = {margin} must be between 0 and 0.5: it is a distance from an even chance")
+    estimate, narrow = superiority(first, second, 0.90)
+    _, wide = superiority(first, second, 0.95)
+    if 0.5 - margin < narrow.low and narrow.high < 0.5 + margin:
+        verdict = "equivalent"
+    else:
+        verdict = "different" if wide.low > 0.5 or wide.high < 0.5 else "not shown"
+    return Comparison(len(np.asarray(first)), len(np.asarray(second)), estimate, narrow, margin, verdict)
+
+
+def _known(store: Store) -> list[Replicate]:
+    """Every planned replicate of a study."""
+    newest = newest_manifest(store)
+    if newest is None:
+        raise ValueError(f"{store.path()} holds no study: run it first")
+    rows = read(store, "evaluations", filter=pc.field("metric") == METRIC)
+    return replicates_of(newest[1], committed(store), rows, read(store, "failures"))
+
+
+def _errors(known: Sequence[Replicate], condition: str, name: str) -> list[float]:
+    """Final error rates of a condition on a set. ValueError where the condition is unknown or a replicate has no number."""
+    members = [replicate for replicate in known if replicate.condition == condition]
+    if not members:
+        names = dict.fromkeys(replicate.condition for replicate in known)
+        raise ValueError(f"there is no condition {condition!r}; conditions: {', '.join(names)}")
+    errors = [replicate.error(name) for replicate in members]
+    missing = errors.count(None)
+    if missing:
+        raise ValueError(
+            f"{missing} of {len(members)} replicates of {condition} have no number on {name}: finish the study first, "
+            "since those that end early are no fair sample"
+        )
+    return [error for error in errors if error is not None]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m results.equivalence", description="Are two conditions of a study the same?"
+    )
+    parser.add_argument("store")
+    parser.add_argument("study")
+    parser.add_argument("first")
+    parser.add_argument("second")
+    parser.add_argument("--sets", nargs="+", required=True)
+    parser.add_argument("--margin", type=float, required=True, help="fixed before the study was looked at")
+    options = parser.parse_args(arguments)
+    try:
+        known = _known(open_store(options.store, options.study))
+        print("| set | replicates | P(second errs more) | 90 % interval | margin | verdict |\n|---|---|---|---|---|---|")
+        for name in options.sets:
+            first, second = (_errors(known, condition, name) for condition in (options.first, options.second))
+            found = compare(first, second, options.margin)
+            print(
+                f"| {name} | {found.first}, {found.second} | {found.superiority:.3f} | {found.interval.low:.3f} – "
+                f"{found.interval.high:.3f} | 0.5 ± {found.margin:g} | {found.verdict} |"
+            )
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

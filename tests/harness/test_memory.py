@@ -1,0 +1,75 @@
+"""What a pack of the paper's baseline takes: 16 bytes a parameter (value, gradient, two moments), little more, and its activations."""
+
+import torch
+
+from harness.device import resolve
+from harness.feed import Strings
+from harness.memory import Memory
+from harness.probe import Rate, best_rate, measure, predicted_memory
+from harness.train import Training
+from tests.harness.packs import condition, pack
+
+CPU = resolve("cpu")
+BASELINE = {"layers": 6, "width": 512, "heads": 8}
+
+
+def saved_bytes(state: Training, strings: Strings) -> int:
+    """Bytes of all tensors that autograd keeps for the backward pass, parameters aside."""
+    kept: dict[int, int] = {}
+    own = {parameter.untyped_storage().data_ptr() for parameter in state.model.parameters()}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        loss = state.losses(strings)
+    del loss
+    return sum(kept.values())
+
+
+def test_a_pack_of_the_baseline_holds_little_beside_its_state_and_activations():
+    with Memory(CPU) as memory:
+        state = Training(pack(condition(length=64, model_fields=BASELINE, batch=1), [(0, 0), (1, 1)], sets=()), CPU)
+        state.advance()
+        state.advance()
+        peak = memory.peak()
+    bound = 1.15 * 2 * state.flat.count * 16 + saved_bytes(state, state.feed.at(1))
+    assert 2 * state.flat.count * 16 < peak <= bound
+
+
+def test_the_peak_is_that_of_the_tensors_alive_together():
+    with Memory(CPU) as memory:
+        first = torch.zeros(1000)
+        first = torch.ones(500)
+        view = first[10:].view(7, 70).t()
+        view.add_(1)
+        second = first + 1
+        del first, view
+        third = second * 2
+    assert third.sum() == 2 * (10 * 2 + 490 * 3)
+    assert memory.peak() == 6000  # 1000 and 500 floats for a moment; a view is no memory
+
+
+def test_memory_is_predicted_within_a_tenth():
+    shape = condition(length=64, model_fields={"layers": 2, "width": 128, "heads": 4}, batch=16)
+    rates = [measure(pack(shape, range(size), sets=()), CPU) for size in (4, 8, 16)]
+    assert abs(predicted_memory(rates[:2], 16) / rates[2].memory - 1) < 0.1
+
+
+def test_a_pack_that_would_not_fit_is_not_tried(monkeypatch):
+    shape, tried = condition(), []
+
+    def fake(one, device):
+        tried.append(len(one.replicates))
+        return Rate(tried[-1], 1.0, 0.0, 100 * tried[-1])
+
+    monkeypatch.setattr("harness.probe.measure", fake)
+    monkeypatch.setattr("harness.probe.free_memory", lambda device: 2000)
+    assert best_rate(lambda size: pack(shape, range(size)), 64, CPU).size == 16
+    assert tried == [1, 4, 16]  # 64 would take 6,400 bytes of 1,700
+    tried.clear()
+    assert best_rate(lambda size: pack(shape, range(size)), 64, CPU, share=2).size == 4
+    assert tried == [1, 4]

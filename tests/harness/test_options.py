@@ -1,0 +1,209 @@
+"""Training options in packs: every replicate equals its own single-condition pack bit for bit, and resumes so."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from harness.configuration import Monitor, Sharpen
+from harness.device import resolve
+from harness.draw import Draw
+from harness.plan import signature
+from harness.train import Stopped, Training, train
+from models.noise import Noise
+from results.store import open_store
+from tests.harness.packs import SETS, condition, pack
+
+CPU = resolve("cpu")
+SMALL = {"layers": 2, "width": 16, "heads": 2}
+MONITOR = Monitor(sequences=6, every=2)
+
+# pairs of conditions that share a pack
+PAIRS = {
+    "adam": ({"optimizer": "adam", "lr": 1e-2}, {"optimizer": "adam", "lr": 1e-3, "betas": (0.8, 0.9), "eps": 1e-6}),
+    "sgd": ({"optimizer": "sgd", "lr": 0.1}, {"optimizer": "sgd", "lr": 0.3, "momentum": 0.9}),
+    "clip": ({"clip": 0.01}, {"clip": 1.0, "schedule": "cosine", "final_lr": 0.1}),
+    "ema": ({"ema": 0.9}, {"ema": 0.5, "lr": 1e-2}),
+    "plateau": (
+        {"schedule": "plateau", "monitor": MONITOR, "patience": 0, "factor": 0.5, "lr": 3.0},
+        {"schedule": "linear", "monitor": MONITOR},
+    ),
+    "sharpen": (
+        {"sharpen": Sharpen(weight=0.5, schedule="constant")},
+        {"sharpen": Sharpen(weight=0.1, schedule="oscillating", period=6)},
+    ),
+    "pool": ({"pool": 10}, {"pool": 10, "lr": 1e-2}),
+    "dropout": (
+        {"model_fields": SMALL | {"embedding_dropout": 0.1, "attention_dropout": 0.2, "feed_forward_dropout": 0.5}},
+        {"model_fields": SMALL | {"embedding_dropout": 0.5, "attention_dropout": 0.1, "feed_forward_dropout": 0.3}},
+    ),
+    "shift": (
+        {"model_fields": SMALL | {"shift": 20, "positions": "sinusoidal"}},
+        {"model_fields": SMALL | {"shift": 20, "positions": "sinusoidal"}, "lr": 1e-2},
+    ),
+    "lstm_dropout": (
+        {"model": "lstm", "model_fields": {"width": 16, "layers": 2, "dropout": 0.3}},
+        {"model": "lstm", "model_fields": {"width": 16, "layers": 2, "dropout": 0.6}},
+    ),
+    "last": ({"positions": "last"}, {"positions": "last", "weight_decay": 0.0}),
+}
+
+
+def run(one, steps=10):
+    state = Training(one, CPU)
+    losses = []
+    for _ in range(steps):
+        state.advance()
+        losses.append(state.recent[state.step % 100].clone())
+        assert state.record()
+    return torch.stack(losses), state
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_replicate_in_a_mixed_pack_equals_its_own_pack(name):
+    first, second = (condition(name=f"c{index}", **fields) for index, fields in enumerate(PAIRS[name]))
+    assert signature(first, SETS) == signature(second, SETS)
+    mixed, state = run(pack([first, second, first], [(1, 1), (2, 2), (3, 3)]))
+    for slot, (one, seed) in enumerate([(first, 1), (second, 2), (first, 3)]):
+        alone, single = run(pack(one, [(seed, seed)]))
+        assert torch.equal(mixed[:, slot], alone[:, 0])
+        assert torch.equal(state.flat.values[slot], single.flat.values[0])
+        if state.average is not None:
+            assert torch.equal(state.average.values[slot], single.average.values[0])
+        mine = [row for row in state.rows.evaluations if row["key"] == state.pack.replicates[slot].key]
+        assert [{**row, "pack": ""} for row in mine] == [{**row, "pack": ""} for row in single.rows.evaluations]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_resumed_pack_equals_an_undisturbed_one(name, tmp_path):
+    conditions = [condition(name=f"c{index}", **fields) for index, fields in enumerate(PAIRS[name])]
+    one = pack(conditions, [(1, 1), (2, 2)])
+    whole = train(one, open_store(str(tmp_path / "whole"), "study"), CPU)
+    broken = open_store(str(tmp_path / "broken"), "study")
+    reached: list[int] = []
+    for stop_at in (3, 7):
+        with pytest.raises(Stopped):
+            train(one, broken, CPU, report=reached.append, should_stop=lambda stop=stop_at: len(reached) >= stop)
+    again = train(one, broken, CPU)
+    for table in ("evaluations", "profiles", "curves"):
+        assert again[table].equals(whole[table])
+    assert again["replicates"]["loss"].equals(whole["replicates"]["loss"])
+
+
+def test_data_probabilities_may_differ_in_a_pack():
+    """Each replicate draws from its own condition's distribution."""
+    some, other = (condition(length=64, name=str(p), task={"p_ignore": p, "mode": "generative"}) for p in (0.5, 0.7))
+    assert signature(some, SETS) == signature(other, SETS)
+    mixed, state = run(pack([some, other], [(1, 1), (2, 2)]), 5)
+    for slot, one in enumerate((some, other)):
+        alone, single = run(pack(one, [(slot + 1, slot + 1)]), 5)
+        assert torch.equal(mixed[:, slot], alone[:, 0])
+        assert torch.equal(state.feed.at(3).inputs[slot], single.feed.at(3).inputs[0])
+    ignored = [(state.feed.at(1).inputs[slot][:, 2:-2:2] == 2).float().mean() for slot in range(2)]
+    assert ignored[0] < ignored[1]
+
+
+def test_sets_of_different_conditions_are_scored_in_one_pack():
+    tasks = [{"p_ignore": p, "mode": "generative"} for p in (0.50, 0.52)]
+    some, other = (condition(length=64, name=str(index), task=task) for index, task in enumerate(tasks))
+    sets = (replace(SETS[0], name="in_distribution", definition={}), SETS[2])
+    assert signature(some, sets) == signature(other, sets)  # so near that K is the same
+    _, state = run(pack([some, other], [(1, 1), (2, 2)], sets=sets))
+    hashes = {(row["key"], row["set"]): row["set_hash"] for row in state.rows.evaluations}
+    assert len({digits for (_, name), digits in hashes.items() if name == "in_distribution"}) == 2
+    assert len({digits for (_, name), digits in hashes.items() if name == "dense"}) == 1
+    for slot, one in enumerate((some, other)):
+        _, single = run(pack(one, [(slot + 1, slot + 1)], sets=sets))
+        mine = [row | {"pack": ""} for row in state.rows.evaluations if row["key"] == state.pack.replicates[slot].key]
+        assert mine == [row | {"pack": ""} for row in single.rows.evaluations]
+        mine = [row | {"pack": ""} for row in state.rows.profiles if row["key"] == state.pack.replicates[slot].key]
+        assert mine == [row | {"pack": ""} for row in single.rows.profiles]
+
+
+def test_what_turns_a_part_of_the_step_on_is_one_for_a_pack():
+    plain = condition()
+    for fields in ({"clip": 1.0}, {"ema": 0.9}, {"sharpen": Sharpen(weight=1.0)}, {"pool": 10}, {"optimizer": "adam"}):
+        assert signature(condition(**fields)) != signature(plain)
+    assert signature(condition(model_fields=SMALL | {"embedding_dropout": 0.1})) != signature(condition(model_fields=SMALL))
+    assert signature(condition(sharpen=Sharpen(weight=0.0))) == signature(plain)
+    assert signature(condition(sharpen=Sharpen(weight=1.0))) == signature(condition(sharpen=Sharpen(weight=2.0, start=3)))
+    assert signature(condition(sharpen=Sharpen("l2", 1.0))) != signature(condition(sharpen=Sharpen("entropy", 1.0)))
+
+
+def test_a_penalty_of_weight_zero_changes_no_bit():
+    plain, _ = run(pack(condition(), [(1, 1)]))
+    zero, state = run(pack(condition(sharpen=Sharpen(weight=0.0)), [(1, 1)]))
+    assert torch.equal(plain, zero)
+    assert state.penalties is None
+
+
+def test_a_pool_is_passed_over_in_shuffled_epochs():
+    """Every string of the pool once an epoch, another order each epoch, the same strings for ever."""
+    one = condition(length=16, batch=4, steps=30, pool=12)
+    state = Training(pack(one, [(1, 1), (1, 2)]), CPU)
+    strings = torch.cat([state.feed.at(step).inputs for step in range(1, 10)], dim=1)  # 36 strings: three epochs
+    pool = state.task.sample(Draw(state.feed.seeds, "pool"), 12).inputs
+    for slot in range(2):
+        epochs = strings[slot].view(3, 12, 16)
+        for epoch in epochs:
+            assert sorted(map(tuple, epoch.tolist())) == sorted(map(tuple, pool[slot].tolist()))
+        assert not torch.equal(epochs[0], epochs[1])
+    odd = Training(pack(condition(length=16, batch=5, steps=30, pool=12), [(1, 1)]), CPU)  # batches that straddle epochs
+    seen = torch.cat([odd.feed.at(step).inputs for step in range(1, 13)], dim=1)[0].view(5, 12, 16)
+    for epoch in seen:
+        assert sorted(map(tuple, epoch.tolist())) == sorted(map(tuple, pool[0].tolist()))
+
+
+def test_last_scores_one_position_a_string():
+    state = Training(pack(condition(positions="last"), [(1, 1)]), CPU)
+    strings = state.feed.at(1)
+    assert strings.needed.weights.shape[-1] == 1
+    assert (strings.needed.order == 14).all()  # the final read of 16 tokens
+
+
+def test_chunks_of_steps_change_no_string(monkeypatch):
+    one = pack(condition(), [(1, 1), (2, 2)])
+    whole, single = Training(one, CPU), Training(one, CPU)
+    single.feed._chunk = 1
+    assert whole.feed._chunk > 1
+    for step in (1, 2, 7, 10, 3):
+        a, b = whole.feed.at(step), single.feed.at(step)
+        assert torch.equal(a.inputs, b.inputs)
+        assert torch.equal(a.needed.targets, b.needed.targets)
+        assert torch.equal(a.needed.order, b.needed.order)
+
+
+def test_the_plateau_lowers_rates_by_what_the_monitor_says():
+    _, state = run(pack(condition(**PAIRS["plateau"][0]), [(1, 1)]))
+    curves = {(row["metric"], row["step"]): row["value"] for row in state.rows.curves}
+    assert state.plateau.scale[0] < 1
+    assert curves["lr", 10] < 3.0
+    assert {step for metric, step in curves if metric == "monitor_loss"} == {2, 4, 6, 8, 10}
+    assert not any(row["set"] == "monitor" for row in state.rows.evaluations)
+    assert state.monitored() == pytest.approx([curves["monitor_loss", 10]])
+
+
+def test_averaged_weights_are_scored_beside_the_raw_ones():
+    _, state = run(pack(condition(ema=0.9), [(1, 1)]))
+    kinds = {(row["weights"], row["set"]) for row in state.rows.evaluations}
+    assert kinds == {(weights, each.name) for weights in ("raw", "ema") for each in SETS}
+    assert len({(row["axis"], row["lo"], row["set"]) for row in state.rows.profiles}) == len(state.rows.profiles)
+
+
+def test_dropout_follows_the_initial_seed_and_is_off_in_scoring():
+    """Card F3: the model seed covers dropout; the data seed does not."""
+    one = condition(model_fields=SMALL | {"embedding_dropout": 0.5}, lr=1e-9, warmup=0)
+    state = Training(pack(one, [(1, 1), (1, 2), (2, 1)]), CPU)
+    noise = Noise(Draw(state.init_seeds, "dropout", 3), Draw(state.feed.seeds, "shift", 3), state.rates)
+    masks = noise.mask((100,), "embedding_dropout", 0)
+    assert torch.equal(masks[0], masks[1])
+    assert not torch.equal(masks[0], masks[2])
+    strings = state.feed.at(1)
+    with torch.no_grad():
+        assert torch.equal(state.losses(strings), state.losses(strings))
+        assert not torch.equal(state.losses(strings), state.losses(strings, noise))
+
+
+def test_a_penalty_on_a_model_without_attention_is_refused():
+    with pytest.raises(ValueError, match=r"train\.sharpen is a penalty on attention and the lstm has none"):
+        condition("lstm", sharpen=Sharpen(weight=1.0))

@@ -11,7 +11,7 @@ from harness.pack import ScoredSet
 from harness.precision import autocast
 from tasks.batch import Batch, join
 
-_TOKENS = 2**14  # of a forward pass and replicate: independent of the pack, so that counts are too
+_TOKENS = {"cpu": 2**14, "cuda": 2**16}  # of a forward pass and replicate: independent of the pack, so that counts are too
 
 # upper ends (exclusive) of the distance bins of `profiles`: single steps up to 4, then about four bins an octave … open end
 _EDGES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256)
@@ -21,9 +21,14 @@ def strings(scored: ScoredSet, device: torch.device) -> Iterator[Batch]:
     """The set's strings as batches with R = 1. They follow from the set's hash alone, whatever the batch size."""
     seed = torch.tensor([int(scored.hash[:15], 16)], device=device)
     draw = Draw(seed, "evaluate")
-    size = max(1, _TOKENS // scored.task.length)
+    size = batch_size(scored, device)
     for first in range(0, scored.sequences, size):
         yield scored.task.sample(draw.rows(first), min(size, scored.sequences - first))
+
+
+def batch_size(scored: ScoredSet, device: torch.device) -> int:
+    """Strings of one forward pass."""
+    return max(1, _TOKENS[device.type] // scored.task.length)
 
 
 @torch.no_grad()

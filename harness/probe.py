@@ -10,7 +10,7 @@ from functools import partial
 
 import torch
 
-from harness.evaluate import score
+from harness.evaluate import batch_size, score
 from harness.memory import Memory, free_memory
 from harness.pack import Pack, ScoredSet
 from harness.train import Training
@@ -45,7 +45,7 @@ def measure(pack: Pack, device: torch.device) -> Rate:
         training = Training(pack, device)
         training.advance()
         for sets in pack.sets:
-            _score(training, sets, device, 1)
+            _score(training, sets, device, min(sets[0].sequences, batch_size(sets[0], device)))
     times: list[float] = []
     while len(times) < 2 or (sum(times) < _BUDGET_S and len(times) < 50):
         times.append(_timed(device, training.advance))

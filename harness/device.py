@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-_LAYOUT = "packed, norms folded, needed positions"
+_LAYOUT = "packed, norms folded, needed positions, 64-byte lines, lstm by torch on cpu"
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
 

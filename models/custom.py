@@ -4,17 +4,17 @@
 
 calls `GRU(vocabulary=…, length=…, width=64)` once a replicate (and `outputs=…` where the class takes it); its forward maps tokens [B, T]
 int64 to logits [B, T, V]. The R modules' weights are stacked and the forward runs under `vmap`: slower than a model written for packs, same
-interface. The module stays in training mode and must be a pure function of its weights and tokens.
+interface. The module stays in training mode and must be a pure function of its weights and tokens (`models/custom_checks.py`).
 """
 
-import copy
 import difflib
 import importlib
 import inspect
+import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from models import custom_checks
+from models.custom_recurrent import Unrolled, has_recurrence
 
 _GIVEN = ("vocabulary", "length", "outputs")
 
@@ -39,79 +42,107 @@ class Custom:
         return {"name": self.path} | ({} if self.rev == 1 else {"rev": self.rev}) | dict(self.options)
 
     def make(self, draw, vocabulary: int, length: int, outputs: int | None = None) -> "Packed":
-        """The pack of draw.replicates. Raises ValueError with the reason where the module can't be packed."""
+        """The pack of draw.replicates. Raises ValueError with the reason where the module can't be packed.
+
+        The class is called R + 2 times: two more modules show that the weights follow from the seed, and that a pack equals its parts.
+        """
         kind = _class(self.path)
+        classes = vocabulary if outputs is None else outputs
         given = {"vocabulary": vocabulary, "length": length} | dict(self.options)
-        if outputs is not None and _accepts(kind, "outputs"):
-            given["outputs"] = outputs
-        elif outputs not in (None, vocabulary):
+        if "outputs" in inspect.signature(kind).parameters or (classes != vocabulary and _accepts(kind, "outputs")):
+            given["outputs"] = classes
+        elif classes != vocabulary:
             raise ValueError(
                 f"model.name = {self.path!r} takes no argument `outputs`, and the task has {outputs} classes for {vocabulary} tokens: "
                 "add it"
             )
         # a module draws its initial weights from the global generator: seeded by the replicate alone, and put back afterwards
-        seeds = draw.named("custom").words((2,)).tolist()
+        seeds = [low | (high & 0x7FFFFFFF) << 32 for low, high in draw.named("custom").words((2,)).tolist()]
         with torch.random.fork_rng(devices=[]):
-            modules = []
-            for low, high in seeds:
-                torch.manual_seed(low | (high & 0x7FFFFFFF) << 32)
-                try:
-                    modules.append(kind(**given))
-                except TypeError as error:
-                    raise ValueError(f"model.name = {self.path!r} can't be called with {', '.join(given)}: {error}") from error
-        packed = Packed(self.path, modules, draw.seeds.device)
-        packed.check(vocabulary, length, vocabulary if outputs is None else outputs)
+            modules = [custom_checks.built(self.path, seed, lambda: self._call(kind, given)) for seed in seeds]
+            again, other = (
+                custom_checks.built(self.path, seed, lambda: self._call(kind, given)) for seed in (seeds[0], seeds[0] ^ 1)
+            )
+            for module in modules:
+                custom_checks.check_parameters(self.path, module)
+            custom_checks.check_made_alike(self.path, modules[0], again, other)
+            _check(self.path, modules[0], other, vocabulary, length, classes)
+            packed = Packed(self.path, modules, draw.seeds.device)
+            if draw.seeds.device.type != "cpu":
+                _check_device(packed, _tokens(vocabulary, length).to(draw.seeds.device))
         return packed
 
+    def _call(self, kind: type[nn.Module], given: dict[str, Any]) -> nn.Module:
+        try:
+            return kind(**given)
+        except TypeError as error:
+            raise ValueError(f"model.name = {self.path!r} can't be called with {', '.join(given)}: {error}") from error
+        except Exception as error:
+            raise ValueError(f"model.name = {self.path!r} raised {type(error).__name__} when it was made: {error}") from error
 
-def configure(path: str, **options: Any) -> Custom:
+
+def configure(path: str, /, **options: Any) -> Custom:
     """The configuration of the class at `path` with `options`. Raises ValueError where it is none or takes no such option."""
     kind = _class(path)
-    known = [name for name in inspect.signature(kind).parameters if name not in _GIVEN]
+    parameters = inspect.signature(kind).parameters
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    known = [name for name, each in parameters.items() if name not in _GIVEN and each.kind in named]
     for name, value in options.items():
         if name in _GIVEN:
             raise ValueError(f"model.{name} is given by the task: leave it out")
+        if name == "rev":
+            raise ValueError(f"model.rev is the revision of {path}, which it has as an attribute of the class: leave it out")
         if not _accepts(kind, name):
             match = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean model.{match[0]}?" if match else f"; options: {', '.join(known) or 'none'}"
             raise ValueError(f"model.{name} is not an option of {path}{hint}")
         if not _plain(value):
-            raise ValueError(f"model.{name} = {value!r} must be a number, a word, true, false, null or a list of these")
+            raise ValueError(f"model.{name} = {value!r} must be a finite number, a word, true, false, null or a list of these")
     for name in ("vocabulary", "length"):
         if not _accepts(kind, name):
             raise ValueError(
                 f"model.name = {path!r} takes no argument `{name}`: its __init__ is called with vocabulary and length"
             )
+    for name in known:
+        if name not in options and parameters[name].default is inspect.Parameter.empty:
+            raise ValueError(f"model.{name} is missing: {path} has no default for it")
+    rev = getattr(kind, "rev", 1)
+    if type(rev) is not int or rev < 1:
+        raise ValueError(
+            f"model.name = {path!r}: its `rev` is {rev!r}, and must be a whole number from 1: the revision of its meaning"
+        )
     frozen = tuple(sorted((name, tuple(value) if isinstance(value, list) else value) for name, value in options.items()))
-    return Custom(path, frozen, getattr(kind, "rev", 1))
+    return Custom(path, frozen, rev)
 
 
 class Packed(nn.Module):
-    """R modules of one class as one: parameters [R, …] under the names of the module's own, dots as in any state dict."""
+    """R modules of one class as one: parameters [R, …] under the names of the module's own, with two underscores for a dot.
+
+    Buffers are constants: [R, …] where they differ between replicates, once where they don't.
+    """
 
     def __init__(self, path: str, modules: Sequence[nn.Module], device: torch.device):
         super().__init__()
-        self.path = path
-        first = modules[0]
-        names = [name for name, _ in first.named_parameters()]
-        if not names:
-            raise ValueError(f"model.name = {path!r} has no parameters: there is nothing to train")
-        for name, parameter in first.named_parameters():
-            if parameter.dtype != torch.float32 or not parameter.requires_grad:
-                raise ValueError(
-                    f"model.name = {path!r}: parameter {name} must be trainable float32; make it a buffer if it is fixed"
-                )
-        stacked = {name: torch.stack([dict(each.named_parameters())[name].detach() for each in modules]) for name in names}
-        # a parameter's own name may hold dots, which nn.Module keeps for submodules
-        self._names = {name.replace(".", "__"): name for name in names}
-        for own, name in self._names.items():
-            self.register_parameter(own, nn.Parameter(stacked[name].to(device)))
-        self._buffers_of = {
-            name: torch.stack([dict(each.named_buffers())[name] for each in modules]).to(device)
-            for name, _ in first.named_buffers()
-        }
+        self._path = path
         # in a list, so that its own weights are none of this module's
-        self._skeleton = [first]
+        self._skeleton = [modules[0]]
+        self._recurrent = has_recurrence(modules[0])
+        self._names: dict[str, str] = {}
+        self._constants: dict[str, str] = {}
+        self._shared: set[str] = set()
+        parameters, buffers = (
+            [dict(each.named_parameters()) for each in modules],
+            [dict(each.named_buffers()) for each in modules],
+        )
+        for name in parameters[0]:
+            value = torch.stack([each[name].detach() for each in parameters]).to(device)
+            self.register_parameter(self._own(name, self._names, name), nn.Parameter(value))
+        for name, first in buffers[0].items():
+            same = all(torch.equal(each[name], first) for each in buffers)
+            value = first.clone() if same else torch.stack([each[name] for each in buffers])
+            self.register_buffer(self._own(name, self._constants, f"constant.{name}"), value.to(device), persistent=False)
+            if same:
+                self._shared.add(name)
 
     def forward(self, tokens: Tensor, needed: Sequence[Tensor] | None = None, noise=None, attend=None) -> Tensor:
         """tokens [R, B, T] → logits [R, B, T, V]; of `needed` positions, blocks [R, B, K] each, the whole is computed and gathered.
@@ -119,41 +150,68 @@ class Packed(nn.Module):
         noise is not used: a user's module has no keyed dropout.
         """
         if attend is not None:
-            raise ValueError(f"model.name = {self.path!r} is a user's module, which hands out no attention weights")
+            raise ValueError(f"model.name = {self._path!r} is a user's module, which hands out no attention weights")
         weights = {name: getattr(self, own) for own, name in self._names.items()}
-        with _reasons(self.path), sdpa_kernel(SDPBackend.MATH):  # the fused kernels' backward has no rule for vmap
-            logits = torch.vmap(self._one, randomness="error")(weights, dict(self._buffers_of), tokens)
+        buffers = {name: getattr(self, own) for own, name in self._constants.items()}
+        axes = (dict.fromkeys(weights, 0), {name: None if name in self._shared else 0 for name in buffers}, 0)
+        # the backward of fused attention has no rule for vmap, and falls back to a loop that warns
+        with _reasons(self._path), sdpa_kernel(SDPBackend.MATH), Unrolled() if self._recurrent else nullcontext():
+            logits = torch.vmap(self._one, in_dims=axes, randomness="error")(weights, buffers, tokens)
         if needed is None:
             return logits
         return torch.cat([logits.gather(2, block[..., None].expand(-1, -1, -1, logits.shape[-1])) for block in needed], dim=2)
 
     def _one(self, weights: dict[str, Tensor], buffers: dict[str, Tensor], tokens: Tensor) -> Tensor:
-        copies = {name: buffer.clone() for name, buffer in buffers.items()}
+        copies = {name: buffer.clone() for name, buffer in buffers.items()}  # so that nothing written to them lasts
         return functional_call(self._skeleton[0], (weights, copies), (tokens,), tie_weights=True)
 
-    def check(self, vocabulary: int, length: int, outputs: int) -> None:
-        """One forward pass of two short strings: ValueError for a wrong shape, hidden randomness, or state that it changes."""
-        replicates = next(self.parameters()).shape[0]
-        device = next(self.parameters()).device
-        tokens = (torch.arange(2 * length, device=device) % vocabulary).view(2, length)
-        trial = copy.deepcopy(self._skeleton[0])
-        before = _state(trial)
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            trial(tokens.cpu())
-            changed = sorted({name for name, _ in set(_state(trial)) ^ set(before)})
-            if changed:
-                raise ValueError(
-                    f"model.name = {self.path!r} changes {', '.join(changed)} in forward, as BatchNorm does its running statistics: a "
-                    "replicate must be a function of its weights and tokens, so use a layer that keeps nothing, such as LayerNorm"
-                )
-            logits = self.forward(tokens.expand(replicates, -1, -1))
-        wanted = (replicates, 2, length, outputs)
-        if not isinstance(logits, Tensor) or tuple(logits.shape) != wanted or not logits.is_floating_point():
-            got = f"{logits.dtype} {list(logits.shape)[1:]}" if isinstance(logits, Tensor) else type(logits).__name__
+    def _own(self, name: str, names: dict[str, str], wanted: str) -> str:
+        """The name here of the module's `name`, noted in `names`: nn.Module keeps dots for submodules."""
+        own = wanted.replace(".", "__")
+        if hasattr(self, own):
             raise ValueError(
-                f"model.name = {self.path!r} returned {got} for tokens [2, {length}]: its forward must return float logits "
-                f"[2, {length}, {outputs}]"
+                f"model.name = {self._path!r}: {name} would be called {own} in a pack, a name that is taken: rename it"
             )
+        names[own] = name
+        return own
+
+
+def _tokens(vocabulary: int, length: int) -> Tensor:
+    """Two strings, [2, T]."""
+    return (torch.arange(2 * length) % vocabulary).view(2, length)
+
+
+def _check(path: str, first: nn.Module, other: nn.Module, vocabulary: int, length: int, outputs: int) -> None:
+    """`other` alone and as the second of a pack of two on the CPU. ValueError unless both are a function of weights and tokens, the same.
+
+    It uses up `other`; `first` lends the pack its code, and is not to be changed by that.
+    """
+    tokens = _tokens(vocabulary, length)
+    pair = Packed(path, [first, other], torch.device("cpu"))
+    logits, gradients = custom_checks.run_alone(path, other, tokens, outputs)
+    try:
+        packed = pair(tokens.expand(2, -1, -1))[1]
+        custom_checks.loss_of(packed).backward()
+    except (RuntimeError, NotImplementedError) as error:
+        raise ValueError(_unsupported(path, error)) from error
+    together = {name: pair.get_parameter(own).grad for own, name in pair._names.items()}
+    compared = {name: (alone, None if (grad := together[name]) is None else grad[1]) for name, alone in gradients.items()}
+    custom_checks.check_packed_alike(path, logits, packed, compared)
+
+
+def _check_device(packed: Packed, tokens: Tensor) -> None:
+    """ValueError where the pack fails on the device of tokens [B, T]; memory that runs out is no fault of the module."""
+    replicates = len(next(packed.parameters()))
+    try:
+        with torch.no_grad():
+            packed(tokens.expand(replicates, -1, -1))
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        raise ValueError(
+            f"model.name = {packed._path!r} works on the CPU and fails on {tokens.device} ({str(error).splitlines()[0]}): make tensors on "
+            "tokens.device in forward, and constants in __init__ with register_buffer"
+        ) from error
 
 
 @contextmanager
@@ -161,45 +219,43 @@ def _reasons(path: str) -> Iterator[None]:
     """What vmap says of a module that can't be packed, as a sentence that says what to do."""
     try:
         yield
+    except torch.OutOfMemoryError:
+        raise
     except RuntimeError as error:
         words = str(error)
-        if "random" in words.lower():
-            raise ValueError(
-                f"model.name = {path!r} draws random numbers in forward (dropout in training mode, torch.rand): a replicate's noise must "
-                "be keyed by its seed, so leave it out, or add the model to models/ and use its `noise`"
-            ) from error
-        if "in-place" in words or "inplace" in words or "vmap:" in words:
-            raise ValueError(
-                f"model.name = {path!r} can't run under torch.func.vmap ({words.splitlines()[0]}): keep no state in place and branch on "
-                "no values"
-            ) from error
+        if "called random operation" in words:
+            raise ValueError(custom_checks.noisy(path)) from error
+        if "vmap" in words or "Batching rule" in words:
+            raise ValueError(_unsupported(path, error)) from error
         raise
 
 
-def _state(module: nn.Module) -> list[tuple[str, str]]:
-    """What a forward pass could change: every buffer and every plain attribute of every submodule, by name and content."""
-    found = [(name, str(buffer.tolist())) for name, buffer in module.named_buffers()]
-    for prefix, each in module.named_modules():
-        for name, value in vars(each).items():
-            if isinstance(value, Tensor):
-                found.append((f"{prefix}.{name}".lstrip("."), str(value.tolist())))
-            elif isinstance(value, int | float | str | bool | None) or (
-                isinstance(value, list | dict) and not name.startswith("_")
-            ):
-                found.append((f"{prefix}.{name}".lstrip("."), repr(value)))
-    return found
+def _unsupported(path: str, error: Exception) -> str:
+    return (
+        f"model.name = {path!r} can't run under torch.func.vmap ({str(error).splitlines()[0]}): keep no state in place, branch on "
+        "no values, and use operations that torch.func supports"
+    )
 
 
 def _class(path: str) -> type[nn.Module]:
     module, _, name = path.partition(":")
+    if not module or not name or module.startswith("."):
+        raise ValueError(f"model.name = {path!r} must be MODULE:CLASS, such as my_models:Mamba")
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # a console script does not search the folder it is started in
     try:
-        kind = getattr(importlib.import_module(module), name)
+        found = importlib.import_module(module)
     except ImportError as error:
         raise ValueError(f"model.name = {path!r}: {error}; a study's folder and installed packages are searched") from error
-    except AttributeError as error:
-        raise ValueError(f"model.name = {path!r}: the module {module} has no {name}") from error
+    except Exception as error:
+        raise ValueError(f"model.name = {path!r}: importing {module} raised {type(error).__name__}: {error}") from error
+    if not hasattr(found, name):
+        classes = [each for each, kind in vars(found).items() if isinstance(kind, type) and issubclass(kind, nn.Module)]
+        match = difflib.get_close_matches(name, classes, n=1)
+        raise ValueError(
+            f"model.name = {path!r}: the module {module} has no {name}" + (f"; did you mean {match[0]}?" if match else "")
+        )
+    kind = getattr(found, name)
     if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
         raise ValueError(f"model.name = {path!r} is no subclass of torch.nn.Module")
     return kind
@@ -208,10 +264,11 @@ def _class(path: str) -> type[nn.Module]:
 def _accepts(kind: type, name: str) -> bool:
     parameters = inspect.signature(kind).parameters
     open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    return open_ended or (name in parameters and parameters[name].kind is not inspect.Parameter.POSITIONAL_ONLY)
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return parameters[name].kind in named if name in parameters else open_ended
 
 
 def _plain(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(_plain(item) and not isinstance(item, list | tuple) for item in value)
-    return value is None or type(value) in (bool, int, float, str)
+    return value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value))

@@ -1,10 +1,17 @@
 """Users' modules, good and bad."""
 
+import random
+
+import numpy
 import torch
 from torch import nn
 
+WEIGHTS = {"calls": 0}
 
-class GRU(nn.Module):
+
+class Conv(nn.Module):
+    """A buffer that is the same for every seed, and the number of outputs on request."""
+
     def __init__(self, vocabulary, length, width=16, outputs=None):
         super().__init__()
         self.embed = nn.Embedding(vocabulary, width)
@@ -37,7 +44,9 @@ class Attention(nn.Module):
         return self.head(x + mixed.transpose(1, 2).flatten(2))
 
 
-class _Plain(nn.Module):
+class Plain(nn.Module):
+    """A map of each token by itself; the classes below put something between."""
+
     def __init__(self, vocabulary, length):
         super().__init__()
         self.embed = nn.Embedding(vocabulary, 8)
@@ -50,7 +59,85 @@ class _Plain(nn.Module):
         return self.head(self.inner(self.embed(tokens)))
 
 
-class Dropout(_Plain):
+class Recurrent(Plain):
+    def __init__(self, vocabulary, length, cell="GRU", layers=1, bidirectional=False, bias=True):
+        super().__init__(vocabulary, length)
+        width = 4 if bidirectional else 8
+        self.core = getattr(nn, cell)(8, width, layers, batch_first=True, bidirectional=bidirectional, bias=bias)
+
+    def inner(self, x):
+        return self.core(x)[0]
+
+
+class Projected(Plain):
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.core = nn.LSTM(8, 12, batch_first=True, proj_size=8)
+
+    def inner(self, x):
+        return self.core(x)[0]
+
+
+class Cell(Plain):
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.core = nn.GRUCell(8, 8)
+
+    def inner(self, x):
+        state, out = torch.zeros_like(x[:, 0]), []
+        for t in range(x.shape[1]):
+            state = self.core(x[:, t], state)
+            out.append(state)
+        return torch.stack(out, 1)
+
+
+class Encoder(Plain):
+    """torch's own layer, with a mask; dropout at 0 draws nothing."""
+
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(length))
+
+    def inner(self, x):
+        return self.layer(x, src_mask=self.mask[: x.shape[1], : x.shape[1]])
+
+
+class Features(Plain):
+    """A constant that differs between replicates, beside one that does not."""
+
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.register_buffer("random", torch.randn(8))
+        self.register_buffer("same", torch.arange(8.0))
+
+    def inner(self, x):
+        return torch.sin(x * self.random + self.same)
+
+
+class Open(Plain):
+    """Any further option."""
+
+    def __init__(self, vocabulary, length, **options):
+        super().__init__(vocabulary, length)
+        assert "outputs" not in options
+
+
+class Needy(Plain):
+    """`outputs` without a default, an option without one, and a name that Packed might have used."""
+
+    rev = 3
+
+    def __init__(self, vocabulary, length, outputs, width):
+        super().__init__(vocabulary, length)
+        self.head = nn.Linear(8, outputs)
+        self.path = nn.Parameter(torch.ones(width))
+
+    def inner(self, x):
+        return x * self.path.mean()
+
+
+class Dropout(Plain):
     def __init__(self, vocabulary, length):
         super().__init__(vocabulary, length)
         self.drop = nn.Dropout(0.5)
@@ -59,12 +146,35 @@ class Dropout(_Plain):
         return self.drop(x)
 
 
-class Rand(_Plain):
+class Rand(Plain):
     def inner(self, x):
         return x + torch.rand(x.shape)
 
 
-class BatchNorm(_Plain):
+class NumpyRandom(Plain):
+    def inner(self, x):
+        return x * float(numpy.random.rand())
+
+
+class Depth(Plain):
+    """Stochastic depth that hardly ever shows."""
+
+    def inner(self, x):
+        return 2 * x if random.random() < 1e-9 else x
+
+
+class Seen(Plain):
+    """A generator of its own, whose state it moves."""
+
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.generator = torch.Generator().manual_seed(1)
+
+    def inner(self, x):
+        return x * torch.rand(8, generator=self.generator)
+
+
+class BatchNorm(Plain):
     def __init__(self, vocabulary, length):
         super().__init__(vocabulary, length)
         self.norm = nn.BatchNorm1d(8)
@@ -73,7 +183,7 @@ class BatchNorm(_Plain):
         return self.norm(x.mT).mT
 
 
-class Counter(_Plain):
+class Counter(Plain):
     calls = 0
 
     def inner(self, x):
@@ -81,7 +191,17 @@ class Counter(_Plain):
         return x
 
 
-class Running(_Plain):
+class Cache(Plain):
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self._cache = {}
+
+    def inner(self, x):
+        self._cache["last"] = x.detach()
+        return x
+
+
+class Running(Plain):
     def __init__(self, vocabulary, length):
         super().__init__(vocabulary, length)
         self.register_buffer("seen", torch.zeros(8))
@@ -91,15 +211,132 @@ class Running(_Plain):
         return x
 
 
-class Last(_Plain):
+class Shrinking(Plain):
+    def inner(self, x):
+        with torch.no_grad():
+            self.head.weight.mul_(0.99)
+        return x
+
+
+class Elsewhere(Plain):
+    def inner(self, x):
+        WEIGHTS["calls"] += 1
+        return x * WEIGHTS["calls"]
+
+
+class Projection(Plain):
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.projection = torch.randn(8)
+
+    def inner(self, x):
+        return x * self.projection
+
+
+class Aside(Plain):
+    """Its weights, but not by their names: a pack would train none of them."""
+
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.kept = [self.head.weight]
+
+    def forward(self, tokens):
+        return nn.functional.linear(self.embed(tokens), self.kept[0])
+
+
+class NumpyMade(Plain):
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.gain = nn.Parameter(torch.tensor(numpy.random.randn(8), dtype=torch.float32))
+
+    def inner(self, x):
+        return x * self.gain
+
+
+class Reseeding(Plain):
+    def __init__(self, vocabulary, length):
+        torch.manual_seed(0)
+        super().__init__(vocabulary, length)
+
+
+class Growing(Plain):
+    """Of another size each time."""
+
+    made = 0
+
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        Growing.made += 1
+        self.number = Growing.made
+
+
+class Colliding(Plain):
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.head__weight = nn.Parameter(torch.ones(8))
+
+
+class Branching(Plain):
+    def inner(self, x):
+        return 2 * x if x.sum().item() > 0 else x
+
+
+class Last(Plain):
     def forward(self, tokens):
         return super().forward(tokens)[:, -1]
 
 
-class Fixed(_Plain):
+class Whole(Plain):
+    def forward(self, tokens):
+        return super().forward(tokens).argmax(-1, keepdim=True).expand(-1, -1, 5)
+
+
+class Fixed(Plain):
     def __init__(self, vocabulary, length):
         super().__init__(vocabulary, length)
         self.embed.weight.requires_grad_(False)
+
+
+class Integers(Plain):
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.table = nn.Parameter(torch.arange(8), requires_grad=False)
+
+
+class Sparse(Plain):
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.embed = nn.Embedding(vocabulary, 8, sparse=True)
+
+
+class Lazy(Plain):
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.head = nn.LazyLinear(vocabulary)
+
+
+class Heads(Plain):
+    def __init__(self, vocabulary, length, heads=3):
+        super().__init__(vocabulary, length)
+        if 8 % heads:
+            raise RuntimeError(f"{heads} heads do not divide 8")
+
+
+class Placed(Plain):
+    """A tensor on the CPU, wherever the tokens are."""
+
+    def inner(self, x):
+        return x + torch.arange(8.0)
+
+
+class Mismatched(Plain):
+    def inner(self, x):
+        return x @ torch.ones(3, 3)
+
+
+class Named(Plain):
+    def rev(self):
+        return 1
 
 
 class Sizeless(nn.Module):

@@ -1,5 +1,7 @@
 """Users' modules packed with torch.func against a loop over the same modules."""
 
+import sys
+
 import pytest
 import torch
 
@@ -8,45 +10,119 @@ from harness.configuration import Condition, Train, build, from_dict, to_dict
 from harness.device import resolve
 from harness.draw import Draw
 from harness.train import Training
-from models.custom import configure
+from models.custom import Packed, _check_device, configure
 from tasks import build as build_task
 from tests.harness.packs import SETS, pack
 from tests.models import custom_modules
 
+# torch's own: cells run by a loop under vmap, and oneDNN lacks projections
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:There is a performance drop.*_cell"),
+    pytest.mark.filterwarnings("ignore:LSTM with projections"),
+]
 HERE = "tests.models.custom_modules"
-GOOD = {"GRU": {"width": 24}, "Attention": {"width": 16, "heads": 4}}
+GOOD = {
+    "convolution": ("Conv", {"width": 24}),
+    "attention": ("Attention", {"width": 16, "heads": 4}),
+    "encoder": ("Encoder", {}),
+    "gru": ("Recurrent", {}),
+    "gru, two ways": ("Recurrent", {"layers": 2, "bidirectional": True, "bias": False}),
+    "lstm": ("Recurrent", {"cell": "LSTM", "layers": 2}),
+    "lstm, two ways": ("Recurrent", {"cell": "LSTM", "bidirectional": True}),
+    "lstm, projected": ("Projected", {}),
+    "rnn": ("Recurrent", {"cell": "RNN"}),
+    "gru cell": ("Cell", {}),
+    "random features": ("Features", {}),
+}
+EVERY = pytest.mark.parametrize(("name", "options"), GOOD.values(), ids=GOOD)
 
 
 def make(name, seeds=(3, 1, 2), **options):
     return configure(f"{HERE}:{name}", **options).make(Draw(torch.tensor(seeds), "init"), 5, 12)
 
 
-@pytest.mark.parametrize("name", GOOD)
-def test_a_pack_equals_a_loop_over_its_modules(name):
-    packed = make(name, **GOOD[name])
-    tokens = torch.randint(0, 5, (3, 4, 12), generator=torch.Generator().manual_seed(0))
+def strings(replicates=3, batch=4):
+    return torch.randint(0, 5, (replicates, batch, 12), generator=torch.Generator().manual_seed(0))
+
+
+def single(packed, slot, name, options):
+    """The module of one slot by itself, in torch's own way: its class, and load_state_dict."""
+    module = getattr(custom_modules, name)(vocabulary=5, length=12, **options)
+    state = {theirs: packed.get_parameter(own)[slot] for own, theirs in packed._names.items()}
+    for own, theirs in packed._constants.items():
+        buffer = packed.get_buffer(own)
+        state[theirs] = buffer if theirs in packed._shared else buffer[slot]
+    missing, unexpected = module.load_state_dict(state, strict=False)
+    assert not unexpected
+    assert all(each == "head.weight" for each in missing)  # where it is tied
+    return module
+
+
+@EVERY
+def test_a_pack_equals_a_loop_over_its_modules(name, options):
+    packed, tokens = make(name, **options), strings()
     logits = packed(tokens)
     logits.square().mean((1, 2, 3)).sum().backward()
     for slot in range(3):
-        single = getattr(custom_modules, name)(vocabulary=5, length=12, **GOOD[name])
-        own = {packed._names[own]: parameter[slot].detach() for own, parameter in packed.named_parameters()}
-        single.load_state_dict(own, strict=False)
-        theirs = single(tokens[slot])
+        module = single(packed, slot, name, options)
+        theirs = module(tokens[slot])
         torch.testing.assert_close(logits[slot], theirs, rtol=1e-5, atol=1e-6)
         theirs.square().mean().backward()
-        for own_name, parameter in packed.named_parameters():
-            expected = single.get_parameter(packed._names[own_name]).grad
-            torch.testing.assert_close(parameter.grad[slot], expected, rtol=1e-4, atol=1e-5)
+        for own, parameter in packed.named_parameters():
+            expected = module.get_parameter(packed._names[own]).grad
+            assert expected.abs().max() > 0
+            torch.testing.assert_close(parameter.grad[slot], expected, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", GOOD)
-def test_initial_weights_follow_from_the_seed_alone(name):
-    state = torch.random.get_rng_state()
-    together, alone = make(name, **GOOD[name]), make(name, (1,), **GOOD[name])
-    assert torch.equal(state, torch.random.get_rng_state())
+@EVERY
+def test_a_pack_of_one_equals_the_slot_of_a_pack_of_three(name, options):
+    together, alone = make(name, **options), make(name, (1,), **options)
+    tokens = strings()
+    ours, own = together(tokens), alone(tokens[1:2])
+    torch.testing.assert_close(ours[1], own[0], rtol=1e-5, atol=1e-6)
+    ours.square().mean((1, 2, 3)).sum().backward()
+    own.square().mean((1, 2, 3)).sum().backward()
     for one, other in zip(together.parameters(), alone.parameters(), strict=True):
+        torch.testing.assert_close(one.grad[1], other.grad[0], rtol=1e-4, atol=1e-6)
+
+
+@EVERY
+def test_initial_weights_follow_from_the_seed_alone(name, options):
+    state = torch.random.get_rng_state()
+    together, alone, last = make(name, **options), make(name, (1,), **options), make(name, (7, 8, 9, 1), **options)
+    assert torch.equal(state, torch.random.get_rng_state())
+    for one, other, another in zip(together.parameters(), alone.parameters(), last.parameters(), strict=True):
         assert torch.equal(one[1], other[0])
+        assert torch.equal(one[1], another[3])
     assert not torch.equal(together.get_parameter("embed__weight")[0], together.get_parameter("embed__weight")[1])
+
+
+def test_a_constant_of_the_seed_is_each_replicates_own():
+    together, alone = make("Features"), make("Features", (1,))
+    assert together.get_buffer("constant__random").shape == (3, 8)
+    assert together.get_buffer("constant__same").shape == (8,)  # one for all
+    assert torch.equal(together.get_buffer("constant__random")[1], alone.get_buffer("constant__random"))
+    assert [name for name in together.state_dict() if "constant" in name] == []
+
+
+def test_each_seed_gives_the_weights_of_the_class_under_torchs_generator():
+    packed = make("Conv", (3,), width=24)
+    low, high = Draw(torch.tensor([3]), "init").named("custom").words((2,))[0].tolist()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(low | (high & 0x7FFFFFFF) << 32)
+        module = custom_modules.Conv(5, 12, width=24)
+    for name, parameter in module.named_parameters():
+        assert torch.equal(packed.get_parameter(name.replace(".", "__"))[0], parameter)
+
+
+@pytest.mark.parametrize("name", ["Conv", "Attention", "Recurrent"])
+def test_bf16_equals_a_loop_in_bf16(name):
+    packed, tokens = make(name), strings()
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = packed(tokens)
+        for slot in range(3):
+            theirs = single(packed, slot, name, {})(tokens[slot])
+            torch.testing.assert_close(logits[slot].float(), theirs.float(), rtol=0.05, atol=0.05)
 
 
 def test_tied_weights_are_one_parameter():
@@ -54,8 +130,8 @@ def test_tied_weights_are_one_parameter():
 
 
 def test_needed_positions_are_gathered():
-    packed = make("GRU")
-    tokens = torch.randint(0, 5, (3, 4, 12), generator=torch.Generator().manual_seed(0))
+    packed = make("Conv")
+    tokens = strings()
     block = torch.tensor([2, 7]).expand(3, 4, 2)
     assert torch.equal(packed(tokens, (block,)), packed(tokens)[:, :, [2, 7]])
 
@@ -65,28 +141,58 @@ def test_needed_positions_are_gathered():
     [
         ("Dropout", "draws random numbers in forward"),
         ("Rand", "draws random numbers in forward"),
+        ("NumpyRandom", "draws random numbers in forward"),
+        ("Depth", "draws random numbers in forward"),
+        ("Seen", "changes generator in forward"),
         ("BatchNorm", "changes norm.num_batches_tracked, norm.running_mean, norm.running_var in forward"),
         ("Counter", "changes calls in forward"),
+        ("Cache", r"changes _cache\['last'\] in forward"),
         ("Running", "changes seen in forward"),
+        ("Shrinking", "changes head.weight in forward"),
+        ("Elsewhere", "other logits for the same tokens when called again"),
+        ("Projection", "projection differs between seeds and is no parameter: keep it with register_buffer"),
+        ("Aside", "returns other logits in a pack than alone"),
+        ("NumpyMade", "draws from `random` or `numpy.random` when it is made"),
+        ("Reseeding", "calls torch.manual_seed when it is made: every replicate would be the same"),
+        ("Growing", "number differs between two modules made from one seed"),
+        ("Colliding", "would be called head__weight in a pack, a name that is taken: rename it"),
+        ("Branching", "can't run under torch.func.vmap .*branch on no values"),
         ("Last", r"returned torch.float32 \[2, 5\] for tokens \[2, 12\]: its forward must return float logits \[2, 12, 5\]"),
+        ("Whole", r"returned torch.int64 \[2, 12, 5\] for tokens"),
         ("Fixed", "parameter embed.weight must be trainable float32"),
+        ("Integers", "parameter table must be trainable float32"),
+        ("Sparse", "the gradient of embed.weight is sparse: write sparse=False"),
+        ("Lazy", "parameter head.weight has no shape yet"),
+        ("Heads", "raised RuntimeError when it was made: 3 heads do not divide 8"),
+        ("Mismatched", "raised RuntimeError in forward for int64 tokens"),
     ],
 )
 def test_what_is_no_function_of_weights_and_tokens_is_refused(name, reason):
+    state = torch.random.get_rng_state()
     with pytest.raises(ValueError, match=reason):
         make(name)
+    with pytest.raises(ValueError, match=reason):
+        make(name, (1,))  # alone too: whether a model can be trained is no matter of its pack
+    assert torch.equal(state, torch.random.get_rng_state())
 
 
 @pytest.mark.parametrize(
     ("path", "options", "reason"),
     [
-        ("no_such_module:GRU", {}, "No module named 'no_such_module'"),
-        (f"{HERE}:LSTN", {}, "has no LSTN"),
+        ("no_such_module:Conv", {}, "No module named 'no_such_module'"),
+        ("my_models:", {}, "must be MODULE:CLASS, such as my_models:Mamba"),
+        (":Mamba", {}, "must be MODULE:CLASS"),
+        (".my_models:Mamba", {}, "must be MODULE:CLASS"),
+        (f"{HERE}:Attentoin", {}, r"has no Attentoin; did you mean Attention\?"),
+        (f"{HERE}:Needy", {}, "model.width is missing"),
+        (f"{HERE}:Named", {}, "its `rev` is .*, and must be a whole number"),
+        (f"{HERE}:Open", {"rev": 2}, "model.rev is the revision of .* attribute of the class"),
+        (f"{HERE}:Open", {"scale": float("nan")}, "must be a finite number"),
         (f"{HERE}:NotAModule", {}, "is no subclass of torch.nn.Module"),
         (f"{HERE}:Sizeless", {"width": 3}, "takes no argument `vocabulary`"),
-        (f"{HERE}:GRU", {"widht": 3}, r"model.widht is not an option of .*; did you mean model.width\?"),
-        (f"{HERE}:GRU", {"length": 3}, "model.length is given by the task"),
-        (f"{HERE}:GRU", {"width": {"a": 1}}, "must be a number, a word, true, false, null or a list"),
+        (f"{HERE}:Conv", {"widht": 3}, r"model.widht is not an option of .*; did you mean model.width\?"),
+        (f"{HERE}:Conv", {"length": 3}, "model.length is given by the task"),
+        (f"{HERE}:Conv", {"width": {"a": 1}}, "must be a finite number, a word, true, false, null or a list"),
     ],
 )
 def test_a_wrong_name_or_option_is_one_sentence(path, options, reason):
@@ -96,22 +202,63 @@ def test_a_wrong_name_or_option_is_one_sentence(path, options, reason):
 
 def test_a_class_that_can_not_be_called_and_one_without_outputs_are_refused():
     with pytest.raises(ValueError, match="can't be called with vocabulary, length, width"):
-        make("GRU", width=None)
+        make("Conv", width=None)
     with pytest.raises(ValueError, match="takes no argument `outputs`, and the task has 3 classes"):
         configure(f"{HERE}:Attention").make(Draw(torch.tensor([0]), "init"), 5, 12, outputs=3)
     assert (
-        configure(f"{HERE}:GRU").make(Draw(torch.tensor([0]), "init"), 5, 12, outputs=3)(torch.zeros(1, 2, 12).long()).shape[-1]
+        configure(f"{HERE}:Conv")
+        .make(Draw(torch.tensor([0]), "init"), 5, 12, outputs=3)(torch.zeros(1, 2, 12).long())
+        .shape[-1]
         == 3
     )
     with pytest.raises(ValueError, match="hands out no attention"):
-        make("GRU")(torch.zeros(3, 2, 12).long(), attend=print)
+        make("Conv")(torch.zeros(3, 2, 12).long(), attend=print)
+
+
+def test_options_reach_the_class_and_the_key():
+    assert configure(f"{HERE}:Needy", width=2).described() == {"name": f"{HERE}:Needy", "rev": 3, "width": 2}
+    assert make("Needy", width=2).get_parameter("path").shape == (3, 2)
+    assert make("Needy", width=2)(strings()).shape == (3, 4, 12, 5)
+    one, other = (
+        configure(f"{HERE}:Open", **options) for options in ({"path": [1, 2], "b": None}, {"b": None, "path": (1, 2)})
+    )
+    assert one == other
+    assert hash(one) == hash(other)
+    assert make("Open", path=[1, 2])(strings()).shape == (3, 4, 12, 5)
+
+
+def test_a_module_that_breaks_when_it_is_imported_is_one_sentence(tmp_path, monkeypatch):
+    (tmp_path / "broken_models.py").write_text("1 / 0")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    with pytest.raises(ValueError, match="importing broken_models raised ZeroDivisionError: division by zero"):
+        configure("broken_models:Mamba")
+
+
+def test_running_out_of_memory_stays_what_it_is(monkeypatch):
+    def full(self, *arguments):
+        raise torch.OutOfMemoryError("vmap: no memory")
+
+    packed = make("Conv")
+    monkeypatch.setattr(Packed, "_one", full)
+    with pytest.raises(torch.OutOfMemoryError):
+        packed(strings())
+    with pytest.raises(torch.OutOfMemoryError):
+        _check_device(packed, strings()[0])
+
+
+def test_a_tensor_on_another_device_is_one_sentence():
+    packed = make("Placed")  # works here
+    packed(strings())
+    with pytest.raises(ValueError, match=r"fails on meta \(.*cpu.*\): make tensors on tokens.device"):
+        _check_device(packed.to("meta"), strings()[0].to("meta"))  # which stands for CUDA
 
 
 def test_a_study_names_it_and_a_replicate_is_the_same_in_any_pack_to_rounding():
-    model = build("model", {"name": f"{HERE}:GRU", "width": 24})
-    assert model == models.configure(f"{HERE}:GRU", width=24)
+    model = build("model", {"name": f"{HERE}:Conv", "width": 24})
+    assert model == models.configure(f"{HERE}:Conv", width=24)
     one = Condition("mine", build_task("flipflop", length=16), model, Train(steps=20, batch=4, lr=1e-2, warmup=2))
-    assert one.config()["model"] == {"name": f"{HERE}:GRU", "width": 24}
+    assert one.config()["model"] == {"name": f"{HERE}:Conv", "width": 24}
     assert from_dict(to_dict(one)).model == model
     cpu = resolve("cpu")
     together, alone = (Training(pack(one, seeds, sets=SETS), cpu) for seeds in ([(1, 1), (2, 2), (3, 3)], [(2, 2)]))

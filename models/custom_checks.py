@@ -1,0 +1,223 @@
+"""What a user's module must be to be packed: a function of its weights and its tokens, whose weights follow from the seed alone."""
+
+import random
+import sys
+from collections import deque
+from collections.abc import Callable
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+_OWN = frozenset(vars(nn.Module())) - {"training"}  # what every module has: hooks, parameters, buffers and submodules
+_ROUNDING, _GRADIENT_ROUNDING = 1e-3, 1e-2  # relative, in norm: far above float32 rounding, far below another weight or noise
+
+
+def built(path: str, seed: int, call: Callable[[], nn.Module]) -> nn.Module:
+    """`call()` with torch's generator at `seed`. ValueError where it draws from another one, or seeds it itself.
+
+    The caller puts the generator back.
+    """
+
+    def seeded() -> nn.Module:
+        torch.default_generator.manual_seed(seed)
+        return call()
+
+    module, drawn = _watched(seeded, first=1)
+    if drawn:
+        raise ValueError(
+            f"model.name = {path!r} draws from `random` or `numpy.random` when it is made: its initial weights must follow from the seed, "
+            "so draw them with torch"
+        )
+    if torch.default_generator.initial_seed() != seed:
+        raise ValueError(
+            f"model.name = {path!r} calls torch.manual_seed when it is made: every replicate would be the same, so leave it out"
+        )
+    return module
+
+
+def check_parameters(path: str, module: nn.Module) -> None:
+    """ValueError unless there are parameters, all trainable float32."""
+    named = list(module.named_parameters())
+    if not named:
+        raise ValueError(f"model.name = {path!r} has no parameters: there is nothing to train")
+    for name, parameter in named:
+        if nn.parameter.is_lazy(parameter):
+            raise ValueError(f"model.name = {path!r}: parameter {name} has no shape yet: give the lazy layer its input size")
+        if parameter.dtype != torch.float32 or parameter.layout != torch.strided or not parameter.requires_grad:
+            raise ValueError(
+                f"model.name = {path!r}: parameter {name} must be trainable float32, dense; make it a buffer if it is fixed"
+            )
+
+
+def check_made_alike(path: str, one: nn.Module, again: nn.Module, other: nn.Module) -> None:
+    """`one` and `again` are of the same seed, `other` of another. ValueError where that isn't so, or plain attributes differ."""
+    for name in _differing(_contents(one), _contents(again)):
+        raise ValueError(
+            f"model.name = {path!r}: {name} differs between two modules made from one seed: make it from torch's generator alone"
+        )
+    shapes, theirs = ({name: each.shape for name, each in module.named_parameters()} for module in (one, other))
+    if shapes != theirs:
+        raise ValueError(f"model.name = {path!r}: the shapes of its parameters differ between seeds: a pack needs them equal")
+    stacked = {name for name, _ in chain(one.named_parameters(), one.named_buffers())}
+    for name in _differing(_contents(one), _contents(other)):
+        if name not in stacked:
+            raise ValueError(
+                f"model.name = {path!r}: {name} differs between seeds and is no parameter: keep it with register_buffer, or a pack "
+                "would give every replicate that of the first"
+            )
+
+
+def run_alone(path: str, module: nn.Module, tokens: Tensor, outputs: int) -> tuple[Tensor, dict[str, Tensor]]:
+    """One module by itself on tokens [B, T]: its logits [B, T, outputs], and the gradient of `loss_of` them by parameter.
+
+    ValueError with the reason where the forward raises, returns something else, draws random numbers or changes state. It may change
+    `module`, which is not to be used afterwards.
+    """
+    before = _contents(module)
+    try:
+        logits, drawn = _watched(lambda: module(tokens))
+    except Exception as error:
+        raise ValueError(
+            f"model.name = {path!r} raised {type(error).__name__} in forward for int64 tokens {list(tokens.shape)}: {error}"
+        ) from error
+    wanted = (*tokens.shape, outputs)
+    if not isinstance(logits, Tensor) or tuple(logits.shape) != wanted or not logits.is_floating_point():
+        got = f"{logits.dtype} {list(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
+        raise ValueError(
+            f"model.name = {path!r} returned {got} for tokens {list(tokens.shape)}: its forward must return float logits {list(wanted)}"
+        )
+    if drawn:
+        raise ValueError(noisy(path))
+    changed = _differing(before, _contents(module))
+    if changed:
+        raise ValueError(
+            f"model.name = {path!r} changes {', '.join(changed)} in forward, as BatchNorm does its running statistics: a "
+            "replicate must be a function of its weights and tokens, so use a layer that keeps nothing, such as LayerNorm, and make what "
+            "is constant in __init__, with register_buffer"
+        )
+    with torch.no_grad():
+        if not _close(module(tokens), logits, _ROUNDING):
+            raise ValueError(
+                f"model.name = {path!r} returned other logits for the same tokens when called again: it keeps state outside itself or "
+                "draws random numbers, and a replicate must be a function of its weights and tokens"
+            )
+    if not logits.requires_grad:
+        raise ValueError(f"model.name = {path!r} returned logits that depend on no parameter: there is nothing to train")
+    loss_of(logits).backward()
+    gradients = {name: each.grad for name, each in module.named_parameters() if each.grad is not None}
+    for name, gradient in gradients.items():
+        if gradient.layout != torch.strided:
+            raise ValueError(f"model.name = {path!r}: the gradient of {name} is sparse: write sparse=False")
+    return logits.detach(), gradients
+
+
+def check_packed_alike(path: str, logits: Tensor, packed: Tensor, gradients: dict[str, tuple[Tensor, Tensor | None]]) -> None:
+    """Logits of a module by itself and of it in a pack, and their gradients (alone, packed) by parameter: ValueError unless equal."""
+    if not _close(packed, logits, _ROUNDING):
+        raise ValueError(
+            f"model.name = {path!r} returns other logits in a pack than alone: forward must read each weight from its own parameter or "
+            "buffer, not from a copy, list or view kept beside it"
+        )
+    for name, (alone, together) in gradients.items():
+        if together is None or not _close(together, alone, _GRADIENT_ROUNDING):
+            raise ValueError(
+                f"model.name = {path!r}: the gradient of {name} in a pack differs from the one it has alone: forward must be made of "
+                "operations that torch.func supports, and read each weight from its own parameter"
+            )
+
+
+def loss_of(logits: Tensor) -> Tensor:
+    """A number that depends on every finite logit."""
+    return torch.where(logits.isfinite(), logits, 0).float().square().mean()
+
+
+def noisy(path: str) -> str:
+    """The sentence for a module that draws random numbers."""
+    return (
+        f"model.name = {path!r} draws random numbers in forward (dropout in training mode, torch.rand): a replicate's noise must "
+        "be keyed by its seed, so leave it out (dropout at 0), or add the model to models/ and use its `noise`"
+    )
+
+
+def _close(one: Tensor, other: Tensor, tolerance: float) -> bool:
+    one, other = one.detach().double().nan_to_num(), other.detach().double().nan_to_num()
+    return bool((one - other).norm() <= tolerance * other.norm() + 1e-9)
+
+
+def _watched(call: Callable[[], Any], first: int = 0) -> tuple[Any, bool]:
+    """call(), and whether it moved a global generator (0 torch, 1 Python, 2 numpy) from number `first` on.
+
+    A second call confirms it: other threads of the process, Ray's say, may draw from Python's in between.
+    """
+    result = None
+    for _ in range(2):
+        before = _states()[first:]
+        result = call()
+        if _states()[first:] == before:
+            return result, False
+    return result, True
+
+
+def _states() -> tuple[Any, ...]:
+    """Of torch's, Python's and, where anyone has imported it, numpy's global generator."""
+    numpy = sys.modules.get("numpy")
+    return (
+        bytes(torch.default_generator.get_state().tolist()),
+        random.getstate(),
+        None
+        if numpy is None
+        else repr([part.tobytes() if hasattr(part, "tobytes") else part for part in numpy.random.get_state()]),
+    )
+
+
+def _contents(module: nn.Module) -> dict[str, Any]:
+    """Every tensor and plain value that `module` holds, copied, by name; objects of other kinds are not looked into."""
+    named = list(chain(module.named_parameters(), module.named_buffers()))
+    found = {name: tensor.detach().clone() for name, tensor in named}
+    registered = {id(tensor) for _, tensor in named}
+    for prefix, each in module.named_modules():
+        for name, value in vars(each).items():
+            if name not in _OWN:
+                _collect(f"{prefix}.{name}".lstrip("."), value, registered, found)
+    return found
+
+
+def _collect(where: str, value: Any, registered: set[int], found: dict[str, Any]) -> None:
+    if isinstance(value, Tensor):
+        if id(value) not in registered:
+            found[where] = value.detach().clone()
+    elif isinstance(value, nn.Module):
+        for name, tensor in chain(value.named_parameters(), value.named_buffers()):
+            _collect(f"{where}.{name}", tensor, registered, found)
+    elif isinstance(value, dict):
+        for i, (key, item) in enumerate(value.items()):
+            _collect(f"{where}[{repr(key) if isinstance(key, str | int) else i}]", item, registered, found)
+    elif isinstance(value, set | frozenset):
+        _collect(where, sorted(value, key=repr), registered, found)
+    elif isinstance(value, list | tuple | deque):
+        for i, item in enumerate(value):
+            _collect(f"{where}[{i}]", item, registered, found)
+    elif isinstance(value, torch.Generator):
+        found[where] = value.get_state()
+    elif value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        found[where] = value
+    elif hasattr(value, "tobytes"):  # a numpy array
+        found[where] = value.tobytes()
+
+
+def _differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    return sorted(
+        name for name in one.keys() | other.keys() if name not in one or name not in other or not _same(one[name], other[name])
+    )
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return (
+            one.dtype == other.dtype
+            and one.shape == other.shape
+            and bool(((one == other) | (one != one) & (other != other)).all())
+        )
+    return type(one) is type(other) and bool(one == other or (one != one and other != other))

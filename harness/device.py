@@ -86,7 +86,7 @@ def numerics(device: torch.device, precision: str, compiled: bool = False, graph
             "device": device.type,
             "graph": graph,
             "layout": _LAYOUT,
-            "optimizer": "flat",
+            "optimizer": "torch fused",
             "precision": precision,
             "threads": torch.get_num_threads(),
             "torch": torch.__version__,

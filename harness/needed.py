@@ -32,7 +32,7 @@ def needed(batch: Batch, count: int | None) -> Needed:
         return Needed(None, batch.targets, batch.weights, None)
     scored = batch.weights > 0
     blocks = max(1, -(-int(scored.sum(-1).max()) // count))
-    order = torch.argsort(~scored, dim=-1, stable=True)[..., : blocks * count]
+    order = _scored_first(scored)[..., : blocks * count]
     return _gathered(order, batch.targets.gather(-1, order), batch.weights.gather(-1, order), count)
 
 
@@ -53,6 +53,14 @@ def slices(whole: Needed, steps: int) -> list[Needed]:
         order, target, weight = (each[..., : number * count] for each in part)
         out.append(_gathered(order, target, weight, count))
     return out
+
+
+def _scored_first(scored: Tensor) -> Tensor:
+    """The positions of each string, the scored ones first, both in order: a stable sort by counting. bool [..., T] → int64 [..., T]"""
+    index = torch.arange(scored.shape[-1], device=scored.device)
+    before = scored.cumsum(-1)
+    rank = torch.where(scored, before - 1, before[..., -1:] + index - before)
+    return torch.empty_like(rank).scatter_(-1, rank, index.expand_as(rank))
 
 
 def first_block(whole: Needed, count: int) -> Needed:

@@ -43,10 +43,10 @@ def penalty_weight(sharpen, step: int, steps: int) -> float:
 class Scalars:
     """What a step needs of every replicate, float32 [rows, R]: made for a window of steps at once, once for equal trainings.
 
-    rows: lr/(1 - β1^t), √(1 - β2^t), 1 - lr · decay, lr, λ. Formed in float64 and rounded once, as Python floats are in torch.optim.
+    rows: lr, λ, t (at most 2^24, where float32 counts no further and the moments' bias is long gone).
     """
 
-    STEP_SIZE, ROOT, KEEP, LR, PENALTY = range(5)
+    LR, PENALTY, STEP = range(3)
 
     def __init__(self, trains, device: torch.device):
         self.trains, self.device = list(trains), device
@@ -55,7 +55,7 @@ class Scalars:
         self._scale: list[float] = [1.0] * len(self.trains)
 
     def at(self, step: int) -> Tensor:
-        """float32 [5, R] for `step`, counted from 1."""
+        """float32 [3, R] for `step`, counted from 1."""
         if not self._first <= step < self._first + self._count:
             self._fill(step)
         return self._table[step - self._first]
@@ -70,21 +70,18 @@ class Scalars:
 
     def _fill(self, first: int) -> None:
         count = min(_WINDOW, max(1, self.trains[0].steps + 1 - first))
-        distinct = {
-            pair: self._column(*pair, first, count) for pair in dict.fromkeys(zip(self.trains, self._scale, strict=True))
-        }
-        columns = torch.tensor([distinct[pair] for pair in zip(self.trains, self._scale, strict=True)], dtype=torch.float64)
-        self._table = columns.permute(1, 2, 0).to(torch.float32).to(self.device).contiguous()  # [count, 5, R]
+        pairs = list(zip(self.trains, self._scale, strict=True))
+        distinct = {pair: self._column(*pair, first, count) for pair in dict.fromkeys(pairs)}
+        columns = torch.tensor([distinct[pair] for pair in pairs], dtype=torch.float64)
+        self._table = columns.permute(1, 2, 0).to(torch.float32).to(self.device).contiguous()  # [count, 3, R]
         self._first, self._count = first, count
 
     def _column(self, train, scale: float, first: int, count: int) -> list[list[float]]:
-        column = []
-        for step in range(first, first + count):
-            lr = learning_rate(train, step) * scale
-            penalty = penalty_weight(train.sharpen, step, train.steps) if train.sharpen is not None else 0.0
-            beta1, beta2 = train.betas
-            column.append([lr / (1 - beta1**step), math.sqrt(1 - beta2**step), 1 - lr * train.weight_decay, lr, penalty])
-        return column
+        def penalty(step: int) -> float:
+            return penalty_weight(train.sharpen, step, train.steps) if train.sharpen is not None else 0.0
+
+        steps = range(first, first + count)
+        return [[learning_rate(train, step) * scale, penalty(step), min(step, 2**24)] for step in steps]
 
 
 class Plateau:

@@ -63,18 +63,24 @@ def test_every_replicate_equals_torch_with_its_own_hyper_parameters(name, clip):
 
 
 @pytest.mark.parametrize("name", TRAINS)
-def test_chunks_change_no_bit(name, monkeypatch):
+@pytest.mark.parametrize("mixed", [False, True])
+def test_neighbours_change_no_bit(name, mixed):
+    """A replicate's updates alone, in a pack of equal ones and in one of two kinds."""
+    one, other = TRAINS[name]
     values = []
-    for chunk in (2**17, 64):
-        monkeypatch.setattr("harness.optimizer._CHUNK", {"cpu": chunk})
-        model = pack()
-        flat = FlatParameters(model)
-        ours, scalars = Optimizer(flat, TRAINS[name]), Scalars(TRAINS[name], torch.device("cpu"))
-        for step in range(1, 6):
-            flat.gradient.copy_(torch.randn(flat.gradient.shape, generator=torch.Generator().manual_seed(step)))
+    for trains in ([one], [one, one, one], [other, one, one] if mixed else [one] * 5):
+        slot = min(1, len(trains) - 1)
+        flat = FlatParameters(pack(3 if len(trains) == 1 else len(trains)))
+        flat.values, flat.gradient = (buffer[: len(trains)].clone() for buffer in (flat.values, flat.gradient))
+        flat.values[slot] = torch.linspace(-1, 1, flat.values.shape[1])
+        ours, scalars = Optimizer(flat, trains), Scalars(trains, torch.device("cpu"))
+        for step in range(1, 21):
+            flat.gradient.normal_(generator=torch.Generator().manual_seed(step + 1000 * len(trains)))
+            flat.gradient[slot] = torch.randn(flat.values.shape[1], generator=torch.Generator().manual_seed(step))
             ours.step(scalars.at(step))
-        values.append(flat.values.clone())
-    assert torch.equal(*values)
+        values.append(flat.values[slot].clone())
+    assert torch.equal(values[0], values[1])
+    assert torch.equal(values[0], values[2])
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])

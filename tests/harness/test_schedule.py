@@ -1,7 +1,6 @@
 """Learning rates against the papers' formulas and torch's schedulers."""
 
 import itertools
-import math
 
 import pytest
 import torch
@@ -85,9 +84,7 @@ def test_windows_and_packs_change_no_bit():
         alone = Scalars([trains[slot]], torch.device("cpu"))
         assert torch.equal(whole.at(step)[:, slot], alone.at(step)[:, 0])
         lr = learning_rate(trains[slot], step)
-        beta1, beta2 = trains[slot].betas
-        expected = [lr / (1 - beta1**step), math.sqrt(1 - beta2**step), 1 - lr * 0.1, lr]
-        assert whole.at(step)[:4, slot].tolist() == pytest.approx(expected, rel=1e-6)
+        assert whole.at(step)[[Scalars.LR, Scalars.STEP], slot].tolist() == pytest.approx([lr, step], rel=1e-6)
     whole.rescale([1.0, 0.5, 1.0])
     assert whole.at(300)[Scalars.LR].tolist() == pytest.approx(
         [learning_rate(t, 300) * s for t, s in zip(trains, (1, 0.5, 1), strict=True)]

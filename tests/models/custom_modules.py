@@ -260,7 +260,7 @@ class Reseeding(Plain):
 
 
 class Growing(Plain):
-    """Of another size each time."""
+    """Another number each time that it is made, whatever the seed."""
 
     made = 0
 

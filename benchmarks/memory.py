@@ -1,0 +1,172 @@
+"""Peak memory of a pack in a fresh process, against 1.15 · R · parameters · 16 bytes + activations, and against what the probe predicts.
+
+python -m benchmarks.memory --device cpu --out benchmarks/results/cpu
+
+On a CPU the resident set beyond what the process had before the pack; on CUDA what its tensors took.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from benchmarks.cases import CASES, bytes_of, pack
+from benchmarks.tables import conditions, markdown, number, ratio, write
+from benchmarks.worker import environment, peak_bytes
+from harness.device import prepare, resolve
+from harness.memory import Memory, free_memory
+from harness.probe import Rate, predicted_memory
+from harness.train import Training
+from models.noise import Noise
+
+_STEPS = 3
+_ALLOWED = 1.15  # of weights, gradients and two moments in fp32
+_STATE = 16  # bytes a parameter of them
+_ROOM = 0.8
+
+
+def saved_bytes(training: Training) -> int:
+    """Activations: the storages that one forward pass keeps for its backward pass, but for parameters."""
+    own = {parameter.untyped_storage().data_ptr() for parameter in training.model.parameters()}
+    seen: dict[int, int] = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            seen[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    strings = training.feed.at(1)
+    noise: Noise | None = None
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        loss = training.losses(strings, noise).sum()
+    loss.backward()
+    return sum(seen.values())
+
+
+def measure(case: str, size: int, device: torch.device, precision: str) -> dict[str, Any]:
+    """Of one pack, in a process that has done nothing else: bytes of the peak, of parameters, of activations, and counted as the
+    probe counts them."""
+    prepare(device)
+    torch.ones(64, 64, device=device).mm(torch.ones(64, 64, device=device))  # libraries of the first product
+    before = peak_bytes(device)
+    training = Training(pack(CASES[case], size, precision=precision), device)
+    for _ in range(_STEPS):
+        training.advance()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    peak = peak_bytes(device) - before
+    parameters, activations = training.flat.count, saved_bytes(training)
+    del training
+    with Memory(device) as counted:
+        Training(pack(CASES[case], size, precision=precision), device).advance()
+    return {
+        "case": case,
+        "size": size,
+        "peak": peak,
+        "parameters": parameters,
+        "activations": activations,
+        "counted": counted.peak(),
+    }
+
+
+def judged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With the bound, the peak as a part of it, and what the probe would predict of this size from the smaller ones."""
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        bound = _ALLOWED * row["size"] * row["parameters"] * _STATE + row["activations"]
+        smaller = [Rate(each["size"], 1.0, 0.0, each["counted"]) for each in found if each["case"] == row["case"]]
+        predicted = predicted_memory(smaller, row["size"]) if smaller else None
+        found.append(row | {"bound": bound, "of_bound": row["peak"] / bound, "predicted": predicted})
+    return found
+
+
+def _in_fresh_process(case: str, size: int, device: str, precision: str) -> dict[str, Any] | str:
+    """What `measure` finds, or why it found nothing."""
+    job = json.dumps({"case": case, "size": size, "device": device, "precision": precision})
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.memory", "--job", job],
+        capture_output=True,
+        text=True,
+        env=environment(device),
+    )
+    if done.returncode:
+        return (done.stderr.strip() or f"ended by signal {-done.returncode}").splitlines()[-1]
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--out", help="folder for memory.md and memory.parquet (default: print only)")
+    parser.add_argument(
+        "--cases",
+        nargs="+",
+        choices=CASES,
+        default=["L1-d64-T128", "L1-d64-T512", "L2-d64-T512", "L6-d512-T128"],
+        metavar="CASE",
+    )
+    parser.add_argument("--sizes", nargs="+", type=int, default=[1, 4, 16])
+    parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), help="default: fp32, on CUDA bf16")
+    parser.add_argument("--job", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.job:
+        job = json.loads(options.job)
+        print(json.dumps(measure(job["case"], job["size"], resolve(job["device"]), job["precision"])))
+        return
+    if min(options.sizes) < 1:
+        parser.error("--sizes must be at least 1")
+    precision = options.precision or ("bf16" if options.device == "cuda" else "fp32")
+    header = conditions(options.device, precision)
+    room = free_memory(resolve(options.device)) * _ROOM
+    rows, notes = [], []
+    for name in options.cases:
+        for size in sorted(options.sizes):
+            wanted = bytes_of(CASES[name], size, "packed", options.device)
+            if wanted > room:
+                notes.append(f"- {name}, R = {size}: not run, about {wanted / 1e9:.1f} GB of {room / 1e9:.1f} GB.")
+                continue
+            found = _in_fresh_process(name, size, options.device, precision)
+            if isinstance(found, str):
+                notes.append(f"- {name}, R = {size}: failed: {found}")
+            else:
+                rows.append(found)
+    rows = judged(rows)
+    table = [
+        [
+            row["case"],
+            row["size"],
+            f"{row['parameters']:,}",
+            number(row["activations"] / 1e9),
+            number(row["bound"] / 1e9),
+            number(row["peak"] / 1e9),
+            ratio(row["of_bound"]),
+            number(row["counted"] / 1e9),
+            None if row["predicted"] is None else f"{row['predicted'] / row['counted'] - 1:+.1%}",
+        ]
+        for row in rows
+    ]
+    columns = (
+        "case",
+        "R",
+        "parameters",
+        "activations, GB",
+        "bound, GB",
+        "peak, GB",
+        "peak / bound",
+        "counted by the probe, GB",
+        "its prediction",
+    )
+    parts = ["# Memory of a pack", header, markdown(columns, table), *(["\n".join(notes)] if notes else [])]
+    text = "\n\n".join(parts)
+    print(text)
+    if options.out:
+        write(options.out, "memory", text, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Results as Markdown and Parquet, and what machine they are of."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from harness.device import describe, resolve
+from harness.provenance import code_state
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A Markdown table; None is a dash."""
+    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
+    lines += ["| " + " | ".join("–" if cell is None else str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def number(value: float | None, digits: int = 3) -> str | None:
+    """To so many digits and without exponents."""
+    if value is None:
+        return None
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - int(f"{value:e}".rpartition("e")[2]))
+    return f"{value:,.{places}f}"
+
+
+def ratio(value: float | None) -> str | None:
+    return None if value is None else f"{value:.2f}×"
+
+
+def conditions(device: str, precision: str, **further: Any) -> str:
+    """One paragraph on where and how the numbers were taken."""
+    commit, dirty = code_state()
+    where = resolve(device)
+    load = os.getloadavg()[0]
+    facts = {
+        "device": describe(where),
+        "cores": os.cpu_count(),
+        "torch": torch.__version__,
+        "precision": precision,
+        "code": f"{commit}{' with changes' if dirty else ''}",
+        "load before the start": f"{load:.1f}",
+    } | further
+    return "; ".join(f"{name}: {value}" for name, value in facts.items()) + "."
+
+
+def write(folder: str, name: str, text: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """<folder>/<name>.md with the tables and <folder>/<name>.parquet with every row they are of."""
+    out = Path(folder)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{name}.md").write_text(text.rstrip() + "\n")
+    pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), out / f"{name}.parquet")

@@ -1,0 +1,300 @@
+"""Replicate-steps per second of packed training beside what a user would run instead, in the same run.
+
+python -m benchmarks.throughput --device cpu --out benchmarks/results/cpu
+"""
+
+import argparse
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from benchmarks import report
+from benchmarks.cases import CASES, Case, bytes_of
+from benchmarks.tables import conditions, write
+from benchmarks.variants import KINDS, Variant
+from benchmarks.worker import Failed, Worker, job_of
+from harness.device import resolve
+from harness.memory import free_memory
+
+_SIZES = {"cpu": (1, 4, 16, 64), "cuda": (1, 4, 16, 64, 256)}
+_ROOM = 0.8  # of the free memory that resident processes may take together
+_REFERENCES = ("plain full", "plain needed")
+
+
+def variants_of(case: Case, sizes: Iterable[int], kinds: Sequence[str], processes: int, several: int) -> list[Variant]:
+    """All that is measured for a case; the references come first. several: processes of one more row of (a) and (b), 0 for none."""
+    alone = [Variant("plain", False), Variant("plain", True), Variant("x-transformers", False)]
+    found = [replace(each, processes=processes) for each in alone]
+    if several > processes:
+        found += [replace(each, processes=several) for each in alone]
+    for size in sizes:
+        for kind in ("vmap", "packed"):
+            found += [Variant(kind, needed, size, processes) for needed in (False, True)]
+    return [each for each in found if each.kind in kinds or each.name in _REFERENCES]
+
+
+def with_compiled(variants: Sequence[Variant]) -> list[Variant]:
+    """Each that can be compiled as it is and through torch.compile."""
+    compiled = [replace(each, compiled=True) for each in variants if each.kind != "vmap"]
+    return [*variants, *compiled]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Variants that are measured in turn. resident: all at once in memory; else each block has processes of its own."""
+
+    variants: tuple[Variant, ...]
+    resident: bool = True
+
+
+def groups(case: Case, variants: Sequence[Variant], device: str, room: int) -> tuple[list[Group], dict[Variant, str]]:
+    """Variants that fit into `room` bytes together, each group with the references first, and why others can't run at all."""
+    first = [each for each in variants if _is_reference(each)]
+    rest = [each for each in variants if not _is_reference(each)]
+    refused: dict[Variant, str] = {}
+    found: list[list[Variant]] = []
+    single: list[Variant] = []
+    taken = sum(_bytes(case, each, device) for each in first)
+    used = room
+    for variant in rest:
+        size = _bytes(case, variant, device)
+        if size > room:
+            refused[variant] = f"not run, about {size / 1e9:.1f} GB of the {room / 1e9:.1f} GB there are"
+        elif taken + size > room:
+            single.append(variant)
+        elif used + size > room:
+            found.append([variant])
+            used = taken + size
+        else:
+            found[-1].append(variant)
+            used += size
+    together = [Group((*first, *each)) for each in found]
+    if single or not together:
+        together.append(Group((*first, *single), resident=taken <= room and not single))
+    return together, refused
+
+
+def _is_reference(variant: Variant) -> bool:
+    return variant.name in _REFERENCES and not variant.compiled
+
+
+def _bytes(case: Case, variant: Variant, device: str) -> int:
+    return variant.processes * bytes_of(case, variant.size, variant.kind, device)
+
+
+def measure(
+    case: Case,
+    group: Group,
+    device: str,
+    precision: str,
+    seconds: float,
+    rounds: int,
+    say: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    """Rows of a group: blocks of `seconds` in turn, `rounds` times, medians.
+
+    rate: replicate-steps/s of all processes; startup_s: from asking for the process to its first step; build_s: of it, making the model,
+    capturing or compiling, and the first step; memory: bytes of one process; rates: of every round. A variant that fails has `note`.
+    """
+    running: dict[Variant, list[Worker]] = {}
+    rows = {each: _row(case, each, device, precision) for each in group.variants}
+
+    def start(variant: Variant) -> None:
+        say(f"{case.name}: starting {variant.name}, R = {variant.size}, {variant.processes} process(es)")
+        job = job_of(variant, case.name, device, precision)
+        running[variant] = [Worker(job) for _ in range(variant.processes)]
+        _try(running, rows, variant, _started)
+
+    try:
+        for variant in group.variants if group.resident else ():
+            start(variant)
+        for turn in range(rounds):
+            say(f"{case.name}: round {turn + 1} of {rounds}")
+            for variant in group.variants:
+                if rows[variant]["note"]:
+                    continue
+                if not group.resident:
+                    start(variant)
+                if variant in running:
+                    _try(running, rows, variant, partial(_block, variant, seconds))
+                if not group.resident:
+                    _end(running.pop(variant, []))
+    finally:
+        for workers in running.values():
+            _end(workers)
+    for row in rows.values():
+        row["rate"] = statistics.median(row["rates"]) if row["rates"] else None
+    _compare(rows)
+    return list(rows.values())
+
+
+def _end(workers: Sequence[Worker]) -> None:
+    for worker in workers:
+        worker.end()
+
+
+def _try(running: dict[Variant, list[Worker]], rows: dict[Variant, dict[str, Any]], variant: Variant, run: Callable) -> None:
+    try:
+        run(running[variant], rows[variant])
+    except Failed as error:
+        rows[variant] |= {"note": f"failed: {error}", "rates": []}
+        _end(running.pop(variant))
+
+
+def _started(workers: Sequence[Worker], row: dict[str, Any]) -> None:
+    answers = []
+    for worker in workers:
+        answer = worker.answer()
+        answers.append(answer | {"startup": time.perf_counter() - worker.started})
+    row["startup_s"] = max(each["startup"] for each in answers)
+    row["build_s"] = max(each["build"] for each in answers)
+    row["warnings"] = sorted({said for each in answers for said in each["warnings"]})
+
+
+def _block(variant: Variant, seconds: float, workers: Sequence[Worker], row: dict[str, Any]) -> None:
+    for worker in workers:
+        worker.ask(seconds)
+    answers = [worker.answer() for worker in workers]
+    row["rates"] = row["rates"] + [sum(variant.size * each["steps"] / each["elapsed"] for each in answers)]
+    row["memory"] = max(each["memory"] for each in answers)
+
+
+def _row(case: Case, variant: Variant, device: str, precision: str) -> dict[str, Any]:
+    return {
+        "case": case.name,
+        "variant": variant.name,
+        "size": variant.size,
+        "processes": variant.processes,
+        "device": device,
+        "precision": precision,
+        "auto": False,
+        "rate": None,
+        "rates": [],
+        "of_full": None,
+        "of_needed": None,
+        "of_best": None,
+        "startup_s": None,
+        "build_s": None,
+        "memory": None,
+        "warnings": [],
+        "note": None,
+    }
+
+
+def _compare(rows: dict[Variant, dict[str, Any]]) -> None:
+    """Medians over rounds of each round's ratio to the plain model in full, with needed positions, and to the better of the two."""
+    found: dict[str, list[float]] = {}
+    for variant, row in rows.items():
+        if _is_reference(variant) and row["rates"]:
+            # the fewest processes: a row with more comes after them
+            found.setdefault(variant.name, row["rates"])
+    if not found:
+        return
+    full, needed = found.get("plain full"), found.get("plain needed")
+    best = [max(each) for each in zip(*found.values(), strict=True)]
+    for row in rows.values():
+        for column, reference in (("of_full", full), ("of_needed", needed), ("of_best", best)):
+            if reference is not None and row["rates"]:
+                row[column] = statistics.median(mine / its for mine, its in zip(row["rates"], reference, strict=True))
+
+
+def auto_size(case: Case, device: str, precision: str, largest: int, processes: int) -> int:
+    """What `pack.size: auto` chooses when so many slots share this machine. Raises Failed."""
+    worker = Worker({"case": case.name, "device": device, "precision": precision, "largest": largest, "share": processes})
+    try:
+        return worker.answer()["size"]
+    finally:
+        worker.end()
+
+
+def run(options: argparse.Namespace, say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """The rows of all cases that were asked for."""
+    rows: list[dict[str, Any]] = []
+    for name in options.cases:
+        case = CASES[name]
+        sizes, chosen = list(options.sizes), None
+        if options.auto and "packed" in options.kinds:
+            say(f"{name}: what auto chooses")
+            try:
+                chosen = auto_size(case, options.device, options.precision, _SIZES[options.device][-1], options.processes)
+                sizes = sorted({*sizes, chosen})
+            except Failed as error:
+                say(f"{name}: auto failed: {error}")
+                rows.append(
+                    _row(case, Variant("packed", True, 0, options.processes), options.device, options.precision)
+                    | {"auto": True, "note": f"auto failed: {error}"}
+                )
+        wanted = variants_of(case, sizes, options.kinds, options.processes, options.several)
+        wanted = with_compiled(wanted) if options.compile else wanted
+        lacking = {each: reason for each in wanted if (reason := each.missing(case)) is not None}
+        room = options.memory or int(free_memory(resolve(options.device)) * _ROOM)
+        together, refused = groups(case, [each for each in wanted if each not in lacking], options.device, room)
+        for number, group in enumerate(together):
+            found = measure(case, group, options.device, options.precision, options.seconds, options.rounds, say)
+            rows += [row | {"group": number} for row in found if number == 0 or row["variant"] not in _REFERENCES]
+        for variant, reason in (lacking | refused).items():
+            rows.append(_row(case, variant, options.device, options.precision) | {"note": reason})
+        for row in rows:
+            if row["case"] == name and row["variant"] == "packed needed" and row["size"] == chosen:
+                row["auto"] = True
+    return [{"group": None} | row for row in rows]
+
+
+def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.throughput", description=__doc__)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--out", help="folder for throughput.md and throughput.parquet (default: print only)")
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE", help=f"of {', '.join(CASES)}")
+    parser.add_argument("--sizes", nargs="+", type=int, help="replicates a pack (default: 1 4 16 64, on CUDA 256 too)")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="the plain models always run")
+    parser.add_argument("--seconds", type=float, default=0.8, help="of a block (a step at least)")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--processes", type=int, help="at the same time (default: the cores of a CPU, at most 2; one on CUDA)")
+    parser.add_argument(
+        "--several", type=int, help="one more row of plain and x-transformers with so many (default: 4 on CUDA)"
+    )
+    parser.add_argument("--no-auto", dest="auto", action="store_false", help="leave out what pack.size: auto chooses")
+    parser.add_argument("--compile", action="store_true", help="each variant through torch.compile as well")
+    parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), help="default: fp32, on CUDA bf16")
+    parser.add_argument("--memory", type=int, help="bytes that resident processes may take (default: most of what is free)")
+    parser.add_argument("--study-steps", type=int, default=10_000, help="of a training, for the cost of 100 replicates")
+    parser.add_argument("--peak", type=float, help="FLOP/s that utilisation is a part of (default: of an H200; none on a CPU)")
+    found = parser.parse_args(arguments)
+    cuda = found.device == "cuda"
+    found.sizes = found.sizes or list(_SIZES[found.device])
+    found.processes = found.processes or (1 if cuda else min(2, os.cpu_count() or 1))
+    found.several = (4 if cuda else 0) if found.several is None else found.several
+    found.precision = found.precision or ("bf16" if cuda else "fp32")
+    for name in ("seconds", "rounds", "processes", "study_steps"):
+        value = getattr(found, name)
+        if not (math.isfinite(value) and value > 0):
+            parser.error(f"--{name.replace('_', '-')} {value} must be above 0")
+    if min(found.sizes) < 1 or found.several < 0:
+        parser.error("--sizes must be at least 1 and --several at least 0")
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = options_of(arguments)
+    header = conditions(
+        options.device,
+        options.precision,
+        processes=options.processes,
+        blocks=f"{options.rounds} rounds of {options.seconds} s",
+    )
+    began = time.perf_counter()
+    rows = run(options, lambda text: print(f"{time.perf_counter() - began:7.1f} s  {text}", flush=True))
+    rows = report.complete(rows, options.peak, options.study_steps)
+    text = report.text(rows, header, options.study_steps)
+    print(text)
+    if options.out:
+        write(options.out, "throughput", text, rows)
+
+
+if __name__ == "__main__":
+    main()

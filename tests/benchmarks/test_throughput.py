@@ -1,0 +1,104 @@
+"""The runner of the benchmark: real worker processes at tiny times, its arithmetic, and what it does with what can't run."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks import report, throughput, xtransformers
+from benchmarks.cases import CASES, bytes_of
+from benchmarks.throughput import Group, groups, variants_of
+from benchmarks.variants import KINDS, Variant
+from benchmarks.worker import Failed, Worker, job_of
+
+
+def test_one_command_writes_the_tables(tmp_path, capsys):
+    arguments = "--cases tiny --sizes 2 --kinds packed --seconds 0.02 --rounds 2 --no-auto --processes 1 --out".split()
+    throughput.main([*arguments, str(tmp_path)])
+    text = (tmp_path / "throughput.md").read_text()
+    assert text.strip() in capsys.readouterr().out
+    rows = {row["variant"]: row for row in pq.read_table(tmp_path / "throughput.parquet").to_pylist()}
+    assert set(rows) == {"plain full", "plain needed", "packed full", "packed needed"}
+    for row in rows.values():
+        assert row["rate"] > 0
+        assert len(row["rates"]) == 2
+        assert row["startup_s"] > row["build_s"] > 0
+        assert row["memory"] > 10**8
+        assert row["us"] == pytest.approx(1e6 / row["rate"])
+        assert row["utilisation"] is None  # a CPU's peak is nobody's guess
+    assert rows["plain full"]["of_full"] == 1
+    assert "| tiny | 2 |" in text
+
+
+def test_ratios_are_medians_of_the_rounds():
+    full, packed = Variant("plain", False), Variant("packed", True, 4)
+    rows = {full: {"rates": [1.0, 2.0, 4.0]}, packed: {"rates": [3.0, 2.0, 8.0]}}
+    throughput._compare(rows)
+    assert rows[packed]["of_full"] == 2.0
+    assert rows[packed]["of_best"] == 2.0
+    assert "of_needed" not in rows[packed]
+
+
+def test_a_study_counts_every_start():
+    row = {"variant": "plain full", "rate": 10.0, "size": 1, "processes": 2, "startup_s": 7.0, "build_s": 2.0}
+    assert report.study_hours(row, 100) * 3600 == pytest.approx(50 * (7 + 100 / 5))
+    row |= {"variant": "packed needed", "size": 16}
+    assert report.study_hours(row, 100) * 3600 == pytest.approx(7 + 3 * 2 + 4 * 100 * 16 / 5)
+    assert report.study_hours(row | {"size": 256}, 100) is None
+
+
+def test_memory_decides_what_runs_together():
+    case = CASES["L1-d64-T512"]
+    variants = variants_of(case, (1, 16, 64), KINDS, 2, 0)
+    alone = 2 * bytes_of(case, 1, "plain", "cpu")
+    largest = 2 * bytes_of(case, 64, "packed", "cpu")
+    together, refused = groups(case, variants, "cpu", 10**12)
+    assert together == [Group(tuple(variants))]
+    assert not refused
+    together, refused = groups(case, variants, "cpu", largest + 2 * alone)
+    assert len(together) > 1
+    assert all(
+        group.resident and [each.name for each in group.variants[:2]] == ["plain full", "plain needed"] for group in together
+    )
+    assert {each.kind for each in refused} == {"vmap"}
+    together, refused = groups(case, variants, "cpu", largest)
+    assert not together[-1].resident
+    assert together[-1].variants[2:] == tuple(each for each in variants if each.size == 64 and each.kind == "packed")
+    every = [each for group in together for each in group.variants[2:]]
+    assert sorted(map(str, [*every, *refused])) == sorted(map(str, variants[2:]))
+
+
+def test_what_can_not_run_is_named(monkeypatch):
+    monkeypatch.setattr(xtransformers.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(throughput, "measure", lambda case, group, *rest: [])
+    options = throughput.options_of(
+        "--cases tiny --sizes 1 64 --kinds x-transformers vmap --no-auto --memory 3000000000".split()
+    )
+    rows = throughput.run(options, lambda text: None)
+    assert {row["variant"]: row["note"] for row in rows}["x-transformers"] == "x-transformers is not installed"
+    text = report.text(report.complete(rows, None, 100), "here", 100)
+    assert "tiny: x-transformers is not installed: x-transformers (R = 1, 2 processes)" in text
+
+
+def test_blocks_without_residence_and_what_was_warned_of():
+    variants = (Variant("plain", False), Variant("vmap", True, 2))
+    rows = throughput.measure(CASES["tiny"], Group(variants, resident=False), "cpu", "fp32", 0.01, 1, lambda text: None)
+    assert all(row["rate"] > 0 and row["of_full"] > 0 for row in rows)
+    assert rows[0]["warnings"] == []
+    assert "performance drop" in rows[1]["warnings"][0]
+
+
+def test_a_worker_that_fails_says_why():
+    worker = Worker(job_of(Variant("nonsense", True), "tiny", "cpu", "fp32"))
+    with pytest.raises(Failed, match="variant 'nonsense' is not plain or"):
+        worker.answer()
+    worker.end()
+
+
+def test_auto_is_a_size_that_was_tried():
+    assert throughput.auto_size(CASES["tiny"], "cpu", "fp32", 4, 2) in (1, 4)
+
+
+@pytest.mark.parametrize("wrong", ["--seconds 0", "--rounds -1", "--sizes 0", "--several -1", "--study-steps 0"])
+def test_refused_options(wrong, capsys):
+    with pytest.raises(SystemExit):
+        throughput.options_of(wrong.split())
+    assert "must be" in capsys.readouterr().err

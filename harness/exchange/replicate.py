@@ -121,4 +121,5 @@ def _module(about: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[nn.Modul
     sections = {name: about[name] for name in ("task", "model", "train", "stages") if name in about}
     condition = from_dict({"name": about["key"], "config": sections})
     task = condition.task
-    return single(condition.model, task.vocabulary, task.length, tensors, outputs=outputs_of(task)), task
+    seed = about["seeds"]["init"]
+    return single(condition.model, task.vocabulary, task.length, tensors, seed, outputs=outputs_of(task)), task

@@ -18,9 +18,14 @@ def take(model: nn.Module, slot: int) -> dict[str, Tensor]:
     return {name: parameter[slot].cpu() for name, parameter in found.items()}
 
 
-def single(config: Any, vocabulary: int, length: int, tensors: Mapping[str, Tensor], **sizes: int) -> nn.Module:
-    """A pack with R = 1 that holds these weights. ValueError naming the tensor that is missing, too many or of another shape."""
-    module = config.make(Draw(torch.zeros(1, dtype=torch.int64), "init"), vocabulary, length, **sizes)
+def single(
+    config: Any, vocabulary: int, length: int, tensors: Mapping[str, Tensor], init_seed: int = 0, **sizes: int
+) -> nn.Module:
+    """A pack with R = 1 that holds these weights. ValueError naming the tensor that is missing, too many or of another shape.
+
+    init_seed: the replicate's, which a user's module may draw fixed features from.
+    """
+    module = config.make(Draw(torch.tensor([init_seed]), "init"), vocabulary, length, **sizes)
     wanted = {name: tuple(parameter.shape[1:]) for name, parameter in module.named_parameters()}
     given = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     for name in sorted(wanted.keys() | given.keys()):

@@ -15,7 +15,11 @@ SETS = (
 
 
 def condition(model="transformer", length=16, name="c", model_fields=None, task=None, **train) -> Condition:
-    fields = model_fields or ({"layers": 2, "width": 16, "heads": 2} if model == "transformer" else {"width": 16})
+    fields = (
+        model_fields
+        if model_fields is not None
+        else ({"layers": 2, "width": 16, "heads": 2} if model == "transformer" else {"width": 16})
+    )
     return Condition(
         name,
         tasks.build("flipflop", length=length, **(task or {})),

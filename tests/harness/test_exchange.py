@@ -301,6 +301,20 @@ def test_a_replicate_of_a_pack_is_loaded_bit_for_bit(model, tmp_path):
         assert torch.equal(module(inputs[1:2])[0], training.model(inputs)[1])
 
 
+def test_a_users_module_comes_back_with_the_features_that_its_seed_drew(tmp_path):
+    one = condition("tests.models.custom_modules:Features", model_fields={})
+    training = Training(pack(one, [1, 2, 3]), torch.device("cpu"))
+    training.advance()
+    store, key = open_store(tmp_path / "runs", "tiny"), training.pack.replicates[1].key
+    artifacts.write(store, training.pack, training.model, 1)
+    kept = find(store, key)
+    write_folder(tmp_path / "out", kept.about(), kept.tensors)
+    module, task, _ = load(tmp_path / "out")
+    inputs = task.sample(Draw(torch.tensor([1, 2, 3]), "data", 4), 5).inputs
+    with torch.no_grad():
+        torch.testing.assert_close(module(inputs[1:2])[0], training.model(inputs)[1], rtol=1e-5, atol=1e-6)
+
+
 def test_the_command_writes_each_format(store, command, tmp_path, hugging_face):
     key = _key(store, "transformer")
     for form in ("safetensors", "gpt2"):

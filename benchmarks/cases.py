@@ -83,13 +83,15 @@ def bytes_of(case: Case, size: int, kind: str, device: str) -> int:
     """A rough peak of one process, for deciding what fits: measured sizes are in the table.
 
     Activations of 24 widths a token and layer and 8 more for embedding and loss, 32 of an LSTM, in fp32; 16 bytes a parameter; vmap
-    takes up to half as much again; a CPU process has 0.33 GB without any of it.
+    takes as much again; a CPU process has 0.33 GB without any of it.
     """
     tokens = case.batch * case.task.length
     model = case.model
     if isinstance(model, Transformer):
         parameters = model.layers * 12 * model.width**2 + model.width * case.task.length
         floats = tokens * model.width * (24 * model.layers + 8)
+        if kind == "vmap":  # attention is written out there: scores and weights, forward and backward
+            floats += 8 * tokens * case.task.length * model.heads * model.layers
     elif isinstance(model, LSTM):
         parameters = model.layers * 8 * model.width**2
         floats = tokens * model.width * 32 * model.layers
@@ -97,5 +99,5 @@ def bytes_of(case: Case, size: int, kind: str, device: str) -> int:
         parameters = model.width * (case.task.length + (model.layers - 1) * model.width)
         floats = case.batch * (8 * case.task.length + 8 * model.width * model.layers)
     each = 16 * parameters + 4 * floats
-    share = 1.5 if kind == "vmap" else 1.0
+    share = 2.0 if kind == "vmap" else 1.0
     return int(each * size * share) + (330_000_000 if device == "cpu" else 600_000_000)

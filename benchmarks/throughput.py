@@ -212,8 +212,10 @@ def auto_size(case: Case, device: str, precision: str, largest: int, processes: 
         worker.end()
 
 
-def run(options: argparse.Namespace, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """The rows of all cases that were asked for."""
+def run(
+    options: argparse.Namespace, say: Callable[[str], None], keep: Callable[[list[dict[str, Any]]], None] = lambda rows: None
+) -> list[dict[str, Any]]:
+    """The rows of all cases that were asked for; keep(rows so far) is called after each case."""
     rows: list[dict[str, Any]] = []
     for name in options.cases:
         case = CASES[name]
@@ -242,6 +244,7 @@ def run(options: argparse.Namespace, say: Callable[[str], None]) -> list[dict[st
         for row in rows:
             if row["case"] == name and row["variant"] == "packed needed" and row["size"] == chosen:
                 row["auto"] = True
+        keep([{"group": None} | row for row in rows])
     return [{"group": None} | row for row in rows]
 
 
@@ -288,12 +291,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         blocks=f"{options.rounds} rounds of {options.seconds} s",
     )
     began = time.perf_counter()
-    rows = run(options, lambda text: print(f"{time.perf_counter() - began:7.1f} s  {text}", flush=True))
-    rows = report.complete(rows, options.peak, options.study_steps)
-    text = report.text(rows, header, options.study_steps)
-    print(text)
-    if options.out:
-        write(options.out, "throughput", text, rows)
+
+    def text_of(rows: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
+        rows = report.complete(rows, options.peak, options.study_steps)
+        return report.text(rows, header, options.study_steps), rows
+
+    def keep(rows: list[dict[str, Any]]) -> None:
+        if options.out:  # a machine that fails later loses no case that was measured
+            write(options.out, "throughput", *text_of(rows))
+
+    rows = run(options, lambda text: print(f"{time.perf_counter() - began:7.1f} s  {text}", flush=True), keep)
+    print(text_of(rows)[0])
 
 
 if __name__ == "__main__":

@@ -210,6 +210,7 @@ class Study:
     executor: str = "ray"
     store: str = "runs"
     wandb: str = "offline"
+    claims: Mapping[str, Any] = field(default_factory=dict)  # {id: {value: …}} of `results.claims`; not hashed
 
     def set_hashes(self, condition: Condition) -> dict[str, str]:
         """{set name: hash} of what a replicate of `condition` is scored on."""

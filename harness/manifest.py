@@ -19,6 +19,7 @@ _KEYS = tuple(
     "study question source scale reductions overrides wandb keep device executor store pack_size curve_every sets conditions "
     "replicates packs numerics versions git dirty".split()
 )
+_ADDED = ("claims",)  # keys that older manifests lack
 
 
 def build(
@@ -37,6 +38,7 @@ def build(
         "reductions": list(study.reductions),
         "overrides": [_without_credentials(each) for each in study.overrides],
         "wandb": study.wandb,
+        "claims": dict(study.claims),
         "keep": study.keep,
         "device": study.device,
         "executor": study.executor,
@@ -91,7 +93,7 @@ def read(content: bytes, where: str = "the manifest") -> dict[str, Any]:
         raise ValueError(f"{where} is not a manifest (JSON): {error}; move it away") from error
     if not isinstance(manifest, dict):
         raise ValueError(f"{where} is not a manifest: it holds no mapping; move it away")
-    refuse_unknown(manifest, _KEYS, where)
+    refuse_unknown(manifest, (*_KEYS, *_ADDED), where)
     missing = [name for name in _KEYS if name not in manifest]
     if missing:
         raise ValueError(f"{where} is not a manifest: it lacks {', '.join(missing)}; move it away")
@@ -140,6 +142,7 @@ def study_of(manifest: Mapping[str, Any]) -> Study:
         executor=manifest["executor"],
         store=manifest["store"],
         wandb=manifest["wandb"],
+        claims=manifest.get("claims", {}),
     )
 
 

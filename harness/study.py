@@ -19,6 +19,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from harness.configuration import Condition, EvaluationSet, Study, Train, build, keep_tail, nearest, refuse_unknown
 from harness.identity import canonical
+from results.claims import REGISTRY as CLAIMS
+from results.claims import TERMS, terms_of
 
 STUDIES = Path(__file__).resolve().parent.parent / "launch" / "studies"
 
@@ -26,21 +28,26 @@ _HASHED = ("task", "model", "train")
 _VARIED = (*_HASHED, "replicates", "seeds")
 _KEYS = (
     *"name question source scale scales only reductions evaluate conditions grid sweeps replicates seeds".split(),
-    *"keep pack device executor store wandb".split(),
+    *"keep pack device executor store wandb claims".split(),
     *_HASHED,
 )
 _CHOICES = {"executor": ("ray", "local"), "wandb": ("off", "offline", "online")}
 _REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.]+\}")
 
 
-def find_study(family: str, name: str) -> Path:
-    """The file of a family's study. ValueError listing the studies where there is none of that name."""
+def find_family(family: str) -> list[Path]:
+    """The files of a family's studies, by name. ValueError listing the families where there is none of that name."""
     families = sorted(path.name for path in STUDIES.iterdir() if path.is_dir())
     if family not in families:
         raise ValueError(
             f"there is no family of studies {family!r}; families: {', '.join(families)}{nearest(family, families)}"
         )
-    names = sorted(path.stem for path in (STUDIES / family).glob("*.yaml"))
+    return sorted((STUDIES / family).glob("*.yaml"))
+
+
+def find_study(family: str, name: str) -> Path:
+    """The file of a family's study. ValueError listing the studies where there is none of that name."""
+    names = [path.stem for path in find_family(family)]
     if name not in names:
         raise ValueError(f"there is no study {name!r} of {family}; studies: {', '.join(names)}{nearest(name, names)}")
     return STUDIES / family / f"{name}.yaml"
@@ -91,6 +98,7 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         executor=_choice(merged, "executor", "ray"),
         store=_typed(merged, "store", str, "runs"),
         wandb=_choice(merged, "wandb", "offline"),
+        claims=_claims(merged),
     )
     _validate_sets(study)
     return study
@@ -307,6 +315,17 @@ def _name(merged: dict[str, Any]) -> str:
             f"name = {name!r} must be a word of letters, digits, '.', '_' and '-': it is the study's folder in the store"
         )
     return name
+
+
+def _claims(merged: dict[str, Any]) -> dict[str, Any]:
+    """What the study states of the paper's claims, checked: {id: {value: …}}."""
+    claims = _mapping(merged, "claims")
+    refuse_unknown(claims, CLAIMS, "claims")
+    for name, node in claims.items():
+        if isinstance(node, dict):
+            refuse_unknown(node, TERMS, f"claims.{name}")
+        terms_of(CLAIMS[name], node)
+    return claims
 
 
 def _keep(merged: dict[str, Any]) -> str:

@@ -35,6 +35,29 @@ def plan(study: str, overrides: tuple[str, ...], diff: bool, write: str | None) 
 
 
 @cli.command()
+@click.argument("words", nargs=-1, required=True, metavar="FILE|FAMILY/NAME|FAMILY/all… [KEY=VALUE]…")
+@click.option("--seconds", type=float, required=True, help="Of a replicate of the condition with the most replicates.")
+def estimate(words: tuple[str, ...], seconds: float) -> None:
+    """Count the replicates of several studies, shared ones once, and their hours at a stated rate. Measures nothing.
+
+    FAMILY/all: its studies at the paper's own settings.
+    """
+    from launch.planning import campaign, show_estimate
+
+    overrides = tuple(word for word in words if "=" in word)
+    chosen = [
+        campaign(name.removesuffix("/all"), overrides)
+        if name.endswith("/all") and not Path(name).exists()
+        else [_load(name, overrides)]
+        for name in words
+        if "=" not in name
+    ]
+    if not chosen:
+        raise ValueError(f"{' '.join(words)} names no study: give a file, FAMILY/NAME or FAMILY/all")
+    show_estimate([study for studies in chosen for study in studies], seconds, click.echo)
+
+
+@cli.command()
 @click.argument("study", metavar="FILE|FAMILY/NAME")
 @_OVERRIDES
 def run(study: str, overrides: tuple[str, ...]) -> None:
@@ -75,6 +98,16 @@ def report(store: str, study: str | None, out: str | None) -> None:
 
     for name in _studies(store, study):
         click.echo(write_report(_open(store, name), out))
+
+
+@cli.command()
+@click.argument("store")
+@click.option("--study", help="Only this study; by default every study of the store.")
+def claims(store: str, study: str | None) -> None:
+    """Hold a store against the paper's claims; exit status 1 where one is not reproduced."""
+    from results.claims.show import show_claims
+
+    sys.exit(show_claims([_open(store, name) for name in _studies(store, study)], click.echo))
 
 
 @cli.command()

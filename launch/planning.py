@@ -1,14 +1,16 @@
-"""`manyseeds plan`: what a study will cost, or what a store already holds of it."""
+"""`manyseeds plan` and `estimate`: what studies will cost, or what a store already holds of one."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import harness.manifest as manifests
-from harness.configuration import Study
+from harness.configuration import Condition, Study
+from harness.identity import canonical
 from harness.plan import replicates_of, signature
 from harness.provenance import code_state, versions
 from harness.run import announce, executor_of, prepare, store_uri
+from harness.study import find_family, load
 from results.store import committed, open_store
 
 
@@ -53,3 +55,45 @@ def show_diff(study: Study, say: Callable[[str], None]) -> None:
     extra = len(set(held) - planned)
     if extra:
         say(f"{extra} replicates in the store are not of this study file: they stay")
+
+
+def campaign(family: str, overrides: Sequence[str]) -> list[Study]:
+    """The studies of a family that are at the paper's own settings in their file, at the scale that `overrides` asks for."""
+    own = [path for path in find_family(family) if not load(path).reductions]
+    return [load(path, overrides) for path in own]
+
+
+def show_estimate(studies: Sequence[Study], seconds: float, say: Callable[[str], None]) -> None:
+    """Replicates of several studies, those that they share counted once, and hours at a stated rate; measures nothing.
+
+    seconds: what one replicate of the condition with the most replicates takes. The others are taken in proportion to the tokens that
+    they train on, whatever the size of their model. ValueError where it is not above 0.
+    """
+    if not seconds > 0:
+        raise ValueError(f"--seconds {seconds:g} must be above 0")
+    counted: set[str] = set()
+    shared: dict[str, int] = {}
+    tokens: dict[str, int] = {}
+    for study in studies:
+        before, said = len(counted), 0
+        for replicate in replicates_of(study.conditions):
+            condition = study.conditions[replicate.condition]
+            name = canonical(condition.config())
+            tokens[name] = _tokens(condition)
+            if replicate.key not in counted:
+                shared[name] = shared.get(name, 0) + 1
+            counted.add(replicate.key)
+            said += 1
+        many = len(study.conditions)
+        say(f"{study.name}: {said} replicates of {many} condition{'s'[: many > 1]}, {len(counted) - before} of them new")
+    commonest = max(shared, key=lambda name: shared[name])
+    hours = sum(count * tokens[name] for name, count in shared.items()) / tokens[commonest] * seconds / 3600
+    say(
+        f"together: {len(counted)} replicates of {len(shared)} conditions; {hours:,.0f} hours of one device at {seconds:g} s for"
+    )
+    say(f"  each of the {shared[commonest]} replicates of the commonest condition, the others by the tokens they train on")
+
+
+def _tokens(condition: Condition) -> int:
+    """Tokens that a replicate trains on."""
+    return condition.train.steps * condition.train.batch * condition.task.length

@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 from markupsafe import Markup, escape
 
 from results import figures
+from results.claims import verdicts
+from results.claims.show import html as claims_html
 from results.filesystem import write_local
 from results.manifest import newest_manifest
 from results.statistics import zero_error_bound
@@ -95,7 +97,9 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
         files[f"figures/{drawing.name}.svg"] = document.encode()
         files[f"figures/{drawing.name}.png"] = figures.png(drawing.figure)
         shown.append((drawing, Markup(figures.inline_svg(document, drawing.name, str(escape(drawing.title))))))
-    files["index.html"] = page(manifest, known, summary, finished, failures, shown).encode()  # last: it links to the others
+    files["index.html"] = page(
+        manifest, known, summary, finished, failures, shown, claims_html(verdicts(manifest, known))
+    ).encode()  # last: it links to the others
     for name, data in files.items():
         write_local(str(folder.absolute() / name), data)
     return folder / "index.html"
@@ -170,6 +174,7 @@ def page(
     replicates: pa.Table,
     failures: pa.Table,
     drawings: Sequence[tuple[Drawing, Markup]],
+    claims: Markup | None = None,
 ) -> str:
     """The page as one string of HTML."""
     folder = Path(__file__).parent
@@ -195,6 +200,7 @@ def page(
         names=set_names(manifest),
         quantiles=list(QUANTILES),
         drawings=drawings,
+        claims=claims,
         definition=DEFINITION,
         methods=_methods(manifest, summary),
         known=known,

@@ -5,8 +5,9 @@ import difflib
 
 from tasks.batch import Batch
 from tasks.flipflop import FlipFlop
+from tasks.simulation import Simulation
 
-REGISTRY: dict[str, type] = {"flipflop": FlipFlop}
+REGISTRY: dict[str, type] = {"flipflop": FlipFlop, "flipflop_simulation": Simulation}
 
 __all__ = ["REGISTRY", "Batch", "build"]
 

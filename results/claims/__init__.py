@@ -1,0 +1,77 @@
+"""The paper's claims as code: what the claim is, what must hold before it is asked, the query, the test and the verdict.
+
+A new claim is one `Claim` in a file of its family and one line of `REGISTRY` (docs/adding-a-claim.md). A study states what it bears on in
+its section `claims`; `scoreboard` holds the rows of its store against them.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow.compute as pc
+
+from results.claims import choices, context, data, tail
+from results.claims.claim import REPRODUCED, SCALED, TERMS, Claim, Finding, Settled, Terms, Verdict, terms_of
+from results.claims.evidence import Evidence, gather
+from results.manifest import newest_manifest
+from results.store import Store, committed, read
+from results.summary import METRIC, replicates_of
+
+REGISTRY: dict[str, Claim] = {
+    "R1": tail.R1,
+    "R2": tail.R2,
+    "R4": data.R4,
+    "R5": data.R5,
+    "R6": choices.R6,
+    "R7": choices.R7,
+    "R8": choices.R8,
+    "T0": context.T0,
+}
+REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")
+
+
+def scoreboard(store: Store) -> list[Verdict]:
+    """A verdict on each claim that the study's newest manifest states, in its order; [] where it states none.
+
+    Raises ValueError where there is no manifest, or one that states a claim this code does not know.
+    """
+    newest = newest_manifest(store)
+    if newest is None:
+        raise ValueError(f"{store.path()} holds no study: run it first")
+    manifest = newest[1]
+    if not manifest.get("claims"):
+        return []
+    rows = read(store, "evaluations", filter=pc.field("metric") == METRIC)
+    return verdicts(manifest, replicates_of(manifest, committed(store), rows, read(store, "failures")))
+
+
+def verdicts(manifest: dict[str, Any], known: list[Any]) -> list[Verdict]:
+    """As `scoreboard`, from a manifest and the replicates of `results.summary.replicates_of`."""
+    stated = manifest.get("claims") or {}
+    if not stated:
+        return []
+    unknown = [name for name in stated if name not in REGISTRY]
+    if unknown:
+        raise ValueError(f"the manifest of {manifest['study']} states the claim {unknown[0]}; there is {', '.join(REGISTRY)}")
+    evidence = gather(manifest, known)
+    scaled = bool(reductions(manifest))
+    return [_verdict(REGISTRY[name], terms_of(REGISTRY[name], node), evidence, scaled) for name, node in stated.items()]
+
+
+def reductions(manifest: dict[str, Any]) -> list[str]:
+    """What is printed beside a verdict that is not at the paper's scale: the scale, its reductions, and what the command line changed."""
+    scale = [f"scale: {manifest['scale']}"] if manifest["scale"] != "paper" else []
+    changed = [each for each in manifest["overrides"] if each.startswith(REDUCING)]
+    return [*scale, *manifest["reductions"], *changed]
+
+
+def _verdict(claim: Claim, terms: Terms, evidence: Evidence, scaled: bool) -> Verdict:
+    try:
+        finding: Finding = claim.judge(evidence, terms, terms.replicates or claim.needs)
+    except Settled as settled:
+        finding = settled.finding
+    if scaled and finding.verdict == REPRODUCED:
+        finding = replace(finding, verdict=SCALED)
+    return Verdict(claim, terms, finding)
+
+
+__all__ = ["REGISTRY", "TERMS", "Claim", "Terms", "Verdict", "reductions", "scoreboard", "terms_of", "verdicts"]

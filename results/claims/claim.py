@@ -1,0 +1,115 @@
+"""What a claim of a paper is, and what can come of holding it against a study's rows."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from results.claims.evidence import Evidence
+
+REPRODUCED = "reproduced"
+SCALED = "reproduced (scaled)"  # at another size than the paper's: the reductions are printed beside it
+NOT_REPRODUCED = "not reproduced"
+PRECONDITION = "precondition not met"
+TOO_FEW = "too few replicates"
+NOT_RUN = "not run"
+VERDICTS = (REPRODUCED, SCALED, NOT_REPRODUCED, PRECONDITION, TOO_FEW, NOT_RUN)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a study's section `claims` says of one claim.
+
+    value: the paper's number, or the criterion where it gives none; of what, the claim's `quantity` says. of: the number of replicates
+    behind it, where it is a share. replicates: as many the claim waits for, at least its own `needs`. gate: the share of baseline
+    replicates that must have no error on the training distribution.
+    """
+
+    value: float
+    of: int | None = None
+    replicates: int | None = None
+    gate: float = 0.5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One of VERDICTS, what was measured, and why that is the verdict."""
+
+    verdict: str
+    measured: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`judge` is given the rows, the study's terms and the replicates that each condition must have; it asks for no name.
+
+    needs: replicates of each condition below which nothing is decided; power: what that many show with a chance of 80 %.
+    """
+
+    id: str
+    sentence: str
+    source: str
+    quantity: str
+    needs: int
+    power: str
+    judge: Callable[["Evidence", Terms, int], Finding]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A line of the scoreboard."""
+
+    claim: Claim
+    terms: Terms
+    finding: Finding
+
+    @property
+    def verdict(self) -> str:
+        return self.finding.verdict
+
+
+class Settled(Exception):
+    """Raised inside `judge` where a verdict is clear before the test: nothing to test, a gate that fails, too few replicates."""
+
+    def __init__(self, finding: Finding):
+        super().__init__(finding.reason)
+        self.finding = finding
+
+
+def settle(verdict: str, reason: str, measured: str = "") -> NoReturn:
+    raise Settled(Finding(verdict, measured, reason))
+
+
+def decide(holds: bool, fails: bool, measured: str, reason: str) -> Finding:
+    """The verdict of a test with three outcomes; what refutes a claim goes before what supports it."""
+    if fails:
+        return Finding(NOT_REPRODUCED, measured, reason)
+    if holds:
+        return Finding(REPRODUCED, measured, reason)
+    return Finding(TOO_FEW, measured, f"undecided: {reason}")
+
+
+def terms_of(claim: Claim, node: Any) -> Terms:
+    """The terms of a mapping such as {value: 0.24, of: 25}. ValueError in one sentence on anything wrong."""
+    where = f"claims.{claim.id}"
+    if not isinstance(node, Mapping) or "value" not in node:
+        raise ValueError(f"{where} = {node!r} must be a mapping with the paper's value, such as {{value: 1.0}}")
+    for name in ("value", "gate"):
+        if name in node and type(node[name]) not in (int, float):
+            raise ValueError(f"{where}.{name} = {node[name]!r} must be a number")
+    for name in ("of", "replicates"):
+        if name in node and (type(node[name]) is not int or node[name] < 1):
+            raise ValueError(f"{where}.{name} = {node[name]!r} must be a whole number of at least 1")
+    if "of" in node and not 0 <= node["value"] <= 1:
+        raise ValueError(f"{where}.value = {node['value']} must be a share from 0 to 1 where `of` is given")
+    if not 0 <= node.get("gate", 0) <= 1:
+        raise ValueError(f"{where}.gate = {node['gate']} must be a share from 0 to 1")
+    if node.get("replicates", claim.needs) < claim.needs:
+        raise ValueError(
+            f"{where}.replicates = {node['replicates']} must be at least {claim.needs}: below that the claim has too little power"
+        )
+    return Terms(float(node["value"]), node.get("of"), node.get("replicates"), float(node.get("gate", Terms.gate)))
+
+
+TERMS = ("value", "of", "replicates", "gate")

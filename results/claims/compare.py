@@ -1,0 +1,56 @@
+"""The comparisons that several claims make, on error rates of replicates: zeros and infinities (diverged) included."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from results.equivalence import superiority
+from results.statistics import CONFIDENCE, Interval, clopper_pearson, quantile
+
+
+class Exceeds(NamedTuple):
+    """P(a replicate of the first errs more than `factor` times one of the second) + P(equal)/2, its interval, and the medians' ratio."""
+
+    chance: float
+    interval: Interval
+    ratio: float
+
+    def __str__(self) -> str:
+        ratio = f"{self.ratio:,.0f}" if 100 <= self.ratio < np.inf else f"{self.ratio:.3g}"
+        return f"{ratio} times (P = {self.chance:.2f} {between(self.interval)})"
+
+
+def exceeds(first: ArrayLike, second: ArrayLike, factor: float, confidence: float = CONFIDENCE) -> Exceeds:
+    """Does the first err more than `factor` times the second? Shown where the interval lies above 1/2, refuted where below.
+
+    By ranks, so zeros need no stand-in and a diverged replicate (infinity) is as bad as can be.
+    """
+    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    chance, interval = superiority(factor * other, one, confidence)
+    return Exceeds(chance, interval, _divide(quantile(one, 0.5), quantile(other, 0.5)))
+
+
+def share_below(found: int, of: int, value: float, behind: int | None) -> float:
+    """One-sided p that a share is below the paper's: Fisher's test where `behind` replicates gave it, else the binomial one."""
+    if behind is None:
+        return float(stats.binomtest(found, of, value, "less").pvalue)
+    theirs = round(value * behind)
+    return float(stats.fisher_exact([[found, of - found], [theirs, behind - theirs]], "less").pvalue)
+
+
+def percent(found: int, of: int) -> str:
+    interval = clopper_pearson(found, of)
+    return f"{found} of {of} [{interval.low:.1%}, {interval.high:.1%}]"
+
+
+def between(interval: Interval) -> str:
+    return f"[{interval.low:.3g}, {interval.high:.3g}]"
+
+
+def _divide(a: float, b: float) -> float:
+    """Two medians of 0, or of infinity, have no ratio: NaN."""
+    if (np.isinf(a) and np.isinf(b)) or a == b == 0:
+        return float("nan")
+    return float("inf") if b == 0 else a / b

@@ -1,0 +1,167 @@
+"""A study's rows as claims ask for them: conditions by what they are, sets by what they draw, never by a name."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, settle
+from results.statistics import Floats, quantile
+from results.summary import Replicate, reported_sets
+
+TRAINED = 0.8  # p_ignore of the distribution that the paper trains on
+PLAIN = {
+    "task.name": "flipflop",
+    "task.p_ignore": TRAINED,
+    "task.mode": "deterministic",
+    "model.name": "transformer",
+    "model.positions": "learned",
+    "model.activation": "gelu",
+    "model.norm": "pre",
+    "model.causal": True,
+    "model.shift": 0,
+    "model.embedding_dropout": 0,
+    "model.attention_dropout": 0,
+    "model.residual_dropout": 0,
+    "model.feed_forward_dropout": 0,
+    "train.optimizer": "adamw",
+    "train.pool": 0,
+    "train.sharpen.weight": 0,
+    "train.clip": 0,
+    "train.ema": 0,
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """`settings`: every option by its dotted path, defaults included. `replicates`: those planned of stage 0."""
+
+    name: str
+    settings: dict[str, Any]
+    replicates: tuple[Replicate, ...]
+
+    def errors(self, name: str) -> Floats:
+        """Error rates on a set of the replicates that have a number there; infinity for those that diverged."""
+        return np.array([error for each in self.replicates if (error := each.error(name)) is not None], dtype=np.float64)
+
+    def joint_zeros(self, names: Sequence[str]) -> tuple[int, int]:
+        """How many have no error on any of the sets, of how many that are known on all of them."""
+        answers = [answer for each in self.replicates if (answer := each.jointly_zero(names)) is not None]
+        return sum(answers), len(answers)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """`sets`: p_ignore by name of every set that is scored at the end and differs from the training in p_ignore at most."""
+
+    conditions: tuple[Condition, ...]
+    sets: dict[str, float]
+    sequences: dict[str, int]
+
+    def sparse(self) -> str:
+        """The set with most ignored instructions."""
+        return self._set([name for name, p in self.sets.items() if p > TRAINED], lambda p: -p, "sparse: p_ignore above 0.8")
+
+    def dense(self) -> str:
+        """The set with fewest ignored instructions."""
+        return self._set([name for name, p in self.sets.items() if p < TRAINED], lambda p: p, "dense: p_ignore below 0.8")
+
+    def in_distribution(self) -> str:
+        return self._set([name for name, p in self.sets.items() if p == TRAINED], lambda p: p, "of the training distribution")
+
+    def baseline(self) -> Condition:
+        """The plain transformer with most replicates; of several, with fewest steps, then the one that the others differ least from."""
+        found = [each for each in self.conditions if all(each.settings.get(k, v) == v for k, v in PLAIN.items())]
+        if not found:
+            settle(NOT_RUN, "no condition is the plain transformer trained on p_ignore = 0.8")
+
+        def order(each: Condition) -> tuple[int, int, int]:
+            differences = sum(len(differing(each, other)) for other in self.conditions)
+            return -len(each.replicates), each.settings["train.steps"], differences
+
+        return min(found, key=order)
+
+    def beside(self, base: Condition, options: Iterable[str]) -> list[Condition]:
+        """Conditions that differ from `base` in these options (or their parts) and in nothing else."""
+        options = tuple(options)
+        return [each for each in self.conditions if each is not base and _only(differing(each, base), options)]
+
+    def _set(self, names: list[str], order: Callable[[float], float], what: str) -> str:
+        if not names:
+            settle(NOT_RUN, f"no set that is scored at the end is {what}")
+        return min(names, key=lambda name: (order(self.sets[name]), -self.sequences[name]))
+
+
+def gather(manifest: dict[str, Any], known: Sequence[Replicate]) -> Evidence:
+    """Evidence of a manifest and the replicates of `results.summary.replicates_of`. ValueError where the manifest is too old."""
+    by: dict[str, list[Replicate]] = {}
+    for replicate in known:
+        if replicate.stage == 0:
+            by.setdefault(replicate.condition, []).append(replicate)
+    conditions = []
+    for each in manifest["conditions"]:
+        if "settings" not in each:
+            raise ValueError(f"the manifest of {manifest['study']} lacks the settings of its conditions: run the study again")
+        conditions.append(Condition(each["name"], flatten(each["settings"]), tuple(by.get(each["name"], ()))))
+    sets, sequences = {}, {}
+    for name in reported_sets(manifest):
+        definition = manifest["sets"][name]["definition"]
+        p = definition.get("p_ignore", TRAINED)
+        if definition.keys() <= {"p_ignore"} and isinstance(p, int | float):
+            sets[name], sequences[name] = float(p), manifest["sets"][name]["sequences"]
+    return Evidence(tuple(conditions), sets, sequences)
+
+
+def flatten(node: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested options by dotted path."""
+    flat: dict[str, Any] = {}
+    for name, value in node.items():
+        flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) and value else {f"{prefix}{name}": value}
+    return flat
+
+
+def differing(one: Condition, other: Condition) -> set[str]:
+    """Options that the two have different values of."""
+    absent = object()
+    names = one.settings.keys() | other.settings.keys()
+    return {name for name in names if one.settings.get(name, absent) != other.settings.get(name, absent)}
+
+
+def require(conditions: Iterable[Condition], names: Iterable[str], needs: int) -> None:
+    """Settles a claim as too few replicates unless each condition has ended, with `needs` numbers on each set.
+
+    Those that end first are no fair sample, so a number is waited for; a replicate that failed is left out.
+    """
+    names = tuple(names)
+    for each in conditions:
+        waiting = sum(replicate.ending(name) == "missing" for name in names for replicate in each.replicates)
+        if waiting:
+            settle(
+                TOO_FEW, f"{waiting} numbers of {each.name} are still missing, and replicates that end first are no fair sample"
+            )
+        for name in names:
+            found = len(each.errors(name))
+            if found < needs:
+                settle(TOO_FEW, f"{each.name} has {found} replicates with a number on {name}, and the claim needs {needs}")
+
+
+def gate_in_distribution(evidence: Evidence, base: Condition, share: float) -> None:
+    """Settles a claim unless `share` of the replicates have no error on the training distribution."""
+    errors = base.errors(evidence.in_distribution())
+    zero = int((errors == 0).sum())
+    if zero < share * len(errors):
+        settle(
+            PRECONDITION,
+            f"{zero} of {len(errors)} replicates of {base.name} have no error on the training distribution, and {share:.0%} must",
+        )
+
+
+def gate_tail(base: Condition, name: str) -> None:
+    """Settles a claim that compares medians with a baseline that mostly has no error."""
+    if quantile(base.errors(name), 0.5) == 0:
+        settle(PRECONDITION, f"the median error of {base.name} on {name} is 0: there is no tail to improve")
+
+
+def _only(names: set[str], options: tuple[str, ...]) -> bool:
+    return bool(names) and all(any(name == o or name.startswith(f"{o}.") for o in options) for name in names)

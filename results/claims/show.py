@@ -1,0 +1,80 @@
+"""The scoreboard as text for a terminal and as a fragment of HTML for a page."""
+
+from collections.abc import Callable, Sequence
+
+from markupsafe import Markup
+
+from results.claims import reductions, scoreboard
+from results.claims.claim import NOT_REPRODUCED, REPRODUCED, SCALED, Verdict
+from results.manifest import newest_manifest
+from results.store import Store
+
+_CLASS = {REPRODUCED: "zero", SCALED: "zero", NOT_REPRODUCED: "bad"}
+
+
+def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
+    """Print the scoreboard of each study that states claims; 1 where one is not reproduced, else 0.
+
+    Raises ValueError where none of them states a claim.
+    """
+    refuted = stated = 0
+    for store in stores:
+        found = scoreboard(store)
+        if not found:
+            continue
+        stated += len(found)
+        refuted += sum(each.verdict == NOT_REPRODUCED for each in found)
+        newest = newest_manifest(store)
+        say(f"{store.study}" + "".join(f"\n  {line}" for line in (reductions(newest[1]) if newest else [])))
+        for each in found:
+            say(_text(each))
+    if not stated:
+        raise ValueError(f"no study of {stores[0].root} states a claim: add a section such as claims: {{R2: {{value: 1.0}}}}")
+    return 1 if refuted else 0
+
+
+def html(found: Sequence[Verdict]) -> Markup:
+    """A section with one row a claim; nothing where there is none. Classes `scroll`, `zero` and `bad` are the page's."""
+    if not found:
+        return Markup("")
+    rows = Markup("").join(_row(each) for each in found)
+    return Markup(
+        '<section aria-labelledby="claims">\n<h2 id="claims">Claims</h2>\n'
+        '<div class="scroll" tabindex="0" role="region" aria-labelledby="claims">\n<table id="claims-table">\n'
+        '<thead><tr><th scope="col">claim</th><th scope="col" class="left">verdict</th><th scope="col" class="left">value</th>'
+        '<th scope="col" class="left">measured</th></tr></thead>\n<tbody>\n{}</tbody></table></div>\n</section>\n'
+    ).format(rows)
+
+
+def _row(each: Verdict) -> Markup:
+    return Markup(
+        '<tr><th scope="row" class="claim"><b>{}</b> {}<br><small>{}</small></th><td class="left {}">{}</td><td class="wrap">{}</td>'
+        '<td class="wrap">{}{}<small>{}</small></td></tr>\n'
+    ).format(
+        each.claim.id,
+        each.claim.sentence,
+        each.claim.source,
+        _CLASS.get(each.verdict, ""),
+        each.verdict,
+        _value(each),
+        each.finding.measured,
+        Markup("<br>") if each.finding.measured else "",
+        each.finding.reason,
+    )
+
+
+def _text(each: Verdict) -> str:
+    lines = [
+        f"{each.claim.id}  {each.verdict}",
+        f"    {each.claim.sentence}",
+        f"    value: {_value(each)}; {each.claim.source}",
+        *([f"    measured: {each.finding.measured}"] if each.finding.measured else []),
+        f"    {each.finding.reason}",
+    ]
+    return "\n".join(lines)
+
+
+def _value(each: Verdict) -> str:
+    terms = each.terms
+    value = f"{terms.value:.0%} of {terms.of} replicates" if terms.of else f"{terms.value:g}"
+    return f"{value} ({each.claim.quantity})"

@@ -54,6 +54,15 @@ def test_verdicts():
         compare([1.0], same, 0.1)
 
 
+def test_samples_without_any_error_are_equivalent_only_where_there_are_enough():
+    """All tied: the variance estimate is 0, but two replicates each show nothing."""
+    few, many = compare([0.0] * 2, [0.0] * 2, 0.15), compare([0.0] * 30, [0.0] * 30, 0.15)
+    assert (few.verdict, many.verdict) == ("not shown", "equivalent")
+    assert (many.interval.low, many.interval.high) == pytest.approx(
+        (0.5 - (1 - 0.05 ** (1 / 30)) / 2, 0.5 + (1 - 0.05 ** (1 / 30)) / 2)
+    )
+
+
 def test_a_diverged_replicate_errs_most():
     estimate, _ = superiority([0.1, 0.2, 0.3], [math.inf, 0.0, 0.0], 0.9)
     assert estimate == pytest.approx(1 / 3)

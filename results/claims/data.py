@@ -2,7 +2,7 @@
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import exceeds, percent, share_below
-from results.claims.evidence import TRAINED, Condition, Evidence, gate_in_distribution, gate_tail, require
+from results.claims.evidence import Condition, Evidence, gate_in_distribution, gate_tail, require
 
 THESIS_MIXTURE = {0.9, 0.98, 0.1}
 FACTOR = 10.0  # "by far", "orders of magnitude": at least one
@@ -12,7 +12,7 @@ SIZE = ("model.layers", "model.width", "model.heads", "model.head_dim")
 def mixture(evidence: Evidence, base: Condition) -> Condition:
     """The baseline trained on several p_ignore on both sides of its own; the thesis' three of them before others."""
     found = [each for each in evidence.beside(base, ["task.p_ignore"]) if isinstance(each.settings["task.p_ignore"], list)]
-    found = [each for each in found if min(each.settings["task.p_ignore"]) < TRAINED < max(each.settings["task.p_ignore"])]
+    found = [each for each in found if _around(each.settings["task.p_ignore"], evidence.trained)]
     if not found:
         settle(NOT_RUN, "no condition is the baseline trained on a mixture of sparse and dense strings")
     return min(found, key=lambda each: (set(each.settings["task.p_ignore"]) != THESIS_MIXTURE, -len(each.replicates)))
@@ -69,6 +69,10 @@ def resources_trade(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         f"{measured}; {scaled[least].name}, the nearest to the mixture, is above it by {far[least]} on {sparse}",
         f"sparse errors must fall and dense ones grow, and sparse ones stay over {terms.value:g} times the mixture's: each P above 1/2",
     )
+
+
+def _around(mixed: list[float], trained: float) -> bool:
+    return min(mixed) < trained < max(mixed)
 
 
 def _fresh(evidence: Evidence, base: Condition) -> tuple[Condition, Condition] | None:

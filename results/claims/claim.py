@@ -45,6 +45,7 @@ class Claim:
     """`judge` is given the rows, the study's terms and the replicates that each condition must have; it asks for no name.
 
     needs: replicates of each condition below which nothing is decided; power: what that many show with a chance of 80 %.
+    study: the one that decides it at the paper's own size, as FAMILY/NAME; "" where no study does.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Claim:
     needs: int
     power: str
     judge: Callable[["Evidence", Terms, int], Finding]
+    study: str = ""
 
 
 @dataclass(frozen=True)

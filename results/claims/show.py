@@ -28,13 +28,24 @@ def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
         say(f"{store.study}" + "".join(f"\n  {line}" for line in (reductions(newest[1]) if newest else [])))
         for each in found:
             say(_text(each))
+        if newest and reductions(newest[1]):
+            say(waiting(found))
     if not stated:
         raise ValueError(f"no study of {stores[0].root} states a claim: add a section such as claims: {{R2: {{value: 1.0}}}}")
     return 1 if refuted else 0
 
 
-def html(found: Sequence[Verdict]) -> Markup:
-    """A section with one row a claim; nothing where there is none. Classes `scroll`, `zero` and `bad` are the page's."""
+def waiting(found: Sequence[Verdict]) -> str:
+    """What a reduced study leaves open: its claims at the paper's own size, each with the study that decides it there."""
+    studies = ", ".join(f"{each.claim.id} ({each.claim.study})" if each.claim.study else each.claim.id for each in found)
+    return f"Open at the paper's own size, which is meant for a GPU: {studies}."
+
+
+def html(found: Sequence[Verdict], reduced: bool = False) -> Markup:
+    """A section with one row a claim; nothing where there is none. Classes `scroll`, `zero` and `bad` are the page's.
+
+    reduced: whether the study is smaller than the paper's, so that a line says what is still open there.
+    """
     if not found:
         return Markup("")
     rows = Markup("").join(_row(each) for each in found)
@@ -42,8 +53,8 @@ def html(found: Sequence[Verdict]) -> Markup:
         '<section aria-labelledby="claims">\n<h2 id="claims">Claims</h2>\n'
         '<div class="scroll" tabindex="0" role="region" aria-labelledby="claims">\n<table id="claims-table">\n'
         '<thead><tr><th scope="col">claim</th><th scope="col" class="left">verdict</th><th scope="col" class="left">value</th>'
-        '<th scope="col" class="left">measured</th></tr></thead>\n<tbody>\n{}</tbody></table></div>\n</section>\n'
-    ).format(rows)
+        '<th scope="col" class="left">measured</th></tr></thead>\n<tbody>\n{}</tbody></table></div>\n{}</section>\n'
+    ).format(rows, Markup("<p>{}</p>\n").format(waiting(found)) if reduced else "")
 
 
 def _row(each: Verdict) -> Markup:

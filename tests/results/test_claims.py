@@ -288,6 +288,8 @@ def test_the_scoreboard_is_printed_and_its_status_tells_whether_one_failed(tmp_p
     assert "R2  reproduced (scaled)" in text
     assert "R4  not run" in text
     assert "model.layers: 6 -> 2" in text
+    assert "Open at the paper's own size, which is meant for a GPU: R2 (fflm/verdicts), R4 (fflm/verdicts)." in text
+    assert text.count("Open at") == 1, "the others are not reduced"
     assert "silent" not in text
     assert say_all([good, bad])[0] == 1
     with pytest.raises(ValueError, match="states a claim: add a section"):
@@ -302,6 +304,8 @@ def test_the_page_escapes_names_and_is_nothing_without_claims(tmp_path: Path) ->
     assert "reproduced</td>" in text
     assert "the best, c1," in text
     assert html([]) == ""
+    assert "Open at" not in text
+    assert "Open at" in html([found], reduced=True)
     renamed = json.loads(json.dumps(plan).replace('"c1"', '"<script>"'))
     assert renamed["conditions"][1]["name"] == "<script>"
     evil = open_store(str(tmp_path), "evil")

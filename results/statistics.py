@@ -78,7 +78,7 @@ def clustered_rates(
     tail = (1 - confidence) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(c > 0, e / c, np.nan)
-        variance = n / (n - 1) * np.maximum(ee - 2 * rate * ec + rate**2 * cc, 0) / c**2
+        variance = ratio_variance(e, c, n, ee, ec, cc)
         fewer = stats.t.ppf(1 - tail, c - 1) / stats.t.ppf(1 - tail, n - 1)  # the variance was estimated from n sequences
         effective = np.minimum(rate * (1 - rate) / variance, c) * fewer**2
         effective = np.where((e == 0) | (e == c), n, effective)
@@ -89,6 +89,16 @@ def clustered_rates(
     low, high = np.where(alone, 0.0, low), np.where(alone, 1.0, high)
     empty = np.isnan(rate)
     return Rates(rate, np.where(empty, np.nan, low), np.where(empty, np.nan, high))
+
+
+def ratio_variance(e: Floats, c: Floats, n: Floats, ee: Floats, ec: Floats, cc: Floats) -> Floats:
+    """Variance of e / c, clustered by sequence: the ratio estimator's (Cochran 1977, eq. 6.13). Per replicate, as `clustered_rates`.
+
+    NaN without reads or with a single sequence, which says nothing about how sequences differ.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = np.where(c > 0, e / c, np.nan)
+        return n / (n - 1) * np.maximum(ee - 2 * rate * ec + rate**2 * cc, 0) / c**2
 
 
 def quantile(values: ArrayLike, q: float) -> float:

@@ -1,0 +1,203 @@
+"""Comparisons of two conditions against scipy's tests, and of a study's conditions from its rows."""
+
+import itertools
+import math
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from launch.cli import cli
+from results.comparison import (
+    DRAWS,
+    EXACT,
+    brunner_munzel,
+    compare,
+    differences,
+    holm,
+    pair_superiority,
+    sign_flip,
+    signed_ranks,
+)
+from results.contrasts import contrasts
+from results.equivalence import superiority
+from results.statistics import Interval
+from results.store import open_store
+from results.summary import Replicate, Score
+from tests.results import synthetic
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_paired_test_is_wilcoxons_without_ties(seed):
+    random = np.random.default_rng(seed)
+    x, y = random.lognormal(-5, 2, 25), random.lognormal(-4.5, 2, 25)
+    assert sign_flip(differences(x, y)) == pytest.approx(stats.wilcoxon(x, y, method="exact").pvalue)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_zeros_and_ties_are_summed_over_every_flip(seed):
+    random = np.random.default_rng(seed)
+    changes = random.integers(-3, 4, 11).astype(float)
+    ranks = np.abs(signed_ranks(changes))[changes != 0]
+    sums = [abs(np.dot(ranks, signs)) for signs in itertools.product((-1, 1), repeat=len(ranks))]
+    assert sign_flip(changes) == pytest.approx(np.mean(np.array(sums) >= abs(signed_ranks(changes).sum()) - 1e-9))
+
+
+def test_zeros_count_in_the_ranking_as_in_scipys_pratt():
+    random = np.random.default_rng(0)
+    changes = np.where(random.random(150) < 0.3, 0.0, random.normal(0.1, 1, 150))
+    theirs = stats.wilcoxon(changes, zero_method="pratt", method="asymptotic")
+    assert sign_flip(changes) == pytest.approx(theirs.pvalue, abs=0.004)
+    ranks = signed_ranks(changes)
+    assert min(ranks[ranks > 0].sum(), -ranks[ranks < 0].sum()) == theirs.statistic
+
+
+def test_many_pairs_are_drawn_with_the_same_result():
+    random = np.random.default_rng(1)
+    changes = random.normal(0.1, 1, EXACT + 100)
+    found = sign_flip(changes)
+    assert found == sign_flip(changes)
+    assert found == pytest.approx(stats.wilcoxon(changes).pvalue, abs=0.01)
+    assert sign_flip(np.ones(EXACT + 1)) == 1 / (DRAWS + 1)
+
+
+def test_infinities_of_both_are_equal_and_of_one_the_worst():
+    inf = math.inf
+    assert differences([inf, 0.0, inf, 0.1], [inf, inf, 0.2, 0.1]).tolist() == [0.0, inf, -inf, 0.0]
+    assert sign_flip(differences([inf] * 5, [inf] * 5)) == 1.0
+    assert sign_flip(differences([0.1] * 6, [inf] * 6)) == 2 / 2**6
+    with pytest.raises(ValueError, match="no pairs"):
+        differences([0.1], [0.1, 0.2])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_unpaired_p_belongs_to_the_interval(seed):
+    random = np.random.default_rng(seed)
+    x = np.where(random.random(25) < 0.2, np.inf, random.lognormal(0, 1, 25))
+    y = np.where(random.random(31) < 0.3, 0.0, random.lognormal(0.2, 1, 31))
+    p = brunner_munzel(x, y)
+    for step in (-1e-6, 1e-6):
+        interval = superiority(x, y, 1 - p - step)[1]
+        assert (interval.low <= 0.5 <= interval.high) == (step < 0)
+
+
+def test_the_unpaired_p_without_overlap_and_without_any_difference():
+    low, high = np.arange(8.0), np.arange(20.0, 32.0)
+    p = brunner_munzel(low, high)
+    assert p == 2 * 2.0**-8
+    assert superiority(low, high, 1 - p)[1].low == pytest.approx(0.5)
+    assert brunner_munzel(high, low) == p
+    assert brunner_munzel([0.0] * 9, [0.0] * 9) == 1.0
+
+
+def test_the_chance_within_pairs_has_a_conservative_interval():
+    changes = [1.0] * 15 + [0.0] * 6 + [-1.0] * 4
+    chance, interval = pair_superiority(changes)
+    assert chance == pytest.approx(18 / 25)
+    alone = stats.binomtest(15, 25).proportion_ci(0.975, "exact"), stats.binomtest(21, 25).proportion_ci(0.975, "exact")
+    assert interval.low == pytest.approx((alone[0].low + alone[1].low) / 2)
+    assert interval.high == pytest.approx((alone[0].high + alone[1].high) / 2)
+    with pytest.raises(ValueError, match="no pair"):
+        pair_superiority([])
+
+
+def test_holm():
+    """Holm 1979, and the textbook example 0.01, 0.04, 0.03, 0.005."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_pairs_show_what_the_spread_of_conditions_hides():
+    random = np.random.default_rng(2)
+    x = random.lognormal(-5, 3, 25)
+    y = x * random.lognormal(0.5, 0.3, 25)
+    paired, alone = compare(x, y, True), compare(x, y, False)
+    assert paired.p < 1e-3 < 0.2 < alone.p
+    assert paired.ratios[0.5].interval.high - paired.ratios[0.5].interval.low < alone.ratios[0.5].interval.high
+    assert (paired.first, paired.second, paired.paired, alone.paired) == (25, 25, True, False)
+
+
+def _replicates(condition, errors, seeds=None):
+    def one(seed, error):
+        status = {math.inf: "diverged", None: "missing"}.get(error, "finished")
+        scores = {"sparse": Score(0, 100, 10, error, 0.0, 1.0)} if status == "finished" else {}
+        return Replicate(condition, 0, f"{condition}{seed}", *seed, status, None, None, scores)
+
+    return [one(seed, error) for seed, error in zip(seeds or [(i, i) for i in range(len(errors))], errors, strict=True)]
+
+
+def test_conditions_are_paired_by_their_seeds_whatever_their_order():
+    errors = [i / 100 for i in range(1, 13)]
+    base = _replicates("base", errors)
+    other = _replicates("other", [1.1 * error for error in errors])[::-1]
+    [found] = contrasts(base + other, ["sparse"])
+    assert found.found.paired
+    assert found.found.superiority == 1.0
+    assert found.found.ratios[0.5].interval == Interval(pytest.approx(1.1), pytest.approx(1.1))
+    assert found.holm == found.found.p == 2 / 2**12
+    assert found.needed is None
+    later = _replicates("other", [1.1 * error for error in errors], [(i + 50, i) for i in range(12)])
+    [alone] = contrasts(base + later, ["sparse"])
+    assert not alone.found.paired
+    assert alone.needed.more > 100
+
+
+def test_missing_replicates_bound_the_chance():
+    base, other = _replicates("base", [0.1] * 10), _replicates("other", [0.2] * 7 + [math.inf, None, None])
+    [found] = contrasts(base + other, ["sparse"])
+    assert (found.missing, found.found.first) == (2, 8)
+    assert found.bounds == Interval(0.8, 1.0)
+    [unpaired] = contrasts(base + _replicates("other", [0.2] * 9 + [None], [(i, i + 1) for i in range(10)]), ["sparse"])
+    assert unpaired.bounds == Interval(pytest.approx(0.9), 1.0)
+
+
+def test_p_values_are_corrected_over_all_conditions_and_sets():
+    random = np.random.default_rng(3)
+    rows = [each for name in "abcdef" for each in _replicates(name, random.lognormal(-5, 1, 20).tolist())]
+    found = contrasts(rows, ["sparse"], baseline="c")
+    assert [each.condition for each in found] == list("abdef")
+    assert [each.holm for each in found] == holm([each.found.p for each in found])
+
+
+def test_no_comparison_has_a_reason():
+    product = list(itertools.product(range(3), range(3)))
+    crossed = contrasts(_replicates("a", [0.1] * 9, product) + _replicates("b", [0.2] * 9, product), ["sparse"])[0]
+    assert (crossed.found, crossed.holm, crossed.reason) == (None, None, "replicates share seeds: no independent sample")
+    one_data_seed = [(i, 0) for i in range(9)]
+    fixed = contrasts(_replicates("a", [0.1] * 9, one_data_seed) + _replicates("b", [0.2] * 9, one_data_seed), ["sparse"])[0]
+    assert fixed.found.paired
+    empty = contrasts(_replicates("a", [0.1] * 3) + _replicates("b", [None, None, 0.1]), ["sparse"])[0]
+    assert empty.reason == "1 pairs with a number: needs at least 2"
+    with pytest.raises(ValueError, match="no condition 'x'; conditions: a, b"):
+        contrasts(_replicates("a", [0.1] * 3) + _replicates("b", [0.1] * 3), ["sparse"], "x")
+    with pytest.raises(ValueError, match="a is the only condition"):
+        contrasts(_replicates("a", [0.1] * 3), ["sparse"])
+
+
+def test_the_command(tmp_path, capsys):
+    store = open_store(str(tmp_path), "synthetic")
+    synthetic.write(store, synthetic.manifest(12))
+    cli.main(["compare", str(tmp_path), "synthetic", "--baseline", "lstm"], standalone_mode=False)
+    text = capsys.readouterr().out
+    assert "each condition against lstm" in text
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| transformer")]
+    assert [row[1] for row in rows] == ["sparse", "dense"]
+    for row in rows:
+        assert row[2] == "12 pairs"
+        assert float(row[5]) <= float(row[6]) <= 0.05
+        assert re.match(r"0\.\d\d \[0\.\d\d, \d\.\d\d\]", row[4])
+        assert row[7].startswith("inf")
+        assert row[9] == "settled"
+
+
+def test_the_statistics_need_neither_torch_nor_ray():
+    names = ("bootstrap", "contrasts", "sample_size", "survival", "variance")
+    code = (
+        f"import sys, {', '.join(f'results.{name}' for name in names)}; print(*{{'torch', 'ray', 'wandb'}} & set(sys.modules))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == ""

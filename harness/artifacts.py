@@ -16,7 +16,7 @@ from results.store import Store, committed, read, write_file
 
 def path(store: Store, key: str, stage: int, step: int) -> str:
     """Inside the store's filesystem; artifacts are shared by the studies of a store."""
-    return f"{store.root}/artifacts/{key}/{stage}/{step}.safetensors"
+    return store.shared("artifacts", key, str(stage), f"{step}.safetensors")
 
 
 def write(store: Store, pack: Pack, model: nn.Module, step: int) -> None:

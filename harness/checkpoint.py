@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 
 from safetensors import SafetensorError
 from safetensors.torch import load, save
@@ -27,18 +28,17 @@ def read(store: Store, pack: str) -> tuple[dict[str, Tensor], dict] | None:
         data = read_bytes(store, _path(pack, step))
         try:
             tensors = load(data)
-        except SafetensorError:
+            size = int.from_bytes(data[:8], "little")
+            return tensors, json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["state"])
+        except (SafetensorError, ValueError, KeyError, TypeError, RecursionError):  # truncated, or another file in its place
             delete(store, _path(pack, step))
-            continue
-        size = int.from_bytes(data[:8], "little")
-        return tensors, json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["state"])
     return None
 
 
 def steps(store: Store, pack: str) -> list[int]:
     """Steps that have a checkpoint, ascending."""
-    names = list_names(store, f"checkpoints/{pack}")
-    return sorted(int(name.removesuffix(".safetensors")) for name in names if name.removesuffix(".safetensors").isdigit())
+    found = (re.fullmatch(r"([0-9]{1,18})\.safetensors", name) for name in list_names(store, f"checkpoints/{pack}"))
+    return sorted(int(match[1]) for match in found if match)
 
 
 def clear(store: Store, pack: str) -> None:

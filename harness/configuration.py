@@ -211,6 +211,7 @@ class Study:
     store: str = "runs"
     wandb: str = "offline"
     claims: Mapping[str, Any] = field(default_factory=dict)  # {id: {value: …}} of `results.claims`; not hashed
+    adaptive: Mapping[str, Any] | None = None  # fields of `results.adaptive_rules.Rule`; conditions have its maximum of seeds
 
     def set_hashes(self, condition: Condition) -> dict[str, str]:
         """{set name: hash} of what a replicate of `condition` is scored on."""
@@ -233,7 +234,7 @@ def build(section: str, node: Any) -> Any:
             raise ValueError(f"{section}.name is missing: {' or '.join(registry)}")
         name = values.pop("name")
         if section == "model" and ":" in str(name):
-            return custom.configure(name, **values)
+            return custom.configure(str(name), **values)
         if name not in registry:
             raise ValueError(f"{section}.name = {name!r} is unknown; there is {', '.join(registry)}{nearest(name, registry)}")
         kind, title = registry[name], f"the {name}"
@@ -292,10 +293,12 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> No
     known = list(known)
     for name in given:
         if name not in known:
-            raise ValueError(f"{where} has no key {name!r}{nearest(name, known) or '; keys: ' + ', '.join(known)}")
+            raise ValueError(f"{where} has no key {str(name)[:100]!r}{nearest(name, known) or '; keys: ' + ', '.join(known)}")
 
 
 def nearest(word: Any, known: Iterable[str], prefix: str = "") -> str:
     """ "; did you mean …?", or nothing when nothing is near."""
+    if len(str(word)) > 100:  # no slip of the fingers, and the search takes the square of its length
+        return ""
     match = difflib.get_close_matches(str(word), list(known), n=1)
     return f"; did you mean {prefix}{match[0]}?" if match else ""

@@ -2,7 +2,7 @@
 
 On a bare GPU machine, from a manifest that `manyseeds plan --write` made elsewhere:
 
-    python -m harness.local MANIFEST.yaml STORE [--device auto]
+    python -m harness.local MANIFEST.yaml STORE [--device auto] [--allow-import MODULE]
 """
 
 import argparse
@@ -19,6 +19,7 @@ from harness.manifest import plan_of, read
 from harness.pack import Pack, resolve
 from harness.probe import Rate, best_rate, measure
 from harness.progress import Progress
+from models.custom import allow
 from results.store import Store, committed, open_store
 
 
@@ -75,7 +76,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("manifest", help="a file that `manyseeds plan --write` made")
     parser.add_argument("store", help="path or URI of the store")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    parser.add_argument("--allow-import", action="append", default=[], metavar="MODULE", help="let it name models of MODULE")
     options = parser.parse_args(arguments)
+    allow(*options.allow_import)
     try:
         return run_manifest(Path(options.manifest), options.store, options.device)
     except (ValueError, OSError) as error:

@@ -13,13 +13,13 @@ from typing import Any
 from harness.configuration import Condition, EvaluationSet, Study, from_dict, name_of, refuse_unknown, to_dict
 from harness.identity import describe
 from harness.plan import Plan, PlannedPack, PlannedReplicate, replicates_of
-from results.filesystem import public
+from results.filesystem import public, public_override
 
 _KEYS = tuple(
     "study question source scale reductions overrides wandb keep device executor store pack_size curve_every sets conditions "
     "replicates packs numerics versions git dirty".split()
 )
-_ADDED = ("claims",)  # keys that older manifests lack
+_ADDED = ("claims", "adaptive")  # keys that older manifests lack
 
 
 def build(
@@ -36,9 +36,10 @@ def build(
         "source": dict(study.source),
         "scale": study.scale,
         "reductions": list(study.reductions),
-        "overrides": [_without_credentials(each) for each in study.overrides],
+        "overrides": [public_override(each) for each in study.overrides],
         "wandb": study.wandb,
         "claims": dict(study.claims),
+        **({} if study.adaptive is None else {"adaptive": dict(study.adaptive)}),
         "keep": study.keep,
         "device": study.device,
         "executor": study.executor,
@@ -89,7 +90,7 @@ def read(content: bytes, where: str = "the manifest") -> dict[str, Any]:
     """The manifest of `to_bytes`. ValueError where it is something else."""
     try:
         manifest = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{where} is not a manifest (JSON): {error}; move it away") from error
     if not isinstance(manifest, dict):
         raise ValueError(f"{where} is not a manifest: it holds no mapping; move it away")
@@ -143,6 +144,7 @@ def study_of(manifest: Mapping[str, Any]) -> Study:
         store=manifest["store"],
         wandb=manifest["wandb"],
         claims=manifest.get("claims", {}),
+        adaptive=manifest.get("adaptive"),
     )
 
 
@@ -151,11 +153,6 @@ def conditions_of(manifest: Mapping[str, Any]) -> tuple[Condition, ...]:
     for _, condition, init, data in manifest["replicates"]:
         seeds[condition].append((init, data))
     return tuple(from_dict(each, seeds[index]) for index, each in enumerate(manifest["conditions"]))
-
-
-def _without_credentials(override: str) -> str:
-    key, _, value = override.partition("=")
-    return f"{key}={public(value)}" if key == "store" else override
 
 
 def _settings(condition: Condition) -> dict[str, Any]:

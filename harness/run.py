@@ -1,11 +1,12 @@
 """A study from its plan to its report: what `manyseeds run` and the scripts under launch/ call."""
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import harness.adaptive as adaptive
 import harness.artifacts as artifacts
 import harness.manifest as manifests
 from harness.configuration import Condition, Study, keep_tail
@@ -18,9 +19,9 @@ from harness.probe import Rate
 from harness.progress import Progress, words
 from harness.provenance import code_state, versions
 from results.filesystem import public
-from results.manifest import FOLDER
+from results.manifest import FOLDER, manifest_bytes, newest_manifest
 from results.report import write_report
-from results.store import Store, committed, list_names, open_store, read, read_bytes, write_bytes
+from results.store import Store, committed, list_names, open_store, read, write_bytes
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Prepared:
     rates: dict[str, Rate]
     cost: Estimate
     numerics: dict[str, Any]
+    slots: int
 
     def seconds(self, pack: Pack) -> float:
         """Expected seconds of a pack on its slot."""
@@ -69,37 +71,66 @@ def executor_of(study: Study):
 
 
 def prepare(study: Study, executor: Any, retry: bool = False) -> Prepared:
-    """Check the store, measure the shapes that are missing, and plan. Trains and writes nothing."""
+    """Check the store, measure the shapes that are missing, and plan. Trains and writes nothing.
+
+    An adaptive study is planned to its maximum here; `next_round` leaves of that what is needed next.
+    """
     uri = store_uri(study.store)
     store = open_store(uri, study.name)
     store.check_writable()
     executor.check_store(store, uri)
-    rows = read(store, "replicates", ["key", "stage", "sets"])
-    earlier = [
-        manifests.read(read_bytes(store, f"{FOLDER}/{name}"), store.path(FOLDER, name)) for name in list_names(store, FOLDER)
-    ]
-    failed = {key for keys in read(store, "failures", ["keys"])["keys"].to_pylist() for key in keys}
     _refuse_tf32(study, executor.device)
     numerics = planned_numerics(executor.device, study.compile)
+    # which shapes are missing; refuses what can't be planned before anything is measured
+    first = _planned(study, store, 1, numerics, executor.slots, retry)
+    rates = _measure(study, first, executor, _manifests(store), numerics)
+    return _priced(
+        Prepared(study, uri, store, first, rates, Estimate(0, 0, 0.0, 0.0, 0), numerics, executor.slots), None, retry
+    )
 
-    def planned(sizes: int | dict[str, int]) -> Plan:
-        return plan(
-            study,
-            rows,
-            sizes,
-            numerics=numerics,
-            slots=executor.slots,
-            manifests=earlier,
-            failed=failed,
-            retry=retry,
-            checkpoints=list_names(store, "checkpoints"),
-        )
 
-    first = planned(1)  # which shapes are missing; refuses what can't be planned before anything is measured
-    rates = _measure(study, first, executor, earlier, numerics)
-    final = planned({name: rate.size for name, rate in rates.items()} | _anything(study, rates))
+def next_round(prepared: Prepared, retry: bool = False) -> Prepared:
+    """Of an adaptive study what is known to be needed, from the rows that the store holds now."""
+    study, store = prepared.study, prepared.store
+    tables = {name: read(store, name) for name in ("evaluations", "failures")} | {"replicates": committed(store)}
+    return _priced(prepared, adaptive.targets(study, tables, prepared.slots, retry), retry)
+
+
+def _priced(prepared: Prepared, targets: Mapping[str, int] | None, retry: bool) -> Prepared:
+    """The same, planned again up to `targets`."""
+    study, rates = prepared.study, prepared.rates
+    sizes = {name: rate.size for name, rate in rates.items()} | _anything(study, rates)
+    final = _planned(study, prepared.store, sizes, prepared.numerics, prepared.slots, retry, targets)
     per_replicate = {name: rate.pack_seconds(_example(study, name).train.steps) / rate.size for name, rate in rates.items()}
-    return Prepared(study, uri, store, final, rates, estimate(final, per_replicate, executor.slots), numerics)
+    return replace(prepared, plan=final, cost=estimate(final, per_replicate, prepared.slots))
+
+
+def _planned(
+    study: Study,
+    store: Store,
+    sizes: int | dict[str, int],
+    numerics: dict[str, Any],
+    slots: int,
+    retry: bool,
+    targets: Mapping[str, int] | None = None,
+) -> Plan:
+    return plan(
+        study,
+        read(store, "replicates", ["key", "stage", "sets"]),
+        sizes,
+        targets,
+        numerics=numerics,
+        slots=slots,
+        manifests=_manifests(store),
+        failed={key for keys in read(store, "failures", ["keys"])["keys"].to_pylist() for key in keys},
+        retry=retry,
+        checkpoints=list_names(store, "checkpoints"),
+    )
+
+
+def _manifests(store: Store) -> list[dict[str, Any]]:
+    names = list_names(store, FOLDER)
+    return [manifests.read(manifest_bytes(store, name), store.path(FOLDER, name)) for name in names]
 
 
 def _refuse_tf32(study: Study, device: str) -> None:
@@ -111,8 +142,8 @@ def _refuse_tf32(study: Study, device: str) -> None:
         )
 
 
-def announce(prepared: Prepared, say: Callable[[str], None]) -> None:
-    """What the study is and what it will cost."""
+def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False) -> None:
+    """What the study is and what it will cost. ValueError where a budget is less than the first look of an adaptive study takes."""
     study, cost, planned = prepared.study, prepared.cost, prepared.plan
     device = prepared.numerics["device"]
     say(f"{study.name} (scale {study.scale}): {study.question}")
@@ -123,8 +154,26 @@ def announce(prepared: Prepared, say: Callable[[str], None]) -> None:
     if planned.failed:
         say(f"  {len(planned.failed)} failed before and are left out: manyseeds retry plans them again")
     unit = "core-hours" if device == "cpu" else "GPU-hours"
-    say(
-        f"  to do: {cost.replicates} replicates in {cost.packs} packs, {cost.slot_hours:.2g} {unit}, about {words(cost.hours * 3600)}, "
+    if study.adaptive is None:
+        say(f"  to do: {_cost(cost, unit)}")
+        return
+    rule, first = adaptive.rule_of(study), next_round(prepared, retry)
+    say(f"  adaptive: {rule.minimum} to {rule.maximum} replicates a condition, until {rule.words}; looks every {rule.step}")
+    say(f"  to do, at least: {_cost(first.cost, unit)}")
+    say(f"  to do, at most: {_cost(cost, unit)}")
+    if rule.budget is not None:
+        used = adaptive.spent(study, committed(prepared.store))
+        say(f"  budget: {rule.budget:g} {unit}, {used:.2g} of them spent")
+        if not used and first.cost.slot_hours > rule.budget:
+            raise ValueError(
+                f"budget.gpu_hours = {rule.budget:g} is less than the {first.cost.slot_hours:.2g} {unit} that the first look is expected "
+                "to take: raise it or lower replicates.min"
+            )
+
+
+def _cost(cost: Estimate, unit: str) -> str:
+    return (
+        f"{cost.replicates} replicates in {cost.packs} packs, {cost.slot_hours:.2g} {unit}, about {words(cost.hours * 3600)}, "
         f"{cost.bytes / 1e6:.1f} MB of tables"
     )
 
@@ -140,8 +189,11 @@ def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -
     try:
         with Interrupt() as interrupt:
             prepared = prepare(study, executor, retry)
-            announce(prepared, say)
-            outcomes = train_all(prepared, executor, interrupt)
+            announce(prepared, say, retry)
+            if study.adaptive is None:
+                outcomes = train_all(prepared, executor, interrupt)
+            else:
+                prepared, outcomes = _train_rounds(prepared, executor, interrupt, retry, say)
             stopped = interrupt.requested()
     finally:
         executor.close()
@@ -159,21 +211,58 @@ def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -
     return 0
 
 
-def train_all(prepared: Prepared, executor: Any, interrupt: Interrupt) -> list[Outcome]:
-    """Write the manifest, then run its packs, the longest first."""
-    if not prepared.plan.packs:
-        return []
+def _train_rounds(
+    prepared: Prepared, executor: Any, interrupt: Interrupt, retry: bool, say: Callable[[str], None]
+) -> tuple[Prepared, list[Outcome]]:
+    """Plan up to the next look, train, decide again, until every condition has stopped; each round has its own manifest."""
+    study, outcomes = prepared.study, list[Outcome]()
+    budget = adaptive.rule_of(study).budget
+
+    def spent() -> bool:
+        return budget is not None and adaptive.spent(study, committed(prepared.store)) >= budget
+
+    prepared = next_round(prepared, retry)
+    while prepared.plan.packs and not interrupt.requested():
+        say(f"round: {prepared.cost.replicates} replicates to the next look, {len(prepared.plan.replicates)} with those before")
+        found = train_all(prepared, executor, interrupt, None if budget is None else spent)
+        outcomes += found
+        if interrupt.requested() or any(outcome.status not in ("committed", "failed") for outcome in found):
+            return prepared, outcomes  # what is planned is still needed: the newest manifest holds
+        prepared = next_round(prepared)
+    if not interrupt.requested():
+        newest = newest_manifest(prepared.store)
+        needed = [[each.key, each.condition, each.init_seed, each.data_seed] for each in prepared.plan.replicates]
+        if newest is None or newest[1]["replicates"] != needed or newest[1].get("adaptive") != study.adaptive:
+            _write_manifest(prepared)  # a budget that ended between two looks, or a store that held more than is needed
+    return prepared, outcomes
+
+
+def _write_manifest(prepared: Prepared) -> None:
     commit, dirty = code_state()
     content = manifests.to_bytes(manifests.build(prepared.plan, prepared.numerics, versions(), commit, dirty))
     write_bytes(prepared.store, manifests.path_of(content), content)
+
+
+def train_all(
+    prepared: Prepared, executor: Any, interrupt: Interrupt, enough: Callable[[], bool] | None = None
+) -> list[Outcome]:
+    """Write the manifest, then run its packs, the longest first. enough: asked before every pack of a slot; True starts no more."""
+    if not prepared.plan.packs:
+        return []
+    _write_manifest(prepared)
     packs = resolve(prepared.plan, prepared.numerics, attempts(prepared.store))
     seconds = {pack.id: prepared.seconds(pack) for pack in packs}
     packs.sort(key=lambda pack: -seconds[pack.id])
     progress = Progress(packs, seconds, len(prepared.plan.done), len(prepared.plan.replicates))
+    outcomes: list[Outcome] = []
+    batch = len(packs) if enough is None else executor.slots
     try:
-        return executor.run(packs, prepared.store, prepared.uri, progress, interrupt)
+        while packs and not interrupt.requested() and not (enough is not None and enough()):
+            outcomes += executor.run(packs[:batch], prepared.store, prepared.uri, progress, interrupt)
+            packs = packs[batch:]
     finally:
         progress.close()
+    return outcomes
 
 
 def finish(prepared: Prepared, say: Callable[[str], None]) -> None:

@@ -19,15 +19,18 @@ from omegaconf.errors import OmegaConfBaseException
 
 from harness.configuration import Condition, EvaluationSet, Study, Train, build, keep_tail, nearest, refuse_unknown
 from harness.identity import canonical
+from harness.reading import MOST_BYTES, read_yaml
+from results.adaptive_rules import Rule, as_dict, parse
 from results.claims import REGISTRY as CLAIMS
 from results.claims import TERMS, terms_of
+from results.filesystem import public_override, reason
 
 STUDIES = Path(__file__).resolve().parent.parent / "launch" / "studies"
 
 _HASHED = ("task", "model", "train")
 _VARIED = (*_HASHED, "replicates", "seeds")
 _KEYS = (
-    *"name question source scale scales only reductions evaluate conditions grid sweeps replicates seeds".split(),
+    *"name question source scale scales only reductions evaluate conditions grid sweeps replicates seeds budget".split(),
     *"keep pack device executor store wandb claims".split(),
     *_HASHED,
 )
@@ -77,7 +80,8 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
     for section in _HASHED:
         if section in merged:
             build(section, merged[section])
-    points = _select(_points(merged), merged.get("only"))
+    rule = _adaptive(merged)
+    points = _select(_points(merged if rule is None else merged | {"replicates": rule.maximum}), merged.get("only"))
     _refuse_hidden_overrides(given, merged, points)
     sets, seed, curve_every = _evaluate(merged)
     study = Study(
@@ -99,8 +103,11 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         store=_typed(merged, "store", str, "runs"),
         wandb=_choice(merged, "wandb", "offline"),
         claims=_claims(merged),
+        adaptive=None if rule is None else as_dict(rule),
     )
     _validate_sets(study)
+    if rule is not None:
+        _validate_rule(study, rule, points)
     return study
 
 
@@ -129,6 +136,7 @@ class _Point:
     condition: str | None
     sets: dict[str, Any]
     seeds: list[tuple[int, int]]
+    own_seeds: bool = False  # not the study's
 
 
 def _points(merged: dict[str, Any]) -> list[_Point]:
@@ -188,7 +196,8 @@ def _point(merged: dict[str, Any], condition: str | None, sets: dict[str, Any], 
     parts = ([condition] if condition else []) + [f"{path}={_short(value)}" for path, value in swept.items()]
     name = ", ".join(parts) or str(merged.get("model", {}).get("name", "base"))
     own = sets if "replicates" in sets or "seeds" in sets else merged
-    return _Point(name, condition, _merge(sets, _nested(swept, name)), _seeds(own, "" if own is merged else f"{name}: "))
+    seeds = _seeds(own, "" if own is merged else f"{name}: ")
+    return _Point(name, condition, _merge(sets, _nested(swept, name)), seeds, own is not merged)
 
 
 def _seeds(node: dict[str, Any], where: str) -> list[tuple[int, int]]:
@@ -308,6 +317,46 @@ def _validate_sets(study: Study) -> None:
             hashes[digest] = each.name
 
 
+def _adaptive(merged: dict[str, Any]) -> Rule | None:
+    """The rule of `replicates: {min, max, until}` with its `budget`; None where their number is fixed."""
+    replicates = merged.get("replicates")
+    if isinstance(replicates, dict):
+        if "seeds" in merged:
+            raise ValueError(
+                "seeds beside adaptive replicates can't be given: the seeds are 0 … max - 1, paired; drop one of them"
+            )
+        return parse(replicates, merged.get("budget"))
+    if "budget" in merged:
+        raise ValueError(
+            "budget needs adaptive replicates, such as replicates: {min: 15, max: 100, until: {…}}: it spends hours on them"
+        )
+    return None
+
+
+def _validate_rule(study: Study, rule: Rule, points: list[_Point]) -> None:
+    """What the rule names exists, and no condition has replicates of its own."""
+    names = [each.name for each in study.sets]
+    if rule.set not in names:
+        raise ValueError(
+            f"replicates.until: there is no evaluation set {rule.set!r}; sets: {', '.join(names)}{nearest(rule.set, names)}"
+        )
+    conditions = [each.name for each in study.conditions]
+    if rule.baseline is not None and rule.baseline not in conditions:
+        raise ValueError(
+            f"replicates.until: there is no condition {rule.baseline!r} to be the baseline; conditions: {', '.join(conditions)}"
+            f"{nearest(rule.baseline, conditions)}"
+        )
+    if rule.baseline is not None and len(conditions) < 2:
+        raise ValueError(
+            f"replicates.until: {rule.baseline} is the only condition, so there is no ratio: add another condition"
+        )
+    own = [point.name for point in points if point.own_seeds]
+    if own:
+        raise ValueError(
+            f"condition {own[0]} has replicates or seeds of its own, and those of the study are adaptive: leave them out"
+        )
+
+
 def _name(merged: dict[str, Any]) -> str:
     name = merged.get("name")
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
@@ -398,9 +447,10 @@ def _read(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no study file {path}: give the path of a YAML file")
     try:
-        tree = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
-    except (OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError, OSError) as error:
-        raise ValueError(f"{path} is not a readable YAML file: {' '.join(str(error).split())}") from error
+        with path.open("rb") as stream:
+            tree = read_yaml(stream.read(MOST_BYTES + 1), str(path))
+    except OSError as error:
+        raise ValueError(f"{path} can't be read: {reason(error)}") from error
     if not tree:
         raise ValueError(f"{path} is empty: a study has keys such as name, task, model, train and evaluate")
     return _plain(tree, str(path))
@@ -411,7 +461,9 @@ def _parse(overrides: Iterable[str]) -> dict[str, Any]:
     words = list(overrides)
     for word in words:
         if not re.match(r"[A-Za-z_][^=\s]*=", word):
-            raise ValueError(f"{word!r} on the command line is no override: write key=value, such as train.lr=1e-3")
+            raise ValueError(
+                f"{public_override(word)!r} on the command line is no override: write key=value, such as train.lr=1e-3"
+            )
     keys = [word.split("=", 1)[0] for word in words]
     for one, other in itertools.combinations(keys, 2):
         if _overlap(one, other):
@@ -419,7 +471,9 @@ def _parse(overrides: Iterable[str]) -> dict[str, Any]:
     try:
         tree = OmegaConf.to_container(OmegaConf.from_dotlist(words), resolve=False)
     except (OmegaConfBaseException, yaml.YAMLError) as error:
-        raise ValueError(f"the overrides {' '.join(words)} can't be read: {' '.join(str(error).split())}") from error
+        raise ValueError(
+            f"the overrides {' '.join(map(public_override, words))} can't be read: {' '.join(str(error).split())}"
+        ) from error
     return _plain(tree, "the command line")
 
 

@@ -10,6 +10,23 @@ import click
 _OVERRIDES = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]…")
 
 
+def _allow(context: click.Context, parameter: click.Parameter, modules: tuple[str, ...]) -> None:
+    if modules:
+        from models.custom import allow
+
+        allow(*modules)
+
+
+_ALLOW = click.option(
+    "--allow-import",
+    multiple=True,
+    metavar="MODULE",
+    callback=_allow,
+    expose_value=False,
+    help="Let the study name models of this module, which is imported and so runs; may be repeated.",
+)
+
+
 @click.group()
 @click.version_option(package_name="manyseeds")
 def cli() -> None:
@@ -23,6 +40,7 @@ def cli() -> None:
 @click.option(
     "--write", type=click.Path(dir_okay=False), help="Also write the resolved manifest, for `python -m harness.local`."
 )
+@_ALLOW
 def plan(study: str, overrides: tuple[str, ...], diff: bool, write: str | None) -> None:
     """Say how many replicates, packs, hours and bytes a study will be."""
     from launch.planning import show_diff, show_plan
@@ -37,6 +55,7 @@ def plan(study: str, overrides: tuple[str, ...], diff: bool, write: str | None) 
 @cli.command()
 @click.argument("words", nargs=-1, required=True, metavar="FILE|FAMILY/NAME|FAMILY/all… [KEY=VALUE]…")
 @click.option("--seconds", type=float, required=True, help="Of a replicate of the condition with the most replicates.")
+@_ALLOW
 def estimate(words: tuple[str, ...], seconds: float) -> None:
     """Count the replicates of several studies, shared ones once, and their hours at a stated rate. Measures nothing.
 
@@ -60,6 +79,7 @@ def estimate(words: tuple[str, ...], seconds: float) -> None:
 @cli.command()
 @click.argument("study", metavar="FILE|FAMILY/NAME")
 @_OVERRIDES
+@_ALLOW
 def run(study: str, overrides: tuple[str, ...]) -> None:
     """Run what is missing of a study, then write its report."""
     from harness.run import run as run_study
@@ -70,6 +90,7 @@ def run(study: str, overrides: tuple[str, ...]) -> None:
 @cli.command()
 @click.argument("study", metavar="FILE|FAMILY/NAME")
 @_OVERRIDES
+@_ALLOW
 def retry(study: str, overrides: tuple[str, ...]) -> None:
     """Run a study, its failed replicates included."""
     from harness.run import run as run_study
@@ -92,8 +113,16 @@ def status(store: str, study: str | None) -> None:
 @click.argument("store")
 @click.argument("study", required=False)
 @click.option("--out", type=click.Path(file_okay=False), help="Folder of the report; by default beside the tables.")
-def report(store: str, study: str | None, out: str | None) -> None:
+@click.option("--key", metavar="KEY", help="Write the page of this one replicate: its key, or a beginning that no other has.")
+def report(store: str, study: str | None, out: str | None, key: str | None) -> None:
     """Make the report of a study again, from its tables."""
+    if key is not None:
+        from results.replicate_page import write_replicate_page
+
+        if study is None:
+            raise ValueError("--key is of one study's replicate: write manyseeds report STORE STUDY --key KEY")
+        click.echo(write_replicate_page(_open(store, study), key, out))
+        return
     from results.report import write_report
 
     for name in _studies(store, study):
@@ -111,17 +140,30 @@ def claims(store: str, study: str | None) -> None:
 
 
 @cli.command()
+@click.argument("store")
+@click.argument("study")
+@click.option("--baseline", metavar="NAME", help="The condition to compare with; by default the study's first.")
+def compare(store: str, study: str, baseline: str | None) -> None:
+    """Compare every condition of a study with a baseline, on each reported set."""
+    from results.contrasts import show_contrasts
+
+    for name in _studies(store, study):
+        show_contrasts(_open(store, name), baseline, click.echo)
+
+
+@cli.command()
 @click.argument("into")
 @click.argument("others", nargs=-1, required=True, metavar="STORE…")
 @click.option("--study", help="Only this study; by default every study of the other stores.")
 def merge(into: str, others: tuple[str, ...], study: str | None) -> None:
     """Unite stores: copy into INTO what it lacks of the others."""
+    from results.filesystem import public
     from results.merge import merge as merge_stores
     from results.store import studies
 
     names = [study] if study else sorted({name for other in others for name in studies(other)})
     if not names:
-        raise ValueError(f"there is no study in {' or '.join(others)}")
+        raise ValueError(f"there is no study in {' or '.join(map(public, others))}")
     for name in names:
         sources = [_open(other, name) for other in others if name in studies(other)]
         click.echo(f"{name}: {merge_stores(_open(into, name), sources)}")
@@ -134,6 +176,7 @@ def merge(into: str, others: tuple[str, ...], study: str | None) -> None:
 @click.option("--step", type=int, help="After how many steps; by default the last that was kept.")
 @click.option("--format", "form", required=True, type=click.Choice(["gpt2", "bert", "safetensors"]))
 @click.option("--out", required=True, type=click.Path(file_okay=False), help="A new or empty folder.")
+@_ALLOW
 def export(key: str, store: str, study: str | None, step: int | None, form: str, out: str) -> None:
     """Write the kept weights of one replicate for other tools; KEY may be its first digits."""
     from harness.exchange import export as export_replicate
@@ -142,28 +185,103 @@ def export(key: str, store: str, study: str | None, step: int | None, form: str,
     click.echo(f"{folder}: {kept.key} after {kept.step} steps as {form}")
 
 
+@cli.command()
+@click.argument("store")
+@click.argument("key")
+@click.option("--study", help="Only this study; by default every study of the store.")
+@click.option("--keep", type=click.Choice(["weights"]), help="Also keep what it learned, for export and evaluate.")
+@click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
+@_ALLOW
+def rerun(store: str, key: str, study: str | None, keep: str | None, device: str) -> None:
+    """Train one committed replicate again and verify its rows; exit status 1 where they differ. KEY may be its first digits."""
+    from harness.rerun import rerun as rerun_replicate
+
+    found = rerun_replicate([_open(store, name) for name in _studies(store, study)], key, bool(keep), device, click.echo)
+    click.echo(found.message, err=not found.agrees)
+    sys.exit(0 if found.agrees else 1)
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("key", metavar="KEY|all")
+@click.option(
+    "--set", "definition", required=True, metavar="'FIELD=VALUE … sequences=N [seed=S]'", help="The strings to score."
+)
+@click.option("--name", help="Of the set; by default its fields.")
+@click.option("--study", help="Only this study; by default every study of the store.")
+@click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
+@click.option("--write", is_flag=True, help="Also write <store>/<study>/rescored/<name>.parquet.")
+@_ALLOW
+def evaluate(store: str, key: str, definition: str, name: str | None, study: str | None, device: str, write: bool) -> None:
+    """Score kept weights on a new evaluation set. KEY may be its first digits; all: every replicate with weights."""
+    from harness.rescore import show
+
+    show([_open(store, each) for each in _studies(store, study)], key, definition, name, device, write, click.echo)
+
+
+@cli.command("language-model")
+@click.argument("folders", nargs=-1, required=True, metavar="FOLDER…")
+@click.option("--store", required=True, help="Path or URI of the store.")
+@click.option("--study", default="language-models", help="Its name in the store.")
+@click.option("--lengths", help="Of the strings, such as 16,32,64; default 16 to 512.")
+@click.option("--strings", default=500, help="Of each length.")
+@click.option("--seed", default=0, help="Of the strings.")
+@click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
+def language_model(
+    folders: tuple[str, ...], store: str, study: str, lengths: str | None, strings: int, seed: int, device: str
+) -> None:
+    """Ask language models of local Hugging Face folders the flip-flop in English (claim R3)."""
+    from harness.probes.language_models import LENGTHS, run
+
+    try:
+        chosen = [int(word) for word in lengths.split(",")] if lengths else LENGTHS
+    except ValueError as error:
+        raise ValueError(f"--lengths {lengths} must be whole numbers with commas, such as 16,32,64") from error
+    run(_open(store, study), folders, chosen, strings, seed, device, click.echo)
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("study", required=False)
+@click.option("--probe", "name", required=True, type=click.Choice(["attention", "dilution", "drift"]))
+@click.option("--strings", type=int, default=64, show_default=True, help="Of its task that each model is shown.")
+@click.option("--figures", type=click.Path(file_okay=False), help="Also draw attention patterns and drift into this folder.")
+@_ALLOW
+def probe(store: str, study: str | None, name: str, strings: int, figures: str | None) -> None:
+    """Measure the attention of every replicate whose weights are kept, and add the rows to the store."""
+    from harness.probes.run import run as run_probe
+
+    run_probe([_open(store, each) for each in _studies(store, study)], name, strings, figures, click.echo)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """`manyseeds`: what was wrong is one sentence on stderr and exit status 2."""
     _guard(lambda: cli.main(arguments, prog_name="manyseeds", standalone_mode=False))
 
 
 def family(name: str, default: Callable[[], str]) -> None:
-    """`python launch/<script>.py [study=NAME] [KEY=VALUE]…`: a study of one family, `default()` where none is named."""
+    """`python launch/<script>.py [study=NAME] [KEY=VALUE]… [--allow-import MODULE]…`.
 
-    def start() -> None:
+    Runs a study of one family, `default()` where none is named.
+    """
+
+    @click.command(
+        context_settings={"help_option_names": ["-h", "--help"]},
+        options_metavar="[study=NAME]",
+        epilog=f"studies: launch/studies/{name}/*.yaml",
+    )
+    @_OVERRIDES
+    @_ALLOW
+    def start(overrides: tuple[str, ...]) -> None:
         from harness.run import run as run_study
         from harness.study import find_study, load
 
-        words = sys.argv[1:]
-        if {"-h", "--help"} & set(words):
-            click.echo(f"python {sys.argv[0]} [study=NAME] [KEY=VALUE]…   studies: launch/studies/{name}/*.yaml")
-            return
-        named = [word.partition("=")[2] for word in words if word.startswith("study=")]
-        overrides = [word for word in words if not word.startswith("study=")]
+        named = [word.partition("=")[2] for word in overrides if word.startswith("study=")]
+        settings = [word for word in overrides if not word.startswith("study=")]
         path = find_study(name, named[-1] if named else default())
-        sys.exit(run_study(load(path, overrides), click.echo))
+        sys.exit(run_study(load(path, settings), click.echo))
 
-    _guard(start)
+    _guard(lambda: start.main(sys.argv[1:], prog_name=f"python {sys.argv[0]}", standalone_mode=False))
 
 
 def _guard(start: Callable[[], object]) -> None:

@@ -16,6 +16,10 @@ from results.store import committed, open_store
 
 def show_plan(study: Study, write: str | None, say: Callable[[str], None]) -> None:
     """Measure the shapes of a study and print its cost; `write` a manifest for a machine that has only torch and pyarrow."""
+    if write and study.adaptive is not None:
+        raise ValueError(
+            f"{study.name} is adaptive, so there is no manifest of the whole of it: give replicates=<number>, or run it"
+        )
     executor = executor_of(study)
     try:
         prepared = prepare(study, executor)

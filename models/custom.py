@@ -5,6 +5,9 @@
 calls `GRU(vocabulary=…, length=…, width=64)` once a replicate (and `outputs=…` where the class takes it); its forward maps tokens [B, T]
 int64 to logits [B, T, V]. The R modules' weights are stacked and the forward runs under `vmap`: slower than a model written for packs, same
 interface. The module stays in training mode and must be a pure function of its weights and tokens (`models/custom_checks.py`).
+
+Importing a module runs it, and a study or store can come from anyone: a module is imported only once `allow` has named it, which
+`--allow-import my_models` on the command line does.
 """
 
 import difflib
@@ -12,6 +15,7 @@ import importlib
 import inspect
 import math
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -27,6 +31,12 @@ from models import custom_checks
 from models.custom_recurrent import Unrolled, has_recurrence
 
 _GIVEN = ("vocabulary", "length", "outputs")
+_allowed: set[str] = set()
+
+
+def allow(*modules: str) -> None:
+    """Let studies and stores name classes of these modules, for as long as this process lives: importing a module runs it."""
+    _allowed.update(modules)
 
 
 @dataclass(frozen=True)
@@ -82,7 +92,8 @@ class Custom:
 
 
 def configure(path: str, /, **options: Any) -> Custom:
-    """The configuration of the class at `path` with `options`. Raises ValueError where it is none or takes no such option."""
+    """The configuration of the class at `path` with `options`. ValueError where it is not allowed, is none or takes no such option."""
+    _refuse_others(path)
     kind = _class(path)
     parameters = inspect.signature(kind).parameters
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -237,10 +248,20 @@ def _unsupported(path: str, error: Exception) -> str:
     )
 
 
+def _refuse_others(path: str) -> None:
+    """ValueError unless `path` is MODULE:CLASS of a module that was allowed. Where text is read: a `Custom` that exists has passed."""
+    module = path.partition(":")[0] if re.fullmatch(r"\w+(\.\w+)*:\w+", path) else ""
+    if not module:
+        raise ValueError(f"model.name = {path[:100]!r} must be MODULE:CLASS, such as my_models:Mamba")
+    if module not in _allowed:
+        raise ValueError(
+            f"model.name = {path[:100]!r} would import the module {module[:100]} and run what it holds: if you trust it, pass "
+            f"--allow-import {module[:100]} (in Python, call models.custom.allow first)"
+        )
+
+
 def _class(path: str) -> type[nn.Module]:
     module, _, name = path.partition(":")
-    if not module or not name or module.startswith("."):
-        raise ValueError(f"model.name = {path!r} must be MODULE:CLASS, such as my_models:Mamba")
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # a console script does not search the folder it is started in
     try:

@@ -31,10 +31,39 @@ def public(uri: str) -> str:
     return f"{scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if rest else uri
 
 
+def public_override(word: str) -> str:
+    """A word of the command line such as store=s3://… without credentials."""
+    key, _, value = word.partition("=")
+    return f"{key}={public(value)}" if "://" in value else word
+
+
 def names(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[str]:
     """Sorted names of what is in a folder, hidden ones left out; [] when it is missing."""
     found = filesystem.get_file_info(pyarrow.fs.FileSelector(folder, allow_not_found=True))
     return sorted(info.base_name for info in found if not info.base_name.startswith("."))
+
+
+def folders(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[str]:
+    """As `names`, of folders alone."""
+    found = filesystem.get_file_info(pyarrow.fs.FileSelector(folder, allow_not_found=True))
+    kind = pyarrow.fs.FileType.Directory
+    return sorted(info.base_name for info in found if info.type == kind and not info.base_name.startswith("."))
+
+
+def join(root: str, *parts: str) -> str:
+    """A path below `root`. ValueError where a part would leave it: names in a store may be anyone's."""
+    pieces = [piece for part in parts for piece in part.split("/")]
+    for piece in pieces:
+        if piece in ("", ".", "..") or "\0" in piece or len(piece.encode(errors="replace")) > 255:
+            raise ValueError(f"{'/'.join(parts)[:100]!r} can't name a file of a store: it is empty, has '..', or is too long")
+    return "/".join([root.rstrip("/"), *pieces])
+
+
+def refuse_links_out(root: str, target: str) -> None:
+    """PermissionError where a link below `root`, a local folder, leads the way to `target` out of it."""
+    inside, folder = os.path.realpath(root), os.path.realpath(os.path.dirname(target))
+    if os.path.commonpath([inside, folder]) != inside:
+        raise PermissionError(f"a symbolic link on its way leads out of the store, to {folder}")
 
 
 def missing_folders(folder: str) -> list[str]:

@@ -5,10 +5,12 @@ from typing import Any
 
 import pyarrow.fs
 
+from results.filesystem import reason
 from results.store import Store, list_names, read_bytes
 
 FOLDER = "manifests"
 SUFFIX = ".yaml"
+MOST_BYTES = 2**28  # 2 × 10^6 replicates
 
 
 def manifest_path(manifest_hash: str) -> str:
@@ -30,15 +32,48 @@ def newest_manifest(store: Store) -> tuple[str, dict[str, Any]] | None:
     return max(((each, read_manifest(store, each)) for each in hashes), key=lambda found: len(found[1]["replicates"]))
 
 
+def manifest_bytes(store: Store, name: str) -> bytes:
+    """The file `name` of a study's manifests. Raises ValueError, before it is read, where it is larger than MOST_BYTES."""
+    path = store.path(FOLDER, name)
+    size = store.filesystem.get_file_info(path).size or 0
+    if size > MOST_BYTES:
+        raise ValueError(f"{path} has {size} bytes, and a manifest at most {MOST_BYTES}; move it out of the store")
+    return read_bytes(store, f"{FOLDER}/{name}")
+
+
 def read_manifest(store: Store, manifest_hash: str) -> dict[str, Any]:
     """The content of one manifest. Raises ValueError, naming the file, where it is none."""
     path = manifest_path(manifest_hash)
+    data = manifest_bytes(store, f"{manifest_hash}{SUFFIX}")
     try:
-        content = json.loads(read_bytes(store, path))
-    except ValueError as error:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{store.path(path)} is no manifest ({error}); move it out of the store, and run the study again"
+            f"{store.path(path)} is no manifest ({reason(error)}); move it out of the store, and run the study again"
         ) from error
-    if not isinstance(content, dict) or not {"study", "sets", "conditions", "replicates"} <= content.keys():
+    if not _is_plan(content):
         raise ValueError(f"{store.path(path)} is no manifest of a study; move it out of the store, and run the study again")
     return content
+
+
+def _is_plan(content: Any) -> bool:
+    """Whether the parts that every reader uses have their kinds, so that none of them stumbles over a file of someone else."""
+    if not isinstance(content, dict) or not {"study", "sets", "conditions", "replicates"} <= content.keys():
+        return False
+    sets, conditions, replicates = content["sets"], content["conditions"], content["replicates"]
+    if not (isinstance(sets, dict) and isinstance(conditions, list) and isinstance(replicates, list)):
+        return False
+    named = all(
+        isinstance(each, dict)
+        and isinstance(each.get("name"), str)
+        and isinstance(each.get("config", {}), dict)
+        and isinstance(each.get("sets", {}), dict)
+        and all(isinstance(one, dict) for one in each.get("sets", {}).values())
+        and type(each.get("replicates", 0)) is int
+        for each in conditions
+    )
+    planned = all(
+        type(row) is list and len(row) >= 4 and type(row[0]) is str and type(row[1]) is int and 0 <= row[1] < len(conditions)
+        for row in replicates
+    )
+    return named and planned and all(isinstance(each, dict) for each in sets.values())

@@ -5,6 +5,7 @@ Neither may run while another process writes into the store's study or compacts 
 
 import hashlib
 import itertools
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs
 
+from results.filesystem import join
 from results.manifest import FOLDER, manifest_path, newest_manifest
 from results.parquet import COMPACTED, SUFFIX, serialise
 from results.schema import SCHEMAS
@@ -19,6 +21,7 @@ from results.store import (
     ROW,
     Store,
     anti_join,
+    check_name,
     commit,
     delete,
     read,
@@ -85,6 +88,9 @@ def merge(into: Store, others: list[Store]) -> Merged:
     counts = dict.fromkeys(("packs", "replicates", "failures", "manifests", "artifacts"), 0)
     for other in others:
         mine, theirs = _everything(into), _everything(other)
+        for column in ("key", "pack"):
+            for name in theirs["replicates"][column].unique().to_pylist():
+                check_name(name, f"a {column} ({other.path('replicates')})")
         missing = anti_join(theirs["replicates"], mine["replicates"])
         counts["replicates"] += missing.num_rows
         pieces = {t: _by_pack(pa.concat_tables([mine[t], semi_join(theirs[t], missing)])) for t in mine}
@@ -94,8 +100,8 @@ def merge(into: Store, others: list[Store]) -> Merged:
         counts["failures"] += _merge_failures(into, other)
         counts["manifests"] += _copy_missing(into, other, into.path(FOLDER), other.path(FOLDER))
         for key in sorted(set(theirs["replicates"]["key"].to_pylist())):
-            folder = f"artifacts/{key}"
-            counts["artifacts"] += _copy_missing(into, other, f"{into.root}/{folder}", f"{other.root}/{folder}")
+            target, source = (store.shared("artifacts", key) for store in (into, other))
+            counts["artifacts"] += _copy_missing(into, other, target, source)
     if counts["manifests"]:  # copies are newer than what they are copies of: the plan that holds is the one of most replicates
         name = max(plans, key=lambda plan: len(plan[1]["replicates"]))[0]
         write_bytes(into, manifest_path(name), read_bytes(into, manifest_path(name)))
@@ -130,17 +136,19 @@ def _merge_failures(into: Store, other: Store) -> int:
 
 
 def _copy_missing(into: Store, other: Store, target: str, source: str) -> int:
-    """Copy the files below `source` that `target` lacks (their names say what they hold); how many."""
+    """Copy the files below `source` that `target` lacks (their names say what they hold); how many. Links are left out."""
     found = other.filesystem.get_file_info(pyarrow.fs.FileSelector(source, allow_not_found=True, recursive=True))
     added = 0
     for info in found:
         relative = info.path[len(source) + 1 :]
         if info.type != pyarrow.fs.FileType.File or info.base_name.startswith("."):
             continue
-        if into.filesystem.get_file_info(f"{target}/{relative}").type != pyarrow.fs.FileType.NotFound:
+        if other.is_local and os.path.realpath(info.path) != os.path.join(os.path.realpath(source), relative):
+            continue  # a link could lend us any file of this machine
+        if into.filesystem.get_file_info(join(target, relative)).type != pyarrow.fs.FileType.NotFound:
             continue
         with other.filesystem.open_input_stream(info.path, compression=None) as stream:
-            write_file(into, f"{target}/{relative}", stream.read())
+            write_file(into, join(target, relative), stream.read())
         added += 1
     return added
 

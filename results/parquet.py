@@ -12,6 +12,8 @@ from results.schema import SCHEMAS
 
 COMPACTED = "compacted-"
 SUFFIX = ".parquet"
+MOST_FOOTER = 2**24  # bytes of a file's metadata: those of 10^6 replicates are a few thousand
+MOST_ROWS = 30  # a byte of the file: constant columns of ours reach 13, and a crafted file claims any number
 
 
 def check_table(table: str) -> None:
@@ -50,7 +52,10 @@ def read_file(
     cure = f"move it out of the store, with replicates/{name} if there is one, and run the study again for what it held"
     try:
         with filesystem.open_input_file(path) as source:
+            size = _check_footer(source, path, cure)
             file = pa.parquet.ParquetFile(source)
+            if file.metadata.num_rows > MOST_ROWS * size:
+                raise ValueError(f"{path} claims {file.metadata.num_rows} rows in {size} bytes, which no study wrote; {cure}")
             found = file.schema_arrow
             _check_columns(path, schema, found.names, cure)
             for field in schema:
@@ -74,18 +79,34 @@ def read_file(
             raise ValueError(f"{path} is no file of table {table!r}: column {column!r} has nulls; {cure}")
     if table != "failures" and "pack" in columns and not name.startswith(COMPACTED):
         packs = rows["pack"].unique().to_pylist()
-        if packs and packs != [name.removesuffix(SUFFIX)]:
+        stem = name.removesuffix(SUFFIX)
+        added = table == "probes" and len(packs) == 1 and stem.startswith(f"{packs[0]}.")  # <pack>.<probe>, by `results.probes`
+        if packs and packs != [stem] and not added:
             raise ValueError(
                 f"{path} holds rows of pack {packs[0]}, and a file is named for its pack; rename it back or {cure}"
             )
     return rows
 
 
+def _check_footer(source: pa.NativeFile, path: str, cure: str) -> int:
+    """The size of a file. ValueError, before its metadata is parsed, where they are larger than any of ours."""
+    size: int = source.size()
+    if size > MOST_FOOTER:  # a smaller file can't hold more, and is spared the request
+        source.seek(size - 8)
+        footer = int.from_bytes(source.read(4), "little")
+        source.seek(0)
+        if footer > MOST_FOOTER:
+            raise ValueError(f"{path} has {footer} bytes of metadata, and at most {MOST_FOOTER} are read; {cure}")
+    return size
+
+
 def _check_columns(where: str, schema: pa.Schema, found: Iterable[str], cure: str) -> None:
     found = list(found)
     extra = [name for name in found if name not in schema.names]
     missing = [f.name for f in schema if not f.nullable and f.name not in found]
-    faults = [f"no column {name!r}" for name in missing[:1]] + [f"a column {name!r} unknown to the table" for name in extra[:1]]
+    faults = [f"no column {name!r}" for name in missing[:1]] + [
+        f"a column {name[:100]!r} unknown to the table" for name in extra[:1]
+    ]
     if len(set(found)) < len(found):
         faults.append("two columns of one name")
     if faults:

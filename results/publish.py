@@ -51,6 +51,8 @@ def publish(store: Store, mode: str, directory: str | os.PathLike[str] | None = 
 
     folder = Path(directory if directory is not None else store.path() if store.is_local else os.getcwd())
     folder.mkdir(parents=True, exist_ok=True)
+    if (folder / "wandb").is_symlink():  # runs are removed below
+        raise ValueError(f"{folder / 'wandb'} is a symbolic link: remove it")
     _remove_offline_runs(folder / "wandb", store.study)
     return _write_run(mode, folder, store.study, f"{store.study}-{manifest_hash[:16]}", config, bands, summary, replicates)
 

@@ -19,11 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup, escape
 
-from results import figures
+from results import figures, pareto
+from results.adaptive_status import CAUTION, lines
 from results.claims import verdicts
 from results.claims.show import html as claims_html
-from results.filesystem import write_local
+from results.downloads import for_a_paper, more_tables
+from results.filesystem import refuse_links_out, write_local
 from results.manifest import newest_manifest
+from results.probes import by_key
 from results.statistics import zero_error_bound
 from results.store import Store, committed, read
 from results.summary import (
@@ -40,6 +43,7 @@ from results.summary import (
     to_latex,
     to_parquet,
 )
+from results.survival_figure import survival_drawing
 
 DEFINITION = (
     "An error is a read position, the one after an “r”, where the most probable token of the whole vocabulary is not the bit "
@@ -64,7 +68,7 @@ class Drawing:
 
 
 def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Path:
-    """Write index.html, figures/, summary.{csv,tex,parquet} and replicates.csv; returns the path of the page.
+    """Write index.html, figures/ and the tables of `results.downloads.TABLES`; returns the path of the page.
 
     `out` is a local folder: `<store>/<study>/report` by default, or `./report-<study>` when the store is not local.
     Raises FileNotFoundError where the store has no manifest of the study, ValueError where a file of the store is broken.
@@ -90,6 +94,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
         "summary.tex": to_latex(summary).encode(),
         "summary.parquet": to_parquet(summary),
         "replicates.csv": to_csv(rows),
+        **more_tables(known, rows, finished, evaluations),
     }
     shown = []
     for drawing in drawings:
@@ -98,10 +103,20 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
         files[f"figures/{drawing.name}.png"] = figures.png(drawing.figure)
         shown.append((drawing, Markup(figures.inline_svg(document, drawing.name, str(escape(drawing.title))))))
     files["index.html"] = page(
-        manifest, known, summary, finished, failures, shown, claims_html(verdicts(manifest, known))
+        manifest,
+        known,
+        summary,
+        finished,
+        failures,
+        shown,
+        claims_html(verdicts(manifest, known, by_key(read(store, "probes")))),
+        interactive=pareto.section(manifest, known, evaluations),
     ).encode()  # last: it links to the others
     for name, data in files.items():
-        write_local(str(folder.absolute() / name), data)
+        target = str(folder.absolute() / name)
+        if out is None and store.is_local:
+            refuse_links_out(store.root, target)
+        write_local(target, data)
     return folder / "index.html"
 
 
@@ -130,6 +145,8 @@ def draw_all(
             "the broken axis" + (", diverged ones above it." if any(r.status == "diverged" for r in known) else ".")
         )
         drawings.append(Drawing("errors", "Error by condition", caption, figures.errors_by_condition(errors)))
+        caption, figure = survival_drawing(manifest, _by_label(known), reported)
+        drawings.append(Drawing("survival", "Survival curves of error", caption, figure))
     if len(reported) > 1:
         x, y = ("sparse", "dense") if {"sparse", "dense"} <= set(reported) else (reported[0], reported[1])
         pairs = {}
@@ -149,8 +166,8 @@ def draw_all(
         if by_set:
             caption = (
                 "Bold: errors divided by reads, pooled over the replicates of a condition (diverged ones aside); light: each "
-                "replicate. A point stands for a bin of distances, at its geometric middle. Bins without a read are left out; a "
-                "bin with reads and no error lies at 0."
+                "replicate; dashed: the median over replicates; shading: from their 25 % to their 75 % quantile. A point stands for a "
+                "bin of distances, at its geometric middle. Bins without a read are left out; a bin with reads and no error lies at 0."
             )
             drawings.append(Drawing(f"profile-{axis}", title, caption, figures.errors_by_distance(by_set, axis_label)))
     for name in (name for name in set_names(manifest) if manifest["sets"][name].get("every") is not None):
@@ -175,6 +192,7 @@ def page(
     failures: pa.Table,
     drawings: Sequence[tuple[Drawing, Markup]],
     claims: Markup | None = None,
+    interactive: Markup | None = None,
 ) -> str:
     """The page as one string of HTML."""
     folder = Path(__file__).parent
@@ -190,6 +208,8 @@ def page(
     statuses = [replicate.status for replicate in known]
     return environment.get_template("report.html").render(
         manifest=manifest,
+        adaptive=lines(manifest, known),
+        adaptive_caution=CAUTION,
         title=manifest.get("question") or manifest["study"],
         counts={ending: statuses.count(ending) for ending in ENDINGS},
         ended=sum(status in ("finished", "diverged", "no_transition") for status in statuses),
@@ -201,8 +221,10 @@ def page(
         quantiles=list(QUANTILES),
         drawings=drawings,
         claims=claims,
+        interactive=interactive,
         definition=DEFINITION,
         methods=_methods(manifest, summary),
+        **for_a_paper(manifest, known, replicates, summary),
         known=known,
         many=len(known) > MAX_OPEN_ROWS,
         staged=any(replicate.stage for replicate in known),

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import pyarrow.compute as pc
 
+from results.adaptive_status import CAUTION, lines
 from results.manifest import newest_manifest
 from results.store import Store, committed, list_names, read
+from results.summary import METRIC, replicates_of
 
 
 def show_status(store: Store, say: Callable[[str], None]) -> None:
@@ -25,6 +27,11 @@ def show_status(store: Store, say: Callable[[str], None]) -> None:
     for name in dict.fromkeys((*planned, *done)):
         extra = f", {diverged[name]} diverged" if diverged[name] else ""
         say(f"  {name}: {done[name]} of {planned.get(name, 0)}{extra}")
+    if found and found[1].get("adaptive"):
+        evaluations = read(store, "evaluations", filter=pc.field("metric") == METRIC)
+        for line in lines(found[1], replicates_of(found[1], rows, evaluations, read(store, "failures"))):
+            say(f"  {line}")
+        say(f"  {CAUTION}")
     flying = list_names(store, "checkpoints")
     if flying:
         say(f"  {len(flying)} packs have a checkpoint: running, or waiting to go on")

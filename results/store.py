@@ -22,12 +22,12 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.fs
 
-from results.filesystem import missing_folders, names, reason, resolve, write_local
+from results.filesystem import folders, join, missing_folders, names, reason, refuse_links_out, resolve, write_local
 from results.parquet import COMPACTED, SUFFIX, check_table, conform, read_file, serialise
 from results.schema import SCHEMAS
 
 ROW = ["key", "stage", "pack"]
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of studies, packs and keys
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,12 @@ class Store:
     study: str
 
     def path(self, *parts: str) -> str:
-        """The path inside the filesystem of something in this study."""
-        return "/".join([self.root.rstrip("/"), self.study, *parts])
+        """The path inside the filesystem of something in this study. ValueError where a part leads out of it."""
+        return join(self.root, self.study, *parts)
+
+    def shared(self, *parts: str) -> str:
+        """As `path`, of something that the store's studies share, such as kept weights."""
+        return join(self.root, *parts)
 
     @property
     def is_local(self) -> bool:
@@ -71,9 +75,9 @@ def open_store(uri: str | os.PathLike[str], study: str) -> Store:
 
     Raises ValueError for a URI that pyarrow refuses; credentials in it are not repeated.
     """
-    if not _NAME.fullmatch(study):
+    if not isinstance(study, str) or not _NAME.fullmatch(study):
         raise ValueError(
-            f"study name {study!r} can't name a folder: use letters, digits, '.', '_' and '-', a letter or digit first"
+            f"study name {str(study)[:100]!r} can't name a folder: use letters, digits, '.', '_' and '-', a letter or digit first"
         )
     filesystem, root = resolve(os.fspath(uri))
     return Store(filesystem, root, study)
@@ -82,8 +86,8 @@ def open_store(uri: str | os.PathLike[str], study: str) -> Store:
 def studies(uri: str | os.PathLike[str]) -> list[str]:
     """Names of the studies in a store, sorted; [] where there is no store."""
     filesystem, root = resolve(os.fspath(uri))
-    folders = [name for name in names(filesystem, root) if _NAME.fullmatch(name)]
-    return [name for name in folders if {"replicates", "manifests"} & set(names(filesystem, f"{root}/{name}"))]
+    found = [name for name in folders(filesystem, root) if _NAME.fullmatch(name)]
+    return [name for name in found if {"replicates", "manifests"} & set(names(filesystem, f"{root}/{name}"))]
 
 
 def write_bytes(store: Store, relative_path: str, data: bytes) -> None:
@@ -98,6 +102,7 @@ def write_file(store: Store, target: str, data: bytes) -> None:
     """`write_bytes` to a path inside the filesystem, such as one outside the study."""
     try:
         if store.is_local:
+            refuse_links_out(store.root, target)
             write_local(target, data)
         else:
             with store.filesystem.open_output_stream(target) as stream:
@@ -119,6 +124,8 @@ def list_names(store: Store, relative_folder: str) -> list[str]:
 def delete(store: Store, relative_path: str) -> None:
     """Remove a file, or a folder with all it holds; a missing one is fine."""
     path = store.path(*PurePosixPath(relative_path).parts)
+    if store.is_local:
+        refuse_links_out(store.root, path)
     kind = store.filesystem.get_file_info(path).type
     try:
         if kind == pyarrow.fs.FileType.Directory:
@@ -135,6 +142,7 @@ def commit(store: Store, pack: str, tables: dict[str, pa.Table]) -> None:
     A failure is committed alone: `commit(store, f"{pack}-{attempt}", {"failures": rows})`.
     Raises ValueError, before anything is written, where a table does not fit its schema or holds rows of another pack.
     """
+    check_name(pack, "a pack")
     order = sorted(tables, key=lambda name: name == "replicates")
     files = {}
     for table in order:
@@ -147,6 +155,14 @@ def commit(store: Store, pack: str, tables: dict[str, pa.Table]) -> None:
             delete(store, f"{table}/{pack}{SUFFIX}")
         else:
             write_bytes(store, f"{table}/{pack}{SUFFIX}", data)
+
+
+def check_name(name: str, what: str) -> None:
+    """ValueError where a name from rows or manifests can't be the name of one file or folder."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            f"{name[:100]!r} can't be the name of {what}: it has other characters than letters, digits, '.', '_', '-'"
+        )
 
 
 def read(store: Store, table: str, columns: list[str] | None = None, filter: pa.dataset.Expression | None = None) -> pa.Table:
@@ -194,7 +210,8 @@ def table_files(store: Store, table: str) -> list[str]:
 
 def read_files(store: Store, table: str, files: list[str]) -> pa.Table:
     """All rows of these files, winning or not; a (key, stage, pack) that is in several comes from the first that has it."""
-    schema, identity = SCHEMAS[table], ["pack", "attempt"] if table == "failures" else ROW
+    schema = SCHEMAS[table]
+    identity = {"failures": ["pack", "attempt"], "probes": [*ROW, "probe"]}.get(table, ROW)  # probes are added one at a time
     parts = _read_parts(store, table, files, schema.names, None)
     compacted = sum(name.startswith(COMPACTED) for name in files)
     kept = schema.empty_table()

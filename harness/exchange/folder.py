@@ -61,5 +61,5 @@ def metadata_of(data: bytes, where: str) -> dict[str, str]:
     try:
         size = int.from_bytes(data[:8], "little")
         return json.loads(data[8 : 8 + size]).get("__metadata__", {})
-    except (ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, RecursionError) as error:
         raise ValueError(f"{where} is not a whole safetensors file ({reason(error)})") from None

@@ -6,6 +6,7 @@ Weights exist where the study ran with `keep: all`, or `tail(n)` and the replica
 import difflib
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from results.filesystem import names
 from results.store import Store, read
 
 _SUFFIX = ".safetensors"
+_NUMBER = re.compile("[0-9]{1,18}")
 _HUGGING_FACE: dict[str, Callable[..., Path]] = {"gpt2": to_gpt2, "bert": to_bert}
 FORMATS = ("safetensors", *_HUGGING_FACE)
 
@@ -94,16 +96,18 @@ def resolve_key(stores: Sequence[Store], prefix: str) -> str:
 
 def find(store: Store, key: str, step: int | None = None) -> Kept:
     """The kept weights of a replicate's last stage, at `step` or the last step kept. ValueError where there are none."""
-    folder = f"{store.root}/artifacts/{key}"
-    stages = sorted(int(name) for name in names(store.filesystem, folder) if name.isdecimal())
+    folder = store.shared("artifacts", key)
+    stages = sorted(int(name) for name in names(store.filesystem, folder) if _NUMBER.fullmatch(name))
     steps: list[int] = []
     if stages:
-        files = [name for name in names(store.filesystem, f"{folder}/{stages[-1]}") if name.endswith(_SUFFIX)]
-        steps = sorted(int(name.removesuffix(_SUFFIX)) for name in files)
+        files = [
+            name.removesuffix(_SUFFIX) for name in names(store.filesystem, f"{folder}/{stages[-1]}") if name.endswith(_SUFFIX)
+        ]
+        steps = sorted(int(name) for name in files if _NUMBER.fullmatch(name))
     if not steps:
         raise ValueError(
-            f"the weights of {key} were not kept: run its study with keep=all in a new store, for what is committed is not trained "
-            "again (keep=tail(n) keeps the worst alone)"
+            f"the weights of {key} were not kept: manyseeds rerun STORE {key[:8]} --keep weights trains it again and checks it "
+            "(keep=tail(n) keeps the worst alone)"
         )
     if step is not None and step not in steps:
         raise ValueError(f"step {step} of {key} was not kept; kept: {', '.join(str(each) for each in steps)}")
@@ -114,7 +118,10 @@ def find(store: Store, key: str, step: int | None = None) -> Kept:
     tensors, about = tensors_of(data, where), metadata_of(data, where)
     if about.get("key") != key:
         raise ValueError(f"{where} holds the weights of {about.get('key')}: it is not the file that the study wrote")
-    return Kept(key, stages[-1], chosen, json.loads(about["config"]), json.loads(about["seeds"]), tensors)
+    try:
+        return Kept(key, stages[-1], chosen, json.loads(about["config"]), json.loads(about["seeds"]), tensors)
+    except (ValueError, KeyError, RecursionError) as error:
+        raise ValueError(f"{where} lacks the configuration that the study wrote: it is another file") from error
 
 
 def _module(about: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[nn.Module, Any]:

@@ -4,27 +4,32 @@ A new claim is one `Claim` in a file of its family and one line of `REGISTRY` (d
 its section `claims`; `scoreboard` holds the rows of its store against them.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pyarrow.compute as pc
 
-from results.claims import choices, context, data, tail
+from results.claims import choices, context, data, language, tail, theory
 from results.claims.claim import REPRODUCED, SCALED, TERMS, Claim, Finding, Settled, Terms, Verdict, terms_of
 from results.claims.evidence import Evidence, gather
 from results.manifest import newest_manifest
+from results.probes import Name, by_key
 from results.store import Store, committed, read
 from results.summary import METRIC, replicates_of
 
 REGISTRY: dict[str, Claim] = {
     "R1": tail.R1,
     "R2": tail.R2,
+    "R3": language.R3,
     "R4": data.R4,
     "R5": data.R5,
     "R6": choices.R6,
     "R7": choices.R7,
     "R8": choices.R8,
     "T0": context.T0,
+    "T2": theory.T2,
+    "T3": theory.T3,
 }
 REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")
 
@@ -41,18 +46,21 @@ def scoreboard(store: Store) -> list[Verdict]:
     if not manifest.get("claims"):
         return []
     rows = read(store, "evaluations", filter=pc.field("metric") == METRIC)
-    return verdicts(manifest, replicates_of(manifest, committed(store), rows, read(store, "failures")))
+    known = replicates_of(manifest, committed(store), rows, read(store, "failures"))
+    return verdicts(manifest, known, by_key(read(store, "probes")))
 
 
-def verdicts(manifest: dict[str, Any], known: list[Any]) -> list[Verdict]:
-    """As `scoreboard`, from a manifest and the replicates of `results.summary.replicates_of`."""
+def verdicts(
+    manifest: dict[str, Any], known: list[Any], probes: Mapping[str, Mapping[Name, float]] | None = None
+) -> list[Verdict]:
+    """As `scoreboard`, from a manifest, the replicates of `results.summary.replicates_of` and the values of `results.probes.by_key`."""
     stated = manifest.get("claims") or {}
     if not stated:
         return []
     unknown = [name for name in stated if name not in REGISTRY]
     if unknown:
         raise ValueError(f"the manifest of {manifest['study']} states the claim {unknown[0]}; there is {', '.join(REGISTRY)}")
-    evidence = gather(manifest, known)
+    evidence = gather(manifest, known, probes)
     scaled = bool(reductions(manifest))
     return [_verdict(REGISTRY[name], terms_of(REGISTRY[name], node), evidence, scaled) for name, node in stated.items()]
 

@@ -1,10 +1,13 @@
 """R6, R7, R8: algorithmic choices against the baseline (card F10, F11, F13, F14)."""
 
+from statistics import fmean
+
 from scipy import stats
 
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, Claim, Finding, Terms, decide, settle
-from results.claims.compare import exceeds, percent
-from results.claims.evidence import Condition, Evidence, differing, gate_in_distribution, gate_tail, require
+from results.claims.compare import between, exceeds, percent
+from results.claims.evidence import Condition, Evidence, differing, gate_in_distribution, gate_tail, require, require_probed
+from results.equivalence import superiority
 from results.statistics import clopper_pearson, quantile
 
 NOT_TRAINED = ("none", "sinusoidal", "rotary", "alibi")  # the thesis' encodings beside the learned table
@@ -61,7 +64,7 @@ def nothing_improves_both(evidence: Evidence, terms: Terms, needs: int) -> Findi
 
 
 def sharpened_still_err(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Error rows can refute that sharpened models still err, but smaller; that their attention is hard needs a probe's rows."""
+    """Errors persist and are rarer, by the error rows; attention is harder than the baseline's, by those of the attention probe."""
     base, sparse = evidence.baseline(), evidence.sparse()
     sharp = evidence.beside(base, ["train.sharpen"])
     if not sharp:
@@ -87,9 +90,32 @@ def sharpened_still_err(evidence: Evidence, terms: Terms, needs: int) -> Finding
         )
     if all(found.interval.high < 0.5 for found in fewer):
         return Finding(NOT_REPRODUCED, measured, f"every sharpened condition errs more than the baseline on {sparse}")
-    return Finding(
-        NOT_RUN, measured, "the errors do not contradict it, but that attention is hard is only seen by a probe of attention"
+    if not all(evidence.probed(each, "attention") for each in (base, *sharp)):
+        return Finding(
+            NOT_RUN,
+            measured,
+            "the errors do not contradict it, but that attention is hard is only seen by a probe of attention",
+        )
+    require_probed(evidence, [base, *sharp], "attention", needs)
+    plain = _hardness(evidence, base)
+    harder = [superiority(plain, _hardness(evidence, each), confidence) for each in sharp]
+    shown = ", ".join(
+        f"{each.name} P = {chance:.2f} {between(interval)}" for each, (chance, interval) in zip(sharp, harder, strict=True)
     )
+    persist = all(clopper_pearson(*count, confidence).high < terms.value for count in zeros)
+    return decide(
+        persist and all(interval.low > 0.5 for _, interval in harder) and any(found.interval.low > 0.5 for found in fewer),
+        any(interval.high < 0.5 for _, interval in harder),
+        f"{measured}; attention is harder than the baseline's: {shown}",
+        "every sharpened condition must attend harder (mean largest weight) in more than half of the pairs, one must err less, and "
+        f"less than {terms.value:.0%} of the replicates may be without an error",
+    )
+
+
+def _hardness(evidence: Evidence, condition: Condition) -> list[float]:
+    """Of each replicate, the largest attention weight of a row in the mean over rows, heads and layers."""
+    found = evidence.probed(condition, "attention")
+    return [fmean(value for (_, _, _, item), value in values.items() if item == "largest") for _, values in found]
 
 
 def _both_below(condition: Condition, names: tuple[str, str], below: tuple[float, float]) -> tuple[int, int]:

@@ -1,12 +1,13 @@
 """A study's rows as claims ask for them: conditions by what they are, sets by what they draw, never by a name."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, settle
+from results.probes import Name
 from results.statistics import Floats, quantile
 from results.summary import Replicate, reported_sets
 
@@ -55,12 +56,20 @@ class Evidence:
     """`sets`: p_ignore by name of every set that is scored at the end and differs from the training in p_ignore at most.
 
     trained: p_ignore of the training distribution, as `training_law` finds it: 0.8, or what a study at a shorter length has for it.
+    probes: what `manyseeds probe` measured, by key (`results.probes.by_key`).
     """
 
     conditions: tuple[Condition, ...]
     sets: dict[str, float]
     sequences: dict[str, int]
     trained: float = PAPER
+    probes: Mapping[str, Mapping[Name, float]] = field(default_factory=dict)
+
+    def probed(self, condition: Condition, probe: str) -> list[tuple[Replicate, dict[Name, float]]]:
+        """The replicates of a condition that have values of a probe, with these by (probe, layer, head, item)."""
+        found = [(each, self.probes.get(each.key, {})) for each in condition.replicates]
+        mine = [(each, {name: value for name, value in values.items() if name[0] == probe}) for each, values in found]
+        return [(each, values) for each, values in mine if values]
 
     def sparse(self) -> str:
         """The set with most ignored instructions."""
@@ -105,7 +114,9 @@ class Evidence:
         return min(names, key=lambda name: (order(self.sets[name]), -self.sequences[name]))
 
 
-def gather(manifest: dict[str, Any], known: Sequence[Replicate]) -> Evidence:
+def gather(
+    manifest: dict[str, Any], known: Sequence[Replicate], probes: Mapping[str, Mapping[Name, float]] | None = None
+) -> Evidence:
     """Evidence of a manifest and the replicates of `results.summary.replicates_of`. ValueError where the manifest is too old."""
     by: dict[str, list[Replicate]] = {}
     for replicate in known:
@@ -122,7 +133,7 @@ def gather(manifest: dict[str, Any], known: Sequence[Replicate]) -> Evidence:
         p = definition.get("p_ignore", trained)
         if definition.keys() <= {"p_ignore"} and isinstance(p, int | float):
             sets[name], sequences[name] = float(p), manifest["sets"][name]["sequences"]
-    return Evidence(tuple(conditions), sets, sequences, trained)
+    return Evidence(tuple(conditions), sets, sequences, trained, probes or {})
 
 
 def training_law(conditions: Sequence[Condition]) -> float:
@@ -183,6 +194,25 @@ def gate_tail(base: Condition, name: str) -> None:
     """Settles a claim that compares medians with a baseline that mostly has no error."""
     if quantile(base.errors(name), 0.5) == 0:
         settle(PRECONDITION, f"the median error of {base.name} on {name} is 0: there is no tail to improve")
+
+
+def require_probed(evidence: Evidence, conditions: Iterable[Condition], probe: str, needs: int) -> None:
+    """Settles a claim unless every replicate that finished has values of a probe, and `needs` of each condition have.
+
+    Those whose weights were kept because they are the worst are no fair sample.
+    """
+    for each in conditions:
+        finished = sum(replicate.status == "finished" for replicate in each.replicates)
+        found = len(evidence.probed(each, probe))
+        if not found:
+            settle(
+                NOT_RUN, f"{each.name} has no {probe} rows: manyseeds probe STORE --probe {probe}, with keep: all in its study"
+            )
+        if found < max(needs, finished):
+            settle(
+                TOO_FEW,
+                f"{found} of {finished} finished replicates of {each.name} have {probe} rows, and the claim needs {needs} and all",
+            )
 
 
 def _only(names: set[str], options: tuple[str, ...]) -> bool:

@@ -10,7 +10,7 @@ from harness.configuration import Condition, Train, build, from_dict, to_dict
 from harness.device import resolve
 from harness.draw import Draw
 from harness.train import Training
-from models.custom import Packed, _check_device, configure
+from models.custom import Packed, _check_device, allow, configure
 from tasks import build as build_task
 from tests.harness.packs import SETS, pack
 from tests.models import custom_modules
@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:LSTM with projections"),
 ]
 HERE = "tests.models.custom_modules"
+allow(HERE, "no_such_module", "broken_models")
 GOOD = {
     "convolution": ("Conv", {"width": 24}),
     "attention": ("Attention", {"width": 16, "heads": 4}),

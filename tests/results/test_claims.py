@@ -187,10 +187,12 @@ def test_a_claim_gives_the_verdict_that_its_rows_deserve(
 
 
 def test_every_claim_has_a_case_for_every_verdict_it_can_give() -> None:
-    assert CASES.keys() == VALUES.keys() == REGISTRY.keys()
+    assert (
+        CASES.keys() == VALUES.keys() == REGISTRY.keys() - {"R3", "T2", "T3"}
+    )  # test_language_claim.py, test_theory_claims.py
     for name, cases in CASES.items():
         missing = {REPRODUCED, NOT_REPRODUCED, PRECONDITION, TOO_FEW, NOT_RUN} - {verdict for verdict, _ in cases}
-        # R2 and T0 have no gate, and R8 is not reproduced by errors alone
+        # R2 and T0 have no gate, and R8 by errors alone: test_theory_claims.py has the rest
         assert missing == {"R2": {PRECONDITION}, "T0": {PRECONDITION}, "R8": {REPRODUCED}}.get(name, set())
 
 

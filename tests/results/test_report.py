@@ -56,7 +56,7 @@ def test_the_page_opens_from_disk_without_an_error(study: Store, page: str, tmp_
         assert 'data-ready="true"' in done.stdout
         assert "How long is the tail of read errors?" in done.stdout
         assert 'id="summary-table"' in done.stdout
-        assert done.stdout.count("<figure") == 6
+        assert done.stdout.count("<figure") == 7
     assert 'aria-sort="descending"' in done.stdout
     body = done.stdout.split('id="replicate-table"')[1].split("<tbody>")[1]
     assert "diverged" in body.split("</tr>")[0]
@@ -98,7 +98,7 @@ def test_the_same_rows_make_the_same_bytes(study: Store, page: str, tmp_path: Pa
     write_report(study, tmp_path)
     first = Path(study.path("report"))
     files = sorted(path.relative_to(first) for path in first.rglob("*") if path.is_file())
-    assert len(files) == 5 + 12
+    assert len(files) == 7 + 14
     assert all((tmp_path / path).read_bytes() == (first / path).read_bytes() for path in files)
 
 

@@ -100,7 +100,7 @@ def test_merging_takes_failures_manifests_and_weights_along_and_counts_them(tmp_
     commit(other, "fd-9-1", {"failures": failure("fd-9", 1)})
     plan = json.dumps(manifest({"transformer": ["a", "b"]})).encode()
     store.write_bytes(other, "manifests/0011.yaml", plan)
-    store.write_bytes(other, "../artifacts/a/0/200.safetensors", b"weights")
+    store.write_file(other, other.shared("artifacts", "a", "0", "200.safetensors"), b"weights")
     assert merge.merge(into, [other]) == merge.Merged(packs=1, replicates=2, superseded=1, failures=1, manifests=1, artifacts=1)
     assert read(into, "failures").to_pylist() == failure("fd-9", 1).to_pylist()
     assert store.read_bytes(into, "manifests/0011.yaml") == plan

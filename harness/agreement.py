@@ -1,0 +1,77 @@
+"""How far the rows of one replicate are from those of another training of it."""
+
+import math
+from typing import Any
+
+import pyarrow as pa
+
+from results.schema import IDENTITY_COLUMNS
+
+# what names a row of a table within one replicate; the other columns are values
+_NAMES = {
+    "replicates": ("key", "stage"),
+    "curves": ("step", "metric"),
+    "evaluations": ("step", "weights", "set", "set_hash", "metric"),
+    "profiles": ("step", "set", "set_hash", "axis", "lo", "hi"),
+}
+_ERRORS = ("errors", "sequences_wrong", "errors_sq", "errors_x_count")  # counts that a prediction decides
+_NO_VALUE = ("key", "stage", "pack")
+
+
+def disagreement(theirs: dict[str, pa.Table], ours: dict[str, pa.Table], tolerance: float) -> str:
+    """What differs between two trainings of one replicate, table by table; "" where nothing does.
+
+    tolerance: 0 asks for equal bits (NaN equals NaN). Otherwise a measured value a agrees with b where |a - b| ≤ tolerance · max(|b|, 0.1),
+    and an error count as its share of the reads; what a row is (steps, status, strings, reads) must be equal always.
+    """
+    return "; ".join(found for table in _NAMES if (found := _table(table, theirs[table], ours[table], tolerance)))
+
+
+def _table(table: str, theirs: pa.Table, ours: pa.Table, tolerance: float) -> str:
+    names = _NAMES[table]
+    known, again = _rows(theirs, names), _rows(ours, names)
+    columns = IDENTITY_COLUMNS if table == "replicates" else theirs.schema.names
+    columns = [each for each in columns if each not in (*names, *_NO_VALUE, "condition")]  # a condition may be renamed
+    missing, added = known.keys() - again.keys(), again.keys() - known.keys()
+    found = [f"{len(missing)} rows of {table} are not there again"] if missing else []
+    found += [f"{len(added)} rows of {table} are new"] if added else []
+    worst: dict[str, tuple[float, int, Any, Any]] = {}
+    for name in known.keys() & again.keys():
+        for column in columns:
+            a, b = known[name][column], again[name][column]
+            far = _distance(column, a, b, known[name], tolerance)
+            if far > 0:
+                before = worst.get(column, (0.0, 0, a, b))
+                worst[column] = (far, before[1] + 1, a, b) if far > before[0] else (before[0], before[1] + 1, *before[2:])
+    for column, (_, rows, a, b) in worst.items():
+        found.append(
+            f"{table}.{column} differs in {rows} of {len(known)} rows, most where {a!r} was committed and {b!r} came out"
+        )
+    return "; ".join(found)
+
+
+def _rows(table: pa.Table, names: tuple[str, ...]) -> dict[tuple, dict[str, Any]]:
+    return {tuple(row[name] for name in names): row for row in table.to_pylist()}
+
+
+def _distance(column: str, a: Any, b: Any, row: dict[str, Any], tolerance: float) -> float:
+    """0 where the two agree; else how far apart they are, infinity where that is no number."""
+    if a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b)):
+        # 0.0 == -0.0 but their bits differ
+        return math.ulp(0.0) if isinstance(a, float) and a == b == 0 and str(a) != str(b) and not tolerance else 0.0
+    if not (isinstance(a, int | float) and isinstance(b, int | float)):
+        return math.inf
+    far = abs(a - b)
+    if math.isnan(far):
+        return math.inf
+    if not tolerance:
+        return float(far)
+    if isinstance(a, float):
+        return 0.0 if far <= tolerance * max(abs(a), 0.1) else far
+    if column not in _ERRORS:
+        return float(far)
+    if column in ("errors_sq", "errors_x_count"):
+        return 0.0  # they follow from the errors
+    share = far / max(row.get("count") or row.get("sequences") or 1, 1)
+    whole = a / max(row.get("count") or row.get("sequences") or 1, 1)
+    return 0.0 if share <= tolerance * max(whole, 0.1) else float(far)

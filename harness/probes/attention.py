@@ -1,0 +1,89 @@
+"""Where a model attends: by layer and head, over the query rows that its task scores (Liu's thesis, 3.5.6.5, figures 3.26, 3.35, 3.37)."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.draw import Draw
+from models.transformer import Decoder
+from tasks.batch import Batch
+from tasks.flipflop import FlipFlop
+from tasks.simulation import Simulation
+
+PATTERN = (2, 0, 1, 0, 0, 1, 2, 0)  # s1 ⊥ s0 ⊥ ⊥ s0 s1 ⊥ of figure 3.37
+SEED = 0  # of the strings, on the stream of evaluation sets
+_ELEMENTS = 2**24  # of one layer's attention weights in a forward pass
+
+Rows = list[dict[str, Any]]
+
+
+def attention(model: Decoder, task: Any, count: int) -> Rows:
+    """Rows of layer and head over `count` strings of the task; the model is a pack with R = 1 that attends.
+
+    largest: mean over rows of the largest weight. on_write: mean weight on the write that answers the row, for the language the bit after
+    its `w`. right: share of rows whose largest weight lies there (the first of equal ones). entropy: mean of rows, in nats.
+    """
+    totals: dict[int, Tensor] = {}  # [4, H] by layer
+    rows = 0
+    heads = model.config.heads
+    for batch in strings(task, count, max(1, _ELEMENTS // (heads * task.length**2))):
+        scored = batch.weights[0] > 0  # [B, T]
+        write = correct_write(task, batch)[0][scored]  # [N]
+        rows += len(write)
+
+        def look(layer: int, weights: Tensor, scored: Tensor = scored, write: Tensor = write) -> None:
+            at = weights[0].transpose(1, 2)[scored].double()  # [B, H, T, T] → [N, H, T]
+            on = at.gather(-1, write[:, None, None].expand(-1, at.shape[1], 1))[..., 0]
+            right = (at.argmax(-1) == write[:, None]).double()
+            entropy = -torch.xlogy(at, at).sum(-1)
+            total = torch.stack([at.amax(-1).sum(0), on.sum(0), right.sum(0), entropy.sum(0)])
+            totals[layer] = totals.get(layer, torch.zeros_like(total)) + total
+
+        see(model, batch.inputs, look)
+    found = []
+    for layer, total in sorted(totals.items()):
+        means = (total / rows).tolist()
+        for item, values in zip(("largest", "on_write", "right", "entropy"), means, strict=True):
+            found += [{"layer": layer, "head": head, "item": item, "value": value} for head, value in enumerate(values)]
+    return found
+
+
+def pattern(model: Decoder) -> Rows:
+    """All attention weights on PATTERN, of a model of the simulation; item "i,j" is the weight of key j in the row of query i."""
+    found: Rows = []
+
+    def look(layer: int, weights: Tensor) -> None:
+        for head, square in enumerate(weights[0, 0].tolist()):
+            found.extend(
+                {"layer": layer, "head": head, "item": f"{i},{j}", "value": value}
+                for i, row in enumerate(square)
+                for j, value in enumerate(row)
+            )
+
+    see(model, torch.tensor([[PATTERN]]), look)
+    return found
+
+
+def strings(task: Any, count: int, size: int) -> Iterator[Batch]:
+    """`count` strings of the task's evaluation, as batches of at most `size` with R = 1."""
+    draw = Draw(torch.tensor([SEED]), "evaluate")
+    for first in range(0, count, size):
+        yield task.evaluation().sample(draw.rows(first), min(size, count - first))
+
+
+def correct_write(task: Any, batch: Batch) -> Tensor:
+    """The position that answers each position, int64 [R, B, T]; where nothing is scored it means nothing. ValueError for other tasks."""
+    index = torch.arange(batch.inputs.shape[-1])
+    if isinstance(task, Simulation):
+        return index - batch.about["since_write"]
+    if isinstance(task, FlipFlop):
+        return (index - 2 * batch.about["since_write"] + 1).clamp(max=len(index) - 1)  # the symbol follows its instruction
+    raise ValueError(f"the attention probe knows the writes of flipflop and flipflop_simulation, not of {type(task).__name__}")
+
+
+@torch.no_grad()
+def see(model: Decoder, tokens: Tensor, look: Callable[[int, Tensor], None]) -> Tensor:
+    """One forward pass of tokens int64 [1, B, T], each layer's weights shown to `look`; the logits."""
+    return model(tokens, attend=look)

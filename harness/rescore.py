@@ -1,0 +1,193 @@
+"""Kept weights on a new evaluation set: `manyseeds evaluate`.
+
+Not rows of `evaluations`: a committed file is written once, and a compaction takes all rows of one (key, stage, pack) from one file, so
+rows added later would be lost. They go to <store>/<study>/rescored/<name>.parquet instead, which no other reader looks at.
+"""
+
+import io
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import torch
+import yaml
+
+import harness.device
+import harness.manifest as manifests
+from harness.configuration import EvaluationSet, from_dict
+from harness.evaluate import score
+from harness.exchange.replicate import find, resolve_key
+from harness.exchange.weights import single
+from harness.pack import ScoredSet
+from harness.train import outputs_of
+from results.filesystem import names
+from results.manifest import newest_manifest
+from results.schema import SCHEMAS
+from results.statistics import clustered_rates
+from results.store import Store, committed, list_names, read_bytes, write_bytes
+from results.summary import METRIC
+
+FOLDER = "rescored"
+SCHEMA = pa.schema(
+    [
+        *SCHEMAS["evaluations"],
+        ("condition", pa.string()),
+        ("init_seed", pa.int64()),
+        ("data_seed", pa.int64()),
+        ("low", pa.float64()),  # 95 % of errors / count, clustered by sequence
+        ("high", pa.float64()),
+    ]
+)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=,-]*")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A new evaluation set, and the seed its strings follow from (with its definition and size)."""
+
+    set: EvaluationSet
+    seed: int
+
+
+def parse(text: str, name: str | None = None) -> Wanted:
+    """The set of a line such as `p_ignore=0.99 sequences=20000 seed=1`. ValueError in one sentence."""
+    fields: dict[str, Any] = {}
+    for word in text.split():
+        option, equals, value = word.partition("=")
+        if not equals or not option or option in fields:
+            raise ValueError(f"--set: {word!r} must be FIELD=VALUE, each field once, such as 'p_ignore=0.99 sequences=20000'")
+        fields[option] = yaml.safe_load(value)
+    sequences, seed = fields.pop("sequences", None), fields.pop("seed", 0)
+    if type(sequences) is not int or sequences < 1:
+        raise ValueError(f"--set: sequences={sequences} must be a whole number of at least 1, the number of strings")
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        raise ValueError(f"--set: seed={seed} must be a whole number of 0 or more")
+    for option in ("every", "name"):
+        if option in fields:
+            raise ValueError(f"--set: {option} can't be given: the weights of the end are scored, on their own task")
+    called = name or ",".join(f"{option}={value}" for option, value in fields.items()) or "own"
+    if not _NAME.fullmatch(called):
+        raise ValueError(f"{called!r} can't name a set and its file: give --name with letters, digits, '.', '_' and '-'")
+    return Wanted(EvaluationSet(called, fields, sequences), seed)
+
+
+def rescore(store: Store, keys: Sequence[str], wanted: Wanted, device: torch.device) -> pa.Table:
+    """Rows (SCHEMA) of these replicates of a study, whose weights are kept, on a new set.
+
+    Raises ValueError where weights are missing, or where the study has a set of that name with another definition.
+    """
+    known = {row["key"]: row for row in committed(store).to_pylist()}
+    prepared = [(known[key], *_prepared(store, known[key], wanted)) for key in keys]  # all are checked before any is scored
+    found = []
+    for row, scored, condition in prepared:
+        kept = find(store, row["key"])
+        task, train = condition.task, condition.train
+        outputs = outputs_of(task)
+        model = single(condition.model, task.vocabulary, task.length, kept.tensors, row["init_seed"], outputs=outputs).to(
+            device
+        )
+        scores = score(model, [scored], device, train.precision)
+        if scores is None:
+            raise AssertionError("nothing asked to stop")
+        about = {name: row[name] for name in ("key", "stage", "pack", "condition", "init_seed", "data_seed")}
+        about |= {"step": kept.step, "weights": "raw"}
+        results, number = scores[0]
+        found += [about | each | _interval(each) for each in results.evaluation_rows(number, row["status"] == "diverged")]
+    return pa.Table.from_pylist(found, SCHEMA)
+
+
+def write(store: Store, table: pa.Table) -> str:
+    """Unite the rows with those of earlier calls under rescored/<name>.parquet; returns the path.
+
+    Raises ValueError where the file holds a set of the same name with another hash for a condition.
+    """
+    name = table["set"][0].as_py()
+    path = f"{FOLDER}/{name}.parquet"
+    rows = table.to_pylist()
+    if f"{name}.parquet" in list_names(store, FOLDER):
+        before = pyarrow.parquet.read_table(io.BytesIO(read_bytes(store, path)), schema=SCHEMA).to_pylist()
+        hashes = {row["condition"]: row["set_hash"] for row in rows}
+        for row in before:
+            if hashes.get(row["condition"], row["set_hash"]) != row["set_hash"]:
+                raise ValueError(f"{store.path(path)} holds another set called {name}: give --name, or move that file away")
+        fresh = {row["key"] for row in rows}
+        rows = [row for row in before if row["key"] not in fresh] + rows
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(pa.Table.from_pylist(rows, SCHEMA), sink, compression="zstd")
+    write_bytes(store, path, sink.getvalue().to_pybytes())
+    return store.path(path)
+
+
+def show(
+    stores: Sequence[Store], key: str, text: str, name: str | None, device: str, keep: bool, say: Callable[[str], None]
+) -> None:
+    """Score and print one line a replicate; `keep`: also write the rows."""
+    wanted = parse(text, name)
+    torch_device = harness.device.resolve(device)
+    full = None if key == "all" else resolve_key(stores, key)
+    chosen = []
+    for store in stores:
+        held = sorted(set(committed(store)["key"].to_pylist()))
+        keys = [each for each in held if each == full] if full else [each for each in held if _has_weights(store, each)]
+        chosen += [(store, keys)] if keys else []
+    if not chosen:
+        raise ValueError("no replicate of these studies has weights: manyseeds rerun STORE KEY --keep weights makes them again")
+    harness.device.prepare(torch_device)
+    for store, keys in chosen[:1] if full else chosen:
+        table = rescore(store, keys, wanted, torch_device)
+        say(f"{store.study}: {wanted.set.name}, {wanted.set.sequences} strings, error rate with 95 % interval by string")
+        for row in table.to_pylist():
+            if row["metric"] == METRIC:
+                say(f"  {row['key'][:12]}  {_line(row)}  {row['condition']}, seeds {row['init_seed']}, {row['data_seed']}")
+        if keep:
+            say(f"  rows: {write(store, table)}")
+
+
+def _line(row: dict[str, Any]) -> str:
+    if row["count"] is None:
+        return "diverged"
+    rate = row["errors"] / row["count"] if row["count"] else float("nan")
+    return f"{rate:.3g} [{row['low']:.3g}, {row['high']:.3g}] ({row['errors']} of {row['count']} reads)"
+
+
+def _prepared(store: Store, row: dict[str, Any], wanted: Wanted) -> tuple[ScoredSet, Any]:
+    condition = from_dict({"name": row["condition"], "config": json.loads(row["config"])})
+    each = wanted.set
+    try:
+        task, digest = each.task(condition.task), each.hash(condition.task, wanted.seed)
+    except ValueError as error:
+        raise ValueError(f"--set of condition {condition.name}: {error}") from error
+    if task.length != condition.task.length:
+        raise ValueError(f"--set: length={task.length} is not the {condition.task.length} that {condition.name} was trained on")
+    newest = newest_manifest(store)
+    if newest is not None and each.name in newest[1]["sets"]:
+        study = manifests.study_of(newest[1])
+        theirs = next(one for one in study.sets if one.name == each.name)
+        if theirs.hash(condition.task, study.evaluate_seed) != digest:
+            raise ValueError(f"the study {store.study} has another set called {each.name}: give --name")
+    if not _has_weights(store, row["key"]):
+        raise ValueError(
+            f"the weights of {row['key']} were not kept: manyseeds rerun STORE {row['key'][:8]} --keep weights makes them again"
+        )
+    return ScoredSet(each.name, task, each.sequences, None, digest), condition
+
+
+def _has_weights(store: Store, key: str) -> bool:
+    folder = store.shared("artifacts", key)
+    return any(
+        name.endswith(".safetensors")
+        for stage in names(store.filesystem, folder)
+        for name in names(store.filesystem, f"{folder}/{stage}")
+    )
+
+
+def _interval(row: dict[str, Any]) -> dict[str, float | None]:
+    if row["count"] is None:
+        return {"low": None, "high": None}
+    sums = (row[name] for name in ("errors", "count", "sequences", "errors_sq", "errors_x_count", "count_sq"))
+    found = clustered_rates(*sums)
+    return {"low": float(found.low[0]), "high": float(found.high[0])}

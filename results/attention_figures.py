@@ -1,0 +1,104 @@
+"""The figures of the flip-flop simulation (card F15), from rows of probes alone: attention patterns and drift."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pyarrow.compute as pc
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from results.figures import COLOURS, STYLE, png, svg
+from results.filesystem import write_local
+from results.probes import Name, by_key
+from results.store import Store, committed, read
+
+INPUTS = ("s1", "⊥", "s0", "⊥", "⊥", "s0", "s1", "⊥")  # of the attention probe's pattern
+
+
+def patterns(values: Mapping[Name, float], title: str) -> Figure:
+    """Attention of all heads (columns) and layers (rows) on INPUTS, as figures 3.26 and 3.37; white is 0, black 1."""
+    squares: dict[tuple[int, int], np.ndarray] = {}
+    size = len(INPUTS)
+    for (probe, layer, head, item), value in values.items():
+        if probe == "pattern" and layer is not None and head is not None:
+            i, j = map(int, str(item).split(","))
+            squares.setdefault((layer, head), np.full((size, size), np.nan))[i, j] = value
+    if not squares:
+        raise ValueError("these values hold no pattern: manyseeds probe STORE --probe attention writes it for the simulation")
+    layers, heads = (1 + max(place[axis] for place in squares) for axis in (0, 1))
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(0.9 + 1.5 * heads, 0.9 + 1.5 * layers), layout="constrained")
+        FigureCanvasAgg(figure)
+        figure.suptitle(title, fontsize=10)
+        grid = figure.subplots(layers, heads, squeeze=False)
+        for (layer, head), square in squares.items():
+            axes = grid[layer][head]
+            axes.imshow(square, cmap="Greys", vmin=0, vmax=1)
+            axes.set_title(f"layer {layer}, head {head}", fontsize=7)
+            axes.set_xticks(range(size), INPUTS, fontsize=6)
+            axes.set_yticks(range(size), INPUTS, fontsize=6)
+        for axes in grid[:, 0]:
+            axes.set_ylabel("query", fontsize=7)
+        for axes in grid[-1]:
+            axes.set_xlabel("key", fontsize=7)
+    return figure
+
+
+def drifts(values: Mapping[Name, float], title: str) -> Figure:
+    """Weights on the latest write, recent no-ops and the first write by position on the two strings of figure 3.33."""
+    names = {"right": "latest write", "recent": "recent no-ops", "early": "first write", "wrong": "answer is wrong"}
+    found: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    margin = None
+    for (probe, _, _, item), value in values.items():
+        words = str(item).split()
+        if probe == "drift" and item == "margin":
+            margin = value
+        elif probe == "drift" and len(words) == 3:
+            position = int(words[1].removeprefix("p="))
+            found.setdefault(words[0], {}).setdefault(words[2], []).append((position, value))
+    if margin is None or not found:
+        raise ValueError("these values hold no drift: manyseeds probe STORE --probe drift writes it")
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8, 3.2), layout="constrained")
+        FigureCanvasAgg(figure)
+        figure.suptitle(f"{title}, W_Qp · W_Kp = {margin:.3g}", fontsize=10)
+        for axes, name in zip(figure.subplots(1, 2, sharey=True), ("a", "b"), strict=True):
+            for (item, label), colour, marker in zip(names.items(), COLOURS, ("o", "s", "^", "x"), strict=False):
+                points = sorted(found.get(name, {}).get(item, []))
+                if points:
+                    line = "none" if item == "wrong" else "-"
+                    axes.plot(
+                        *zip(*points, strict=True), color=colour, marker=marker, markersize=3, linestyle=line, label=label
+                    )
+            axes.set_title("one write, then ⊥" if name == "a" else "two writes, then ⊥")
+            axes.set_xlabel("position")
+            axes.set_ylim(-0.05, 1.05)
+            axes.grid(True)
+        figure.axes[0].set_ylabel("attention weight")
+        figure.axes[1].legend(fontsize=8)
+    return figure
+
+
+def write_figures(store: Store, folder: Path) -> list[Path]:
+    """Draw the first two replicates of every condition that have rows, as SVG and PNG; the files written."""
+    rows = read(store, "probes", filter=pc.field("probe").isin(["pattern", "drift"]))
+    values, shown, written = by_key(rows), dict[str, int](), list[Path]()
+    replicates: list[dict[str, Any]] = committed(store).select(["key", "condition", "init_seed", "data_seed"]).to_pylist()
+    for row in sorted(replicates, key=lambda row: (row["condition"], row["init_seed"], row["data_seed"], row["key"])):
+        mine = values.get(row["key"], {})
+        if not mine or shown.get(row["condition"], 0) == 2:
+            continue
+        shown[row["condition"]] = shown.get(row["condition"], 0) + 1
+        title = f"{row['condition']}, seeds {row['init_seed']}, {row['data_seed']}"
+        held = {name[0] for name in mine}
+        for probe, draw in (("pattern", patterns), ("drift", drifts)):
+            if probe in held:
+                figure = draw(mine, title)
+                stem = folder.absolute() / f"{probe}-{row['key'][:12]}"
+                for suffix, data in ((".svg", svg(figure).encode()), (".png", png(figure))):
+                    written.append(stem.with_suffix(suffix))
+                    write_local(str(written[-1]), data)
+    return written

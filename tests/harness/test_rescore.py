@@ -1,0 +1,107 @@
+"""Kept weights on a new set: the study's own set gives its own counts, others are named, checked and written beside the tables."""
+
+import pyarrow.compute as pc
+import pyarrow.parquet
+import pytest
+
+from harness.rescore import SCHEMA, parse
+from harness.run import run
+from harness.study import load as load_study
+from launch.cli import main
+from results.store import committed, open_store, read
+from tests.harness.tiny import files, write_study
+
+SUMS = ["metric", "errors", "count", "sequences", "sequences_wrong", "errors_sq", "errors_x_count", "count_sq", "set_hash"]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rescore")
+    words = [f"store={folder / 'runs'}", "train.steps=20", "replicates=2", "device=cpu", "keep=tail(1)"]
+    assert run(load_study(write_study(folder), words), say=lambda line: None) == 0
+    return open_store(folder / "runs", "tiny")
+
+
+def evaluate(store, key, definition, *more):
+    main(["evaluate", store.root, key, "--set", definition, "--device", "cpu", *more])
+
+
+def rows_of(store, name):
+    return pyarrow.parquet.read_table(store.path("rescored", f"{name}.parquet"), schema=SCHEMA).to_pylist()
+
+
+def kept(store):
+    return sorted(
+        row["key"]
+        for row in committed(store).to_pylist()
+        if store.filesystem.get_file_info(f"{store.root}/artifacts/{row['key']}/0/20.safetensors").is_file
+    )
+
+
+def test_the_studys_own_set_gives_its_own_counts_for_the_worst_that_were_kept(store, capsys):
+    before = files(store.root)
+    evaluate(store, "all", "p_ignore=0.95 sequences=100", "--name", "sparse", "--write")
+    shown = capsys.readouterr().out
+    found = rows_of(store, "sparse")
+    keys = kept(store)
+    assert len(keys) == 2  # tail(1): one of each condition
+    assert sorted({row["key"] for row in found}) == keys
+    assert all(key[:12] in shown for key in keys)
+    for key in keys:
+        wanted = read(store, "evaluations", filter=(pc.field("key") == key) & (pc.field("set") == "sparse")).to_pylist()
+        mine = [row for row in found if row["key"] == key]
+        assert [{name: row[name] for name in SUMS} for row in mine] == [{name: row[name] for name in SUMS} for row in wanted]
+        assert all(row["low"] <= row["errors"] / row["count"] <= row["high"] for row in mine)
+    assert files(store.root) == before
+
+
+def test_another_set_of_a_name_is_refused(store, capsys):
+    for name, definition in (("dense", "p_ignore=0.2 sequences=50"), ("dense", "p_ignore=0.1 sequences=50 seed=1")):
+        with pytest.raises(SystemExit):
+            evaluate(store, "all", definition, "--name", name)
+        assert "the study tiny has another set called dense: give --name" in capsys.readouterr().err
+    one, other = kept(store)
+    evaluate(store, one, "p_ignore=0.3 sequences=20", "--name", "mine", "--write")
+    with pytest.raises(SystemExit):
+        evaluate(store, one, "p_ignore=0.3 sequences=21", "--name", "mine", "--write")
+    assert "holds another set called mine" in capsys.readouterr().err
+    evaluate(store, other[:12], "p_ignore=0.3 sequences=20", "--name", "mine", "--write")
+    assert sorted({row["key"] for row in rows_of(store, "mine")}) == [one, other]
+
+
+def test_the_seed_draws_other_strings(store):
+    evaluate(store, "all", "p_ignore=0.5 sequences=50", "--name", "a", "--write")
+    evaluate(store, "all", "p_ignore=0.5 sequences=50 seed=1", "--name", "b", "--write")
+    one, other = rows_of(store, "a"), rows_of(store, "b")
+    assert [row["set_hash"] for row in one] != [row["set_hash"] for row in other]
+    assert [row["count"] for row in one] != [row["count"] for row in other]
+
+
+def test_what_was_not_kept_says_how_to_make_it(store, capsys):
+    key = next(row["key"] for row in committed(store).to_pylist() if row["key"] not in kept(store))
+    with pytest.raises(SystemExit):
+        evaluate(store, key, "p_ignore=0.5 sequences=5")
+    assert "manyseeds rerun STORE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("p_ignore=0.9", "sequences=None must be a whole number"),
+        ("sequences=5 seed=-1", "seed=-1 must be"),
+        ("p_ignore sequences=5", "'p_ignore' must be FIELD=VALUE"),
+        ("sequences=5 every=2", "every can't be given"),
+        ("p_ignore=[1] sequences=5", "can't name a set"),
+    ],
+)
+def test_a_wrong_set_is_one_sentence(text, message):
+    with pytest.raises(ValueError) as raised:
+        parse(text)
+    assert message in str(raised.value)
+
+
+def test_a_set_that_the_task_refuses_is_one_sentence(store, capsys):
+    for text, message in (("p_ignor=0.9 sequences=5", "did you mean"), ("length=32 sequences=5", "was trained on")):
+        with pytest.raises(SystemExit):
+            evaluate(store, "all", text)
+        assert message in capsys.readouterr().err

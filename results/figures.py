@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 Errors = Mapping[str, Floats]  # error rates of a condition's replicates; infinity is diverged
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MAX_LINES = 300  # light lines of single replicates over distance; more are left out, the pooled rate stays
 MARKERS = ("o", "s", "^", "D", "v", "P")
 INK, PAPER = "#1f2328", "#ffffff"  # stand-ins in the files; `inline_svg` replaces them by the page's own
 STYLE: Any = {
@@ -191,6 +192,7 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
             for name, by in profiles.items()
             for condition, p in by.items()
         }
+    lines = sum(len(each[0]) for each in rates.values())
     scale = error_scale(*(values for each in rates.values() for values in each))
     conditions = list(dict.fromkeys(condition for by in profiles.values() for condition in by))
     with mpl.rc_context(STYLE):
@@ -203,7 +205,7 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
                 i = conditions.index(condition)
                 centre = np.sqrt(np.maximum(profile.lo, 0.7) * np.maximum(profile.hi - 1, 0.7))
                 each, pooled, (low, median, high) = rates[name, condition]
-                for rate in each:
+                for rate in each if lines <= MAX_LINES else ():
                     panel.plot(centre, scale.place(rate), color=_colour(i), lw=0.7, alpha=_faint(len(each)))
                 panel.fill_between(centre, scale.place(low), scale.place(high), color=_colour(i), alpha=0.16, lw=0)
                 panel.plot(centre, scale.place(median), color=_colour(i), lw=1.2, ls="--")

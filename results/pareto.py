@@ -22,7 +22,7 @@ from results.claims.evidence import gather
 from results.statistics import Floats
 from results.summary import METRIC, Replicate
 
-MAX_CURVES, MAX_POINTS = 300, 60_000  # embedded curves, and the points of all of them together
+MAX_CURVES, MAX_POINTS = 150, 60_000  # embedded curves, and the points of all of them together
 SHORTEST_KEY = 10
 
 

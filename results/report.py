@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup, escape
 
-from results import figures, pareto
+from results import figures, pareto, violins
 from results.adaptive_status import CAUTION, lines
 from results.claims import verdicts
 from results.claims.show import html as claims_html
@@ -43,13 +43,14 @@ from results.summary import (
     to_latex,
     to_parquet,
 )
-from results.survival_figure import survival_drawing
+from results.survival_figure import baseline, survival_drawing
 
 DEFINITION = (
     "An error is a read position, the one after an “r”, where the most probable token of the whole vocabulary is not the bit "
     "of the last write. The error rate is errors divided by read positions over a whole set, at the last step."
 )
-MAX_CURVES, MAX_PANELS, MAX_OPEN_ROWS, MAX_FAILURES = 300, 24, 200, 20
+MAX_CURVES, MAX_PANELS, MAX_OPEN_ROWS, MAX_FAILURES = 75, 24, 200, 20  # curves a figure; the interactive one has its own
+MAX_ROWS, SWEEP = 500, 4  # rows of a large table; conditions of a small study
 AXES = {
     "since_write": ("Error by distance to the last write", "instructions since the last write"),
     "since_event": (
@@ -129,12 +130,12 @@ def draw_all(
     losses: pa.Table,
 ) -> list[Drawing]:
     """Every figure that there are rows for."""
-    label = _labels(known)
+    label, groups = _labels(known), _by_label(known)
     reported, drawings = reported_sets(manifest), []
     errors = {
         name: {
             condition: np.array([e for r in members if (e := r.error(name)) is not None])
-            for condition, members in _by_label(known).items()
+            for condition, members in groups.items()
         }
         for name in reported
     }
@@ -144,13 +145,20 @@ def draw_all(
             "density of the positive rates on the log axis. Replicates without a single error are a category of their own below "
             "the broken axis" + (", diverged ones above it." if any(r.status == "diverged" for r in known) else ".")
         )
-        drawings.append(Drawing("errors", "Error by condition", caption, figures.errors_by_condition(errors)))
+        if len(groups) > SWEEP:
+            first = baseline(manifest, groups) or next(iter(groups))
+            caption += f" Each set has its own order, by the median; the dashed line is the median of the baseline, “{first}”."
+            caption = caption.replace("below the broken axis", "left of the broken axis").replace("above it", "right of it")
+            drawings.append(Drawing("errors", "Error by condition", caption, violins.sweep(errors, first)))
+            groups = {name: groups[name] for name in violins.largest(errors[reported[0]], first)}
+        else:
+            drawings.append(Drawing("errors", "Error by condition", caption, figures.errors_by_condition(errors)))
         caption, figure = survival_drawing(manifest, _by_label(known), reported)
         drawings.append(Drawing("survival", "Survival curves of error", caption, figure))
     if len(reported) > 1:
         x, y = ("sparse", "dense") if {"sparse", "dense"} <= set(reported) else (reported[0], reported[1])
         pairs = {}
-        for condition, members in _by_label(known).items():
+        for condition, members in groups.items():
             both = [(r.error(x), r.error(y)) for r in members if r.error(x) is not None and r.error(y) is not None]
             if both:
                 pairs[condition] = tuple(np.array(both, dtype=np.float64).T)
@@ -160,7 +168,8 @@ def draw_all(
                 "exactly 0 errors; the place inside a strip has no meaning."
             )
             drawings.append(Drawing("scatter", f"{y} against {x}".capitalize(), caption, figures.scatter(pairs, x, y)))
-    alive = {(r.key, r.stage): label[r.key, r.stage] for r in known if r.status == "finished"}
+    drawn = [r for members in groups.values() for r in members if r.status == "finished"]
+    alive = {(r.key, r.stage): label[r.key, r.stage] for r in drawn}
     for axis, (title, axis_label) in _axes(profiles).items():
         by_set = _profiles(profiles, replicates, axis, reported, alive)
         if by_set:
@@ -225,7 +234,8 @@ def page(
         definition=DEFINITION,
         methods=_methods(manifest, summary),
         **for_a_paper(manifest, known, replicates, summary),
-        known=known,
+        known=_worst(manifest, known),
+        conditions_drawn=violins.MAX_CONDITIONS,
         many=len(known) > MAX_OPEN_ROWS,
         staged=any(replicate.stage for replicate in known),
         failures=_failures(failures, keys),
@@ -293,7 +303,8 @@ def _profiles(
     last = replicates.select(["key", "stage", "pack", "steps"]).rename_columns(["key", "stage", "pack", "step"])
     rows = profiles.filter(pc.field("axis") == axis).join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
     cells: dict[str, dict[str, dict[tuple[str, int], dict[tuple[int, int], tuple[int, int]]]]] = {}
-    for row in rows.to_pylist():
+    wanted = pa.array([key for key, _ in label], pa.string())
+    for row in rows.filter(pc.field("key").isin(wanted)).to_pylist():
         who = (row["key"], row["stage"])
         if row["set"] in names and who in label:
             by = cells.setdefault(row["set"], {}).setdefault(label[who], {}).setdefault(who, {})
@@ -320,20 +331,36 @@ def _curves(
     rows: pa.Table, values: pa.Array | pa.ChunkedArray, label: dict[tuple[str, int], str]
 ) -> tuple[dict[str, list[tuple[figures.Floats, figures.Floats]]], str]:
     """(step, value) of every replicate by condition, at most MAX_CURVES and MAX_PANELS, and a sentence on what is left out."""
+    pairs = rows.select(["key", "stage"]).group_by(["key", "stage"], use_threads=False).aggregate([])
+    known = set(zip(pairs["key"].to_pylist(), pairs["stage"].to_pylist(), strict=True))
+    by: dict[str, list[tuple[str, int]]] = {}
+    for who, condition in label.items():  # in the plan's order, so what is shown does not depend on what ended first
+        if who in known:
+            by.setdefault(condition, []).append(who)
+    total, panels = sum(map(len, by.values())), dict(list(by.items())[:MAX_PANELS])
+    quota = max(1, MAX_CURVES // max(len(panels), 1)) if total > MAX_CURVES else total
+    chosen = {condition: members[:quota] for condition, members in panels.items()}
+    wanted = pc.is_in(rows["key"], pa.array([key for members in chosen.values() for key, _ in members], pa.string()))
+    kept = rows.filter(wanted)  # the others never become Python objects
     found: dict[tuple[str, int], list[tuple[int, float]]] = {}
-    columns = (rows["key"].to_pylist(), rows["stage"].to_pylist(), rows["step"].to_pylist(), values.to_pylist())
+    columns = (kept["key"].to_pylist(), kept["stage"].to_pylist(), kept["step"].to_pylist(), values.filter(wanted).to_pylist())
     for key, stage, step, value in zip(*columns, strict=True):
         found.setdefault((key, stage), []).append((step, value))
-    by: dict[str, list[tuple[figures.Floats, figures.Floats]]] = {}
-    for who, condition in label.items():  # in the plan's order, so what is shown does not depend on what ended first
-        if who in found:
-            step, value = np.array(sorted(found[who]), dtype=np.float64).T
-            by.setdefault(condition, []).append((step, value))
-    total, panels = sum(map(len, by.values())), dict(list(by.items())[:MAX_PANELS])
-    quota = max(1, MAX_CURVES // max(len(panels), 1))
-    shown = {condition: curves[:quota] for condition, curves in panels.items()}
+    shown: dict[str, list[tuple[figures.Floats, figures.Floats]]] = {}
+    for condition, members in chosen.items():
+        tables = [np.array(sorted(found[who]), dtype=np.float64).T for who in members]
+        shown[condition] = [(step, value) for step, value in tables]
     drawn = sum(map(len, shown.values()))
     return shown, f"{drawn:,} of {total:,} replicates are shown, the first of each condition." if drawn < total else ""
+
+
+def _worst(manifest: dict[str, Any], known: Sequence[Replicate]) -> Sequence[Replicate]:
+    """All replicates of a study of at most 2 × MAX_ROWS; else the MAX_ROWS worst of any reported set, in the plan's order."""
+    if len(known) <= 2 * MAX_ROWS:
+        return known
+    names = reported_sets(manifest)
+    worst = [max((e for name in names if (e := r.error(name)) is not None), default=-1.0) for r in known]
+    return [known[i] for i in sorted(np.argsort(-np.array(worst), kind="stable")[:MAX_ROWS].tolist())]
 
 
 def _groups(summary: pa.Table) -> list[dict[str, Any]]:

@@ -172,7 +172,7 @@ def test_a_manifest_with_complete_settings_is_quoted_and_else_defaults_are_point
     write(store, plan)
     text = write_report(store).read_text()
     assert "train.warmup=50" in text
-    assert "has its default" not in text
+    assert "A setting that is not named has its default" not in text
 
 
 def test_a_study_that_is_not_there_is_named_with_its_store(tmp_path: Path) -> None:

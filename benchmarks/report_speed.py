@@ -46,7 +46,10 @@ def manifest(replicates: int) -> dict[str, Any]:
     """The plan: 25 seeds a condition, the first condition the baseline; the last one has what remains."""
     count = -(-replicates // EACH)
     names = ["baseline", *(f"setting_{i:03d}" for i in range(1, count))]
-    sets = {n: {"definition": {"p_ignore": p}, "sequences": SETS[n][0], "every": SETS[n][2], "seed": 0} for n, p in _places().items()}
+    sets = {
+        n: {"definition": {"p_ignore": p}, "sequences": SETS[n][0], "every": SETS[n][2], "seed": 0}
+        for n, p in _places().items()
+    }
     plans = [
         {
             "name": name,

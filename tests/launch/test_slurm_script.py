@@ -21,7 +21,9 @@ _STUBS = {
     "python": _NOTE
     + """case $1 in
 -c) printf %064d 7 ;;
--) cat > /dev/null ;;
+-) cat > /dev/null
+   # like the real one, it waits until every node has joined
+   for _ in {1..600}; do [[ $(grep -c "^srun" "$CALLS") -ge $2 ]] && break; sleep 0.05; done ;;
 *) trap 'exit 130' TERM
    [[ $STUDY == runs ]] || exit "$STUDY"
    for _ in {1..600}; do sleep 0.05; done ;;

@@ -112,10 +112,9 @@ def errors_by_condition(errors: Mapping[str, Errors]) -> Figure:
     with mpl.rc_context(STYLE):
         if many:  # a panel a row
             figure = _figure(min(0.3 * len(conditions) + 1.5, 30), 3.6 * len(errors) + 1)
-            panels = np.atleast_1d(figure.subplots(len(errors), 1, sharex=True))
+            panels = list(np.atleast_1d(figure.subplots(len(errors), 1, sharex=True)))
         else:
-            figure = _figure(max(1.25 * len(conditions), 2.6) * len(errors) + 0.9, 4.6)
-            panels = np.atleast_1d(figure.subplots(1, len(errors), sharey=True))
+            figure, panels = rows_of_panels(len(errors), max(1.25 * len(conditions), 2.6), 4.6, "y")
         for panel, (name, by) in zip(panels, errors.items(), strict=True):
             panel.set_title(name)
             most = max((_positive(values).size for values in by.values()), default=0)
@@ -125,7 +124,7 @@ def errors_by_condition(errors: Mapping[str, Errors]) -> Figure:
             panel.set_xticks(range(len(conditions)), conditions, **turned)
             panel.tick_params(axis="x", length=0)
             _error_axis(panel, scale, "y")
-        panels[0].set_ylabel("error rate")
+        label_rows(panels, "error rate")
     return figure
 
 
@@ -197,8 +196,7 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
     conditions = list(dict.fromkeys(condition for by in profiles.values() for condition in by))
     with mpl.rc_context(STYLE):
         handles: dict[str, Line2D] = {}
-        figure = _figure(4.1 * len(profiles) + 0.9, 4.0 + 0.1 * len(conditions))
-        panels = np.atleast_1d(figure.subplots(1, len(profiles), sharey=True))
+        figure, panels = rows_of_panels(len(profiles), 4.1, 3.8, "y", 0.2 + 0.1 * len(conditions))
         for panel, (name, by) in zip(panels, profiles.items(), strict=True):
             panel.set_title(name)
             for condition, profile in by.items():
@@ -216,7 +214,7 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
             panel.xaxis.set_minor_locator(mpl.ticker.NullLocator())
             panel.set_xlabel(axis_label)
             _error_axis(panel, scale, "y")
-        panels[0].set_ylabel("error rate")
+        label_rows(panels, "error rate")
         _legend(figure, {condition: handles[condition] for condition in conditions})
     return figure
 
@@ -225,19 +223,20 @@ def error_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figur
     """A panel a condition: each replicate's (step, error): raw error light, best so far bold."""
     scale = error_scale(*(error for by in curves.values() for _, error in by))
     with mpl.rc_context(STYLE):
-        figure, panels = _grid(len(curves))
+        figure, panels = rows_of_panels(len(curves), 4.1, 3.4, "y", 0.6, columns=3)
         for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=False)):
             colour, many = _colour(i), len(by) > 12
             bold = float(np.clip(4 / math.sqrt(max(len(by), 1)), 0.15, 0.9))
             for step, error in by:
-                panel.plot(step, scale.place(error), color=colour, lw=0.7, alpha=_faint(len(by)))
+                dot = "o" if len(step) == 1 else None  # a line needs two points
+                panel.plot(step, scale.place(error), color=colour, lw=0.7, alpha=_faint(len(by)), marker=dot, ms=3)
             for step, error in by:
                 best = scale.place(np.fmin.accumulate(error))
                 panel.plot(step, best, color=colour, lw=1.2 if many else 2, alpha=bold, drawstyle="steps-post")
             panel.set_title(condition)
             panel.set_xlabel("training step")
-            panel.set_ylabel("error rate" if i == 0 else "")
             _error_axis(panel, scale, "y")
+        label_rows(panels, "error rate")
         _legend(figure, _light_and_bold("raw error of one replicate", "its best so far"))
     return figure
 
@@ -245,7 +244,7 @@ def error_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figur
 def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figure:
     """A panel a condition: each replicate's (step, training loss) light, and the median over replicates bold."""
     with mpl.rc_context(STYLE):
-        figure, panels = _grid(len(curves))
+        figure, panels = rows_of_panels(len(curves), 4.1, 3.4, "y", 0.6, columns=3)
         for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=False)):
             colour = _colour(i)
             values: dict[float, list[float]] = {}
@@ -262,7 +261,7 @@ def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figure
             panel.grid(axis="y")
             panel.set_title(condition)
             panel.set_xlabel("training step")
-            panel.set_ylabel("training loss" if i == 0 else "")
+        label_rows(panels, "training loss")
         _legend(figure, _light_and_bold("one replicate", "median (diverged ranks worst)"))
     return figure
 
@@ -304,15 +303,28 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _grid(panels: int) -> tuple[Figure, list[Axes]]:
-    """Panels in rows of at most three, with shared axes."""
-    columns = min(max(panels, 1), 3)
-    rows = -(-max(panels, 1) // columns)
-    figure = _figure(4.1 * columns + 0.9, 3.4 * rows + 0.6)
-    axes = list(np.atleast_1d(figure.subplots(rows, columns, sharey=True)).ravel())
-    for unused in axes[panels:]:
+def rows_of_panels(
+    count: int, width: float, height: float, shared: Literal["y", "none"], above: float = 0.0, columns: int | None = None
+) -> tuple[Figure, list[Axes]]:
+    """`count` panels of `width` × `height` inches in rows of at most `columns`: by default 3, and 2 × 2 for 4, to be legible on a page.
+
+    `above` is the room in inches for a legend.
+    """
+    columns = min(max(count, 1), columns or (2 if count == 4 else 3))
+    rows = -(-max(count, 1) // columns)
+    figure = _figure(width * columns + 0.9, height * rows + above)
+    axes = list(np.atleast_1d(figure.subplots(rows, columns, sharey=shared == "y")).ravel())
+    for unused in axes[count:]:
         unused.set_axis_off()
-    return figure, axes[:panels]
+    return figure, axes[:count]
+
+
+def label_rows(panels: Sequence[Axes], label: str) -> None:
+    """Name the vertical axis at the left end of every row."""
+    for panel in panels:
+        spec = panel.get_subplotspec()
+        if spec is not None and spec.is_first_col():
+            panel.set_ylabel(label)
 
 
 def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, most: int, counted: str) -> None:

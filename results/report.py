@@ -150,7 +150,8 @@ def draw_all(
             caption += f" Each set has its own order, by the median; the dashed line is the median of the baseline, “{first}”."
             caption = caption.replace("below the broken axis", "left of the broken axis").replace("above it", "right of it")
             drawings.append(Drawing("errors", "Error by condition", caption, violins.sweep(errors, first)))
-            groups = {name: groups[name] for name in violins.largest(errors[reported[0]], first)}
+            kept = set(violins.largest(errors[reported[0]], first))
+            groups = {name: members for name, members in groups.items() if name in kept}  # colours follow the study's order
         else:
             drawings.append(Drawing("errors", "Error by condition", caption, figures.errors_by_condition(errors)))
         caption, figure = survival_drawing(manifest, _by_label(known), reported)

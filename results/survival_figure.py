@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from results.claims.claim import Settled
 from results.claims.evidence import gather
-from results.figures import STYLE, ErrorScale, Floats, _colour, _error_axis, _figure, _legend, error_scale
+from results.figures import STYLE, ErrorScale, Floats, _colour, _error_axis, _legend, error_scale, label_rows, rows_of_panels
 from results.summary import Replicate
 from results.survival import Survival, survival
 
@@ -69,8 +69,7 @@ def draw(curves: Mapping[str, Mapping[str, Survival]]) -> Figure:
     conditions = list(dict.fromkeys(label for by in curves.values() for label in by))
     with mpl.rc_context(STYLE):
         handles: dict[str, Line2D] = {}
-        figure = _figure(4.1 * len(curves) + 0.9, 3.8 + 0.1 * len(conditions))
-        panels = np.atleast_1d(figure.subplots(1, len(curves), sharey=True))
+        figure, panels = rows_of_panels(len(curves), 4.1, 3.6, "y", 0.2 + 0.1 * len(conditions))
         for panel, (name, by) in zip(panels, curves.items(), strict=True):
             panel.set_title(name)
             for label, each in by.items():
@@ -84,7 +83,7 @@ def draw(curves: Mapping[str, Mapping[str, Survival]]) -> Figure:
             panel.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
             panel.grid(axis="y")
             panel.set_xlabel("error rate x")
-        panels[0].set_ylabel("replicates with error above x")
+        label_rows(panels, "replicates with error above x")
         _legend(figure, handles)
     return figure
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
-from results.figures import COLOURS, INK, PAPER, STYLE, Errors, ErrorScale, Floats, _error_axis, error_scale
+from results.figures import COLOURS, INK, PAPER, STYLE, Errors, ErrorScale, Floats, _error_axis, error_scale, rows_of_panels
 from results.statistics import quantile
 
 MAX_CONDITIONS, MAX_DOTS = 60, 6  # drawn conditions a set; dots in one band of one condition
@@ -55,8 +55,7 @@ def sweep(errors: Mapping[str, Errors], baseline: str, most: int = MAX_CONDITION
     scale = error_scale(*(by[condition] for name, by in errors.items() for condition in chosen[name]))
     rows = max(map(len, chosen.values()), default=1)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(5.2 * len(errors) + 0.6, 0.23 * rows + 1.3), layout="constrained")
-        panels: list[Axes] = list(np.atleast_1d(figure.subplots(1, len(errors))))
+        figure, panels = rows_of_panels(len(errors), 5.2, 0.23 * rows + 1.3, "none", columns=2)
         for panel, (name, by) in zip(panels, errors.items(), strict=True):
             panel.set_title(name)
             for row, condition in enumerate(chosen[name]):

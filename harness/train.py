@@ -38,6 +38,7 @@ from results.schema import SCHEMAS
 from results.store import Store
 
 _WINDOW = 100  # steps that `loss` and the points of the loss curve average over, at most
+CHECKPOINT_SHARE = 0.02  # of the time of a pack that may go into checkpoints
 
 
 class Stopped(Exception):
@@ -301,13 +302,14 @@ def train(
     """Train `pack` to its end and return its tables, ready to commit.
 
     report(step) is called after every step, should_stop() before each and within evaluations; `checkpoint_s`: seconds between
-    checkpoints. Raises Stopped, with the state saved, when asked to stop.
+    checkpoints, more where writing them would take over CHECKPOINT_SHARE of the time. Raises Stopped, with the state saved, when
+    asked to stop.
     """
     began = datetime.datetime.now(datetime.UTC)
     state = Training(pack, device)
     state.restore(store)
     steps = state.train.steps
-    saved = time.monotonic()
+    saved, pause = time.monotonic(), checkpoint_s
     while state.step < steps or state.recorded < state.step:
         if should_stop():
             state.save(store)
@@ -318,9 +320,10 @@ def train(
             state.train_s += time.perf_counter() - started
         if not state.record(should_stop):
             continue
-        if time.monotonic() - saved > checkpoint_s and state.step < steps:
+        if (before := time.monotonic()) - saved > pause and state.step < steps:
             state.save(store)
             saved = time.monotonic()
+            pause = max(checkpoint_s, (saved - before) / CHECKPOINT_SHARE)
         report(state.step)
     if pack.keep:
         artifacts.write(store, pack, state.model, steps)

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import harness.evaluate as evaluate_module
+import harness.train as train_module
 from harness.checkpoint import steps as checkpoint_steps
 from harness.device import prepare
 from harness.draw import Draw
@@ -110,6 +111,23 @@ def test_a_resumed_pack_equals_an_undisturbed_one(store, stop_at):
         train(one, store, CPU, report=reached.append, should_stop=lambda: len(reached) == stop_at)
     assert checkpoint_steps(store, one.id) == [stop_at]
     assert _identity(train(one, store, CPU)) == _identity(whole)
+
+
+def test_slow_checkpoints_are_written_less_often(store, monkeypatch):
+    """A store that takes 10 s for a checkpoint, steps of 1 s: one after 6 s, then one in 500 s, so 2 % of the time."""
+    clock, saves = [0.0], []
+    monkeypatch.setattr(train_module.time, "monotonic", lambda: clock[0])
+
+    def save(state, where):
+        saves.append(state.step)
+        clock[0] += 10.0
+
+    def step(_):
+        clock[0] += 1.0
+
+    monkeypatch.setattr(Training, "save", save)
+    train(pack(condition(steps=600), [(1, 1)]), store, CPU, report=step, checkpoint_s=5.0)
+    assert saves == [7, 508]
 
 
 def test_a_pack_stopped_within_an_evaluation_scores_that_step_again(store, monkeypatch):

@@ -68,6 +68,8 @@ def drifts(values: Mapping[Name, float], title: str) -> Figure:
         for axes, name in zip(figure.subplots(1, 2, sharey=True), ("a", "b"), strict=True):
             for (item, label), colour, marker in zip(names.items(), COLOURS, ("o", "s", "^", "x"), strict=False):
                 points = sorted(found.get(name, {}).get(item, []))
+                if item == "wrong":  # 1 where the answer is: marks above the weights
+                    points = [(position, 1.04) for position, wrong in points if wrong]
                 if points:
                     line = "none" if item == "wrong" else "-"
                     axes.plot(
@@ -75,7 +77,7 @@ def drifts(values: Mapping[Name, float], title: str) -> Figure:
                     )
             axes.set_title("one write, then ⊥" if name == "a" else "two writes, then ⊥")
             axes.set_xlabel("position")
-            axes.set_ylim(-0.05, 1.05)
+            axes.set_ylim(-0.05, 1.09)
             axes.grid(True)
         figure.axes[0].set_ylabel("attention weight")
         figure.axes[1].legend(fontsize=8)

@@ -276,16 +276,15 @@ def _slug(name: str) -> str:
 
 
 def _labels(known: Iterable[Replicate]) -> dict[tuple[str, int], str]:
-    """What a figure calls the condition of each (key, stage)."""
-    known = list(known)
-    staged = any(replicate.stage for replicate in known)
-    return {(r.key, r.stage): f"{r.condition}, stage {r.stage}" if staged else r.condition for r in known}
+    """What a figure calls the condition of each (key, stage); the last of those that share it."""
+    return {(r.key, r.stage): name for name, members in _by_label(list(known)).items() for r in members}
 
 
 def _by_label(known: Sequence[Replicate]) -> dict[str, list[Replicate]]:
+    staged = any(replicate.stage for replicate in known)
     groups: dict[str, list[Replicate]] = {}
-    for replicate, name in zip(known, _labels(known).values(), strict=True):
-        groups.setdefault(name, []).append(replicate)
+    for r in known:
+        groups.setdefault(f"{r.condition}, stage {r.stage}" if staged else r.condition, []).append(r)
     return groups
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from results import bootstrap, comparison, equivalence, statistics
+from results import bootstrap, comparison, equivalence, statistics, variance
 from results.survival import survival
 
 Floats = NDArray[np.float64]
@@ -201,6 +201,28 @@ def rates(random: np.random.Generator, times: int) -> Iterator[Row]:
             yield Row("clustered rate", setting, "approximate", measured, 5 * times)
 
 
+def correlations(random: np.random.Generator, times: int) -> Iterator[Row]:
+    """Errors of replicates whose chances are Beta(a, b)."""
+    for a, b, count in ((0.3, 8.0, 1000), (0.5, 50.0, 3540), (2.0, 50.0, 3540)):
+
+        def trial(a: float = a, b: float = b, count: int = count) -> bool | None:
+            errors = random.binomial(count, random.beta(a, b, N))
+            return _inside(variance.icc_interval(errors, np.full(N, count)), 1 / (a + b + 1))
+
+        yield Row(
+            "intraclass correlation", f"Beta({a}, {b}), {count} reads", "approximate", *_share(max(QUICK, times // 2), trial)
+        )
+
+
+def alike(random: np.random.Generator, times: int) -> Iterator[Row]:
+    """Replicates that all have the same chance: the true correlation is at its end."""
+
+    def trial() -> bool | None:
+        return _inside(variance.icc_interval(random.binomial(1000, 0.01, N), np.full(N, 1000)), 0.0)
+
+    yield Row("intraclass correlation", "all alike, p = 0.01, 1000 reads", "exact", *_share(max(QUICK, times // 2), trial))
+
+
 def tests(random: np.random.Generator, times: int) -> Iterator[Row]:
     def paired(x: Floats, y: Floats) -> float:
         return comparison.sign_flip(comparison.differences(x, y))
@@ -223,10 +245,22 @@ def _seed(random: np.random.Generator) -> int:
     return int(random.integers(2**31))
 
 
+PARTS = (
+    proportions,
+    quantiles,
+    bands,
+    chances,
+    ratios,
+    rates,
+    tests,
+    correlations,
+    alike,
+)  # new ones last: the number is in the seed
+
+
 def measure(times: int, seed: int = 0) -> list[Row]:
     """Every row of the grid: `times` samples each, more where they are cheap."""
-    parts = (proportions, quantiles, bands, chances, ratios, rates, tests)
-    return [row for index, part in enumerate(parts) for row in part(np.random.default_rng([seed, index]), times)]
+    return [row for index, part in enumerate(PARTS) for row in part(np.random.default_rng([seed, index]), times)]
 
 
 def markdown(rows: Sequence[Row]) -> str:

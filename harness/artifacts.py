@@ -22,13 +22,19 @@ def path(store: Store, key: str, stage: int, step: int) -> str:
 def write(store: Store, pack: Pack, model: nn.Module, step: int) -> None:
     """Keep the weights of every replicate of a pack, before its rows are committed."""
     for slot, replicate in enumerate(pack.replicates):
-        tensors = {name: parameter[slot].detach().cpu().contiguous() for name, parameter in model.named_parameters()}
-        about = {
-            "key": replicate.key,
-            "config": canonical(replicate.condition.config()),
-            "seeds": json.dumps({"init": replicate.init_seed, "data": replicate.data_seed}),
-        }
-        write_file(store, path(store, replicate.key, pack.stage, step), save(tensors, about))
+        write_file(store, path(store, replicate.key, pack.stage, step), content(pack, model, slot))
+
+
+def content(pack: Pack, model: nn.Module, slot: int) -> bytes:
+    """The file of the weights of the replicate in `slot`."""
+    replicate = pack.replicates[slot]
+    tensors = {name: parameter[slot].detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+    about = {
+        "key": replicate.key,
+        "config": canonical(replicate.condition.config()),
+        "seeds": json.dumps({"init": replicate.init_seed, "data": replicate.data_seed}),
+    }
+    return save(tensors, about)
 
 
 def keep_worst(store: Store, count: int) -> int:

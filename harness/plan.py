@@ -20,11 +20,6 @@ VECTORS = (
 )
 SWITCHES = ("clip", "ema")  # vectors, but whether they are zero changes what a step computes, so it is one for a pack
 
-# bytes of a zstd Parquet file of one row and of each further row, measured on packs of 1, 16 and 64
-FILE_BYTES = {"replicates": 11_000, "evaluations": 5_600, "profiles": 3_700, "curves": 2_500}
-ROW_BYTES = {"replicates": 55, "evaluations": 8, "profiles": 1, "curves": 6}
-_METRICS, _PROFILE_ROWS = 2, 50  # read and read_restricted; bins of the two axes of one set
-
 
 @dataclass(frozen=True)
 class PlannedReplicate:
@@ -56,17 +51,6 @@ class Plan:
     packs: tuple[PlannedPack, ...]
     done: frozenset[str]
     failed: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What is missing: `slot_hours` of one device slot (a core, a GPU), `hours` with all slots busy, `bytes` in the store."""
-
-    replicates: int
-    packs: int
-    slot_hours: float
-    hours: float
-    bytes: int
 
 
 def plan(
@@ -163,32 +147,6 @@ def pack_id(keys: Collection[str], sets: int, numerics: Mapping[str, Any], stage
         raise ValueError(f"{sets} evaluation sets are more than the 255 that a pack can score: split the study")
     content: dict[str, Any] = {"keys": sorted(keys), "numerics": dict(numerics)}
     return f"{255 - sets:02x}-{digest(content | ({'stage': stage} if stage else {}), 16)}"
-
-
-def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1) -> Estimate:
-    """`rates`: seconds a replicate takes on one slot, evaluation included, by signature; a signature without one is a ValueError."""
-    seconds, size = 0.0, 0
-    for pack in plan.packs:
-        if pack.signature not in rates:
-            raise ValueError(f"no measured seconds per replicate for {pack.signature}: measure it or give a rate")
-        seconds += rates[pack.signature] * len(pack.replicates)
-        size += sum(FILE_BYTES.values())
-        steps = plan.study.conditions[plan.replicates[pack.replicates[0]].condition].train.steps
-        size += len(pack.replicates) * sum(ROW_BYTES[table] * rows for table, rows in rows_of(plan.study, steps).items())
-    count = sum(len(pack.replicates) for pack in plan.packs)
-    busy = max(1, min(slots, len(plan.packs)))
-    return Estimate(count, len(plan.packs), seconds / 3600, seconds / 3600 / busy, size)
-
-
-def rows_of(study: Study, steps: int) -> dict[str, int]:
-    """Rows a replicate writes, by table."""
-    looks = [1 if each.every is None else -(-steps // each.every) for each in study.sets]
-    return {
-        "replicates": 1,
-        "evaluations": _METRICS * sum(looks),
-        "profiles": _PROFILE_ROWS * len(study.sets),
-        "curves": 2 * -(-steps // study.curve_every),
-    }
 
 
 def _limited(conditions: Sequence[Condition], targets: Mapping[str, int] | None) -> list[Condition]:

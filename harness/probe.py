@@ -10,6 +10,7 @@ from functools import partial
 
 import torch
 
+import harness.artifacts as artifacts
 from harness.evaluate import batch_size, score
 from harness.memory import Memory, free_memory
 from harness.pack import Pack, ScoredSet
@@ -23,12 +24,16 @@ _MARGIN = 0.85  # of the free memory that a pack may take by prediction
 
 @dataclass(frozen=True)
 class Rate:
-    """Measured: seconds of a training step of the whole pack and of all its evaluations of a whole training, bytes at the peak."""
+    """Measured: seconds of a training step of the whole pack and of all its evaluations of a whole training, bytes at the peak.
+
+    weights: bytes of the file of one replicate's weights, 0 where the pack keeps none.
+    """
 
     size: int
     step_s: float
     evaluate_s: float
     memory: int = 0
+    weights: int = 0
 
     def pack_seconds(self, steps: int) -> float:
         return self.step_s * steps + self.evaluate_s
@@ -56,7 +61,8 @@ def measure(pack: Pack, device: torch.device) -> Rate:
         part = min(whole, max(1, 2**15 // sets[0].task.length))
         rounds = 1 + (steps - 1) // every if every else 1
         evaluate_s += _timed(device, partial(_score, training, sets, device, part)) * whole / part * rounds
-    return Rate(len(pack.replicates), sorted(times)[len(times) // 2], evaluate_s, memory.peak())
+    weights = len(artifacts.content(pack, training.model, 0)) if pack.keep else 0
+    return Rate(len(pack.replicates), sorted(times)[len(times) // 2], evaluate_s, memory.peak(), weights)
 
 
 def _score(training: Training, sets: Sequence[ScoredSet], device: torch.device, sequences: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special, stats
 
-from results.statistics import ratio_variance
+from results.statistics import CONFIDENCE, Interval, ratio_variance
 
 Floats = NDArray[np.float64]
 NO_ERROR, ALL_WRONG = "no error", "all wrong"
@@ -69,6 +69,41 @@ def split(errors: ArrayLike, count: ArrayLike) -> Split:
     # at the end of the parameter's range the ratio is 0 half of the time (Self and Liang 1987)
     p = float(stats.chi2.sf(ratio, 1) / 2)
     return Split(FITTED, e.size, best, icc, a, b, whole * icc, float((whole * (1 - icc) / c).mean()), p)
+
+
+def icc_interval(errors: ArrayLike, count: ArrayLike, confidence: float = CONFIDENCE) -> Interval | None:
+    """Profile likelihood interval of the intraclass correlation of `split`, of the same [n] errors and counts.
+
+    The correlations whose likelihood, at the best mean for each, is within half a chi-squared quantile of the largest. It starts at 0
+    where no overdispersion is not excluded, and ends at 1 where nothing is; None where nothing differs (no error, all wrong).
+    Approximate: how often it covers is in docs/statistics.md. ValueError as `split`.
+    """
+    found = split(errors, count)
+    if found.icc is None:
+        return None
+    e, c = np.asarray(errors, dtype=np.float64), np.asarray(count, dtype=np.float64)
+    start = float(special.logit(found.mean))
+
+    def profile(x: float) -> float:
+        """At the correlation expit(x)."""
+        icc = float(special.expit(x))
+        near = optimize.minimize_scalar(
+            lambda mean: -_beta_binomial(float(special.expit(mean)), icc, e, c), bracket=(start - 0.5, start + 0.5), tol=1e-5
+        )
+        return -float(near.fun)
+
+    end = float(special.logit(_EDGE))
+    best = _binomial(found.mean, e, c) if found.icc == 0 else profile(float(np.clip(special.logit(found.icc), end, -end)))
+    least = best - float(stats.chi2.ppf(confidence, 1)) / 2
+    top = end if found.icc == 0 else float(np.clip(special.logit(found.icc), end, -end))
+
+    def side(outer: float) -> float:
+        """Where the profile crosses `least` between the maximum and this end; the end itself where it does not."""
+        if profile(outer) >= least:
+            return 0.0 if outer < 0 else 1.0
+        return float(special.expit(optimize.brentq(lambda x: profile(x) - least, *sorted((top, outer)), xtol=1e-4)))
+
+    return Interval(0.0 if found.icc == 0 else side(end), 1.0 if found.icc == 1 else side(-end))
 
 
 def effective(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import manifest
-from harness.plan import estimate, pack_id, plan, replicates_of, rows_of, signature
+from harness.plan import pack_id, plan, replicates_of, signature
 from harness.study import from_tree
 
 NUMERICS = {"device": "cpu", "threads": 1, "torch": "2.13.0"}
@@ -242,25 +242,7 @@ def test_a_set_exchanged_for_another_is_refused():
         _plan(other, _all(first), manifests=[_manifest(first)])
 
 
-# ---- estimate and manifest
-
-
-def test_an_estimate_counts_what_is_missing():
-    study = _study("replicates=8")
-    planned = _plan(study)
-    rates = {pack.signature: 90.0 for pack in planned.packs}
-    whole = estimate(planned, rates, slots=4)
-    assert (whole.replicates, whole.packs, whole.slot_hours, whole.hours) == (8, 2, 0.2, 0.1)
-    half = estimate(_plan(study, _committed((planned, planned.packs[0]))), rates)
-    assert (half.replicates, half.slot_hours, half.bytes * 2) == (4, 0.1, whole.bytes)
-    with pytest.raises(ValueError, match="no measured seconds"):
-        estimate(planned, {})
-
-
-def test_rows_count_the_looks_of_every_set():
-    study = _study("evaluate.sets.online={p_ignore: 0.9, sequences: 5, every: 6}", "evaluate.curve_every=5")
-    assert rows_of(study, 20)["evaluations"] == 2 * (1 + 1 + 4)
-    assert rows_of(study, 20)["curves"] == 2 * 4
+# ---- manifest
 
 
 @pytest.mark.parametrize(

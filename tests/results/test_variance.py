@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from results.variance import effective, split
+from results.variance import effective, icc_interval, split
 
 
 @pytest.mark.parametrize(("a", "b", "count"), [(0.3, 8.0, 1000), (2.0, 50.0, 3540), (5.0, 5.0, 10)])
@@ -93,3 +93,34 @@ def test_what_is_refused(errors, count, message):
 def test_effective_needs_sequences():
     with pytest.raises(ValueError, match="at least 2 sequences"):
         effective([1, 1], [5, 5], [1, 1], [1, 1], [5, 5], [25, 25])
+
+
+@pytest.mark.parametrize(("a", "b", "count"), [(0.3, 8.0, 1000), (2.0, 50.0, 3540)])
+def test_the_ends_of_the_interval_have_the_likelihood_that_they_must(a, b, count):
+    """Against scipy's likelihood: at each end the best mean loses half of chi-squared's quantile."""
+    errors = stats.betabinom.rvs(count, a, b, size=25, random_state=np.random.default_rng(6))
+    found, interval = split(errors, np.full(25, count)), icc_interval(errors, np.full(25, count))
+
+    def best(icc):
+        def worse(x):
+            mean, size = 1 / (1 + np.exp(-x)), (1 - icc) / icc
+            return -stats.betabinom.logpmf(errors, count, mean * size, (1 - mean) * size).sum()
+
+        return -optimize.minimize_scalar(worse, bounds=(-12, 4), method="bounded", options={"xatol": 1e-6}).fun
+
+    assert 0 < interval.low < found.icc < interval.high < 1
+    for end in (interval.low, interval.high):
+        assert best(found.icc) - best(end) == pytest.approx(stats.chi2.ppf(0.95, 1) / 2, abs=0.01)
+    narrow = icc_interval(errors, np.full(25, count), 0.8)
+    assert interval.low < narrow.low < narrow.high < interval.high
+
+
+def test_the_interval_reaches_the_ends_of_the_model():
+    ten = [10] * 20
+    assert icc_interval([0] * 20, ten) is icc_interval(ten, ten) is None
+    same = icc_interval([3] * 20, ten)
+    assert same.low == 0 < same.high < 0.2
+    coin = icc_interval([0, 10] * 10, ten)
+    assert coin.high == 1 > coin.low > 0.5
+    little = icc_interval([3, 2, 4, 3, 5, 1, 3, 2, 4, 6], [10] * 10)  # less, or hardly more, than binomial
+    assert little.low == 0 < little.high

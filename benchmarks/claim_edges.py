@@ -1,0 +1,282 @@
+"""Rows at the edge of what each claim says: one of its parts exactly at its boundary, the others clear or at theirs too.
+
+Conditions, replicates, sets and terms are those of the studies that carry the claims; the errors are drawn. Rates are continuous and
+independent between sets, replicates and conditions.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from harness import manifest
+from harness.plan import plan
+from harness.study import load
+from results.claims import REGISTRY
+from results.claims.claim import Terms, terms_of
+from results.claims.context import floor
+from results.claims.evidence import Condition, Evidence, gather
+from results.probes import Name
+from results.statistics import clustered_rates
+from results.summary import Replicate, Score
+
+Floats = NDArray[np.float64]
+Random = np.random.Generator
+Probes = Mapping[str, Mapping[Name, float]]
+STUDIES = Path(__file__).parents[1] / "launch" / "studies" / "fflm"
+READS = 16_000  # of a replicate on a set, each a string of its own; the campaign's sparse set has 16,200 on average
+RARE, BUSY, CLEAR = 1e-2, 3e-2, 1e-9  # median errors of the baseline on sparse and dense strings, and of what is far below
+SPREADS = ((2.0, 2.0), (1.0, 3.0))  # standard deviations of the log errors: of the baseline, of the other
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A study without rows: its conditions and sets, how many replicates each condition has, and the terms of its claims."""
+
+    evidence: Evidence
+    counts: Mapping[str, int]
+    terms: Mapping[str, Terms]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Errors by (condition, set); those not named are drawn by `fill`. exact: with intervals of each rate, from counted reads."""
+
+    errors: Mapping[tuple[str, str], Floats] = field(default_factory=dict)
+    probes: Probes = field(default_factory=dict)
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A point at a boundary of `claim`. reproduced and refuted: what the code's own intervals allow each verdict there.
+
+    A level is nan where the code states none, and None where that verdict is the right one.
+    """
+
+    claim: str
+    setting: str
+    reproduced: float | None
+    refuted: float | None
+    stage: Stage
+    draw: Callable[[Random], Rows]
+
+    @property
+    def terms(self) -> Terms:
+        return self.stage.terms[self.claim]
+
+
+def stage(name: str) -> Stage:
+    """Of a flip-flop study's file, at the paper's scale."""
+    study = load(STUDIES / f"{name}.yaml")
+    content = manifest.read(manifest.to_bytes(manifest.build(plan(study, None, 1, numerics={}), {}, {})))  # as a store has it
+    terms = {each: terms_of(REGISTRY[each], node) for each, node in study.claims.items()}
+    return Stage(gather(content, []), {each.name: len(each.seeds) for each in study.conditions}, terms)
+
+
+def logs(random: Random, n: int, median: float, sigma: float = 2.0) -> Floats:
+    """Log-normal rates; those above 1 are ranked like any other."""
+    return median * np.exp(sigma * random.normal(size=n))
+
+
+def fill(stage: Stage, rows: Rows, random: Random) -> Evidence:
+    """Its evidence with a replicate for each count: no error in distribution and of LSTMs, log-normal ones elsewhere, unless given."""
+    evidence = stage.evidence
+    inside = [name for name, p in evidence.sets.items() if p == evidence.trained]
+    conditions = []
+    for each in evidence.conditions:
+        n, perfect = stage.counts[each.name], each.settings.get("model.name") == "lstm"
+        scores = {}
+        for name in evidence.sets:
+            quiet = perfect or name in inside
+            found = rows.errors.get((each.name, name))
+            found = found if found is not None else np.zeros(n) if quiet else logs(random, n, BUSY)
+            scores[name] = _scores(found, rows.exact, random)
+        members = tuple(
+            Replicate(each.name, 0, f"{each.name} {i}", i, i, "finished", 0.0, None, {name: scores[name][i] for name in scores})
+            for i in range(n)
+        )
+        conditions.append(Condition(each.name, each.settings, members))
+    return replace(evidence, conditions=tuple(conditions), probes=rows.probes)
+
+
+def _scores(rates: Floats, exact: bool, random: Random) -> list[Score]:
+    if not exact:
+        return [Score(round(min(rate, 1.0) * READS), READS, READS, rate, rate, rate) for rate in rates.tolist()]
+    errors = random.binomial(READS, np.minimum(rates, 1.0))
+    ones = np.ones_like(errors)
+    found = clustered_rates(errors, READS * ones, READS * ones, errors, errors, READS * ones)
+    columns = (errors.tolist(), found.value.tolist(), found.low.tolist(), found.high.tolist())
+    return [Score(e, READS, READS, value, low, high) for e, value, low, high in zip(*columns, strict=True)]
+
+
+def even(zero: float, spreads: tuple[float, float]) -> float:
+    """Median of the nonzero errors of one of which a share has none, for P(a baseline error of median 1 is larger) = 1/2."""
+    width = float(np.hypot(*spreads))
+    shift = optimize.brentq(lambda x: zero + (1 - zero) * stats.norm.cdf(x / width) - 0.5, -50, 50)
+    return float(np.exp(-shift))
+
+
+def edges() -> Iterator[Edge]:
+    campaign = stage("campaign")
+    yield from _tail(campaign)
+    for spreads in SPREADS:
+        yield from _ranks(campaign, spreads)
+    yield from _both(campaign)
+    yield from _sharpened(campaign)
+    yield from _floor(campaign)
+
+
+def _tail(campaign: Stage) -> Iterator[Edge]:
+    n, terms = campaign.counts, campaign.terms
+
+    def half(random: Random) -> Rows:
+        errs = random.random(n["baseline"]) < terms["R1"].value
+        wide = np.where(np.arange(n["baseline"]) % 2, 1e-3, 0.1)
+        return Rows({("baseline", name): np.where(errs, wide, 0.0) for name in ("sparse", "dense")}, exact=True)
+
+    def factor(random: Random) -> Rows:
+        two = np.where(np.arange(n["baseline"]) % 2, 3e-3, 3e-2)
+        return Rows({("baseline", "sparse"): two, ("baseline", "dense"): two}, exact=True)
+
+    yield Edge("R1", "half of the replicates err, a factor of 100 apart", 0.025, 0.025, campaign, half)
+    yield Edge("R1", "all err, exactly a factor of 10 between best and worst", np.nan, np.nan, campaign, factor)
+
+    def lstm(share: float) -> Callable[[Random], Rows]:
+        return lambda random: Rows({("lstm", "dense"): np.where(random.random(n["lstm"]) < share, 1e-3, 0.0)})
+
+    yield Edge("R2", "10 % of the LSTMs err", 0.2, None, campaign, lstm(0.1))
+    yield Edge("R2", "no LSTM errs", None, 0.0, campaign, lstm(0.0))
+
+
+def _ranks(campaign: Stage, spreads: tuple[float, float]) -> Iterator[Edge]:
+    """P = 1/2 in one comparison or in all of R4, R5 and R6."""
+    n, terms = campaign.counts, campaign.terms
+    one, other = spreads
+    words = f"spreads {one:g} and {other:g}"
+
+    def base(random: Random) -> dict[tuple[str, str], Floats]:
+        medians = (("sparse", RARE), ("dense", BUSY))
+        return {("baseline", name): logs(random, n["baseline"], median, one) for name, median in medians}
+
+    def drawn(medians: Mapping[tuple[str, str], float]) -> Callable[[Random], Rows]:
+        return lambda random: Rows(
+            base(random) | {pair: logs(random, n[pair[0]], median, other) for pair, median in medians.items()}
+        )
+
+    share = terms["R4"].value
+
+    def mixture(sparse: float, dense: float) -> Callable[[Random], Rows]:
+        def draw(random: Random) -> Rows:
+            zero = random.random(n["mixture"]) < share
+            medians = {"sparse": sparse, "dense": dense, "in_distribution": CLEAR, "ignore_90": CLEAR}
+            mixed = {
+                ("mixture", name): np.where(zero, 0.0, logs(random, n["mixture"], median, other))
+                for name, median in medians.items()
+            }
+            return Rows(base(random) | mixed)
+
+        return draw
+
+    at = even(share, spreads) / 10
+    r5, r6 = terms["R5"], terms["R6"]
+    alike = f"share without error as the paper's, {words}"
+    yield Edge("R4", f"sparse P = 1/2, dense clear, {alike}", 0.0125, 0.0625, campaign, mixture(RARE * at, CLEAR))
+    yield Edge("R4", f"both P = 1/2, {alike}", 0.0125, 0.075, campaign, mixture(RARE * at, BUSY * at))
+    yield Edge("R4", f"both clear, {alike}", None, 0.05, campaign, mixture(CLEAR, CLEAR))
+
+    longer, far = ("longer", "sparse"), ("mixture", "sparse")
+    grows, clear = ("longer", "dense"), {("longer", "dense"): 3e5 * BUSY}
+    first = {longer: RARE, far: CLEAR * 1e-3}
+    yield Edge("R5", f"sparse errors P = 1/2, the rest clear, {words}", 0.0125, 0.0125, campaign, drawn(first | clear))
+    second = {longer: RARE, grows: BUSY}
+
+    def near(random: Random) -> Rows:
+        return Rows(drawn(second)(random).errors | {far: logs(random, n["mixture"], RARE / r5.value, other)})
+
+    yield Edge("R5", f"all three P = 1/2, {words}", 0.0125, 0.05, campaign, near)
+    third = {longer: RARE * 1e-4, far: RARE * 1e-4 / r5.value}
+    yield Edge("R5", f"distance to the mixture P = 1/2, the rest clear, {words}", 0.025, 0.025, campaign, drawn(third | clear))
+
+    dropout = ("embedding_dropout", "sparse")
+    fixed = [(name, "dense") for name in ("sinusoidal", "rotary")]
+    fourth = {dropout: RARE / r6.value} | dict.fromkeys(fixed, CLEAR)
+    yield Edge("R6", f"dropout P = 1/2, encodings clear, {words}", 0.025, 0.025, campaign, drawn(fourth))
+    fifth = {dropout: CLEAR} | dict.fromkeys(fixed, BUSY)
+    yield Edge("R6", f"both encodings P = 1/2, dropout clear, {words}", 0.025, 0.0125, campaign, drawn(fifth))
+
+
+def _both(campaign: Stage) -> Iterator[Edge]:
+    """R7: a condition that improves both in half of its replicates must not refute it; one that does in 95 % not support it."""
+    n, terms = campaign.counts, campaign.terms
+    others = ("embedding_dropout", "sinusoidal", "rotary", "sharpened", "longer")
+
+    def drawn(medians: Mapping[str, float]) -> Callable[[Random], Rows]:
+        """Both errors of a replicate are high or low together."""
+
+        def draw(random: Random) -> Rows:
+            errors = {}
+            for name in ("baseline", *others):
+                alike = logs(random, n[name], 1.0)
+                scale = medians.get(name, 1e6)
+                errors |= {(name, "sparse"): RARE * scale * alike, (name, "dense"): BUSY * scale * alike}
+            return Rows(errors)
+
+        return draw
+
+    value = terms["R7"].value
+    improving = float(np.exp(-2 * stats.norm.ppf(value)))
+    all_half = drawn(dict.fromkeys(("baseline", *others), 1.0))
+    yield Edge("R7", "all five improve both in half of the replicates", None, 0.05, campaign, all_half)
+    for name in ("sharpened", "longer"):
+        draw = drawn({"baseline": 1.0, name: improving})
+        setting = f"one of {n[name]} replicates improves both in {value:.0%}, the others in none"
+        yield Edge("R7", setting, 0.01, None, campaign, draw)
+
+
+def _sharpened(campaign: Stage) -> Iterator[Edge]:
+    """R8: its error half without probes, which can only refute it; then with attention drawn too."""
+    n, names = campaign.counts, [*campaign.evidence.sets]
+
+    def drawn(zero: float, median: float, harder: float | None) -> Callable[[Random], Rows]:
+        def draw(random: Random) -> Rows:
+            none = random.random(n["sharpened"]) < zero
+            errors = {("sharpened", name): np.where(none, 0.0, logs(random, n["sharpened"], median)) for name in names}
+            errors |= {("baseline", "sparse"): logs(random, n["baseline"], RARE)}
+            if harder is None:
+                return Rows(errors)
+            about = (("baseline", 0.0), ("sharpened", harder))
+            probes = {
+                f"{name} {i}": {("attention", 0, 0, "largest"): float(value)}
+                for name, shift in about
+                for i, value in enumerate(shift + random.normal(size=n[name]))
+            }
+            return Rows(errors, probes)
+
+        return draw
+
+    yield Edge("R8", "no probes: half without error", 0.0, 0.025, campaign, drawn(0.5, CLEAR, None))
+    yield Edge("R8", "no probes: sparse P = 1/2", 0.0, 0.025, campaign, drawn(0.0, RARE, None))
+    yield Edge("R8", "probed: half without error, the rest clear", 0.025, 0.025, campaign, drawn(0.5, CLEAR, 9.0))
+    yield Edge("R8", "probed: sparse P = 1/2, the rest clear", 0.025, 0.025, campaign, drawn(0.0, RARE, 9.0))
+    yield Edge("R8", "probed: hardness P = 1/2, the rest clear", 0.025, 0.025, campaign, drawn(0.0, CLEAR, 0.0))
+
+
+def _floor(campaign: Stage) -> Iterator[Edge]:
+    """T0 at the replicates that it needs: no study of the campaign's size has a model with a limited context."""
+    tokens, value, n = 5, 0.9, REGISTRY["T0"].needs
+    full = campaign.evidence
+    settings = full.baseline().settings | {"model.name": "my:Window", "model.context": tokens}
+    evidence = replace(full, conditions=(Condition("window", settings, ()),))
+    least = {name: value * floor(p, tokens, settings["task.length"]) for name, p in full.sets.items()}
+    window = Stage(evidence, {"window": n}, {"T0": terms_of(REGISTRY["T0"], {"value": value})})
+
+    def drawn(dense: float) -> Callable[[Random], Rows]:
+        medians = {"sparse": least["sparse"], "dense": least["dense"] * dense}
+        return lambda random: Rows({("window", name): logs(random, n, median, 0.2) for name, median in medians.items()})
+
+    yield Edge("T0", "sparse median at the floor's part, dense clear", 0.0125, 0.0125, window, drawn(10.0))
+    yield Edge("T0", "both medians at the floor's part", 0.0125, 0.025, window, drawn(1.0))

@@ -1,0 +1,107 @@
+"""How often each claim's verdict is wrong on rows at the edge of what it says, at the campaign's sizes.
+
+python -m benchmarks.claim_errors [--samples 1000] [--claims R1 R4] [--out benchmarks/results/cpu/claim_errors.md]
+
+At an edge neither verdict is supported, so both "reproduced" and "not reproduced" are counted as errors, unless the claim is plainly
+true or false there. What each may be at most follows from the confidence of the claim's own intervals. The edges: `claim_edges.py`.
+"""
+
+import argparse
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.claim_edges import Edge, edges, fill
+from results.claims import REGISTRY
+from results.claims.claim import NOT_REPRODUCED, REPRODUCED, Settled
+
+SAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Row:
+    """Shares of `of` samples; a level is None where the verdict is right at the edge, nan where none is stated."""
+
+    claim: str
+    setting: str
+    reproduced: float
+    refuted: float
+    levels: tuple[float | None, float | None]
+    of: int
+
+    @property
+    def verdict(self) -> str:
+        """Two standard errors above a level count as above it."""
+        if all(level is None or math.isnan(level) for level in self.levels):
+            return "no level stated"
+        pairs = zip(("reproduced", "not reproduced"), (self.reproduced, self.refuted), self.levels, strict=True)
+        above = [
+            name
+            for name, share, level in pairs
+            if level is not None and not math.isnan(level) and share - 2 * _error(share, self.of) > level
+        ]
+        return f"{' and '.join(above)} above its level" if above else "holds"
+
+
+def judge(edge: Edge, random: np.random.Generator) -> str:
+    """The verdict on one draw."""
+    claim = REGISTRY[edge.claim]
+    try:
+        evidence = fill(edge.stage, edge.draw(random), random)
+        return claim.judge(evidence, edge.terms, edge.terms.replicates or claim.needs).verdict
+    except Settled as settled:
+        return settled.finding.verdict
+
+
+def measure(samples: int, claims: Sequence[str] = (), seed: int = 0) -> list[Row]:
+    """A row an edge of these claims (all of them for none), each from random numbers of its own."""
+    rows = []
+    for index, edge in enumerate(edges()):
+        if claims and edge.claim not in claims:
+            continue
+        random = np.random.default_rng([seed, index])
+        found = [judge(edge, random) for _ in range(samples)]
+        shares = found.count(REPRODUCED) / samples, found.count(NOT_REPRODUCED) / samples
+        rows.append(Row(edge.claim, edge.setting, *shares, (edge.reproduced, edge.refuted), samples))
+    return rows
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    lines = [
+        "Made by `python -m benchmarks.claim_errors`. ± is one standard error of the simulation. *P = 1/2*: a",
+        "replicate of one condition errs more than one of the other (times the claim's factor) as often as not. *clear*: far on the side",
+        "that supports the claim. –: the verdict is right there, or no level follows from the claim's intervals.",
+        "",
+        "| claim | at the edge | reproduced | at most | not reproduced | at most | samples | |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        cells = [f"{share:.1%} ± {_error(share, row.of):.1%}" for share in (row.reproduced, row.refuted)]
+        most = ["–" if level is None or math.isnan(level) else f"{100 * level:g} %" for level in row.levels]
+        lines.append(
+            f"| {row.claim} | {row.setting} | {cells[0]} | {most[0]} | {cells[1]} | {most[1]} | {row.of} | {row.verdict} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _error(share: float, of: int) -> float:
+    return math.sqrt(share * (1 - share) / of)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.claim_errors", description=__doc__.splitlines()[0])
+    parser.add_argument("--samples", type=int, default=SAMPLES, help=f"of each edge; {SAMPLES} unless given")
+    parser.add_argument("--claims", nargs="*", default=[], help="of these claims alone")
+    parser.add_argument("--out", type=Path, help="also write the table here")
+    options = parser.parse_args(arguments)
+    text = markdown(measure(options.samples, options.claims))
+    print(text, end="")
+    if options.out:
+        options.out.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

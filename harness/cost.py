@@ -1,0 +1,78 @@
+"""What the missing part of a plan will cost: hours of a device and bytes of a store. A pure function of what was measured."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from harness.configuration import Study, Train, keep_tail
+from harness.plan import Plan
+
+# bytes of a zstd Parquet file of one row and of each further row, measured on packs of 1, 16 and 64
+FILE_BYTES = {"replicates": 11_000, "evaluations": 5_600, "profiles": 3_700, "curves": 2_500}
+ROW_BYTES = {"replicates": 55, "evaluations": 8, "profiles": 1, "curves": 6}
+_METRICS, _PROFILE_ROWS = 2, 50  # read and read_restricted; bins of the two axes of one set
+
+_Number = TypeVar("_Number", int, float)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is missing: `slot_hours` of one device slot (a core, a GPU), `hours` with all slots busy, bytes that it adds to the store.
+
+    tables: bytes of the Parquet files; weights: bytes of kept weights; weights_meanwhile: before the study's end thins them out.
+    """
+
+    replicates: int
+    packs: int
+    slot_hours: float
+    hours: float
+    tables: int
+    weights: int = 0
+    weights_meanwhile: int = 0
+
+
+def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Mapping[str, int] | None = None) -> Estimate:
+    """`rates`: seconds a replicate takes on one slot, evaluation included; `weights`: bytes of its file of weights; both by signature.
+
+    `weights` is read only where the study keeps some. With keep: tail(n) at most n of a condition's missing replicates stay.
+    ValueError for a signature without a number.
+    """
+    seconds, tables, stay, meanwhile = 0.0, 0, 0, 0
+    tail = keep_tail(plan.study.keep)
+    kept: Counter[int] = Counter()
+    for pack in plan.packs:
+        seconds += _of(rates, pack.signature, "seconds per replicate") * len(pack.replicates)
+        tables += sum(FILE_BYTES.values())
+        each = 0 if tail == 0 else _of(weights or {}, pack.signature, "bytes of weights")
+        for index in pack.replicates:
+            condition = plan.replicates[index].condition
+            rows = rows_of(plan.study, plan.study.conditions[condition].train)
+            tables += sum(ROW_BYTES[table] * count for table, count in rows.items())
+            meanwhile += each
+            if tail is None or kept[condition] < tail:
+                kept[condition] += 1
+                stay += each
+    count = sum(len(pack.replicates) for pack in plan.packs)
+    busy = max(1, min(slots, len(plan.packs)))
+    return Estimate(count, len(plan.packs), seconds / 3600, seconds / 3600 / busy, tables, stay, meanwhile)
+
+
+def rows_of(study: Study, train: Train) -> dict[str, int]:
+    """Rows a replicate writes, by table: every set is scored twice where the weights are averaged too."""
+    steps = train.steps
+    looks = sum(1 if each.every is None else -(-steps // each.every) for each in study.sets)
+    metrics = 2 + (train.sharpen is not None and train.sharpen.weight > 0)  # loss, lr, penalty
+    watched = 0 if train.monitor is None else steps // train.monitor.every
+    return {
+        "replicates": 1,
+        "evaluations": _METRICS * looks * (2 if train.ema else 1),
+        "profiles": _PROFILE_ROWS * len(study.sets),
+        "curves": metrics * -(-steps // study.curve_every) + watched,
+    }
+
+
+def _of(measured: Mapping[str, _Number], signature: str, what: str) -> _Number:
+    if signature not in measured:
+        raise ValueError(f"no measured {what} for {signature}: measure it or give one")
+    return measured[signature]

@@ -3,11 +3,12 @@
 import dataclasses
 import difflib
 
+from tasks.automata import Automaton
 from tasks.batch import Batch
 from tasks.flipflop import FlipFlop
 from tasks.simulation import Simulation
 
-REGISTRY: dict[str, type] = {"flipflop": FlipFlop, "flipflop_simulation": Simulation}
+REGISTRY: dict[str, type] = {"flipflop": FlipFlop, "flipflop_simulation": Simulation, "automaton": Automaton}
 
 __all__ = ["REGISTRY", "Batch", "build"]
 

@@ -1,0 +1,95 @@
+"""Labelled tokens per second of the semiautomata on one core: words drawn and the state after every token found.
+
+python -m benchmarks.generators [--device cpu] [--rounds 7] [--out benchmarks/results/cpu]
+
+A call makes one batch of `Automaton.sample` as a training does: inputs, labels, weights, positions. A CPU rate is of processor time of
+one thread, so that other processes on the machine change it little.
+"""
+
+import argparse
+import time
+from typing import Any
+
+import torch
+
+from benchmarks.tables import conditions, markdown, number, write
+from harness.draw import Draw
+from tasks.automata import Automaton
+from tasks.composition import transition_monoid
+from tasks.named_automata import NINETEEN, semiautomaton
+
+TARGET = 1e7  # labelled tokens per second
+SMALL = 4  # words of the small batch: what a batch costs that fills nothing
+
+
+def seconds(task: Automaton, device: torch.device, words: int, rounds: int) -> list[float]:
+    """Seconds of each of `rounds` batches, after one that is not counted."""
+    seeds = torch.tensor([0], device=device)
+    found = []
+    for step in range(rounds + 1):
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        clock = time.perf_counter if device.type == "cuda" else time.thread_time
+        start = clock()
+        task.sample(Draw(seeds, step=step), words)
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        found.append(clock() - start)
+    return found[1:]
+
+
+def measure(name: str, device: torch.device, length: int, words: int, rounds: int) -> dict[str, Any]:
+    """One row: the rates of each round, of batches of `words` and of `SMALL` words."""
+    task, machine = Automaton(name, length=length), semiautomaton(name)
+    monoid = transition_monoid(machine)
+    large, small = (seconds(task, device, count, rounds) for count in (words, SMALL))
+    return {
+        "automaton": name,
+        "states": len(machine.states),
+        "tokens": task.vocabulary,
+        "elements": None if monoid is None else len(monoid.states),
+        "words": words,
+        "length": length,
+        "rates": [words * length / each for each in large],
+        "small_rates": [SMALL * length / each for each in small],
+    }
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--length", type=int, default=100, help="tokens of a word")
+    parser.add_argument(
+        "--words", type=int, default=1024, help="words of a batch: 64 steps of 16, which a training draws at once"
+    )
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--cases", nargs="+", default=list(NINETEEN), help="names of semiautomata")
+    parser.add_argument("--out", help="folder for generators.md and generators.parquet")
+    options = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    head = conditions(options.device, "none", length=options.length, words=options.words, rounds=options.rounds)
+    device = torch.device(options.device)
+    rows = [measure(name, device, options.length, options.words, options.rounds) for name in options.cases]
+    cells = [
+        [row["automaton"], row["states"], row["tokens"], row["elements"]]
+        + [number(float(torch.tensor(row[part], dtype=torch.float64).median()) / 1e6) for part in ("rates", "small_rates")]
+        for row in rows
+    ]
+    header = (
+        "automaton",
+        "states",
+        "tokens",
+        "elements of its monoid",
+        "10⁶ labelled tokens/s",
+        f"in batches of {SMALL} words",
+    )
+    text = f"# Speed of the generators\n\nWritten by `python -m benchmarks.generators`. {head}\n\n{markdown(header, cells)}"
+    missed = [row["automaton"] for row in rows if sorted(row["rates"])[len(row["rates"]) // 2] < TARGET]
+    text += f"\n\nBelow 10⁷ labelled tokens/s: {', '.join(missed) or 'none'}."
+    print(text)
+    if options.out:
+        write(options.out, "generators", text, rows)
+
+
+if __name__ == "__main__":
+    main()

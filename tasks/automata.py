@@ -1,0 +1,166 @@
+"""Simulation of a semiautomaton: at every position, say the state after its token.
+
+Liu's thesis (CMU-ML-24-110), ch. 3.4: q_t = δ(q_{t-1}, σ_t), t = 1 … T, from a fixed q_0. The model reads σ_1 … σ_T, no states; the
+label at position t is q_t, no shift, or a function φ(q_t) of it. All semiautomata, laws and maps: `docs/automata.md`.
+
+    Automaton("C2", length=6)        inputs 1 0 1 1 0 1
+                                     labels 1 1 0 1 1 0
+"""
+
+import dataclasses
+import functools
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from tasks.batch import Batch
+from tasks.composition import states_after
+from tasks.named_automata import semiautomaton
+from tasks.observations import Observation, observation
+from tasks.semiautomata import Semiautomaton, Table
+
+LAWS = ("uniform", "abab", "abab_or_uniform")
+
+# sites of the draws within a step; part of every committed result
+_TOKEN, _PLACE, _COIN, _REVEAL = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Automaton:
+    """Words of `length` tokens of a semiautomaton, answered at every position.
+
+    automaton: a name such as S5, or a `Table` (in YAML {table: [[…]], start: 0}). law: of the tokens: uniform over those that are valid in
+    the state; abab, always abab…; abab_or_uniform, either with probability 1/2. p_one: with two tokens, the probability of token 1 at each
+    position. ones: with two tokens, the number of tokens 1, at uniformly random positions. observe: φ, a name or the class of every state.
+    p_reveal: the probability that a position's label is in the loss of a training; evaluation sets score every position.
+    """
+
+    rev: ClassVar[int] = 1
+    vectors: ClassVar[tuple[str, ...]] = ("law", "p_one", "ones", "p_reveal")  # may differ within a pack
+
+    automaton: str | Table = "C2"
+    length: int = 100
+    law: str = "uniform"
+    p_one: float | None = None
+    ones: int | None = None
+    observe: str | tuple[int, ...] = "state"
+    p_reveal: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.automaton, str | Table):
+            raise ValueError(f"task.automaton = {self.automaton!r} must be a name or a table {{table: [[…]], start: 0}}")
+        if self.length < 1:
+            raise ValueError(f"task.length = {self.length} must be at least 1")
+        if self.law not in LAWS:
+            raise ValueError(f"task.law = {self.law!r} must be {' or '.join(LAWS)}")
+        if not 0 < self.p_reveal <= 1:
+            raise ValueError(f"task.p_reveal = {self.p_reveal:g} must be a probability above 0: 1 reveals every label")
+        machine, _ = self._machine, self._observation
+        special = [f"law = {self.law}"] if self.law != "uniform" else []
+        special += [f"{name} = {getattr(self, name)}" for name in ("p_one", "ones") if getattr(self, name) is not None]
+        if len(special) > 1:
+            raise ValueError(f"task.{' and task.'.join(special)} are {len(special)} laws of the tokens: give one of them")
+        if special and (self.vocabulary != 2 or machine.masked):
+            raise ValueError(f"task.{special[0]} needs a semiautomaton of two tokens that are always valid, such as C2")
+        if self.p_one is not None and not 0 <= self.p_one <= 1:
+            raise ValueError(f"task.p_one = {self.p_one:g} must be a probability")
+        if self.ones is not None and not 0 <= self.ones <= self.length:
+            raise ValueError(f"task.ones = {self.ones} must be between 0 and task.length = {self.length}")
+
+    @property
+    def _machine(self) -> Semiautomaton:
+        return semiautomaton(self.automaton)
+
+    @property
+    def _observation(self) -> Observation:
+        return _observed(self.automaton, self.observe)
+
+    @property
+    def vocabulary(self) -> int:
+        return self._machine.table.shape[1]
+
+    @property
+    def outputs(self) -> int:
+        """Classes of a label."""
+        return self._observation.classes
+
+    def evaluation(self) -> "Automaton":
+        """The task that an evaluation set of this one holds: the same words, every position scored."""
+        return dataclasses.replace(self, p_reveal=1.0)
+
+    def scored_positions(self) -> int | None:
+        """None: the loss may need every position."""
+        return None
+
+    def sample(self, draw, batch: int) -> Batch:
+        """`batch` words a replicate: inputs [R, B, T], targets [R, B, T], weights [R, B, T] (1, or 0 where the label is hidden).
+
+        about: position [R, B, T], 0 … T-1.
+        """
+        shape = (batch, self.length)
+        machine = self._machine
+        if machine.masked:
+            inputs, states = walk(machine, draw.words(shape, _TOKEN))
+        else:
+            inputs = self._tokens(draw, batch)
+            states = states_after(machine, inputs)
+        device = inputs.device
+        targets = states if self.observe == "state" else torch.tensor(self._observation.values, device=device)[states]
+        weights = torch.ones(inputs.shape, device=device)
+        if self.p_reveal < 1:
+            weights = (draw.words(shape, _REVEAL) < int(self.p_reveal * 2**32)).to(torch.float32)
+        return Batch(inputs, targets, weights, {"position": torch.arange(self.length, device=device).expand(inputs.shape)})
+
+    def _tokens(self, draw, batch: int) -> Tensor:
+        """int64 [R, B, T] of a semiautomaton whose tokens are always valid."""
+        shape, device = (batch, self.length), draw.seeds.device
+        if self.ones is not None:
+            places = draw.subset(self.length, self.ones, (batch,), _PLACE)
+            return torch.zeros((*places.shape[:-1], self.length), dtype=torch.int64, device=device).scatter(-1, places, 1)
+        if self.p_one is not None:
+            # 1 - p: common random numbers, a larger p_one only turns zeros into ones
+            return (draw.words(shape, _TOKEN) >= round((1 - self.p_one) * 2**32)).to(torch.int64)
+        alternating = torch.arange(self.length, device=device) % 2
+        if self.law == "abab":
+            return alternating.expand(draw.replicates, *shape).contiguous()
+        tokens = draw.integers(self.vocabulary, shape, _TOKEN)
+        if self.law == "abab_or_uniform":
+            tokens = torch.where(draw.integers(2, (batch, 1), _COIN) == 0, alternating, tokens)
+        return tokens
+
+    def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        """Which predictions are wrong; logits [..., outputs], targets [...].
+
+        The metric is called read, as in the other tasks: reports and claims are made from that name. 1 - errors/count is the thesis'
+        token-level accuracy.
+        """
+        return {"read": logits.argmax(-1) != targets}
+
+
+@functools.cache
+def _observed(automaton: str | Table, observe: str | tuple[int, ...]) -> Observation:
+    return observation(semiautomaton(automaton), observe)
+
+
+def walk(machine: Semiautomaton, words: Tensor) -> tuple[Tensor, Tensor]:
+    """Tokens uniform over the valid ones of each state, and the state after each: words uint32 in int64 [..., T] → two int64 [..., T].
+
+    One token after the other, since what may come depends on the state; position t uses words[..., t] alone.
+    """
+    table = machine.table.to(words.device)
+    valid = table >= 0
+    counts = valid.sum(-1)
+    most = int(counts.max())
+    ranked = torch.argsort(~valid, dim=-1, stable=True)[:, :most]  # the valid tokens of each state, in order
+    after = table.gather(-1, ranked).flatten()
+    ranked = ranked.flatten()
+    along = words.flatten(0, -2).T.contiguous()
+    tokens, states = torch.empty_like(along), torch.empty_like(along)
+    state = torch.full_like(along[0], machine.start)
+    for t, word in enumerate(along):
+        place = (word * counts[state] >> 32) + state * most
+        tokens[t] = ranked[place]
+        state = states[t] = after[place]
+    return tokens.T.reshape(words.shape), states.T.reshape(words.shape)

@@ -5,53 +5,70 @@ driver that dies loses nothing but the packs in flight, and those go on from the
 """
 
 import contextlib
+import itertools
 import logging
 import os
 import secrets
+import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError
+import ray.util.client
+from ray._private.state import state as cluster_state
+from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
+from ray.util.metrics import Counter, Gauge, Histogram
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-import harness.checkpoint as checkpoints
-from harness.deaths import Deaths
-from harness.execute import Outcome, halves, record_failure, run_pack
+from harness.dispatch import Dispatch
+from harness.execute import Outcome, run_pack
+from harness.hung import Watch
 from harness.interrupt import Interrupt
+from harness.leases import Leases
+from harness.metrics import Metrics
 from harness.pack import Pack
 from harness.probe import Rate
-from harness.progress import Progress
+from harness.progress import Progress, words
 from results.store import Store, delete, open_store, write_bytes
 
 _POLL_S = 1.0
 _RECYCLE = 200  # packs a worker lives for: long-lived processes leak
 _ANSWER_S = 10.0  # for a cluster to answer
 _STOP_S = 120.0  # that workers get to save what they run
+_LOOK_S = 2.0  # between looks at the nodes
+_TRIES = 3  # to measure packs
 _OBJECT_STORE = 100 * 2**20  # bytes; packs and outcomes are small
 
 
 class _Board:
-    """The actor that running packs note their step on, and read from whether they should stop."""
+    """The actor that running packs note their step on, and read from whether they should stop. A run is one pack on one worker."""
 
     def __init__(self) -> None:
-        self._steps: dict[str, int] = {}
+        self._steps: dict[int, int] = {}
+        self._said: list[tuple[int, str]] = []
+        self._stopped: set[int] = set()
         self._stop = False
 
-    def note(self, pack: str, step: int) -> bool:
-        self._steps[pack] = step
-        return self._stop
+    def note(self, run: int, step: int, said: list[str]) -> bool:
+        self._steps[run] = step
+        self._said += [(run, text) for text in said]
+        return self._stop or run in self._stopped
 
-    def take(self) -> dict[str, int]:
-        """What was noted since the last call."""
-        steps, self._steps = self._steps, {}
-        return steps
+    def take(self) -> tuple[dict[int, int], list[tuple[int, str]]]:
+        """The steps and sentences noted since the last call."""
+        steps, said = self._steps, self._said
+        self._steps, self._said = {}, []
+        return steps, said
 
-    def stop(self) -> None:
-        self._stop = True
+    def stop(self, runs: list[int] | None = None) -> None:
+        """Ask these to stop, or all."""
+        if runs is None:
+            self._stop = True
+        else:
+            self._stopped.update(runs)
 
 
 class _Slot:
@@ -62,13 +79,27 @@ class _Slot:
 
         self._device = resolve(device)
         prepare(self._device)
+        self._link: _Link | None = None
+        self._before = signal.signal(signal.SIGTERM, self._terminated)
 
     def node(self) -> str:
         return ray.get_runtime_context().get_node_id()
 
-    def run(self, pack: Pack, uri: str, study: str, board: Any) -> Outcome:
-        link = _Link(board, pack.id)
-        return run_pack(pack, open_store(uri, study), self._device, link.report, link.should_stop)
+    def run(self, pack: Pack, uri: str, study: str, board: Any, run: int) -> Outcome:
+        self._link = _Link(board, run)
+        try:
+            return run_pack(
+                pack, open_store(uri, study), self._device, self._link.report, self._link.should_stop, self._link.say
+            )
+        finally:
+            self._link = None
+
+    def _terminated(self, number: int, frame: Any) -> None:
+        """SIGTERM, as when a machine shuts down: the pack is saved, and goes on elsewhere."""
+        if self._link is not None:
+            self._link.end()
+        elif callable(self._before):
+            self._before(number, frame)
 
     def measure(self, pack: Pack) -> Rate:
         from harness.probe import measure
@@ -86,29 +117,37 @@ class _Slot:
 class _Link:
     """A running pack's end of the board: at most one note a second, never waited for."""
 
-    def __init__(self, board: Any, pack: str):
-        self._board, self._pack = board, pack
+    def __init__(self, board: Any, run: int):
+        self._board, self._run = board, run
         self._step = 0
+        self._said: list[str] = []
         self._asked: Any = None
         self._last = 0.0
-        self._stop = False
+        self._stop = self._ended = False
 
     def report(self, step: int) -> None:
         self._step = step
 
+    def say(self, text: str) -> None:
+        self._said.append(text)
+
+    def end(self) -> None:
+        self._ended = True
+
     def should_stop(self) -> bool:
         now = time.monotonic()
         if now - self._last < _POLL_S:
-            return self._stop
+            return self._stop or self._ended
         self._last = now
         if self._asked is None:
-            self._asked = self._board.note.remote(self._pack, self._step)
+            said, self._said = self._said, []
+            self._asked = self._board.note.remote(self._run, self._step, said)
         elif ray.wait([self._asked], timeout=0)[0]:
-            # a board that is gone went with its driver, which ends this worker too
+            # a board that is gone is started again, or went with its driver, which ends this worker too
             with contextlib.suppress(RayError):
                 self._stop = ray.get(self._asked)
             self._asked = None
-        return self._stop
+        return self._stop or self._ended
 
 
 @dataclass
@@ -119,23 +158,32 @@ class _Worker:
     packs: int = 0
 
 
+@dataclass
+class _Running:
+    number: int
+    worker: _Worker
+    pack: Pack
+
+
 class Cluster:
     """A connection to the cluster of RAY_ADDRESS, or to one of this machine that ends with the process.
 
-    device: auto | cpu | cuda; slots: cores or GPUs of the cluster.
+    device: auto | cpu | cuda; leases: whether other drivers' are heeded; slots: cores or GPUs of the cluster, the most it had.
     """
 
-    def __init__(self, device: str):
+    def __init__(self, device: str, leases: bool = True):
         _connect()
-        resources = ray.cluster_resources()
-        gpus, cpus = int(resources.get("GPU", 0)), int(resources.get("CPU", 0))
-        self.device = ("cuda" if gpus else "cpu") if device == "auto" else device.partition(":")[0]
-        self.slots = gpus if self.device == "cuda" else cpus
+        self.leases = leases
+        has_gpus = ray.cluster_resources().get("GPU", 0) >= 1
+        self.device = ("cuda" if has_gpus else "cpu") if device == "auto" else device.partition(":")[0]
+        self.slots = 0
+        self.count_slots()
         if not self.slots:
             ray.shutdown()
             wanted, other = ("GPU", "device=cpu") if self.device == "cuda" else ("CPU", "a cluster that has some")
             raise ValueError(f"device={device} but the Ray cluster has no {wanted}: use {other}")
         self._idle: list[_Worker] = []
+        self._metrics: Metrics | None = None
 
     def measure(self, pack: Pack) -> Rate:
         return self._once(lambda actor: actor.measure.remote(pack))
@@ -166,8 +214,19 @@ class Cluster:
             delete(store, name)
 
     def run(self, packs: list[Pack], store: Store, uri: str, progress: Progress, interrupt: Interrupt) -> list[Outcome]:
-        """Run the packs, the longest first, one in flight a worker."""
-        return _Run(self, store, uri, progress).until_done(packs, interrupt)
+        """Run the packs in order, one in flight a worker."""
+        return _Run(self, packs, store, uri, progress, interrupt).until_done()
+
+    def count_slots(self) -> None:
+        """See nodes that joined. Those that are gone keep their slots: a worker that waits for one asks an autoscaler for it."""
+        resource = "GPU" if self.device == "cuda" else "CPU"
+        self.slots = max(self.slots, int(ray.cluster_resources().get(resource, 0)))
+
+    def metrics(self, study: str) -> Metrics:
+        """The study's metrics, registered once a driver."""
+        if self._metrics is None:
+            self._metrics = Metrics(Counter, Gauge, Histogram, study)
+        return self._metrics
 
     def close(self) -> None:
         ray.shutdown()
@@ -187,109 +246,189 @@ class Cluster:
         else:
             self._idle.append(worker)
 
+    def idle(self) -> int:
+        return len(self._idle)
+
+    def leave(self, nodes: Collection[str]) -> None:
+        """End the idle workers of these nodes."""
+        for worker in [worker for worker in self._idle if worker.node in nodes]:
+            self._idle.remove(worker)
+            ray.kill(worker.actor)
+
     def _once(self, call: Callable[[Any], Any]) -> Any:
-        worker = self.worker()
-        result = ray.get(call(worker.actor))
-        self.free(worker)
-        return result
+        for _ in range(_TRIES):
+            worker = self.worker()
+            try:
+                result = ray.get(call(worker.actor))
+            except RayActorError as error:
+                reason = " ".join(str(error).split())
+                continue
+            self.free(worker)
+            return result
+        raise ValueError(f"the worker died {_TRIES} times while the packs were measured: {reason}")
 
 
 class _Run:
-    """One pass over a queue of packs."""
+    """One pass over a queue of packs: carries them to workers and tells `Dispatch` how they ended."""
 
-    def __init__(self, cluster: Cluster, store: Store, uri: str, progress: Progress):
-        self.cluster, self.store, self.uri, self.progress = cluster, store, uri, progress
-        self.board: Any = ray.remote(_Board).options(num_cpus=0).remote()
-        self.running: dict[Any, tuple[_Worker, Pack]] = {}
-        self.queue: list[Pack] = []
-        self.outcomes: list[Outcome] = []
-        self.deaths = Deaths()
+    def __init__(self, cluster: Cluster, packs: list[Pack], store: Store, uri: str, progress: Progress, interrupt: Interrupt):
+        self.cluster, self.store, self.uri, self.progress, self.interrupt = cluster, store, uri, progress, interrupt
+        self.metrics = cluster.metrics(store.study)
+        leases = Leases(store, cluster.leases)
+        self.dispatch = Dispatch(packs, store, progress, leases, interrupt.requested, self.metrics.ended)
+        options: dict[str, Any] = {"num_cpus": 0, "max_restarts": -1}
+        if not ray.util.client.ray.is_connected():  # on the driver's node: the two end together
+            here = ray.get_runtime_context().get_node_id()
+            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(here, soft=False)
+        self.board: Any = ray.remote(_Board).options(**options).remote()
+        self.running: dict[Any, _Running] = {}
+        self.watch = Watch()
+        self.numbers = itertools.count()
+        self.looked = self.polled = 0.0
 
-    def until_done(self, packs: list[Pack], interrupt: Interrupt) -> list[Outcome]:
-        self.queue = list(packs)
+    def until_done(self) -> list[Outcome]:
         deadline = None
-        while self.running or (self.queue and not interrupt.requested()):
-            if interrupt.requested():
-                if deadline is None:
-                    deadline = time.monotonic() + _STOP_S
+        try:
+            while self.running or (self.dispatch.left() and not self.interrupt.requested()):
+                if self.interrupt.requested():
+                    deadline = deadline or time.monotonic() + _STOP_S
                     self.board.stop.remote()
-                elif time.monotonic() > deadline:
-                    self.progress.say(f"{len(self.running)} workers did not stop in time; their packs go on from checkpoints")
-                    break
-            else:
-                self._fill()
-            ready, _ = ray.wait(list(self.running), num_returns=1, timeout=_POLL_S)
-            for reference in ready:
-                self._settle(reference)
-            self._poll()
-        return self.outcomes
+                    if time.monotonic() > deadline:
+                        count = len(self.running)
+                        self.progress.say(f"{count} workers did not stop in time; their packs go on from checkpoints")
+                        break
+                else:
+                    self._look()
+                    self._fill()
+                    self._rebalance()
+                if self.running:
+                    ended = ray.wait(list(self.running), num_returns=1, timeout=_POLL_S)[0]
+                    if ended:
+                        ended = ray.wait(list(self.running), num_returns=len(self.running), timeout=0)[0]
+                    for reference in ended:
+                        self._settle(reference)
+                else:
+                    time.sleep(_POLL_S)  # other drivers run what is left
+                if time.monotonic() - self.polled > _POLL_S:
+                    self._poll()
+                    self.polled = time.monotonic()
+        finally:
+            self.dispatch.close()
+        return self.dispatch.outcomes
 
     def _fill(self) -> None:
-        while self.queue and len(self.running) < self.cluster.slots:
-            pack, worker = self.queue.pop(0), self.cluster.worker()
+        while len(self.running) < self.cluster.slots:
+            pack = self.dispatch.next()
+            if pack is None:
+                break
+            worker = self.cluster.worker()
             worker.packs += 1
-            if not worker.node:
+            number = next(self.numbers)
+            if worker.node:
+                self.watch.begin(pack.id, time.monotonic(), self.progress.step_seconds(pack.id))
+            else:
                 worker.where = worker.actor.node.remote()
-            self.running[worker.actor.run.remote(pack, self.uri, self.store.study, self.board)] = (worker, pack)
+            reference = worker.actor.run.remote(pack, self.uri, self.store.study, self.board, number)
+            self.running[reference] = _Running(number, worker, pack)
+            self.metrics.started(pack.id)
+
+    def _take(self, reference: Any) -> _Running:
+        run = self.running.pop(reference)
+        self.watch.end(run.pack.id)
+        return run
 
     def _settle(self, reference: Any) -> None:
-        worker, pack = self.running.pop(reference)
+        run = self._take(reference)
         try:
             outcome = ray.get(reference)
-        except RayActorError as error:
-            self._died(worker, pack, error)
+        except RayTaskError as error:  # not the training, which raises nothing: the pack or its store can't be opened there
+            self.cluster.free(run.worker)
+            self.dispatch.raised(run.pack, str(error.cause or error), str(error))
             return
-        self.cluster.free(worker)
-        parts = halves(pack) if outcome.status == "oom" else []
-        if parts:
-            self.progress.say(f"pack {pack.id} of {outcome.replicates} replicates ran out of memory and goes on as two halves")
-            self._split(pack, parts)
+        except RayError as error:
+            ray.kill(run.worker.actor)  # one that is only out of reach must not go on beside its successor
+            self._died(run, "oom" if isinstance(error, OutOfMemoryError) else "died", error)
             return
-        self.progress.end(outcome)
-        self.outcomes.append(outcome)
+        if outcome.status == "stopped" and not self.interrupt.requested():
+            ray.kill(run.worker.actor)  # its node or its process is about to end
+            self.dispatch.again(run.pack, f"its worker was told to end and saved step {outcome.step}")
+            return
+        self.cluster.free(run.worker)
+        self.dispatch.ended(run.pack, outcome)
 
-    def _died(self, worker: _Worker, pack: Pack, error: RayActorError) -> None:
+    def _died(self, run: _Running, kind: str, error: Exception | str) -> None:
         """The worker's process is gone, perhaps with its node; the pack's checkpoint is in the store."""
-        alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
-        step = max(checkpoints.steps(self.store, pack.id), default=0)
-        verdict = self.deaths.verdict(pack.id, len(pack.replicates), step, bool(worker.node) and worker.node not in alive)
-        if verdict == "retry":
-            self.progress.say(f"the worker of pack {pack.id} died after step {step}; the pack goes on from there")
-            self.queue.insert(0, replace(pack, attempt=pack.attempt + 1))
-        elif verdict == "halve":
-            self.progress.say(f"pack {pack.id} killed its worker three times at step {step} and goes on as two halves")
-            self._split(pack, halves(pack))
-        else:
-            message = f"the worker died three times after step {step}"
-            record_failure(self.store, pack, "died", step, message, " ".join(str(error).split()))
-            outcome = Outcome(pack.id, "failed", len(pack.replicates), step=step, message=message)
-            self.progress.end(outcome)
-            self.outcomes.append(outcome)
+        lost = {node["NodeID"] for node in ray.nodes() if not node["Alive"]}
+        if isinstance(error, RayActorError) and error.preempted:
+            lost.add(run.worker.node)
+        self.dispatch.died(run.pack, kind, run.worker.node, lost, " ".join(str(error).split()))
 
-    def _split(self, pack: Pack, parts: list[Pack]) -> None:
-        checkpoints.clear(self.store, pack.id)
-        self.progress.split(pack.id, parts)
-        self.queue = parts + self.queue
+    def _look(self) -> None:
+        """Nodes that join, and nodes that are told to go."""
+        if time.monotonic() - self.looked < _LOOK_S:
+            return
+        self.looked = time.monotonic()
+        self.cluster.count_slots()
+        if leaving := _draining():
+            self.cluster.leave(leaving)
+            self.board.stop.remote([run.number for run in self.running.values() if run.worker.node in leaving])
+
+    def _rebalance(self) -> None:
+        """Where workers are idle though everything is given out, they take packs whose workers have no place yet."""
+        waiting = [reference for reference, run in self.running.items() if not run.worker.node]
+        for reference in waiting[: self.cluster.idle()]:
+            run = self._take(reference)
+            ray.kill(run.worker.actor)
+            self.dispatch.again(run.pack)
 
     def _poll(self) -> None:
-        """The steps of the running packs, and the nodes of workers that started."""
-        known = {pack.id for _, pack in self.running.values()}
-        with contextlib.suppress(RayError):
-            for pack, step in ray.get(self.board.take.remote(), timeout=_POLL_S).items():
-                if pack in known:
-                    self.progress.step(pack, step)
-        starting = [worker for worker, _ in self.running.values() if not worker.node]
-        started, _ = ray.wait([w.where for w in starting], num_returns=len(starting), timeout=0) if starting else ([], [])
-        for worker in starting:
-            if worker.where in started:
+        """The steps of the running packs, the nodes of workers that started, packs that hang; leases are renewed."""
+        self.dispatch.leases.renew()
+        known = {run.number: run.pack for run in self.running.values()}
+        steps: dict[str, int] = {}
+        now = time.monotonic()
+        try:
+            noted, said = ray.get(self.board.take.remote(), timeout=_ANSWER_S)
+        except RayError:
+            return  # the board is being started again
+        for number, step in noted.items():
+            if number in known:
+                pack = known[number].id
+                steps[pack] = step
+                self.watch.heard(pack, now, step)
+                self.progress.step(pack, step)
+        for number, text in said:
+            if number in known:
+                self.progress.say(f"pack {known[number].id}: {text}")
+        self.metrics.poll({pack.id: len(pack.replicates) for pack in known.values()}, steps, self.dispatch.left())
+        self._started(now)
+        silent = self.watch.silent(now)
+        for reference in [reference for reference, run in self.running.items() if run.pack.id in silent]:
+            allowed = words(self.watch.allowed(self.running[reference].pack.id))
+            run = self._take(reference)
+            ray.kill(run.worker.actor)
+            self._died(run, "hung", f"the pack made no step and no part of an evaluation for {allowed}, and was killed")
+
+    def _started(self, now: float) -> None:
+        starting = [run for run in self.running.values() if not run.worker.node]
+        answers = [run.worker.where for run in starting]
+        there = ray.wait(answers, num_returns=len(answers), timeout=0)[0] if answers else []
+        for run in starting:
+            if run.worker.where in there:
                 with contextlib.suppress(RayError):
-                    worker.node = ray.get(worker.where)
+                    run.worker.node = ray.get(run.worker.where)
+                    self.watch.begin(run.pack.id, now, self.progress.step_seconds(run.pack.id))
 
 
 def has_gpu() -> bool:
     """Whether the cluster has a GPU; leaves the connection open for the study."""
     _connect()
     return ray.cluster_resources().get("GPU", 0) >= 1
+
+
+def _draining() -> set[str]:
+    """Ids of the nodes that were told to go, by an autoscaler before a preemption or by `ray drain-node`."""
+    return set() if ray.util.client.ray.is_connected() else set(cluster_state.get_draining_nodes())
 
 
 def _sees(uri: str, study: str, name: str) -> bool:

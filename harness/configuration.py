@@ -208,6 +208,7 @@ class Study:
     compile: bool = False  # pack.compile: the model through torch.compile
     device: str = "auto"
     executor: str = "ray"
+    leases: bool = True  # whether drivers of one study divide its packs by hints in the store
     store: str = "runs"
     wandb: str = "offline"
     claims: Mapping[str, Any] = field(default_factory=dict)  # {id: {value: …}} of `results.claims`; not hashed

@@ -1,5 +1,6 @@
 """What to do with a pack whose worker died: retry while it gets on, halve it when it does not, give it up when it is alone."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 _PATIENCE = 3  # deaths at one step
@@ -7,20 +8,18 @@ _PATIENCE = 3  # deaths at one step
 
 @dataclass
 class Deaths:
-    """The deaths of every pack, by pack id: the checkpoint step they happened at and how often."""
+    """The deaths of every pack, by pack id: the checkpoint step they happened at, and the nodes."""
 
-    _at: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _at: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
 
-    def verdict(self, pack: str, size: int, step: int, node_gone: bool) -> str:
-        """retry | halve | died, after one more death with the newest checkpoint at `step`.
+    def verdict(self, pack: str, size: int, step: int, node: str, lost: Collection[str]) -> str:
+        """retry | halve | died, after one more death on `node` ("" where unknown) with the newest checkpoint at `step`.
 
-        A lost node is no fault of the pack and is not counted.
+        Deaths on nodes that are `lost` by now are no fault of the pack and do not count: a worker is often missed before its node.
         """
-        if node_gone:
-            return "retry"
-        last, count = self._at.get(pack, (-1, 0))
-        count = count + 1 if step == last else 1
-        self._at[pack] = (step, count)
-        if count < _PATIENCE:
+        last, nodes = self._at.get(pack, (-1, []))
+        nodes = [*nodes, node] if step == last else [node]
+        self._at[pack] = (step, nodes)
+        if node in lost or sum(each not in lost for each in nodes) < _PATIENCE:
             return "retry"
         return "halve" if size > 1 else "died"

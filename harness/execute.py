@@ -9,7 +9,9 @@ import pyarrow as pa
 import torch
 
 import harness.checkpoint as checkpoints
+from harness.logs import logged
 from harness.pack import Pack
+from harness.patience import patiently
 from harness.train import Stopped, train
 from results.schema import SCHEMAS
 from results.store import Store, commit, read
@@ -27,17 +29,19 @@ class Outcome:
     message: str = ""
 
 
+@logged
 def run_pack(
     pack: Pack,
     store: Store,
     device: torch.device,
     report: Callable[[int], None],
     should_stop: Callable[[], bool],
+    say: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
     """Train, commit, remove the checkpoints. Nothing is raised: a study goes on past a pack that fails.
 
-    A pack that raises is recorded in `failures`; one that runs out of device memory is returned as `oom`, to be split; one that the
-    store would not take is `unstored`: it keeps its checkpoint and is planned again.
+    A pack that raises is recorded in `failures`; one that runs out of device memory is returned as `oom`, to be split; a store that
+    refuses is tried again for minutes (`harness.patience`, which tells `say`), and then the pack is `unstored`, to be run again.
     """
     size = len(pack.replicates)
     reached = 0
@@ -48,9 +52,9 @@ def run_pack(
         report(step)
 
     try:
-        tables = train(pack, store, device, note, should_stop)
-        commit(store, pack.id, tables)
-        checkpoints.clear(store, pack.id)
+        tables = train(pack, store, device, note, should_stop, say=say)
+        patiently(lambda: commit(store, pack.id, tables), should_stop, say)
+        _clear(store, pack, say)
     except Stopped as stopped:
         return Outcome(pack.id, "stopped", size, step=stopped.step, message=str(stopped))
     except torch.OutOfMemoryError as error:
@@ -59,10 +63,21 @@ def run_pack(
         return Outcome(pack.id, "unstored", size, step=reached, message=str(error))
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
-        record_failure(store, pack, "raised", reached, message, traceback.format_exc())
+        trace = traceback.format_exc()
+        try:
+            patiently(lambda: record_failure(store, pack, "raised", reached, message, trace), should_stop, say)
+        except OSError as refused:
+            message = f"{message}; this is not recorded ({refused}), so the same command tries it again"
         return Outcome(pack.id, "failed", size, step=reached, message=message)
     diverged = sum(status == "diverged" for status in tables["replicates"]["status"].to_pylist())
     return Outcome(pack.id, "committed", size, diverged, reached)
+
+
+def _clear(store: Store, pack: Pack, say: Callable[[str], None]) -> None:
+    try:
+        checkpoints.clear(store, pack.id)
+    except OSError as error:  # the pack is committed: only space is lost
+        say(f"checkpoints/{pack.id} could not be removed and can be deleted: {error}")
 
 
 def record_failure(store: Store, pack: Pack, kind: str, step: int, exception: str, trace: str) -> None:

@@ -7,14 +7,17 @@ On a bare GPU machine, from a manifest that `manyseeds plan --write` made elsewh
 
 import argparse
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
 import harness.device
-from harness.execute import Outcome, attempts, halves, run_pack
+from harness.dispatch import Dispatch
+from harness.execute import Outcome, attempts, run_pack
 from harness.interrupt import Interrupt
+from harness.leases import Leases
 from harness.manifest import plan_of, read
 from harness.pack import Pack, resolve
 from harness.probe import Rate, best_rate, measure
@@ -22,13 +25,16 @@ from harness.progress import Progress
 from models.custom import allow
 from results.store import Store, committed, open_store
 
+_WAIT_S = 0.2  # where all that is left is run by another driver
+
 
 class Local:
     """This process as the only slot."""
 
     slots = 1
 
-    def __init__(self, device: str):
+    def __init__(self, device: str, leases: bool = True):
+        self.leases = leases
         self.torch_device = harness.device.resolve(device)
         self.device = self.torch_device.type
         harness.device.prepare(self.torch_device)
@@ -43,32 +49,32 @@ class Local:
         """The driver's own check is the worker's."""
 
     def run(self, packs: list[Pack], store: Store, uri: str, progress: Progress, interrupt: Interrupt) -> list[Outcome]:
-        return run_packs(packs, store, self.torch_device, progress, interrupt)
+        return run_packs(packs, store, self.torch_device, progress, interrupt, self.leases)
 
     def close(self) -> None:
         """Nothing was started."""
 
 
-def run_packs(packs: list[Pack], store: Store, device: torch.device, progress: Progress, interrupt: Interrupt) -> list[Outcome]:
-    """Run the packs in order; one that runs out of memory is split and finished."""
-    outcomes: list[Outcome] = []
-    queue = list(packs)
-    while queue and not interrupt.requested():
-        pack = queue.pop(0)
+def run_packs(
+    packs: list[Pack], store: Store, device: torch.device, progress: Progress, interrupt: Interrupt, leases: bool = True
+) -> list[Outcome]:
+    """Run the packs in order; one that runs out of memory is split and finished. leases: whether other drivers' are heeded."""
+    dispatch = Dispatch(packs, store, progress, Leases(store, leases), interrupt.requested)
+    try:
+        while dispatch.left() and not interrupt.requested():
+            pack = dispatch.next()
+            if pack is None:
+                time.sleep(_WAIT_S)
+                continue
 
-        def report(step: int, pack: Pack = pack) -> None:
-            progress.step(pack.id, step)
+            def report(step: int, pack: Pack = pack) -> None:
+                progress.step(pack.id, step)
+                dispatch.leases.renew()
 
-        outcome = run_pack(pack, store, device, report, interrupt.requested)
-        parts = halves(pack) if outcome.status == "oom" else []
-        if parts:
-            progress.say(f"pack {pack.id} of {outcome.replicates} replicates ran out of memory and goes on as two halves")
-            progress.split(pack.id, parts)
-            queue = parts + queue
-            continue
-        progress.end(outcome)
-        outcomes.append(outcome)
-    return outcomes
+            dispatch.ended(pack, run_pack(pack, store, device, report, interrupt.requested, progress.say))
+    finally:
+        dispatch.close()
+    return dispatch.outcomes
 
 
 def main(arguments: list[str] | None = None) -> int:

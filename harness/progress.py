@@ -46,6 +46,10 @@ class Progress:
         self._running[pack] = done
         self._show()
 
+    def step_seconds(self, pack: str) -> float:
+        """Expected seconds of a step, with its share of the evaluations."""
+        return self._seconds[pack] / self._steps[pack]
+
     def split(self, pack: str, parts: list[Pack]) -> None:
         """A pack goes on as smaller ones."""
         self._running.pop(pack, None)

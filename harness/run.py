@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ import harness.adaptive as adaptive
 import harness.artifacts as artifacts
 import harness.manifest as manifests
 from harness.configuration import Condition, Study, keep_tail
+from harness.cost import Estimate, estimate
 from harness.device import planned_numerics
 from harness.execute import Outcome, attempts
 from harness.interrupt import Interrupt
 from harness.pack import Pack, Replicate, resolve, scored_sets
-from harness.plan import Estimate, Plan, estimate, plan, signature
+from harness.patience import PATIENCE_S, patiently
+from harness.plan import Plan, plan, signature
 from harness.probe import Rate
 from harness.progress import Progress, words
 from harness.provenance import code_state, versions
@@ -64,10 +67,10 @@ def executor_of(study: Study):
     if study.executor == "local":
         from harness.local import Local
 
-        return Local(study.device)
+        return Local(study.device, study.leases)
     from harness.cluster import Cluster
 
-    return Cluster(study.device)
+    return Cluster(study.device, study.leases)
 
 
 def prepare(study: Study, executor: Any, retry: bool = False) -> Prepared:
@@ -102,7 +105,8 @@ def _priced(prepared: Prepared, targets: Mapping[str, int] | None, retry: bool) 
     sizes = {name: rate.size for name, rate in rates.items()} | _anything(study, rates)
     final = _planned(study, prepared.store, sizes, prepared.numerics, prepared.slots, retry, targets)
     per_replicate = {name: rate.pack_seconds(_example(study, name).train.steps) / rate.size for name, rate in rates.items()}
-    return replace(prepared, plan=final, cost=estimate(final, per_replicate, prepared.slots))
+    weights = {name: rate.weights for name, rate in rates.items()}
+    return replace(prepared, plan=final, cost=estimate(final, per_replicate, prepared.slots, weights))
 
 
 def _planned(
@@ -172,9 +176,12 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
 
 
 def _cost(cost: Estimate, unit: str) -> str:
+    weights = f", {cost.weights / 1e6:.1f} MB of weights" if cost.weights else ""
+    if cost.weights_meanwhile > cost.weights:
+        weights += f" ({cost.weights_meanwhile / 1e6:.1f} MB until the end thins them out)"
     return (
         f"{cost.replicates} replicates in {cost.packs} packs, {cost.slot_hours:.2g} {unit}, about {words(cost.hours * 3600)}, "
-        f"{cost.bytes / 1e6:.1f} MB of tables"
+        f"{cost.tables / 1e6:.1f} MB of tables{weights}"
     )
 
 
@@ -197,8 +204,13 @@ def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -
             stopped = interrupt.requested()
     finally:
         executor.close()
-    bad = [outcome for outcome in outcomes if outcome.status not in ("committed", "stopped")]
-    finish(prepared, say)
+    bad = [outcome for outcome in outcomes if outcome.status not in ("committed", "stopped", "unstored")]
+    unstored = sum(outcome.replicates for outcome in outcomes if outcome.status == "unstored")
+    try:
+        finish(prepared, say, PATIENCE_S if not (stopped or unstored) else 0.0)
+    except OSError as error:
+        say(f"the store can't be used, so there is no report: {error}; the same command goes on from here")
+        return 130 if stopped else 1
     if stopped:
         say("stopped: the same command goes on from here")
         return 130
@@ -207,8 +219,9 @@ def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -
         say(
             f"{count} replicates failed: their tracebacks are in {prepared.store.path('failures')}; manyseeds retry trains them again"
         )
-        return 1
-    return 0
+    if unstored:
+        say(f"{unstored} replicates were trained and the store would not take them: the same command trains them again")
+    return 1 if bad or prepared.plan.failed or unstored else 0
 
 
 def _train_rounds(
@@ -217,9 +230,10 @@ def _train_rounds(
     """Plan up to the next look, train, decide again, until every condition has stopped; each round has its own manifest."""
     study, outcomes = prepared.study, list[Outcome]()
     budget = adaptive.rule_of(study).budget
+    asked = interrupt.requested
 
     def spent() -> bool:
-        return budget is not None and adaptive.spent(study, committed(prepared.store)) >= budget
+        return budget is not None and adaptive.spent(study, patiently(partial(committed, prepared.store), asked, say)) >= budget
 
     prepared = next_round(prepared, retry)
     while prepared.plan.packs and not interrupt.requested():
@@ -228,7 +242,7 @@ def _train_rounds(
         outcomes += found
         if interrupt.requested() or any(outcome.status not in ("committed", "failed") for outcome in found):
             return prepared, outcomes  # what is planned is still needed: the newest manifest holds
-        prepared = next_round(prepared)
+        prepared = patiently(partial(next_round, prepared), asked, say)
     if not interrupt.requested():
         newest = newest_manifest(prepared.store)
         needed = [[each.key, each.condition, each.init_seed, each.data_seed] for each in prepared.plan.replicates]
@@ -249,8 +263,8 @@ def train_all(
     """Write the manifest, then run its packs, the longest first. enough: asked before every pack of a slot; True starts no more."""
     if not prepared.plan.packs:
         return []
-    _write_manifest(prepared)
-    packs = resolve(prepared.plan, prepared.numerics, attempts(prepared.store))
+    patiently(partial(_write_manifest, prepared), interrupt.requested)
+    packs = resolve(prepared.plan, prepared.numerics, patiently(partial(attempts, prepared.store), interrupt.requested))
     seconds = {pack.id: prepared.seconds(pack) for pack in packs}
     packs.sort(key=lambda pack: -seconds[pack.id])
     progress = Progress(packs, seconds, len(prepared.plan.done), len(prepared.plan.replicates))
@@ -259,20 +273,24 @@ def train_all(
     try:
         while packs and not interrupt.requested() and not (enough is not None and enough()):
             outcomes += executor.run(packs[:batch], prepared.store, prepared.uri, progress, interrupt)
-            packs = packs[batch:]
+            packs = packs[batch:] if all(outcome.status != "unstored" for outcome in outcomes) else []
     finally:
         progress.close()
     return outcomes
 
 
-def finish(prepared: Prepared, say: Callable[[str], None]) -> None:
-    """Thin out kept weights, then the views: the report and the W&B run, made from the tables."""
-    if not committed(prepared.store).num_rows:
+def finish(prepared: Prepared, say: Callable[[str], None], patience_s: float = 0.0) -> None:
+    """Thin out kept weights, then the views: the report and the W&B run, made from the tables.
+
+    patience_s: seconds that a store which does not answer is tried again, each time; then OSError.
+    """
+    store = prepared.store
+    if not patiently(partial(committed, store), say=say, patience_s=patience_s).num_rows:
         say("nothing is committed yet, so there is no report")
         return
     if tail := keep_tail(prepared.study.keep):
-        artifacts.keep_worst(prepared.store, tail)
-    say(f"report: {write_report(prepared.store)}")
+        patiently(partial(artifacts.keep_worst, store, tail), say=say, patience_s=patience_s)
+    say(f"report: {patiently(partial(write_report, store), say=say, patience_s=patience_s)}")
     if prepared.study.wandb != "off":
         from results.publish import publish
 
@@ -301,7 +319,7 @@ def _measure(
         def of_size(size: int, condition: Condition = condition, name: str = name) -> Pack:
             sets = scored_sets(study, condition)
             replicates = tuple(Replicate(f"probe-{seed}", condition, seed, seed, sets) for seed in range(size))
-            return Pack(f"probe-{size}", name, replicates, study.curve_every, numerics)
+            return Pack(f"probe-{size}", name, replicates, study.curve_every, numerics, keep=study.keep != "none")
 
         fixed = study.pack_size or settled.get(name)
         rates[name] = executor.measure(of_size(min(fixed, largest))) if fixed else executor.best_rate(of_size, largest)

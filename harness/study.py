@@ -31,10 +31,10 @@ _HASHED = ("task", "model", "train")
 _VARIED = (*_HASHED, "replicates", "seeds")
 _KEYS = (
     *"name question source scale scales only reductions evaluate conditions grid sweeps replicates seeds budget".split(),
-    *"keep pack device executor store wandb claims".split(),
+    *"keep pack device executor leases store wandb claims".split(),
     *_HASHED,
 )
-_CHOICES = {"executor": ("ray", "local"), "wandb": ("off", "offline", "online")}
+_CHOICES = {"executor": ("ray", "local"), "leases": ("on", "off"), "wandb": ("off", "offline", "online")}
 _REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.]+\}")
 
 
@@ -100,6 +100,7 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         compile=_typed(_mapping(merged, "pack"), "compile", bool, False),
         device=_device(merged),
         executor=_choice(merged, "executor", "ray"),
+        leases=_choice(merged, "leases", "on") == "on",
         store=_typed(merged, "store", str, "runs"),
         wandb=_choice(merged, "wandb", "offline"),
         claims=_claims(merged),
@@ -398,8 +399,8 @@ def _device(merged: dict[str, Any]) -> str:
 
 def _choice(merged: dict[str, Any], key: str, default: str) -> str:
     value = merged.get(key, default)
-    if value is False:  # YAML 1.1 reads a bare `off` as false
-        value = "off"
+    if isinstance(value, bool):  # YAML 1.1 reads a bare `off` as false
+        value = "on" if value else "off"
     if value not in _CHOICES[key]:
         raise ValueError(f"{key} = {value!r} must be {' or '.join(_CHOICES[key])}{nearest(value, _CHOICES[key])}")
     return value

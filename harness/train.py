@@ -29,6 +29,7 @@ from harness.identity import canonical
 from harness.needed import first_block
 from harness.optimizer import Average, FlatParameters, Optimizer
 from harness.pack import Pack, ScoredSet
+from harness.patience import patiently
 from harness.penalty import Sharpness
 from harness.precision import autocast, set_matmul
 from harness.provenance import code_state, versions
@@ -38,6 +39,7 @@ from results.schema import SCHEMAS
 from results.store import Store
 
 _WINDOW = 100  # steps that `loss` and the points of the loss curve average over, at most
+_LAST_S = 60.0  # that a store may be away when a pack is asked to stop
 CHECKPOINT_SHARE = 0.02  # of the time of a pack that may go into checkpoints
 
 
@@ -164,7 +166,8 @@ class Training:
         # block by block, then string by string: a further block adds exact zeros where it holds nothing
         sizes = [wanted.targets.shape[-1]] if wanted.blocks is None else [block.shape[-1] for block in wanted.blocks]
         total = sum(part.sum(-1) for part in surprise.split(sizes, dim=-1))
-        return total.sum(-1) / wanted.weights.sum((-1, -2))
+        # a batch of which nothing is scored has loss 0 and no gradient
+        return total.sum(-1) / wanted.weights.sum((-1, -2)).clamp(min=torch.finfo(torch.float32).tiny)
 
     @torch.no_grad()
     def monitored(self) -> list[float]:
@@ -298,21 +301,22 @@ def train(
     report: Callable[[int], None] = lambda step: None,
     should_stop: Callable[[], bool] = lambda: False,
     checkpoint_s: float = 60.0,
+    say: Callable[[str], None] = lambda text: None,
 ) -> dict[str, pa.Table]:
     """Train `pack` to its end and return its tables, ready to commit.
 
     report(step) is called after every step, should_stop() before each and within evaluations; `checkpoint_s`: seconds between
-    checkpoints, more where writing them would take over CHECKPOINT_SHARE of the time. Raises Stopped, with the state saved, when
-    asked to stop.
+    checkpoints, more where writing them would take over CHECKPOINT_SHARE of the time. say(text) is told when the store is
+    waited for. Raises Stopped, with the state saved, when asked to stop.
     """
     began = datetime.datetime.now(datetime.UTC)
     state = Training(pack, device)
-    state.restore(store)
+    patiently(lambda: state.restore(store), should_stop, say)
     steps = state.train.steps
     saved, pause = time.monotonic(), checkpoint_s
     while state.step < steps or state.recorded < state.step:
         if should_stop():
-            state.save(store)
+            patiently(lambda: state.save(store), say=say, patience_s=_LAST_S)
             raise Stopped(state.step)
         if state.recorded == state.step:
             started = time.perf_counter()
@@ -321,13 +325,23 @@ def train(
         if not state.record(should_stop):
             continue
         if (before := time.monotonic()) - saved > pause and state.step < steps:
-            state.save(store)
+            kept = _save(state, store, say)
             saved = time.monotonic()
-            pause = max(checkpoint_s, (saved - before) / CHECKPOINT_SHARE)
+            pause = max(checkpoint_s, (saved - before) / CHECKPOINT_SHARE) if kept else checkpoint_s
         report(state.step)
     if pack.keep:
-        artifacts.write(store, pack, state.model, steps)
+        patiently(lambda: artifacts.write(store, pack, state.model, steps), should_stop, say)
     return _tables(state, began, datetime.datetime.now(datetime.UTC))
+
+
+def _save(state: Training, store: Store, say: Callable[[str], None]) -> bool:
+    """A checkpoint in mid-training; False where the store refuses it: training goes on, and the next one is due as ever."""
+    try:
+        state.save(store)
+    except OSError as error:
+        say(f"the store refused the checkpoint of step {state.step}, training goes on: {error}")
+        return False
+    return True
 
 
 def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime) -> dict[str, pa.Table]:

@@ -112,6 +112,42 @@ def status(store: str, study: str | None) -> None:
 @cli.command()
 @click.argument("store")
 @click.argument("study", required=False)
+@click.option("--every", default=5.0, show_default=True, metavar="SECONDS", help="Between two looks at the store.")
+@click.option("--once", is_flag=True, help="Print one look and end.")
+def watch(store: str, study: str | None, every: float, once: bool) -> None:
+    """Show packs by state, condition and node, the rate, failures and the end time, live, from the store alone."""
+    from results.watch import watch as watch_stores
+
+    watch_stores([_open(store, name) for name in _studies(store, study)], every, once, click.echo)
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("study", required=False)
+@click.option("--full", is_flag=True, help="With the tracebacks.")
+def failures(store: str, study: str | None, full: bool) -> None:
+    """List what failed: where, at which step, of what, and where its log lies."""
+    from results.failures import show_failures
+
+    for name in _studies(store, study):
+        show_failures(_open(store, name), full, click.echo)
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("study", required=False)
+def compact(store: str, study: str | None) -> None:
+    """Rewrite the many small files of a store as one a table; what is read stays the same. Not while a study writes into it."""
+    from results.merge import compact as compact_store
+
+    for name in _studies(store, study):
+        before, after = compact_store(_open(store, name))
+        click.echo(f"{name}: {before} files are now {after}")
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("study", required=False)
 @click.option("--out", type=click.Path(file_okay=False), help="Folder of the report; by default beside the tables.")
 @click.option("--key", metavar="KEY", help="Write the page of this one replicate: its key, or a beginning that no other has.")
 def report(store: str, study: str | None, out: str | None, key: str | None) -> None:

@@ -49,17 +49,18 @@ class Merged:
     artifacts: int
 
 
-def compact(store: Store) -> None:
+def compact(store: Store) -> tuple[int, int]:
     """Rewrite each table as one file `compacted-<hash of what it holds>.parquet`, of the winning rows, which keep their pack.
 
     The compacted `replicates` is written after all others and the inputs are deleted last: a crash in between leaves rows
     twice, which `results.store.read` shows once. Files of uncommitted packs are left alone. Holds tables in memory.
+    Returns how many files it rewrote, and into how many.
     """
     files = {"replicates": table_files(store, "replicates")}  # listed first: a later commit is no input
     replicates = read_files(store, "replicates", files["replicates"])
     winning = winners(replicates)
     if not winning.num_rows:
-        return
+        return 0, 0
     done = {f"{pack}{SUFFIX}" for pack in replicates["pack"].unique().to_pylist()}
     files |= {t: [n for n in table_files(store, t) if n in done or n.startswith(COMPACTED)] for t in _DEPENDENT}
     files["failures"] = table_files(store, "failures")
@@ -75,6 +76,7 @@ def compact(store: Store) -> None:
         for name in names:
             if name != target:
                 delete(store, f"{table}/{name}")
+    return sum(map(len, files.values())), sum(kept.num_rows > 0 for kept in rows.values())
 
 
 def merge(into: Store, others: list[Store]) -> Merged:
@@ -98,6 +100,7 @@ def merge(into: Store, others: list[Store]) -> Merged:
             commit(into, pack, {t: packs[pack] for t, packs in pieces.items() if pack in packs})
             counts["packs"] += 1
         counts["failures"] += _merge_failures(into, other)
+        _copy_missing(into, other, into.path("logs"), other.path("logs"))  # of its failures
         counts["manifests"] += _copy_missing(into, other, into.path(FOLDER), other.path(FOLDER))
         for key in sorted(set(theirs["replicates"]["key"].to_pylist())):
             target, source = (store.shared("artifacts", key) for store in (into, other))

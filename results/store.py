@@ -19,6 +19,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.dataset
 import pyarrow.fs
 
@@ -174,11 +175,13 @@ def read(store: Store, table: str, columns: list[str] | None = None, filter: pa.
     check_table(table)
     if table == "failures":
         return _rows(store, table, columns, filter)
+    wanted = SCHEMAS[table].names if columns is None else columns
+    needed = [*wanted, *(name for name in ROW if name not in wanted)]
+    if table == "replicates" and filter is None:  # read once: the rows say themselves who wins
+        return first_rows(_rows(store, table, needed)).select(wanted)
     # first: a pack that commits in between has its rows then, and is left out if its `replicates` row came too late
     winning = winners(_rows(store, "replicates", ROW))
-    wanted = SCHEMAS[table].names if columns is None else columns
-    rows = _rows(store, table, [*wanted, *(name for name in ROW if name not in wanted)], filter)
-    return semi_join(rows, winning).select(wanted)
+    return semi_join(_rows(store, table, needed, filter), winning).select(wanted)
 
 
 def committed(store: Store) -> pa.Table:
@@ -188,8 +191,17 @@ def committed(store: Store) -> pa.Table:
 
 def winners(replicates: pa.Table) -> pa.Table:
     """(key, stage, pack) with the smallest pack id of every (key, stage)."""
-    first = replicates.select(ROW).sort_by("pack").group_by(["key", "stage"], use_threads=False).aggregate([("pack", "first")])
-    return pa.table([first["key"], first["stage"], first["pack_first"]], names=ROW)
+    return first_rows(replicates.select(ROW))
+
+
+def first_rows(replicates: pa.Table) -> pa.Table:
+    """Of every (key, stage) the row with the smallest pack id, and of several such the first; in the order given."""
+    if replicates.group_by(["key", "stage"]).aggregate([]).num_rows == replicates.num_rows:
+        return replicates  # nearly always: sorting 10^6 ids takes seconds
+    numbered = replicates.select(ROW).append_column("row", pa.array(np.arange(replicates.num_rows)))
+    in_order = numbered.take(pa.compute.sort_indices(numbered["pack"]))  # stable
+    first = in_order.group_by(["key", "stage"], use_threads=False).aggregate([("row", "first")])
+    return replicates.take(pa.array(np.sort(first["row_first"].to_numpy())))
 
 
 def semi_join(rows: pa.Table, wanted: pa.Table) -> pa.Table:
@@ -208,17 +220,18 @@ def table_files(store: Store, table: str) -> list[str]:
     return sorted(files, key=lambda name: (not name.startswith(COMPACTED), name))
 
 
-def read_files(store: Store, table: str, files: list[str]) -> pa.Table:
+def read_files(store: Store, table: str, files: list[str], columns: list[str] | None = None) -> pa.Table:
     """All rows of these files, winning or not; a (key, stage, pack) that is in several comes from the first that has it."""
-    schema = SCHEMAS[table]
+    wanted = SCHEMAS[table].names if columns is None else columns
     identity = {"failures": ["pack", "attempt"], "probes": [*ROW, "probe"]}.get(table, ROW)  # probes are added one at a time
-    parts = _read_parts(store, table, files, schema.names, None)
+    needed = [*wanted, *(name for name in identity if name not in wanted)]
+    parts = _read_parts(store, table, files, needed, None)
     compacted = sum(name.startswith(COMPACTED) for name in files)
-    kept = schema.empty_table()
-    for part in [*parts[:compacted], _concat(table, schema.names, parts[compacted:])]:  # one pack is in one other file only
-        fresh = part.take(_matching(part, kept, "left anti", identity))
-        kept = _concat(table, schema.names, [kept, fresh])
-    return kept
+    kept = _concat(table, needed, [])
+    for part in [*parts[:compacted], _concat(table, needed, parts[compacted:])]:  # one pack is in one other file only
+        fresh = part.take(_matching(part, kept, "left anti", identity)) if kept.num_rows else part
+        kept = _concat(table, needed, [kept, fresh])
+    return kept.select(wanted)
 
 
 def _rows(store: Store, table: str, columns: list[str] | None, filter: pa.dataset.Expression | None = None) -> pa.Table:
@@ -233,8 +246,9 @@ def _rows(store: Store, table: str, columns: list[str] | None, filter: pa.datase
             if len(files) < 2 or not files[0].startswith(COMPACTED):
                 return _concat(table, columns, _read_parts(store, table, files, columns, filter))
             # copies are chosen before the filter, or each copy would give what another one lacks
-            rows = read_files(store, table, files)
-            return (rows if filter is None else rows.filter(filter)).select(columns)
+            if filter is None:
+                return read_files(store, table, files, columns)
+            return read_files(store, table, files).filter(filter).select(columns)
         except FileNotFoundError:
             if attempt == 2:  # compaction took a listed file away: list again
                 raise

@@ -3,15 +3,22 @@ from harness.deaths import Deaths
 
 def test_a_pack_is_retried_while_its_checkpoint_advances():
     deaths = Deaths()
-    assert [deaths.verdict("a", 4, step, False) for step in (0, 0, 10, 10, 20, 30)] == ["retry"] * 6
+    assert [deaths.verdict("a", 4, step, "n", ()) for step in (0, 0, 10, 10, 20, 30)] == ["retry"] * 6
 
 
 def test_three_deaths_at_one_step_halve_a_pack_and_end_a_single_replicate():
     deaths = Deaths()
-    assert [deaths.verdict("a", 4, 5, False) for _ in range(3)] == ["retry", "retry", "halve"]
-    assert [deaths.verdict("b", 1, 5, False) for _ in range(3)] == ["retry", "retry", "died"]
+    assert [deaths.verdict("a", 4, 5, "n", ()) for _ in range(3)] == ["retry", "retry", "halve"]
+    assert [deaths.verdict("b", 1, 5, "", ()) for _ in range(3)] == ["retry", "retry", "died"]
 
 
 def test_a_lost_node_is_no_fault_of_the_pack():
     deaths = Deaths()
-    assert [deaths.verdict("a", 1, 0, True) for _ in range(9)] == ["retry"] * 9
+    assert [deaths.verdict("a", 1, 0, "n", {"n"}) for _ in range(9)] == ["retry"] * 9
+
+
+def test_a_node_that_is_missed_only_after_its_workers_takes_its_deaths_back():
+    deaths = Deaths()
+    assert [deaths.verdict("a", 2, 0, node, ()) for node in ("n", "m")] == ["retry"] * 2
+    assert deaths.verdict("a", 2, 0, "m", {"n"}) == "retry"
+    assert deaths.verdict("a", 2, 0, "m", {"n"}) == "halve"

@@ -156,7 +156,7 @@ def test_a_pack_out_of_memory_is_split_and_finished(study, whole, tmp_path, monk
 
 
 def test_a_store_that_refuses_a_commit_leaves_the_pack_to_be_planned_again(study, tmp_path, monkeypatch):
-    from harness import execute
+    from harness import execute, patience
 
     def full(store, pack, tables):
         if "failures" in tables:
@@ -165,6 +165,7 @@ def test_a_store_that_refuses_a_commit_leaves_the_pack_to_be_planned_again(study
 
     with monkeypatch.context() as patch:
         patch.setattr(execute, "commit", full)
+        patch.setattr(patience, "PATIENCE_S", 0)
         assert study() == 1
     store = open_store(tmp_path / "runs", "tiny")
     assert committed(store).num_rows == read(store, "failures").num_rows == 0

@@ -1,0 +1,85 @@
+"""python -m benchmarks.chaos --seeds 0..9 --out benchmarks/results/chaos.jsonl: see docs/chaos.md."""
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from benchmarks.chaos.attempt import attempt
+from benchmarks.chaos.machines import Machines, machines
+from benchmarks.chaos.places import PLACES
+from benchmarks.chaos.scenario import Scenario, scenario
+from benchmarks.chaos.study import NAME, undisturbed, write
+from harness.provenance import code_state, versions
+from tests.harness.tiny import tables
+
+
+def one(
+    plan: Scenario, study: str, folder: Path, cluster: Machines, expected: dict[str, list[str]], limit: float, place: str
+) -> dict[str, Any]:
+    """Run one scenario in `folder`; what happened and the verdict, as a line of the log."""
+    begun = time.monotonic()
+    record: dict[str, Any] = {
+        "seed": plan.seed,
+        "store": place,
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "scenario": plan.words(),
+    }
+    with attempt(plan, study, folder, cluster, place) as running:
+        try:
+            running.run(limit)
+            record |= running.verdict(expected)
+        except Exception as error:  # an attempt that fails is a line of the log too
+            traceback.print_exc()
+            record |= {"passed": False, "error": f"{type(error).__name__}: {error}"}
+            record["faults"] = running.place.faults()
+            record["endings"] = {driver.name: driver.endings for driver in running.drivers}
+    return record | {"events": running.log, "seconds": round(time.monotonic() - begun, 1)}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Disturb a study on a real Ray cluster of three nodes, seed by seed.")
+    parser.add_argument("--seeds", required=True, help="N, or FIRST..LAST")
+    parser.add_argument("--out", help="a file that gets one JSON line an attempt, appended")
+    parser.add_argument("--store", choices=sorted(PLACES), default="folder", help="where the store lies")
+    parser.add_argument("--keep", help="folder for stores and logs; by default a temporary one")
+    parser.add_argument(
+        "--replicates", type=int, default=42, help="of each of three conditions; at three a pack, 42 are 42 packs"
+    )
+    parser.add_argument("--steps", type=int, default=400, help="of a training")
+    parser.add_argument("--window", type=float, default=20.0, help="seconds in which it all happens")
+    parser.add_argument("--limit", type=float, default=400.0, help="seconds until an attempt has failed")
+    chosen = parser.parse_args(arguments)
+    first, _, last = chosen.seeds.partition("..")
+    seeds = range(int(first), int(last or first) + 1)
+    commit, dirty = code_state()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C: the cluster that was started ends too
+    with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
+        folder = Path(chosen.keep or temporary).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        study = write(folder, chosen.steps, chosen.replicates)
+        expected = tables(str(undisturbed(study, folder)), NAME)
+        passed = 0
+        with machines(folder) as cluster:
+            for seed in seeds:
+                print(f"seed {seed}", flush=True)
+                plan = scenario(seed, chosen.window)
+                here = folder / f"{seed}-{int(time.time())}"
+                record = one(plan, study, here, cluster, expected, chosen.limit, chosen.store)
+                record |= {"commit": commit, "dirty": dirty, "ray": versions()["ray"]}
+                passed += record["passed"]
+                print(f"seed {seed}: {'passed' if record['passed'] else 'FAILED'} after {record['seconds']} s", flush=True)
+                if chosen.out:
+                    with open(chosen.out, "a") as log:
+                        log.write(json.dumps(record) + "\n")
+    print(f"{passed} of {len(seeds)} seeds passed")
+    return 0 if passed == len(seeds) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

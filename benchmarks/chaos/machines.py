@@ -1,0 +1,171 @@
+"""A Ray cluster of several nodes on this machine, whose nodes can be killed and replaced, and the processes below it."""
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+_HEALTH = {
+    "period_ms": "500",
+    "timeout_ms": "5000",
+    "failure_threshold": "4",
+    "initial_delay_ms": "500",
+}  # a dead node, within seconds
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This process's environment without what belongs to another Ray cluster."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    return kept | {"RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"} | more
+
+
+def below(pid: int) -> list[int]:
+    """Process ids below `pid`, from /proc."""
+    found = []
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = [int(child) for child in listed.read_text().split()]
+        except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+            continue
+        for child in children:
+            found += [child, *below(child)]
+    return found
+
+
+def slots(pid: int) -> list[int]:
+    """The processes below `pid` that train packs."""
+    return [child for child in below(pid) if _title(child).startswith(b"ray::_Slot")]
+
+
+def kill(pid: int) -> bool:
+    """SIGKILL; False where the process was gone."""
+    return _send(pid, signal.SIGKILL)
+
+
+def terminate(pid: int) -> bool:
+    """SIGTERM, as a machine that shuts down sends it; False where the process was gone."""
+    return _send(pid, signal.SIGTERM)
+
+
+def _send(pid: int, what: signal.Signals) -> bool:
+    try:
+        os.kill(pid, what)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def kill_tree(process: subprocess.Popen[Any]) -> int:
+    """SIGKILL of a process of ours and of all below it; returns how many there were."""
+    victims = [*below(process.pid), process.pid]
+    count = sum([kill(pid) for pid in victims])
+    process.wait()
+    return count
+
+
+def wait_for(what: Callable[[], Any], words: str, seconds: float = 120) -> Any:
+    """The first true value of `what()`. TimeoutError naming `words`."""
+    until = time.monotonic() + seconds
+    while not (found := what()):
+        if time.monotonic() > until:
+            raise TimeoutError(f"{words}: not within {seconds:g} s")
+        time.sleep(0.1)
+    return found
+
+
+class Machines:
+    """A head without cores and raylets of one core each."""
+
+    def __init__(self, folder: Path):
+        self.port = free_port()
+        # short: the sockets' paths lie below it
+        self.temporary = tempfile.mkdtemp(prefix="chaos-", dir="/tmp")
+        health = {f"RAY_health_check_{name}": value for name, value in _HEALTH.items()}
+        token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        self._environment = environment(PYTHONPATH=str(folder), **token, **health)
+        self.driver_environment = environment(PYTHONPATH=str(folder), RAY_ADDRESS=f"127.0.0.1:{self.port}", **token)
+        self._log = (folder / "ray.log").open("ab")
+        self.head: subprocess.Popen[bytes] | None = None
+        self.nodes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, nodes: int) -> None:
+        options = [f"--port={self.port}", f"--temp-dir={self.temporary}", "--include-dashboard=false", "--num-cpus=0"]
+        self.head = self._start("--head", *options, f"--ray-client-server-port={free_port()}")
+        wait_for(lambda: _answers(self.port) and _has_raylet(self.head), "the head of the Ray cluster answers")
+        for _ in range(nodes):
+            self.nodes.append(self.new_node())
+        wait_for(self._all_joined, "the nodes join the cluster", 300)
+
+    def new_node(self) -> subprocess.Popen[bytes]:
+        return self._start(f"--address=127.0.0.1:{self.port}", "--num-cpus=1")
+
+    def workers(self) -> list[int]:
+        return [pid for node in self.nodes for pid in slots(node.pid)]
+
+    def repair(self) -> None:
+        """Replace what has died and was not replaced."""
+        if self.head is None or self.head.poll() is not None:
+            raise RuntimeError("the head of the Ray cluster died: see ray.log")
+        self.nodes = [node if node.poll() is None else self.new_node() for node in self.nodes]
+
+    def _all_joined(self) -> bool:
+        """A node that ends again, as where the machine is too busy to start it within Ray's half minute, is started once more."""
+        self.repair()
+        return all(map(_has_raylet, self.nodes))
+
+    def close(self) -> None:
+        for process in (*self.nodes, self.head):
+            if process is not None:
+                kill_tree(process)
+        self._log.close()
+        shutil.rmtree(self.temporary, ignore_errors=True)
+
+    def _start(self, *options: str) -> subprocess.Popen[bytes]:
+        agents = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "runtime-env-agent-port", "metrics-export-port")
+        ports = [f"--{name}={free_port()}" for name in agents]  # nodes of one machine must not share them
+        fixed = ["--disable-usage-stats", "--object-store-memory=100000000", "--block"]
+        words = [str(Path(sys.executable).parent / "ray"), "start", *options, *fixed, *ports]
+        return subprocess.Popen(
+            words, env=self._environment, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+
+
+@contextmanager
+def machines(folder: Path, nodes: int = 2) -> Iterator[Machines]:
+    found = Machines(folder)
+    try:
+        found.start(nodes)
+        yield found
+    finally:
+        found.close()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _has_raylet(process: subprocess.Popen[bytes] | None) -> bool:
+    return process is not None and any(b"/raylet/raylet" in _title(pid) for pid in below(process.pid))
+
+
+def _title(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""

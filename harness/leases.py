@@ -1,0 +1,130 @@
+"""Which driver runs which pack, as expiring hints in the store: `<store>/<study>/leases/<pack>.json`.
+
+Two drivers of one study divide its packs by them. Nothing depends on them for correctness: where two drivers train one pack all the same
+(a clock that jumped, a lease that was lost or torn, two at one moment), the smallest pack id wins in every reader.
+"""
+
+import contextlib
+import json
+import math
+import os
+import socket
+import time
+import uuid
+from dataclasses import dataclass, field
+
+from results.filesystem import refuse_links_out
+from results.store import Store, delete, read_bytes, write_bytes
+
+LEASE_S = 120.0  # that a lease lasts unless it is renewed
+_RENEW_S = LEASE_S / 4
+_MOST_BYTES = 4096
+
+
+def _holder() -> str:
+    return f"{_place()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
+
+
+def _place() -> str:
+    """Where process ids mean the same: the host and, where there are any, its namespace of process ids."""
+    with contextlib.suppress(OSError):  # no Linux
+        return f"{socket.gethostname()}:{os.readlink('/proc/self/ns/pid')[5:-1]}"
+    return f"{socket.gethostname()}:-"
+
+
+@dataclass
+class Leases:
+    """The leases of one driver. on=False: none is read or written. A store that refuses them is no error: they are hints."""
+
+    store: Store
+    on: bool = True
+    holder: str = field(default_factory=_holder)
+    _held: set[str] = field(default_factory=set)
+    _renewed: float = field(default_factory=time.monotonic)
+
+    def take(self, pack: str) -> bool:
+        """Hold the pack's lease; False where another living driver does."""
+        if not self.on:
+            return True
+        if self._other(pack):
+            return False
+        self._write(pack)
+        self._held.add(pack)
+        return True
+
+    def renew(self) -> None:
+        """Prolong what is held, when it is time to."""
+        if self._held and time.monotonic() - self._renewed > _RENEW_S:
+            self._renewed = time.monotonic()
+            for pack in self._held:
+                self._write(pack)
+
+    def drop(self, pack: str) -> None:
+        """Give a pack back, or be done with it."""
+        if pack in self._held:
+            self._held.remove(pack)
+            with contextlib.suppress(OSError):  # it expires
+                delete(self.store, _path(pack))
+
+    def close(self) -> None:
+        for pack in list(self._held):
+            self.drop(pack)
+
+    def _other(self, pack: str) -> bool:
+        """Whether another driver holds the lease: it reads as one, has not expired, and its process is not known to be gone."""
+        found = read(self.store, pack)
+        if found is None:
+            return False
+        holder, expires = found
+        # one that lasts longer than any was written by a clock that is wrong
+        return holder != self.holder and 0 < expires - time.time() < 2 * LEASE_S and not _gone(holder)
+
+    def _write(self, pack: str) -> None:
+        data = json.dumps({"holder": self.holder, "expires": time.time() + LEASE_S}).encode()
+        with contextlib.suppress(
+            OSError
+        ):  # without it another driver may train the same pack, which costs work and nothing else
+            if self.store.is_local:
+                self._write_local(self.store.path(_path(pack)), data)
+            else:
+                write_bytes(self.store, _path(pack), data)
+
+    def _write_local(self, target: str, data: bytes) -> None:
+        """As `write_bytes` without its fsync, which costs milliseconds a pack: a lease lost in a crash is one whose driver is gone."""
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        refuse_links_out(self.store.root, target)
+        temporary = os.path.join(os.path.dirname(target), f".{uuid.uuid4().hex}.tmp")
+        with open(temporary, "xb") as stream:
+            stream.write(data)
+        os.replace(temporary, target)
+
+
+def read(store: Store, pack: str) -> tuple[str, float] | None:
+    """(holder, expires at, in seconds since 1970) of a pack's lease; None where there is none, or a file that is no lease."""
+    try:
+        info = store.filesystem.get_file_info(store.path(_path(pack)))
+        if not info.is_file or info.size > _MOST_BYTES:
+            return None
+        content = json.loads(read_bytes(store, _path(pack)))
+        holder, expires = content["holder"], float(content["expires"])
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, OverflowError):
+        return None
+    return (holder, expires) if isinstance(holder, str) and math.isfinite(expires) else None
+
+
+def _gone(holder: str) -> bool:
+    """Whether the holder was a process of this machine that no longer runs: its lease need not be waited for."""
+    place, _, rest = holder.rpartition(":")[0].rpartition(":")
+    if place != _place() or not rest.isdecimal() or len(rest) > 9:
+        return False
+    try:
+        os.kill(int(rest), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False  # another user's
+    return False
+
+
+def _path(pack: str) -> str:
+    return f"leases/{pack}.json"

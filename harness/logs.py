@@ -1,0 +1,94 @@
+"""What a process printed and logged while it ran one pack, kept in the store where the pack failed.
+
+<store>/<study>/logs/<pack>-<attempt>.log, named as the row of `failures` is: `manyseeds failures` says where. A worker that dies
+keeps nothing; what it wrote is in the files of its Ray session: docs/watching.md.
+"""
+
+import functools
+import io
+import logging
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Concatenate, ParamSpec
+
+from harness.pack import Pack
+from results.failures import log_path
+from results.store import Store, write_bytes
+
+_MOST = 2**18  # characters that are kept: the last ones
+_Rest = ParamSpec("_Rest")
+
+
+class _Tee:
+    """Hands on what is written to a stream, and keeps it; in all else it is that stream."""
+
+    def __init__(self, stream: Any, keep: Callable[[str], None]):
+        self._stream, self._keep = stream, keep
+
+    def write(self, text: str) -> int:
+        self._keep(text)
+        return self._stream.write(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Kept:
+    """The last characters that were written."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._size = 0
+
+    def add(self, text: str) -> None:
+        self._parts.append(text)
+        self._size += len(text)
+        if self._size > 2 * _MOST:
+            self._parts = [self.text()]
+            self._size = len(self._parts[0])
+
+    def text(self) -> str:
+        return "".join(self._parts)[-_MOST:]
+
+
+@contextmanager
+def captured() -> Iterator[_Kept]:
+    """What Python code of this process prints and logs meanwhile, from any thread; it still goes where it went."""
+    kept, root = _Kept(), logging.getLogger()
+    out, error = sys.stdout, sys.stderr
+    # without any handler logs go to stderr; one of an earlier day may hold the stream that was stderr then
+    handler = logging.StreamHandler(_Tee(io.StringIO(), kept.add)) if root.handlers else None
+    sys.stdout, sys.stderr = _Tee(out, kept.add), _Tee(error, kept.add)  # type: ignore[assignment]
+    if handler is not None:
+        root.addHandler(handler)
+    try:
+        yield kept
+    finally:
+        sys.stdout, sys.stderr = out, error
+        if handler is not None:
+            root.removeHandler(handler)
+
+
+def logged(run: Callable[Concatenate[Pack, Store, _Rest], Any]) -> Callable[Concatenate[Pack, Store, _Rest], Any]:
+    """`run(pack, store, …)`, which returns an Outcome, with the log of a pack that failed kept in the store."""
+
+    @functools.wraps(run)
+    def wrapped(pack: Pack, store: Store, *more: _Rest.args, **named: _Rest.kwargs) -> Any:
+        with captured() as kept:
+            outcome = run(pack, store, *more, **named)
+        if outcome.status == "failed":
+            text = f"host: {socket.gethostname()}\nprocess: {os.getpid()}\npack: {pack.id}, attempt {pack.attempt}\n\n"
+            try:
+                write_bytes(store, log_path(pack.id, pack.attempt), (text + kept.text()).encode(errors="replace"))
+            except OSError as refused:
+                print(f"the log of pack {pack.id} is not kept: {refused}", file=sys.stderr)
+        return outcome
+
+    return wrapped

@@ -1,0 +1,33 @@
+"""The chaos test in short: one worker and one driver killed on a real cluster. Many seeds of it: docs/chaos.md."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from benchmarks.chaos.attempt import attempt
+from benchmarks.chaos.machines import machines
+from benchmarks.chaos.scenario import Event, Scenario, scenario
+from benchmarks.chaos.study import NAME, undisturbed, write
+from tests.harness.tiny import tables
+
+
+def test_a_scenario_follows_from_its_seed_and_every_kind_of_event_occurs():
+    found = [scenario(seed, 20.0) for seed in range(100)]
+    assert found == [scenario(seed, 20.0) for seed in range(100)]
+    kinds = {"worker", "raylet", "driver", "notice", "interrupt", "memory", "outage"}
+    assert {event.kind for plan in found for event in plan.events} == kinds
+    assert all(0 <= event.at <= 20 for plan in found for event in plan.events)
+    assert {plan.leases for plan in found} == {True, False}
+    assert {plan.second_at is None for plan in found} == {True, False}
+    assert {first != second for first, second in (plan.sizes for plan in found)} == {True, False}
+
+
+def test_tables_after_chaos_are_those_of_an_undisturbed_run(tmp_path):
+    study = write(tmp_path, steps=400, replicates=6)
+    plan = Scenario(0, (2, 2), None, True, (Event(0.5, "worker", 0.5), Event(2.0, "driver")))
+    with ThreadPoolExecutor(1) as pool, machines(tmp_path) as cluster:
+        alone = pool.submit(undisturbed, study, tmp_path)  # beside it, which saves its time
+        with attempt(plan, study, tmp_path / "0", cluster) as running:
+            running.run(seconds=300)
+            verdict = running.verdict(tables(alone.result(), NAME))
+    assert verdict["passed"], (verdict, running.log)
+    assert verdict["replicates"] == 18
+    assert [(entry["kind"], entry["done"]) for entry in running.log] == [("worker", True), ("driver", True)]

@@ -205,7 +205,11 @@ class Cluster:
             for node in nodes:
                 pinned = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
                 task = ray.remote(_sees).options(num_cpus=0, scheduling_strategy=pinned)
-                if not ray.get(task.remote(uri, store.study, name)):
+                try:
+                    sees = ray.get(task.remote(uri, store.study, name))
+                except RayError:
+                    continue  # the node is being lost, which Ray has not noticed yet
+                if not sees:
                     raise ValueError(
                         f"the store {uri} is a folder that node {node['NodeManagerHostname']} does not share with this one: "
                         "pass store=s3://… or a folder on a file system that every node mounts"

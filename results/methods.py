@@ -20,7 +20,7 @@ from results.summary import ENDINGS, Replicate, reported_sets
 
 MOST = 8  # conditions, values or endings that are listed; of more, how many there are
 ASKED: dict[str, tuple[str, ...]] = {
-    "task": ("name", "length", "p_ignore", "mode", "symbols"),
+    "task": ("name", "length", "p_ignore", "mode", "symbols", "automaton", "law", "p_one", "ones", "observe", "p_reveal"),
     "model": ("name", "layers", "width", "heads", "positions", "activation", "norm"),
     "train": ("steps", "batch", "optimizer", "lr", "betas", "weight_decay", "warmup", "schedule", "precision", "pool"),
 }

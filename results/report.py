@@ -45,10 +45,12 @@ from results.summary import (
 )
 from results.survival_figure import baseline, survival_drawing
 
-DEFINITION = (
-    "An error is a read position, the one after an “r”, where the most probable token of the whole vocabulary is not the bit "
-    "of the last write. The error rate is errors divided by read positions over a whole set, at the last step."
-)
+ERROR = {  # what is wrong in each task, by its name
+    "flipflop": "a read position, the one after an “r”, where the most probable token of the whole vocabulary is not the bit of the last "
+    "write",
+    "flipflop_simulation": "a position where the more probable state is not the state after its input",
+    "automaton": "a position where the most probable answer is not the (observed) state after its token",
+}
 MAX_CURVES, MAX_PANELS, MAX_OPEN_ROWS, MAX_FAILURES = 75, 24, 200, 20  # curves a figure; the interactive one has its own
 MAX_ROWS, SWEEP = 500, 4  # rows of a large table; conditions of a small study
 AXES = {
@@ -232,7 +234,7 @@ def page(
         drawings=drawings,
         claims=claims,
         interactive=interactive,
-        definition=DEFINITION,
+        definition=_definition(manifest),
         methods=_methods(manifest, summary),
         **for_a_paper(manifest, known, replicates, summary),
         known=_worst(manifest, known),
@@ -243,6 +245,14 @@ def page(
         provenance=_provenance(replicates.filter(pc.field("key").isin(pa.array(list(keys), pa.string()))), manifest),
         left_out=pc.sum(pc.invert(pc.is_in(replicates["key"], pa.array(list(keys), pa.string())))).as_py() or 0,
     )
+
+
+def _definition(manifest: dict[str, Any]) -> str:
+    names = dict.fromkeys(each["config"]["task"]["name"] for each in manifest["conditions"])
+    wrong = "; or ".join(
+        ERROR.get(name, f"a scored position of {name} where the most probable answer is wrong") for name in names
+    )
+    return f"An error is {wrong}. The error rate is errors divided by such positions over a whole set, at the last step."
 
 
 def format_rate(rate: float | None) -> str:

@@ -188,6 +188,17 @@ def compare(store: str, study: str, baseline: str | None) -> None:
 
 
 @cli.command()
+@click.argument("store")
+@click.argument("study")
+def spread(store: str, study: str) -> None:
+    """Split the spread of error rates into that between replicates and that within an evaluation."""
+    from results.spread import show_spread
+
+    for name in _studies(store, study):
+        show_spread(_open(store, name), click.echo)
+
+
+@cli.command()
 @click.argument("into")
 @click.argument("others", nargs=-1, required=True, metavar="STORE…")
 @click.option("--study", help="Only this study; by default every study of the other stores.")

@@ -88,7 +88,10 @@ def icc_interval(errors: ArrayLike, count: ArrayLike, confidence: float = CONFID
         """At the correlation expit(x)."""
         icc = float(special.expit(x))
         near = optimize.minimize_scalar(
-            lambda mean: -_beta_binomial(float(special.expit(mean)), icc, e, c), bracket=(start - 0.5, start + 0.5), tol=1e-5
+            # finite: the search takes differences of its values
+            lambda mean: min(-_beta_binomial(float(special.expit(mean)), icc, e, c), 1e300),
+            bracket=(start - 0.5, start + 0.5),
+            tol=1e-5,
         )
         return -float(near.fun)
 

@@ -1,0 +1,34 @@
+"""The table of `manyseeds spread`: the split of made-up rows, and of a store that was committed."""
+
+import pytest
+
+from results.spread import show_spread
+from results.store import committed, open_store, read
+from results.variance import effective, icc_interval, split
+from tests.results.synthetic import manifest, write
+
+
+def test_every_condition_and_set_has_the_split_of_its_finished_replicates(tmp_path):
+    store, plan = open_store(str(tmp_path), "synthetic"), manifest()
+    write(store, plan)
+    said = []
+    show_spread(store, said.append)
+    lines = "\n".join(said).splitlines()[5:]
+    table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    rows = read(store, "evaluations").to_pandas()
+    ended = committed(store).to_pandas().set_index("key")
+    rows = rows[(rows.metric == "read") & (rows.weights == "raw") & (rows.step == rows.key.map(ended.steps))]
+    rows = rows[rows.key.map(ended.status) == "finished"].assign(condition=rows.key.map(ended.condition))
+    assert {(row[0], row[1]) for row in table} == {(c, s) for c in ("transformer", "lstm") for s in ("sparse", "dense")}
+    for condition, name, count, left_out, mean, correlation, *_ in table:
+        mine = rows[(rows.condition == condition) & (rows.set == name)]
+        counts = effective(*(mine[c] for c in ("errors", "count", "sequences", "errors_sq", "errors_x_count", "count_sq")))
+        found, interval = split(*counts), icc_interval(*counts)
+        assert (int(count), int(left_out)) == (len(mine), 8 - len(mine))
+        assert mean == f"{found.mean:.3g}"
+        assert correlation == ("–" if interval is None else f"{found.icc:.3g} [{interval.low:.3g}, {interval.high:.3g}]")
+
+
+def test_a_store_without_the_study_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="holds no study: run it first"):
+        show_spread(open_store(str(tmp_path), "none"), print)

@@ -167,9 +167,9 @@ def test_interrupted_and_resumed_ends_at_the_same_targets(study, tmp_path, monke
     started = []
     real = local.run_pack
 
-    def stop_at_the_third(pack, store, device, report, should_stop):
+    def stop_at_the_third(pack, store, device, report, should_stop, say):
         started.append(pack.id)
-        return real(pack, store, device, report, (lambda: True) if len(started) == 3 else should_stop)
+        return real(pack, store, device, report, (lambda: True) if len(started) == 3 else should_stop, say)
 
     monkeypatch.setattr(local, "run_pack", stop_at_the_third)
     run(study(NEVER, store="again"), say=quiet)

@@ -145,10 +145,10 @@ def test_a_pack_out_of_memory_is_split_and_finished(study, whole, tmp_path, monk
 
     real = execute.train
 
-    def small_only(pack, *rest):
+    def small_only(pack, *rest, **more):
         if len(pack.replicates) > 1:
             raise torch.OutOfMemoryError("planted")
-        return real(pack, *rest)
+        return real(pack, *rest, **more)
 
     monkeypatch.setattr(execute, "train", small_only)
     assert study() == 0

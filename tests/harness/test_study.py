@@ -234,7 +234,7 @@ def test_a_bare_off_is_no_truth_value():
         ("keep=tail(0)", "keep = 'tail(0)' must be none, all or tail(n)"),
         ("device=gpu", "device = 'gpu' must be auto, cpu, cuda"),
         ("executor=slurm", "executor = 'slurm' must be ray or local"),
-        ("wandb=on", "wandb = True must be off or offline or online"),
+        ("wandb=on", "wandb = 'on' must be off or offline or online"),
         ("name=a/b", "name = 'a/b' must be a word"),
         ("only=[lsmt]", "there is no condition 'lsmt'; conditions: transformer"),
         ("seeds.init=0..2", "must give both init and data"),

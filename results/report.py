@@ -248,7 +248,7 @@ def page(
 
 
 def _definition(manifest: dict[str, Any]) -> str:
-    names = dict.fromkeys(each["config"]["task"]["name"] for each in manifest["conditions"])
+    names = dict.fromkeys(each.get("settings", each["config"])["task"]["name"] for each in manifest["conditions"])
     wrong = "; or ".join(
         ERROR.get(name, f"a scored position of {name} where the most probable answer is wrong") for name in names
     )

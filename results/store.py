@@ -240,7 +240,8 @@ def _rows(store: Store, table: str, columns: list[str] | None, filter: pa.datase
     unknown = [name for name in columns if name not in SCHEMAS[table].names]
     if unknown:
         raise ValueError(f"table {table!r} has no column {unknown[0]!r}: use some of {', '.join(SCHEMAS[table].names)}")
-    for attempt in range(3):
+    unchanged = 0
+    while True:
         files = table_files(store, table)
         try:
             if len(files) < 2 or not files[0].startswith(COMPACTED):
@@ -250,9 +251,10 @@ def _rows(store: Store, table: str, columns: list[str] | None, filter: pa.datase
                 return read_files(store, table, files, columns)
             return read_files(store, table, files).filter(filter).select(columns)
         except FileNotFoundError:
-            if attempt == 2:  # compaction took a listed file away: list again
+            # a compaction takes listed files away, one by one: list again, unless the list stays as it was
+            unchanged += table_files(store, table) == files
+            if unchanged == 3:
                 raise
-    raise AssertionError("unreachable")
 
 
 def _read_parts(

@@ -81,9 +81,9 @@ def to_bytes(manifest: Mapping[str, Any]) -> bytes:
     return (json.dumps(manifest, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
 
 
-def path_of(content: bytes) -> str:
-    """Where a store keeps this manifest, relative to the study's folder."""
-    return f"manifests/{hashlib.sha256(content).hexdigest()[:16]}.yaml"
+def name_of_content(content: bytes) -> str:
+    """The hash by which a store knows this manifest."""
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def read(content: bytes, where: str = "the manifest") -> dict[str, Any]:

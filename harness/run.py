@@ -22,9 +22,9 @@ from harness.probe import Rate
 from harness.progress import Progress, words
 from harness.provenance import code_state, versions
 from results.filesystem import public
-from results.manifest import FOLDER, manifest_bytes, newest_manifest
+from results.manifest import FOLDER, manifest_bytes, newest_manifest, write_manifest
 from results.report import write_report
-from results.store import Store, committed, list_names, open_store, read, write_bytes
+from results.store import Store, committed, list_names, open_store, read
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def _train_rounds(
 def _write_manifest(prepared: Prepared) -> None:
     commit, dirty = code_state()
     content = manifests.to_bytes(manifests.build(prepared.plan, prepared.numerics, versions(), commit, dirty))
-    write_bytes(prepared.store, manifests.path_of(content), content)
+    write_manifest(prepared.store, manifests.name_of_content(content), content)
 
 
 def train_all(

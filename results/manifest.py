@@ -1,15 +1,18 @@
 """Which manifest of a study holds: the plan is immutable, so a study that was extended has several."""
 
 import json
+import re
 from typing import Any
 
 import pyarrow.fs
 
 from results.filesystem import reason
-from results.store import Store, list_names, read_bytes
+from results.store import Store, list_names, read_bytes, write_bytes
 
 FOLDER = "manifests"
+NEWEST = "newest_manifest"  # a file of the study that names one: times of files do not survive a copy
 SUFFIX = ".yaml"
+_MOST_NAME = 200  # bytes
 MOST_BYTES = 2**28  # 2 × 10^6 replicates
 
 
@@ -18,18 +21,42 @@ def manifest_path(manifest_hash: str) -> str:
     return f"{FOLDER}/{manifest_hash}{SUFFIX}"
 
 
+def write_manifest(store: Store, manifest_hash: str, content: bytes) -> None:
+    """Put a manifest in its place as the newest. Raises OSError with one sentence."""
+    write_bytes(store, manifest_path(manifest_hash), content)
+    write_bytes(store, NEWEST, manifest_hash.encode())
+
+
 def newest_manifest(store: Store) -> tuple[str, dict[str, Any]] | None:
-    """Hash and content of the manifest that was written last, or None; of several of one time, the one that plans most.
+    """Hash and content of the manifest that was written last, or None: the one that the file `newest_manifest` names; where
+    there is no such file, by the time of the files, and of several of one time the one that plans most.
 
     Raises ValueError, naming the file, where it is none.
     """
     names = [name for name in list_names(store, FOLDER) if name.endswith(SUFFIX)]
     if not names:
         return None
+    if (named := _named(store)) is not None:
+        if f"{named}{SUFFIX}" not in names:
+            raise ValueError(
+                f"{store.path(NEWEST)} names {named}, which is not in {store.path(FOLDER)}: bring it there, or delete the file"
+            )
+        return named, read_manifest(store, named)
     infos: list[pyarrow.fs.FileInfo] = store.filesystem.get_file_info([store.path(FOLDER, name) for name in names])
     last = max(info.mtime_ns for info in infos)
     hashes = [name.removesuffix(SUFFIX) for name, info in zip(names, infos, strict=True) if info.mtime_ns == last]
     return max(((each, read_manifest(store, each)) for each in hashes), key=lambda found: len(found[1]["replicates"]))
+
+
+def _named(store: Store) -> str | None:
+    path = store.path(NEWEST)
+    info = store.filesystem.get_file_info(path)
+    if not info.is_file:
+        return None
+    name = read_bytes(store, NEWEST).strip() if (info.size or 0) <= _MOST_NAME else b""
+    if not re.fullmatch(rb"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise ValueError(f"{path} names no manifest; delete it")
+    return name.decode()
 
 
 def manifest_bytes(store: Store, name: str) -> bytes:

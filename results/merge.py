@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.fs
 
 from results.filesystem import join
-from results.manifest import FOLDER, manifest_path, newest_manifest
+from results.manifest import FOLDER, manifest_path, newest_manifest, write_manifest
 from results.parquet import COMPACTED, SUFFIX, serialise
 from results.schema import SCHEMAS
 from results.store import (
@@ -105,9 +105,9 @@ def merge(into: Store, others: list[Store]) -> Merged:
         for key in sorted(set(theirs["replicates"]["key"].to_pylist())):
             target, source = (store.shared("artifacts", key) for store in (into, other))
             counts["artifacts"] += _copy_missing(into, other, target, source)
-    if counts["manifests"]:  # copies are newer than what they are copies of: the plan that holds is the one of most replicates
+    if counts["manifests"]:  # the plan that holds is the one of most replicates
         name = max(plans, key=lambda plan: len(plan[1]["replicates"]))[0]
-        write_bytes(into, manifest_path(name), read_bytes(into, manifest_path(name)))
+        write_manifest(into, name, read_bytes(into, manifest_path(name)))
     replicates = _everything(into, ["replicates"])["replicates"]
     return Merged(**counts, superseded=replicates.num_rows - winners(replicates).num_rows)
 

@@ -12,11 +12,11 @@ import torch
 
 import harness.device
 from harness.identity import canonical, digest
-from harness.manifest import path_of, to_bytes
+from harness.manifest import name_of_content, to_bytes
 from harness.provenance import code_state, versions
-from results.manifest import newest_manifest
+from results.manifest import newest_manifest, write_manifest
 from results.schema import SCHEMAS
-from results.store import Store, commit, committed, write_bytes
+from results.store import Store, commit, committed
 from results.summary import METRIC
 
 STRINGS = 500  # of the paper
@@ -79,7 +79,7 @@ def write(store: Store, answers: Answers, device: torch.device, began: datetime.
         for length, wrong in found.items()
     ]
     content = to_bytes(_manifest(store, answers.name, key, config, hashes))
-    write_bytes(store, path_of(content), content)
+    write_manifest(store, name_of_content(content), content)
     rows = {"evaluations": evaluations, "replicates": [replicate]}
     commit(store, pack, {table: pa.Table.from_pylist(each, SCHEMAS[table]) for table, each in rows.items()})
 

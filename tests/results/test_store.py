@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from results import merge, store
-from results.manifest import newest_manifest
+from results.manifest import NEWEST, newest_manifest, write_manifest
 from results.schema import SCHEMAS
 from results.store import commit, committed, open_store, read
 from tests.results.sample_rows import commit_pack, failure, in_order, manifest, pack_tables
@@ -119,6 +119,21 @@ def test_of_merged_plans_the_one_of_most_replicates_holds(tmp_path):
     into, *others = stores
     assert merge.merge(into, others).manifests == 2
     assert newest_manifest(into) == ("02", manifest({"transformer": ["a", "b", "c"]}))
+
+
+def test_a_copied_store_knows_its_newest_manifest_whatever_the_times_of_its_files(tmp_path):
+    at = open_store(tmp_path, "study")
+    for name, keys in {"02": ["a", "b"], "01": ["a"]}.items():
+        write_manifest(at, name, json.dumps(manifest({"transformer": keys})).encode())
+    os.utime(at.path("manifests/01.yaml"), (0, 0))  # as a copy or a clone leaves them
+    assert newest_manifest(at) == ("01", manifest({"transformer": ["a"]}))
+    store.write_bytes(at, NEWEST, b"03")
+    with pytest.raises(ValueError, match="newest_manifest names 03, which is not in"):
+        newest_manifest(at)
+    for content in (b"../01", b"", b"0" * 1000):
+        store.write_bytes(at, NEWEST, content)
+        with pytest.raises(ValueError, match="newest_manifest names no manifest; delete it"):
+            newest_manifest(at)
 
 
 @pytest.mark.parametrize("content", [b"{}", b"study: quick", b"[]", b"\xff\xfe"])

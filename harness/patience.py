@@ -1,14 +1,14 @@
 """Calls that reach the store, made again while it is unreachable or full.
 
 A store that refuses for minutes costs minutes: the call is repeated with waits that double up to a minute, for PATIENCE_S seconds,
-and what was trained stays in memory meanwhile. A refusal for want of permission does not pass by itself and is raised at once.
+and what was trained stays in memory meanwhile. A refusal that does not pass by itself, as for want of permission, is raised at once.
 """
 
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from results.filesystem import reason
+from results.filesystem import lasts, reason
 
 PATIENCE_S = 600.0  # that a store may be away before a pack is given back
 _LONGEST_S = 60.0  # between two attempts
@@ -33,7 +33,7 @@ def patiently(
         try:
             return call()
         except OSError as error:
-            if left <= 0 or isinstance(error.__cause__ or error, PermissionError) or should_stop():
+            if left <= 0 or lasts(error.__cause__ or error) or should_stop():
                 raise
             if not said:
                 said = True

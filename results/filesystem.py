@@ -1,12 +1,26 @@
-"""Where files lie: paths and URIs as pyarrow filesystems, and local writes that survive a crash."""
+"""Where files lie: paths and URIs as pyarrow filesystems, and writes that are seen whole or not at all."""
 
 import os
 import re
 import uuid
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.fs
+
+# One call to an object store: short enough that Ctrl-C is answered, long enough that a single failure is no news.
+# Longer outages are waited for where the work is (harness.patience).
+SILENCE_S = 10.0  # of a server that has the request; 3 s by default, which busy servers exceed
+CONNECT_S = 5.0
+RETRIES = 8  # after 25 ms, 50 ms, … 3.2 s: some 6 s in all
+_IN_ONE = 4 * 2**20  # bytes that one request to S3 uploads (pyarrow: below 10 MiB): nothing of it can be left over
+_GCS_S = 15  # that a call to Google Cloud Storage is repeated; 15 minutes by default
+# as the SDKs of S3 and of Google Cloud Storage word it
+_LASTING = re.compile(
+    r"AWS Error (ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|NO_SUCH_BUCKET) |Status\((PERMISSION_DENIED|UNAUTHENTICATED):"
+)
 
 
 def resolve(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
@@ -18,7 +32,27 @@ def resolve(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
     except (pa.ArrowException, ValueError, OSError) as error:
         detail = "" if re.search("[@?]", uri) else f" ({reason(error)})"
         raise ValueError(f"{public(uri)} can't be opened as a store{detail}: write a path, file://, s3:// or gs://") from None
-    return filesystem, root.rstrip("/")
+    return _limited(filesystem), root.rstrip("/")
+
+
+def _limited(filesystem: pyarrow.fs.FileSystem, in_one: bool = True) -> pyarrow.fs.FileSystem:
+    """The same object store, with the limits above. in_one: S3 gets a small file in one request, instead of three."""
+    if filesystem.type_name not in ("s3", "gcs"):
+        return filesystem
+    options = filesystem.__reduce__()[1][0]  # what it was made with; no URI can hold these limits
+    if filesystem.type_name == "gcs":
+        limit = options["retry_time_limit"] or timedelta(seconds=_GCS_S)
+        return pyarrow.fs.GcsFileSystem(**options | {"retry_time_limit": limit})
+    # the standard strategy has a quota that an outage uses up: for a long time afterwards it repeats nothing
+    strategy = pyarrow.fs.AwsDefaultS3RetryStrategy(max_attempts=RETRIES)
+    limits = {"request_timeout": SILENCE_S, "connect_timeout": CONNECT_S, "retry_strategy": strategy}
+    if "allow_delayed_open" in options:  # pyarrow 21 and later
+        limits["allow_delayed_open"] = in_one
+    if options["endpoint_override"]:
+        # else the SDK sends uploads in chunks, without a length, which servers other than Amazon's refuse (411); a user's choice stays
+        for name in ("AWS_REQUEST_CHECKSUM_CALCULATION", "AWS_RESPONSE_CHECKSUM_VALIDATION"):
+            os.environ.setdefault(name, "when_required")
+    return pyarrow.fs.S3FileSystem(**options | limits)
 
 
 def public(uri: str) -> str:
@@ -37,16 +71,37 @@ def public_override(word: str) -> str:
     return f"{key}={public(value)}" if "://" in value else word
 
 
+def listing(filesystem: pyarrow.fs.FileSystem, folder: str, recursive: bool = False) -> list[pyarrow.fs.FileInfo]:
+    """What is in a folder; [] when it is missing. OSError where an S3 bucket is missing, or what answers is no S3 server."""
+    kind = filesystem.type_name
+    # allow_not_found would make an empty folder of any answer 404, such as a gateway's whose server is down
+    selector = pyarrow.fs.FileSelector(folder, allow_not_found=kind != "s3", recursive=recursive or kind == "gcs")
+    try:
+        found = filesystem.get_file_info(selector)
+    except FileNotFoundError:
+        return []
+    return found if recursive or kind != "gcs" else _first_level(folder, found)
+
+
+def _first_level(folder: str, below: list[pyarrow.fs.FileInfo]) -> list[pyarrow.fs.FileInfo]:
+    """What is directly in a folder, from all below it: of Google's folders pyarrow lists those alone that an object `folder/` marks."""
+    directory = pyarrow.fs.FileType.Directory
+    found: dict[str, pyarrow.fs.FileInfo] = {}
+    for info in below:
+        name, _, rest = info.path[len(folder) + 1 :].partition("/")
+        found[name] = pyarrow.fs.FileInfo(f"{folder}/{name}", directory) if rest else found.get(name, info)
+    return list(found.values())
+
+
 def names(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[str]:
     """Sorted names of what is in a folder, hidden ones left out; [] when it is missing."""
-    found = filesystem.get_file_info(pyarrow.fs.FileSelector(folder, allow_not_found=True))
-    return sorted(info.base_name for info in found if not info.base_name.startswith("."))
+    return sorted(info.base_name for info in listing(filesystem, folder) if not info.base_name.startswith("."))
 
 
 def folders(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[str]:
     """As `names`, of folders alone."""
-    found = filesystem.get_file_info(pyarrow.fs.FileSelector(folder, allow_not_found=True))
     kind = pyarrow.fs.FileType.Directory
+    found = listing(filesystem, folder)
     return sorted(info.base_name for info in found if info.type == kind and not info.base_name.startswith("."))
 
 
@@ -97,6 +152,38 @@ def write_local(target: str, data: bytes) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def upload(filesystem: pyarrow.fs.FileSystem, target: str, data: bytes) -> None:
+    """Put an object in its place. In a thread, or Ctrl-C between two calls would leave an empty one: closing a stream commits it."""
+
+    if filesystem.type_name == "s3" and len(data) > _IN_ONE:
+        # with a delayed open, a large file whose upload could not be begun is replaced by an empty one when it is closed
+        filesystem = _limited(filesystem, in_one=False)
+
+    def put() -> None:
+        with filesystem.open_output_stream(target) as stream:
+            stream.write(data)
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(put).result()
+
+
+def content(filesystem: pyarrow.fs.FileSystem, path: str) -> bytes:
+    """All of a file. OSError with one sentence; that a file or folder is not what it was taken for stays apart."""
+    try:
+        with filesystem.open_input_stream(path, compression=None) as stream:
+            data: bytes = stream.read()
+    except (FileNotFoundError, IsADirectoryError, PermissionError):
+        raise
+    except OSError as error:
+        raise OSError(f"{path} can't be read ({reason(error)})") from error
+    return data
+
+
+def lasts(error: BaseException) -> bool:
+    """Whether an error of a store is one that does not pass by itself: want of permission, wrong credentials, no such bucket."""
+    return isinstance(error, PermissionError) or _LASTING.search(str(error)) is not None
 
 
 def reason(error: BaseException) -> str:

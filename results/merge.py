@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs
 
-from results.filesystem import join
+from results.filesystem import join, listing
 from results.manifest import FOLDER, manifest_path, newest_manifest, write_manifest
 from results.parquet import COMPACTED, SUFFIX, serialise
 from results.schema import SCHEMAS
@@ -140,9 +140,8 @@ def _merge_failures(into: Store, other: Store) -> int:
 
 def _copy_missing(into: Store, other: Store, target: str, source: str) -> int:
     """Copy the files below `source` that `target` lacks (their names say what they hold); how many. Links are left out."""
-    found = other.filesystem.get_file_info(pyarrow.fs.FileSelector(source, allow_not_found=True, recursive=True))
     added = 0
-    for info in found:
+    for info in listing(other.filesystem, source, recursive=True):
         relative = info.path[len(source) + 1 :]
         if info.type != pyarrow.fs.FileType.File or info.base_name.startswith("."):
             continue

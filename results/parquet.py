@@ -7,12 +7,14 @@ import pyarrow.dataset
 import pyarrow.fs
 import pyarrow.parquet
 
-from results.filesystem import reason
+from results.filesystem import content, reason
 from results.schema import SCHEMAS
 
 COMPACTED = "compacted-"
 SUFFIX = ".parquet"
 MOST_FOOTER = 2**24  # bytes of a file's metadata: those of 10^6 replicates are a few thousand
+# bytes of a file that is fetched from an object store at once: two requests instead of three, or six with a filter
+_WHOLE = 2**20
 MOST_ROWS = 30  # a byte of the file: constant columns of ours reach 13, and a crafted file claims any number
 
 
@@ -46,36 +48,33 @@ def read_file(
 ) -> pa.Table:
     """Columns of one file of a table; columns that were appended to the table later are null.
 
-    Raises ValueError, naming the file, for one that is truncated, is of another schema or is not named for its pack.
+    Raises ValueError, naming the file, for one that is truncated, is of another schema or is not named for its pack, and OSError
+    where the store does not hand it out: the file is not to blame then.
     """
     name, schema = path.rpartition("/")[2], SCHEMAS[table]
     cure = f"move it out of the store, with replicates/{name} if there is one, and run the study again for what it held"
+
+    def unreadable(error: Exception) -> ValueError:
+        return ValueError(f"{path} can't be read as a Parquet file of table {table!r} ({reason(error)}); {cure}")
+
+    form = pa.dataset.ParquetFileFormat()
     try:
         with filesystem.open_input_file(path) as source:
-            size = _check_footer(source, path, cure)
-            file = pa.parquet.ParquetFile(source)
-            if file.metadata.num_rows > MOST_ROWS * size:
-                raise ValueError(f"{path} claims {file.metadata.num_rows} rows in {size} bytes, which no study wrote; {cure}")
-            found = file.schema_arrow
-            held = found.names
-            if not found.equals(schema):  # the checks take as long as the reading of a small file
-                _check_columns(path, schema, held, cure)
-                for field in schema:
-                    if field.name in held and found.field(field.name).type != field.type:
-                        kinds = f"{found.field(field.name).type}, not {field.type}"
-                        raise ValueError(f"{path} is no file of table {table!r}: column {field.name!r} is {kinds}; {cure}")
-            if filter is None:  # four times as fast as the scanner below, for many small files
-                rows = file.read([column for column in columns if column in held], use_threads=False)
-                nulls = {f.name: pa.nulls(rows.num_rows, f.type) for f in schema if f.name not in held}
-                rows = pa.table({column: nulls[column] if column in nulls else rows[column] for column in columns})
-        if filter is not None:
-            # with nullable fields: the scanner does not look for nulls, so they are looked for below
-            fragment = pa.dataset.ParquetFileFormat().make_fragment(path, filesystem)
-            rows = fragment.to_table(schema=pa.schema([f.with_nullable(True) for f in schema]), columns=columns, filter=filter)
-    except FileNotFoundError:
+            if filesystem.type_name != "local" and source.size() <= _WHOLE:
+                data = source.read_buffer()
+                rows = _rows(pa.BufferReader(data), form.make_fragment(data), path, table, columns, filter, cure)
+            else:
+                rows = _rows(source, form.make_fragment(path, filesystem), path, table, columns, filter, cure)
+    except (FileNotFoundError, PermissionError):
         raise
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path} can't be read as a Parquet file of table {table!r} ({reason(error)}); {cure}") from error
+    except (pa.ArrowException, IsADirectoryError) as error:
+        raise unreadable(error) from error
+    except OSError:  # bytes that are no Parquet file, or a store that did not answer: read alone, the bytes tell
+        data = pa.py_buffer(content(filesystem, path))
+        try:
+            rows = _rows(pa.BufferReader(data), form.make_fragment(data), path, table, columns, filter, cure)
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(error) from error
     for column in columns:
         if not schema.field(column).nullable and rows[column].null_count:
             raise ValueError(f"{path} is no file of table {table!r}: column {column!r} has nulls; {cure}")
@@ -88,6 +87,38 @@ def read_file(
                 f"{path} holds rows of pack {packs[0]}, and a file is named for its pack; rename it back or {cure}"
             )
     return rows
+
+
+def _rows(
+    source: pa.NativeFile,
+    fragment: pa.dataset.ParquetFileFragment,
+    path: str,
+    table: str,
+    columns: list[str],
+    filter: pa.dataset.Expression | None,
+    cure: str,
+) -> pa.Table:
+    """`read_file` without the checks of the values. `source` and `fragment` are the same file."""
+    schema = SCHEMAS[table]
+    size = _check_footer(source, path, cure)
+    file = pa.parquet.ParquetFile(source)
+    if file.metadata.num_rows > MOST_ROWS * size:
+        raise ValueError(f"{path} claims {file.metadata.num_rows} rows in {size} bytes, which no study wrote; {cure}")
+    found = file.schema_arrow
+    held = found.names
+    if not found.equals(schema):  # the checks take as long as the reading of a small file
+        _check_columns(path, schema, held, cure)
+        for field in schema:
+            if field.name in held and found.field(field.name).type != field.type:
+                kinds = f"{found.field(field.name).type}, not {field.type}"
+                raise ValueError(f"{path} is no file of table {table!r}: column {field.name!r} is {kinds}; {cure}")
+    if filter is not None:
+        # with nullable fields: the scanner does not look for nulls, so they are looked for by the caller
+        return fragment.to_table(schema=pa.schema([f.with_nullable(True) for f in schema]), columns=columns, filter=filter)
+    # four times as fast as the scanner, for many small files
+    rows = file.read([column for column in columns if column in held], use_threads=False)
+    nulls = {f.name: pa.nulls(rows.num_rows, f.type) for f in schema if f.name not in held}
+    return pa.table({column: nulls[column] if column in nulls else rows[column] for column in columns})
 
 
 def _check_footer(source: pa.NativeFile, path: str, cure: str) -> int:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs
 
+from results.filesystem import listing
 from results.manifest import newest_manifest
 from results.store import Store, read
 
@@ -91,7 +91,7 @@ def in_flight(store: Store) -> set[str]:
     """Ids of packs that have a checkpoint, or a lease that was renewed in time."""
     now, found = datetime.datetime.now(datetime.UTC), set()
     for folder in ("checkpoints", "leases"):
-        for info in store.filesystem.get_file_info(pyarrow.fs.FileSelector(store.path(folder), allow_not_found=True)):
+        for info in listing(store.filesystem, store.path(folder)):
             late = info.mtime is not None and (now - info.mtime).total_seconds() > LEASE_S
             if not info.base_name.startswith(".") and not (folder == "leases" and late):
                 found.add(info.base_name.removesuffix(".json"))

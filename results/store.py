@@ -23,7 +23,18 @@ import pyarrow.compute
 import pyarrow.dataset
 import pyarrow.fs
 
-from results.filesystem import folders, join, missing_folders, names, reason, refuse_links_out, resolve, write_local
+from results.filesystem import (
+    content,
+    folders,
+    join,
+    missing_folders,
+    names,
+    reason,
+    refuse_links_out,
+    resolve,
+    upload,
+    write_local,
+)
 from results.parquet import COMPACTED, SUFFIX, check_table, conform, read_file, serialise
 from results.schema import SCHEMAS
 
@@ -106,15 +117,16 @@ def write_file(store: Store, target: str, data: bytes) -> None:
             refuse_links_out(store.root, target)
             write_local(target, data)
         else:
-            with store.filesystem.open_output_stream(target) as stream:
-                stream.write(data)
+            upload(store.filesystem, target, data)
     except OSError as error:
-        raise OSError(f"{target} can't be written ({reason(error)}); nothing of it was committed") from error
+        # an object store may have carried out what it then failed to confirm
+        outcome = "nothing of it was committed" if store.is_local else "it is there whole or not at all"
+        raise OSError(f"{target} can't be written ({reason(error)}); {outcome}") from error
 
 
 def read_bytes(store: Store, relative_path: str) -> bytes:
-    with store.filesystem.open_input_stream(store.path(*PurePosixPath(relative_path).parts), compression=None) as stream:
-        return stream.read()
+    """All of a file. Raises FileNotFoundError, or OSError with one sentence."""
+    return content(store.filesystem, store.path(*PurePosixPath(relative_path).parts))
 
 
 def list_names(store: Store, relative_folder: str) -> list[str]:
@@ -135,6 +147,10 @@ def delete(store: Store, relative_path: str) -> None:
             store.filesystem.delete_file(path)
     except FileNotFoundError:
         return  # another process was faster
+    except OSError:
+        # pyarrow then writes a marker of the parent folder, which some servers refuse: what counts is that the file is gone
+        if store.is_local or store.filesystem.get_file_info(path).type != pyarrow.fs.FileType.NotFound:
+            raise
 
 
 def commit(store: Store, pack: str, tables: dict[str, pa.Table]) -> None:

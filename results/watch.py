@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.fs
 
+from results.filesystem import listing
 from results.manifest import FOLDER, newest_manifest
 from results.parquet import COMPACTED, SUFFIX, read_file
 from results.schema import SCHEMAS
@@ -59,7 +59,7 @@ class Follower:
         return read_file(self.store.filesystem, self.store.path("replicates", name), "replicates", COLUMNS).cast(_SCHEMA)
 
     def _files(self, folder: str) -> list[_File]:
-        infos = self.store.filesystem.get_file_info(pyarrow.fs.FileSelector(self.store.path(folder), allow_not_found=True))
+        infos = listing(self.store.filesystem, self.store.path(folder))
         return sorted((i.base_name, i.mtime_ns or 0, i.size or 0) for i in infos if not i.base_name.startswith("."))
 
 

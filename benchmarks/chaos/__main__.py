@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.chaos.attempt import attempt
 from benchmarks.chaos.machines import Machines, machines
-from benchmarks.chaos.places import PLACES
+from benchmarks.chaos.places import PLACES, check
 from benchmarks.chaos.scenario import Scenario, scenario
 from benchmarks.chaos.study import NAME, undisturbed, write
 from harness.provenance import code_state, versions
@@ -57,6 +57,10 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     first, _, last = chosen.seeds.partition("..")
     seeds = range(int(first), int(last or first) + 1)
+    try:
+        check(chosen.store)
+    except ValueError as error:
+        parser.error(str(error))
     commit, dirty = code_state()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C: the cluster that was started ends too
     with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:

@@ -57,6 +57,9 @@ class Attempt:
             waiting = [entry for entry in waiting if entry[0] > now]
             for _, what, event in sorted(due, key=lambda entry: entry[0]):
                 waiting += self._happen(what, event, now)
+            if not any(what == "replacement" for _, what, _ in waiting) and (count := self.cluster.repair()):
+                # nobody killed it: a busy machine can be too slow for Ray's own limits
+                self.log.append({"t": self._t(), "kind": "node started again", "nodes": count, "done": True})
             started = self.drivers[: 1 if any(what == "second" for _, what, _ in waiting) else 2]
             for driver in started:
                 if self._tended(driver).starts > _STARTS:
@@ -137,7 +140,7 @@ class Attempt:
             self._memory.unlink()
         elif what == "outage":
             self.place.away()
-            later = [(now + event.seconds, "store again", event)]
+            later = [(now + event.seconds * self.place.outage_factor, "store again", event)]
         elif what == "store again":
             self.place.back()
         self.log.append(entry)

@@ -93,14 +93,15 @@ class Machines:
         token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         self._environment = environment(PYTHONPATH=str(folder), **token, **health)
         self.driver_environment = environment(PYTHONPATH=str(folder), RAY_ADDRESS=f"127.0.0.1:{self.port}", **token)
-        self._log = (folder / "ray.log").open("ab")
+        self._folder = folder
+        self._logs: dict[int, Path] = {}  # by process id
         self.head: subprocess.Popen[bytes] | None = None
         self.nodes: list[subprocess.Popen[bytes]] = []
 
     def start(self, nodes: int) -> None:
         options = [f"--port={self.port}", f"--temp-dir={self.temporary}", "--include-dashboard=false", "--num-cpus=0"]
         self.head = self._start("--head", *options, f"--ray-client-server-port={free_port()}")
-        wait_for(lambda: _answers(self.port) and _has_raylet(self.head), "the head of the Ray cluster answers")
+        wait_for(lambda: _answers(self.port) and self._joined(self.head), "the head of the Ray cluster answers")
         for _ in range(nodes):
             self.nodes.append(self.new_node())
         wait_for(self._all_joined, "the nodes join the cluster", 300)
@@ -111,22 +112,26 @@ class Machines:
     def workers(self) -> list[int]:
         return [pid for node in self.nodes for pid in slots(node.pid)]
 
-    def repair(self) -> None:
-        """Replace what has died and was not replaced."""
+    def repair(self) -> int:
+        """Replace what has died and was not replaced; how many there were."""
         if self.head is None or self.head.poll() is not None:
-            raise RuntimeError("the head of the Ray cluster died: see ray.log")
-        self.nodes = [node if node.poll() is None else self.new_node() for node in self.nodes]
+            raise RuntimeError(f"the head of the Ray cluster died: see {self._folder}/ray-0.log")
+        before = self.nodes
+        self.nodes = [node if node.poll() is None else self.new_node() for node in before]
+        return sum(new is not old for new, old in zip(self.nodes, before, strict=True))
 
     def _all_joined(self) -> bool:
         """A node that ends again, as where the machine is too busy to start it within Ray's half minute, is started once more."""
         self.repair()
-        return all(map(_has_raylet, self.nodes))
+        return all(map(self._joined, self.nodes))
+
+    def _joined(self, node: subprocess.Popen[bytes] | None) -> bool:
+        return node is not None and b"Ray runtime started" in self._logs[node.pid].read_bytes()
 
     def close(self) -> None:
         for process in (*self.nodes, self.head):
             if process is not None:
                 kill_tree(process)
-        self._log.close()
         shutil.rmtree(self.temporary, ignore_errors=True)
 
     def _start(self, *options: str) -> subprocess.Popen[bytes]:
@@ -134,9 +139,13 @@ class Machines:
         ports = [f"--{name}={free_port()}" for name in agents]  # nodes of one machine must not share them
         fixed = ["--disable-usage-stats", "--object-store-memory=100000000", "--block"]
         words = [str(Path(sys.executable).parent / "ray"), "start", *options, *fixed, *ports]
-        return subprocess.Popen(
-            words, env=self._environment, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
-        )
+        log = self._folder / f"ray-{len(self._logs)}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                words, env=self._environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            )
+        self._logs[process.pid] = log
+        return process
 
 
 @contextmanager
@@ -158,10 +167,6 @@ def free_port() -> int:
 def _answers(port: int) -> bool:
     with socket.socket() as one:
         return one.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _has_raylet(process: subprocess.Popen[bytes] | None) -> bool:
-    return process is not None and any(b"/raylet/raylet" in _title(pid) for pid in below(process.pid))
 
 
 def _title(pid: int) -> bytes:

@@ -1,8 +1,9 @@
-"""Labelled tokens per second of the semiautomata on one core: words drawn and the state after every token found.
+"""Labelled tokens per second of the semiautomata on one core, and labelled clauses of LEGO: drawn, and the state after every one found.
 
 python -m benchmarks.generators [--device cpu] [--rounds 7] [--out benchmarks/results/cpu]
+python -m benchmarks.generators --cases --out benchmarks/results/cpu      # LEGO alone
 
-A call makes one batch of `Automaton.sample` as a training does: inputs, labels, weights, positions. A CPU rate is of processor time of
+A call makes one batch of the task's `sample` as a training does: inputs, labels, weights, positions. A CPU rate is of processor time of
 one thread, so that other processes on the machine change it little.
 """
 
@@ -16,13 +17,17 @@ from benchmarks.tables import conditions, markdown, number, write
 from harness.draw import Draw
 from tasks.automata import Automaton
 from tasks.composition import transition_monoid
+from tasks.lego import Lego
 from tasks.named_automata import NINETEEN, semiautomaton
 
 TARGET = 1e7  # labelled tokens per second
 SMALL = 4  # words of the small batch: what a batch costs that fills nothing
 
 
-def seconds(task: Automaton, device: torch.device, words: int, rounds: int) -> list[float]:
+LEGO = ("C6:5", "C6:160", "S5:5", "S5:10", "S5:20", "S5:40", "S5:160")  # group and length: the trainings and tests of the paper
+
+
+def seconds(task: Automaton | Lego, device: torch.device, words: int, rounds: int) -> list[float]:
     """Seconds of each of `rounds` batches, after one that is not counted."""
     seeds = torch.tensor([0], device=device)
     found = []
@@ -55,24 +60,42 @@ def measure(name: str, device: torch.device, length: int, words: int, rounds: in
     }
 
 
-def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--length", type=int, default=100, help="tokens of a word")
-    parser.add_argument(
-        "--words", type=int, default=1024, help="words of a batch: 64 steps of 16, which a training draws at once"
-    )
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--cases", nargs="+", default=list(NINETEEN), help="names of semiautomata")
-    parser.add_argument("--out", help="folder for generators.md and generators.parquet")
-    options = parser.parse_args(argv)
-    torch.set_num_threads(1)
-    head = conditions(options.device, "none", length=options.length, words=options.words, rounds=options.rounds)
-    device = torch.device(options.device)
-    rows = [measure(name, device, options.length, options.words, options.rounds) for name in options.cases]
+def measure_lego(case: str, device: torch.device, clauses: int, rounds: int) -> dict[str, Any]:
+    """One row: the rates of each round in answers, each of which comes with its predicate, of batches of about `clauses` answers."""
+    group, _, length = case.partition(":")
+    task = Lego(group, length=int(length))
+    sentences = max(1, clauses // task.length)
+    large, small = (seconds(task, device, count, rounds) for count in (sentences, SMALL))
+    return {
+        "group": group,
+        "length": task.length,
+        "sentences": sentences,
+        "rates": [sentences * task.length / each for each in large],
+        "small_rates": [SMALL * task.length / each for each in small],
+    }
+
+
+def median(rates: list[float]) -> str | None:
+    """In millions a second."""
+    return number(float(torch.tensor(rates, dtype=torch.float64).median()) / 1e6)
+
+
+def lego(cases: list[str], device: torch.device, clauses: int, rounds: int, head: str, out: str | None) -> None:
+    rows = [measure_lego(case, device, clauses, rounds) for case in cases]
+    cells = [[row["group"], row["length"], row["sentences"], median(row["rates"]), median(row["small_rates"])] for row in rows]
+    header = ("group", "length", "sentences", "10⁶ labelled clauses/s", f"in batches of {SMALL} sentences")
+    text = f"# Speed of the LEGO generator\n\nWritten by `python -m benchmarks.generators`. {head}\n\n{markdown(header, cells)}"
+    text += "\n\nA labelled clause is an answer of five tokens, drawn with the predicate that it follows from."
+    print(text)
+    if out:
+        write(out, "generators_lego", text, rows)
+
+
+def automata(cases: list[str], device: torch.device, length: int, words: int, rounds: int, head: str, out: str | None) -> None:
+    rows = [measure(name, device, length, words, rounds) for name in cases]
     cells = [
         [row["automaton"], row["states"], row["tokens"], row["elements"]]
-        + [number(float(torch.tensor(row[part], dtype=torch.float64).median()) / 1e6) for part in ("rates", "small_rates")]
+        + [median(row[part]) for part in ("rates", "small_rates")]
         for row in rows
     ]
     header = (
@@ -87,8 +110,31 @@ def main(argv: list[str] | None = None) -> None:
     missed = [row["automaton"] for row in rows if sorted(row["rates"])[len(row["rates"]) // 2] < TARGET]
     text += f"\n\nBelow 10⁷ labelled tokens/s: {', '.join(missed) or 'none'}."
     print(text)
-    if options.out:
-        write(options.out, "generators", text, rows)
+    if out:
+        write(out, "generators", text, rows)
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--length", type=int, default=100, help="tokens of a word")
+    parser.add_argument(
+        "--words", type=int, default=1024, help="words of a batch: 64 steps of 16, which a training draws at once"
+    )
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--cases", nargs="*", default=list(NINETEEN), help="names of semiautomata")
+    parser.add_argument("--lego", nargs="*", default=list(LEGO), help="GROUP:LENGTH of sentences")
+    parser.add_argument("--clauses", type=int, default=2**16, help="labelled clauses of a batch of LEGO sentences")
+    parser.add_argument("--out", help="folder for generators.md, generators_lego.md and the same as Parquet")
+    options = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    head = conditions(options.device, "none", length=options.length, words=options.words, rounds=options.rounds)
+    device = torch.device(options.device)
+    if options.cases:
+        automata(options.cases, device, options.length, options.words, options.rounds, head, options.out)
+    if options.lego:
+        further = conditions(options.device, "none", clauses=options.clauses, rounds=options.rounds)
+        lego(options.lego, device, options.clauses, options.rounds, further, options.out)
 
 
 if __name__ == "__main__":

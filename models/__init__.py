@@ -7,6 +7,8 @@ from models import custom
 from models.attention_only import AttentionMLP, AttentionOnly, Disentangled
 from models.clauses import Clauses
 from models.disentangled import SimpleDisentangled
+from models.lego_theory import LegoTheory
+from models.lego_transformer import LegoTransformer
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.transformer import Transformer
@@ -20,6 +22,8 @@ REGISTRY: dict[str, type] = {
     "attn_only": AttentionOnly,
     "attn_mlp": AttentionMLP,
     "clauses": Clauses,
+    "lego_theory": LegoTheory,
+    "lego_transformer": LegoTransformer,
 }
 
 __all__ = ["REGISTRY", "build", "configure"]

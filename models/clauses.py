@@ -16,12 +16,13 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, layer_norm, relu
 
 from models.aligned import product
+from models.lego_relu import smoothed_relu
 from models.linear import Linear, Norm, embed, parameter
 from models.plain_attention import attention, pick
 
 SLOTS = 5
 
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": gelu}
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": gelu, "smoothed_relu": smoothed_relu}
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,13 @@ class Clauses:
     """width: of one slot's embedding, so a clause has 5·width; heads divide that; feed_forward: inner width.
 
     residual: around attention and feed-forward; norm: pre | none (pre: before attention, feed-forward and output); activation:
-    relu | gelu.
+    relu | gelu | smoothed_relu (`lego_relu.py`).
     """
 
     rev: ClassVar[int] = 1
     vectors: ClassVar[tuple[str, ...]] = ()
     attends: ClassVar[bool] = True
+    slots: ClassVar[int] = SLOTS
 
     width: int = 32
     heads: int = 2

@@ -181,7 +181,7 @@ class Decoder(nn.Module):
         each layer's attention, after the softmax and before dropout; it is part of the graph. Raises ValueError for strings longer than
         a learned table of positions.
         """
-        _, batch, length = tokens.shape
+        batch, length = tokens.shape[1:3]
         shift = noise.shift(self.config.shift) if noise is not None and self.config.shift else None
         scene = self._scene(batch, length, shift, noise, attend, tokens.device)
         x = scene.drop(self._embedded(tokens, shift), "embedding_dropout", 0)
@@ -243,12 +243,16 @@ class Decoder(nn.Module):
 
     def _embedded(self, tokens: Tensor, shift: Tensor | None) -> Tensor:
         """[R, B, T] → [R, B·T, D]"""
-        x = embed(self.tokens, tokens)
+        x = self._vectors(tokens)
         vectors = self.position_vectors(tokens.shape[2], shift)
         if vectors is not None:
             x = x + vectors[:, None]
         x = x.flatten(1, 2)
         return x if self.embedding_norm is None else self.embedding_norm(x)
+
+    def _vectors(self, tokens: Tensor) -> Tensor:
+        """[R, B, T] → [R, B, T, D]"""
+        return embed(self.tokens, tokens)
 
     def _logits(self, x: Tensor, batch: int) -> Tensor:
         """[R, B·K, D] → [R, B, K, V]"""

@@ -6,9 +6,10 @@ import difflib
 from tasks.automata import Automaton
 from tasks.batch import Batch
 from tasks.flipflop import FlipFlop
+from tasks.lego import Lego
 from tasks.simulation import Simulation
 
-REGISTRY: dict[str, type] = {"flipflop": FlipFlop, "flipflop_simulation": Simulation, "automaton": Automaton}
+REGISTRY: dict[str, type] = {"flipflop": FlipFlop, "flipflop_simulation": Simulation, "automaton": Automaton, "lego": Lego}
 
 __all__ = ["REGISTRY", "Batch", "build"]
 

@@ -9,6 +9,7 @@ label at position t is q_t, no shift, or a function φ(q_t) of it. All semiautom
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,6 +20,7 @@ from tasks.batch import Batch
 from tasks.composition import states_after
 from tasks.named_automata import semiautomaton
 from tasks.observations import Observation, observation
+from tasks.scratchpad import Forward, autoregressive, interleaved
 from tasks.semiautomata import Semiautomaton, Table
 
 LAWS = ("uniform", "abab", "abab_or_uniform")
@@ -35,6 +37,7 @@ class Automaton:
     the state; abab, always abab…; abab_or_uniform, either with probability 1/2. p_one: with two tokens, the probability of token 1 at each
     position. ones: with two tokens, the number of tokens 1, at uniformly random positions. observe: φ, a name or the class of every state.
     p_reveal: the probability that a position's label is in the loss of a training; evaluation sets score every position.
+    scratchpad: the labels stand between the tokens (`tasks/scratchpad.py`); evaluation fills in the model's own.
     """
 
     rev: ClassVar[int] = 1
@@ -47,6 +50,7 @@ class Automaton:
     ones: int | None = None
     observe: str | tuple[int, ...] = "state"
     p_reveal: float = 1.0
+    scratchpad: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.automaton, str | Table):
@@ -57,12 +61,14 @@ class Automaton:
             raise ValueError(f"task.law = {self.law!r} must be {' or '.join(LAWS)}")
         if not 0 < self.p_reveal <= 1:
             raise ValueError(f"task.p_reveal = {self.p_reveal:g} must be a probability above 0: 1 reveals every label")
+        if self.scratchpad and self.p_reveal < 1:
+            raise ValueError("task.scratchpad shows every label in the words, so none can be hidden: write task.p_reveal = 1")
         machine, _ = self._machine, self._observation
         special = [f"law = {self.law}"] if self.law != "uniform" else []
         special += [f"{name} = {getattr(self, name)}" for name in ("p_one", "ones") if getattr(self, name) is not None]
         if len(special) > 1:
             raise ValueError(f"task.{' and task.'.join(special)} are {len(special)} laws of the tokens: give one of them")
-        if special and (self.vocabulary != 2 or machine.masked):
+        if special and (self._kinds != 2 or machine.masked):
             raise ValueError(f"task.{special[0]} needs a semiautomaton of two tokens that are always valid, such as C2")
         if self.p_one is not None and not 0 <= self.p_one <= 1:
             raise ValueError(f"task.p_one = {self.p_one:g} must be a probability")
@@ -74,12 +80,22 @@ class Automaton:
         return semiautomaton(self.automaton)
 
     @property
+    def _kinds(self) -> int:
+        """Tokens of the semiautomaton."""
+        return self._machine.table.shape[1]
+
+    @property
     def _observation(self) -> Observation:
         return _observed(self.automaton, self.observe)
 
     @property
     def vocabulary(self) -> int:
-        return self._machine.table.shape[1]
+        return self._kinds + (self.outputs if self.scratchpad else 0)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that a model reads of a word of `length`."""
+        return 2 * self.length - 1 if self.scratchpad else self.length
 
     @property
     def outputs(self) -> int:
@@ -91,13 +107,17 @@ class Automaton:
         return dataclasses.replace(self, p_reveal=1.0)
 
     def scored_positions(self) -> int | None:
-        """None: the loss may need every position."""
-        return None
+        """None: the loss may need every position; with a scratchpad, those of the word."""
+        return self.length if self.scratchpad else None
+
+    def answers(self, forward: Forward, inputs: Tensor, blocks: Sequence[Tensor] | None) -> Tensor:
+        """Logits of an evaluation at the scored positions: with a scratchpad the model writes its own answers into the word."""
+        return autoregressive(forward, inputs, self._kinds) if self.scratchpad else forward(inputs, blocks)
 
     def sample(self, draw, batch: int) -> Batch:
         """`batch` words a replicate: inputs [R, B, T], targets [R, B, T], weights [R, B, T] (1, or 0 where the label is hidden).
 
-        about: position [R, B, T], 0 … T-1.
+        about: position [R, B, T], 0 … T-1. With a scratchpad 2T - 1 for T, and both a token and its label have its position.
         """
         shape = (batch, self.length)
         machine = self._machine
@@ -111,7 +131,9 @@ class Automaton:
         weights = torch.ones(inputs.shape, device=device)
         if self.p_reveal < 1:
             weights = (draw.words(shape, _REVEAL) < int(self.p_reveal * 2**32)).to(torch.float32)
-        return Batch(inputs, targets, weights, {"position": torch.arange(self.length, device=device).expand(inputs.shape)})
+        about = {"position": torch.arange(self.length, device=device).expand(inputs.shape)}
+        words = Batch(inputs, targets, weights, about)
+        return interleaved(words, self._kinds) if self.scratchpad else words
 
     def _tokens(self, draw, batch: int) -> Tensor:
         """int64 [R, B, T] of a semiautomaton whose tokens are always valid."""
@@ -125,7 +147,7 @@ class Automaton:
         alternating = torch.arange(self.length, device=device) % 2
         if self.law == "abab":
             return alternating.expand(draw.replicates, *shape).contiguous()
-        tokens = draw.integers(self.vocabulary, shape, _TOKEN)
+        tokens = draw.integers(self._kinds, shape, _TOKEN)
         if self.law == "abab_or_uniform":
             tokens = torch.where(draw.integers(2, (batch, 1), _COIN) == 0, alternating, tokens)
         return tokens

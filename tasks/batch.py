@@ -20,6 +20,11 @@ class Batch:
     about: dict[str, Tensor]
 
 
+def tokens_of(task) -> int:
+    """Tokens of a string of a task as a model reads it: its own `tokens`, else its length."""
+    return getattr(task, "tokens", task.length)
+
+
 def join(batches: Sequence[Batch]) -> Batch:
     """Batches of equal shape behind one another on the replicate axis."""
     first = batches[0]

@@ -8,9 +8,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.claims import choices, context, data, language, tail, theory
+from results.claims import (
+    automata_curves,
+    automata_depth,
+    automata_growth,
+    automata_length,
+    automata_shift,
+    automata_supervision,
+    choices,
+    context,
+    data,
+    language,
+    tail,
+    theory,
+)
 from results.claims.claim import REPRODUCED, SCALED, TERMS, Claim, Finding, Settled, Terms, Verdict, terms_of
 from results.claims.evidence import Evidence, gather
 from results.manifest import newest_manifest
@@ -30,6 +44,21 @@ REGISTRY: dict[str, Claim] = {
     "T0": context.T0,
     "T2": theory.T2,
     "T3": theory.T3,
+    "A1": automata_depth.A1,
+    "A1-depth": automata_depth.A1_DEPTH,
+    "A1-seeds": automata_depth.A1_SEEDS,
+    "A1-order": automata_depth.A1_ORDER,
+    "A2": automata_curves.A2,
+    "A4": automata_supervision.A4,
+    "A4-positions": automata_supervision.A4_POSITIONS,
+    "A5": automata_supervision.A5,
+    "A6": automata_shift.A6,
+    "A6-low": automata_shift.A6_LOW,
+    "A7": automata_length.A7,
+    "A7-shift": automata_length.A7_SHIFT,
+    "A7-recency": automata_length.A7_RECENCY,
+    "A8": automata_length.A8,
+    "D1": automata_growth.D1,
 }
 REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")
 
@@ -47,20 +76,24 @@ def scoreboard(store: Store) -> list[Verdict]:
         return []
     rows = read(store, "evaluations", filter=pc.field("metric") == METRIC)
     known = replicates_of(manifest, committed(store), rows, read(store, "failures"))
-    return verdicts(manifest, known, by_key(read(store, "probes")))
+    return verdicts(manifest, known, by_key(read(store, "probes")), rows)
 
 
 def verdicts(
-    manifest: dict[str, Any], known: list[Any], probes: Mapping[str, Mapping[Name, float]] | None = None
+    manifest: dict[str, Any],
+    known: list[Any],
+    probes: Mapping[str, Mapping[Name, float]] | None = None,
+    evaluations: pa.Table | None = None,
 ) -> list[Verdict]:
-    """As `scoreboard`, from a manifest, the replicates of `results.summary.replicates_of` and the values of `results.probes.by_key`."""
+    """As `scoreboard`, from a manifest, the replicates of `results.summary.replicates_of`, the values of `results.probes.by_key` and the
+    evaluations of every step."""
     stated = manifest.get("claims") or {}
     if not stated:
         return []
     unknown = [name for name in stated if name not in REGISTRY]
     if unknown:
         raise ValueError(f"the manifest of {manifest['study']} states the claim {unknown[0]}; there is {', '.join(REGISTRY)}")
-    evidence = gather(manifest, known, probes)
+    evidence = gather(manifest, known, probes, evaluations)
     scaled = bool(reductions(manifest))
     return [_verdict(REGISTRY[name], terms_of(REGISTRY[name], node), evidence, scaled) for name, node in stated.items()]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, settle
 from results.probes import Name
@@ -56,7 +57,8 @@ class Evidence:
     """`sets`: p_ignore by name of every set that is scored at the end and differs from the training in p_ignore at most.
 
     trained: p_ignore of the training distribution, as `training_law` finds it: 0.8, or what a study at a shorter length has for it.
-    probes: what `manyseeds probe` measured, by key (`results.probes.by_key`).
+    probes: what `manyseeds probe` measured, by key (`results.probes.by_key`). definitions: of every set that is scored at the end, the
+    fields of the task in which it differs. evaluations: the table of that name, with every look during training; None: not read.
     """
 
     conditions: tuple[Condition, ...]
@@ -64,6 +66,8 @@ class Evidence:
     sequences: dict[str, int]
     trained: float = PAPER
     probes: Mapping[str, Mapping[Name, float]] = field(default_factory=dict)
+    definitions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    evaluations: pa.Table | None = None
 
     def probed(self, condition: Condition, probe: str) -> list[tuple[Replicate, dict[Name, float]]]:
         """The replicates of a condition that have values of a probe, with these by (probe, layer, head, item)."""
@@ -115,7 +119,10 @@ class Evidence:
 
 
 def gather(
-    manifest: dict[str, Any], known: Sequence[Replicate], probes: Mapping[str, Mapping[Name, float]] | None = None
+    manifest: dict[str, Any],
+    known: Sequence[Replicate],
+    probes: Mapping[str, Mapping[Name, float]] | None = None,
+    evaluations: pa.Table | None = None,
 ) -> Evidence:
     """Evidence of a manifest and the replicates of `results.summary.replicates_of`. ValueError where the manifest is too old."""
     by: dict[str, list[Replicate]] = {}
@@ -133,7 +140,8 @@ def gather(
         p = definition.get("p_ignore", trained)
         if definition.keys() <= {"p_ignore"} and isinstance(p, int | float):
             sets[name], sequences[name] = float(p), manifest["sets"][name]["sequences"]
-    return Evidence(tuple(conditions), sets, sequences, trained, probes or {})
+    definitions = {name: manifest["sets"][name]["definition"] for name in reported_sets(manifest)}
+    return Evidence(tuple(conditions), sets, sequences, trained, probes or {}, definitions, evaluations)
 
 
 def training_law(conditions: Sequence[Condition]) -> float:

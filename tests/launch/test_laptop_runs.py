@@ -15,14 +15,14 @@ from harness.study import find_family, find_study, load
 from results.claims import scoreboard
 from results.store import committed, open_store, read
 
-STUDIES = sorted(path.stem for path in find_family("fflm"))
-FAST = ("lstm", "verdicts")
+STUDIES = sorted((family, path.stem) for family in ("fflm", "length_generalization") for path in find_family(family))
+FAST = (("fflm", "lstm"), ("fflm", "verdicts"), ("length_generalization", "a8"))
 STEPS, SEQUENCES = 3, 4
 
 
-def cut(name, store):
+def cut(family, name, store):
     """The laptop scale with 1 replicate a condition, few steps and few strings. Lengths, models, penalties and laws stay."""
-    path = find_study("fflm", name)
+    path = find_study(family, name)
     plain = load(path)
     study = load(path, ["scale=laptop"] if not plain.reductions else [])
 
@@ -49,9 +49,11 @@ def cut(name, store):
     )
 
 
-@pytest.mark.parametrize("name", [pytest.param(each, marks=() if each in FAST else pytest.mark.slow) for each in STUDIES])
-def test_every_condition_is_trained_scored_and_reported(name, tmp_path):
-    study = cut(name, str(tmp_path))
+@pytest.mark.parametrize(
+    ("family", "name"), [pytest.param(*each, marks=() if each in FAST else pytest.mark.slow) for each in STUDIES]
+)
+def test_every_condition_is_trained_scored_and_reported(family, name, tmp_path):
+    study = cut(family, name, str(tmp_path))
     said = []
     assert run(study, said.append) == 0, said
     store = open_store(str(tmp_path), study.name)

@@ -1,4 +1,4 @@
-"""The figures of the flip-flop simulation (card F15), from rows of probes alone: attention patterns and drift."""
+"""The figures of the flip-flop simulation (card F15), from rows of probes alone: attention patterns, drift, and those of its heads."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,17 +9,20 @@ import numpy as np
 import pyarrow.compute as pc
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from results.figures import COLOURS, STYLE, png, svg
 from results.filesystem import write_local
+from results.heads_figures import INPUTS, WRITES, comparable, distances, largest, over_steps
 from results.probes import Name, by_key
 from results.store import Store, committed, read
 
-INPUTS = ("s1", "⊥", "s0", "⊥", "⊥", "s0", "s1", "⊥")  # of the attention probe's pattern
-
 
 def patterns(values: Mapping[Name, float], title: str) -> Figure:
-    """Attention of all heads (columns) and layers (rows) on INPUTS, as figures 3.26 and 3.37; white is 0, black 1."""
+    """Attention of all heads (columns) and layers (rows) on INPUTS, as figures 3.26 and 3.37; white is 0, black 1.
+
+    Beside them the ideal pattern, all weight on the latest write, which is framed in every head's.
+    """
     squares: dict[tuple[int, int], np.ndarray] = {}
     size = len(INPUTS)
     for (probe, layer, head, item), value in values.items():
@@ -30,19 +33,26 @@ def patterns(values: Mapping[Name, float], title: str) -> Figure:
         raise ValueError("these values hold no pattern: manyseeds probe STORE --probe attention writes it for the simulation")
     layers, heads = (1 + max(place[axis] for place in squares) for axis in (0, 1))
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(0.9 + 1.5 * heads, 0.9 + 1.5 * layers), layout="constrained")
+        figure = Figure(figsize=(0.9 + 1.5 * (heads + 1), 0.9 + 1.5 * layers), layout="constrained")
         FigureCanvasAgg(figure)
         figure.suptitle(title, fontsize=10)
-        grid = figure.subplots(layers, heads, squeeze=False)
-        for (layer, head), square in squares.items():
-            axes = grid[layer][head]
+        grid = figure.subplots(layers, heads + 1, squeeze=False)
+        for unused in grid[1:, 0]:
+            unused.set_axis_off()
+        shown = {(0, -1): np.eye(size)[list(WRITES)]} | squares
+        for (layer, head), square in shown.items():
+            axes = grid[layer][head + 1]
             axes.imshow(square, cmap="Greys", vmin=0, vmax=1)
-            axes.set_title(f"layer {layer}, head {head}", fontsize=7)
-            axes.set_xticks(range(size), INPUTS, fontsize=6)
+            for query, key in enumerate(WRITES):
+                axes.add_patch(Rectangle((key - 0.5, query - 0.5), 1, 1, fill=False, edgecolor=COLOURS[1], linewidth=1))
+            axes.set_title("ideal" if head < 0 else f"layer {layer}, head {head}", fontsize=7)
+            axes.set_xticks([])
+            axes.set_yticks([])
+        for axes in (grid[0][0], *grid[:, 1]):
             axes.set_yticks(range(size), INPUTS, fontsize=6)
-        for axes in grid[:, 0]:
             axes.set_ylabel("query", fontsize=7)
-        for axes in grid[-1]:
+        for axes in (grid[0][0], *grid[-1][1:]):
+            axes.set_xticks(range(size), INPUTS, fontsize=6)
             axes.set_xlabel("key", fontsize=7)
     return figure
 
@@ -85,22 +95,33 @@ def drifts(values: Mapping[Name, float], title: str) -> Figure:
 
 
 def write_figures(store: Store, folder: Path) -> list[Path]:
-    """Draw the first two replicates of every condition that have rows, as SVG and PNG; the files written."""
-    rows = read(store, "probes", filter=pc.field("probe").isin(["pattern", "drift"]))
-    values, shown, written = by_key(rows), dict[str, int](), list[Path]()
+    """Draw the first two replicates of every condition that have rows, as SVG and PNG; the files written.
+
+    The distances of heads over the training are one figure for replicates of as many layers and heads, the first of each condition.
+    """
+    rows = read(store, "probes", filter=pc.field("probe").isin(["pattern", "drift", "heads"]))
+    values, steps, written = by_key(rows), over_steps(rows), list[Path]()
+    shown, changing = dict[str, int](), list[tuple[str, Mapping[int, Mapping[Name, float]]]]()
     replicates: list[dict[str, Any]] = committed(store).select(["key", "condition", "init_seed", "data_seed"]).to_pylist()
     for row in sorted(replicates, key=lambda row: (row["condition"], row["init_seed"], row["data_seed"], row["key"])):
         mine = values.get(row["key"], {})
         if not mine or shown.get(row["condition"], 0) == 2:
             continue
+        if row["condition"] not in shown and row["key"] in steps:
+            changing.append((f"{row['condition']}, {row['init_seed']}", steps[row["key"]]))
         shown[row["condition"]] = shown.get(row["condition"], 0) + 1
         title = f"{row['condition']}, seeds {row['init_seed']}, {row['data_seed']}"
         held = {name[0] for name in mine}
-        for probe, draw in (("pattern", patterns), ("drift", drifts)):
+        for probe, draw in (("pattern", patterns), ("drift", drifts), ("heads", largest)):
             if probe in held:
-                figure = draw(mine, title)
-                stem = folder.absolute() / f"{probe}-{row['key'][:12]}"
-                for suffix, data in ((".svg", svg(figure).encode()), (".png", png(figure))):
-                    written.append(stem.with_suffix(suffix))
-                    write_local(str(written[-1]), data)
+                written += _write(draw(mine, title), folder / f"{probe}-{row['key'][:12]}")
+    for number, members in enumerate(comparable(changing)):
+        written += _write(distances(members), folder / f"distances-{number}")
     return written
+
+
+def _write(figure: Figure, stem: Path) -> list[Path]:
+    paths = [stem.absolute().with_name(stem.name + suffix) for suffix in (".svg", ".png")]
+    for path, data in zip(paths, (svg(figure).encode(), png(figure)), strict=True):
+        write_local(str(path), data)
+    return paths

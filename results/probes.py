@@ -14,7 +14,7 @@ Name = tuple[str, int | None, int | None, str | None]  # probe, layer, head, ite
 
 
 def add(store: Store, pack: str, probe: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add rows of one probe to those of a pack; a (key, stage) that the file has already is replaced.
+    """Add rows of one probe to those of a pack; a (key, stage, step) that the file has already is replaced.
 
     Rows are mappings with the columns of the table `probes` but pack and probe. They count for readers as long as the pack does.
     """
@@ -23,10 +23,10 @@ def add(store: Store, pack: str, probe: str, rows: Sequence[Mapping[str, Any]]) 
     name = f"{pack}.{probe}{SUFFIX}"
     if name in list_names(store, "probes"):
         before = read_file(store.filesystem, store.path("probes", name), "probes", SCHEMAS["probes"].names)
-        kept = before.join(fresh.select(["key", "stage"]), keys=["key", "stage"], join_type="left anti")
+        kept = before.join(fresh.select(["key", "stage", "step"]), keys=["key", "stage", "step"], join_type="left anti")
         fresh = pa.concat_tables([kept.select(SCHEMAS["probes"].names).cast(SCHEMAS["probes"]), fresh])
     if fresh.num_rows:
-        write_bytes(store, f"probes/{name}", serialise(fresh.sort_by([("key", "ascending")])))
+        write_bytes(store, f"probes/{name}", serialise(fresh.sort_by([("key", "ascending"), ("step", "ascending")])))
 
 
 def probed(store: Store, probe: str) -> set[tuple[str, int, int]]:

@@ -1,16 +1,21 @@
-"""`manyseeds probe`: run a probe on every replicate whose weights are kept, and add its rows to the store."""
+"""`manyseeds probe`: run a probe on every replicate whose weights are kept, and add its rows to the store.
+
+Probes look at the last weights, `heads` at those of every step that was kept.
+"""
 
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from harness import artifacts
 from harness.configuration import Condition, from_dict
 from harness.exchange.replicate import find
 from harness.exchange.weights import single
 from harness.probes.attention import Rows, attention, pattern
 from harness.probes.dilution import dilution
 from harness.probes.drift import drift
+from harness.probes.heads import heads
 from harness.train import outputs_of
 from models.transformer import Decoder, Transformer
 from results.attention_figures import write_figures
@@ -27,8 +32,8 @@ PROBES: dict[str, Callable[[Decoder, Any, int], dict[str, Rows]]] = {
     ),
     "dilution": lambda model, task, count: {"dilution": dilution(model, task, count)},
     "drift": lambda model, task, count: {"drift": drift(model, task)},
+    "heads": lambda model, task, count: {"heads": heads(model, task, count)},
 }
-STRINGS = 64
 
 
 def run(stores: Sequence[Store], probe: str, count: int, figures: str | None, say: Callable[[str], None]) -> None:
@@ -63,6 +68,7 @@ _KINDS = {
     "attention": "transformers of flipflop and flipflop_simulation that have not diverged",
     "dilution": "such transformers without rotary and alibi positions",
     "drift": "transformers of flipflop_simulation with 1 layer, 1 head and positions: linear",
+    "heads": "transformers of flipflop_simulation that have not diverged",
 }
 
 
@@ -73,28 +79,38 @@ def suits(probe: str, condition: Condition) -> bool:
         return False
     if probe == "dilution":
         return model.positions not in ("rotary", "alibi")
-    return probe != "drift" or (
-        isinstance(task, Simulation) and (model.layers, model.heads, model.positions) == (1, 1, "linear")
-    )
+    if probe in ("drift", "heads") and not isinstance(task, Simulation):
+        return False
+    return probe != "drift" or (model.layers, model.heads, model.positions) == (1, 1, "linear")
 
 
 def _probe(store: Store, rows: list[dict[str, Any]], probe: str, count: int) -> int:
-    """Probe the replicates that lack it; how many. Rows are added a replicate at a time."""
+    """Probe the replicates that lack it at a step; how many. Rows are added a replicate at a time."""
     held, fresh = probed(store, probe), 0
     for row in rows:
-        kept = find(store, row["key"])
-        if kept.stage != row["stage"] or (row["key"], kept.stage, kept.step) in held:
+        stage = row["stage"]
+        if find(store, row["key"]).stage != stage:
             continue
-        condition = _condition(row)
-        task = condition.task
-        sizes = task.vocabulary, task.length
-        model = cast(Decoder, single(condition.model, *sizes, kept.tensors, row["init_seed"], outputs=outputs_of(task)))
-        about = {"key": row["key"], "stage": kept.stage, "step": kept.step}
-        found = PROBES[probe](model, task, count)
+        steps = artifacts.steps_of(store, row["key"], stage)[0 if probe == "heads" else -1 :]
+        missing = [step for step in steps if (row["key"], stage, step) not in held]
+        found: dict[str, Rows] = {}
+        for step in missing:
+            about = {"key": row["key"], "stage": stage, "step": step}
+            for name, rows_of_step in PROBES[probe](*_model(store, row, step), count).items():
+                found.setdefault(name, []).extend(about | each for each in rows_of_step)
         for name in sorted(found, key=lambda name: name == probe):  # its own last: what has those is not run again
-            add(store, row["pack"], name, [about | each for each in found[name]])
-        fresh += 1
+            add(store, row["pack"], name, found[name])
+        fresh += bool(missing)
     return fresh
+
+
+def _model(store: Store, row: dict[str, Any], step: int) -> tuple[Decoder, Any]:
+    """A replicate with its weights of a step, as a pack with R = 1, and its task."""
+    condition = _condition(row)
+    task = condition.task
+    tensors = find(store, row["key"], step).tensors
+    model = single(condition.model, task.vocabulary, task.length, tensors, row["init_seed"], outputs=outputs_of(task))
+    return cast(Decoder, model), task
 
 
 def _condition(row: dict[str, Any]) -> Condition:

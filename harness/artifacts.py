@@ -1,9 +1,10 @@
-"""Weights that a study keeps: one safetensors file a replicate, <store>/artifacts/<key>/<stage>/<step>.safetensors.
+"""Weights that a study keeps: one safetensors file a replicate and step, <store>/artifacts/<key>/<stage>/<step>.safetensors.
 
 Tensors are named as in the model, without the replicate axis; the metadata holds the configuration and seeds as JSON.
 """
 
 import json
+import re
 
 import pyarrow.compute as pc
 from safetensors.torch import save
@@ -11,12 +12,20 @@ from torch import nn
 
 from harness.identity import canonical
 from harness.pack import Pack
+from results.filesystem import names
 from results.store import Store, committed, read, write_file
 
 
 def path(store: Store, key: str, stage: int, step: int) -> str:
     """Inside the store's filesystem; artifacts are shared by the studies of a store."""
     return store.shared("artifacts", key, str(stage), f"{step}.safetensors")
+
+
+def steps_of(store: Store, key: str, stage: int) -> list[int]:
+    """Steps of a stage whose weights are there, ascending."""
+    folder = store.shared("artifacts", key, str(stage))
+    found = (re.fullmatch(r"([0-9]{1,18})\.safetensors", name) for name in names(store.filesystem, folder))
+    return sorted(int(match[1]) for match in found if match)
 
 
 def write(store: Store, pack: Pack, model: nn.Module, step: int) -> None:
@@ -59,6 +68,8 @@ def keep_worst(store: Store, count: int) -> int:
         members.sort(key=lambda member: (-member[0], member[1]))
         for _, key, stage, step in members[count:]:
             if store.filesystem.get_file_info(path(store, key, stage, step)).is_file:
-                store.filesystem.delete_file(path(store, key, stage, step))
+                # all steps: readers take the last file that is there for the end of the training
+                for each in steps_of(store, key, stage):
+                    store.filesystem.delete_file(path(store, key, stage, each))
                 removed += 1
     return removed

@@ -7,13 +7,14 @@ driver that dies loses nothing but the packs in flight, and those go on from the
 import contextlib
 import itertools
 import logging
+import math
 import os
 import secrets
 import signal
 import socket
 import time
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ray
@@ -27,9 +28,12 @@ from harness.dispatch import Dispatch
 from harness.execute import Outcome, run_pack
 from harness.hung import Watch
 from harness.interrupt import Interrupt
+from harness.kinds import Kind
 from harness.leases import Leases
 from harness.metrics import Metrics
+from harness.mounted import run_there
 from harness.pack import Pack
+from harness.placement import Placement, time_left
 from harness.probe import Rate
 from harness.progress import Progress, words
 from results.store import Store, delete, open_store, write_bytes
@@ -39,7 +43,9 @@ _RECYCLE = 200  # packs a worker lives for: long-lived processes leak
 _ANSWER_S = 10.0  # for a cluster to answer
 _STOP_S = 120.0  # that workers get to save what they run
 _LOOK_S = 2.0  # between looks at the nodes
+_SAY_S = 10.0  # without a place before the person is told
 _TRIES = 3  # to measure packs
+_PROCESS = 400_000_000  # bytes of a worker before its first tensor: torch, mostly
 _OBJECT_STORE = 100 * 2**20  # bytes; packs and outcomes are small
 
 
@@ -72,25 +78,26 @@ class _Board:
 
 
 class _Slot:
-    """The actor: one device slot. Packs run in its main thread, whose memory glibc can be told to keep."""
+    """The actor: one device slot. Packs run in its main thread, whose memory glibc can be told to keep. share: slots on its GPU."""
 
-    def __init__(self, device: str):
+    def __init__(self, device: str, share: int = 1):
         from harness.device import prepare, resolve
 
         self._device = resolve(device)
-        prepare(self._device)
+        self._share = share if self._device.type == "cuda" else os.cpu_count() or 1
+        prepare(self._device, share)
         self._link: _Link | None = None
         self._before = signal.signal(signal.SIGTERM, self._terminated)
 
     def node(self) -> str:
         return ray.get_runtime_context().get_node_id()
 
-    def run(self, pack: Pack, uri: str, study: str, board: Any, run: int) -> Outcome:
+    def run(self, pack: Pack, uri: str, study: str, board: Any, run: int, begun: bool = False) -> Outcome:
+        """begun: whether the store holds a manifest of the study, so that it is away where it shows none."""
         self._link = _Link(board, run)
+        runs = run_there if begun else run_pack
         try:
-            return run_pack(
-                pack, open_store(uri, study), self._device, self._link.report, self._link.should_stop, self._link.say
-            )
+            return runs(pack, open_store(uri, study), self._device, self._link.report, self._link.should_stop, self._link.say)
         finally:
             self._link = None
 
@@ -106,12 +113,16 @@ class _Slot:
 
         return measure(pack, self._device)
 
-    def best_rate(self, packs: Mapping[int, Pack], largest: int) -> Rate:
+    def best_rate(self, packs: Mapping[int, Pack], largest: int, most: int | None = None) -> Rate:
         from harness.probe import best_rate
 
-        return best_rate(
-            packs.__getitem__, largest, self._device, share=os.cpu_count() or 1 if self._device.type == "cpu" else 1
-        )
+        return best_rate(packs.__getitem__, largest, self._device, share=self._share, most=most)
+
+    def room(self) -> int:
+        """Bytes that tensors may take in this slot."""
+        from harness.probe import room
+
+        return room(self._device, self._share)
 
 
 class _Link:
@@ -121,8 +132,8 @@ class _Link:
         self._board, self._run = board, run
         self._step = 0
         self._said: list[str] = []
-        self._asked: Any = None
-        self._last = 0.0
+        self._asked: Any = board.note.remote(run, 0, [])  # at once: the pack has begun, whatever becomes of it
+        self._last = time.monotonic()
         self._stop = self._ended = False
 
     def report(self, step: int) -> None:
@@ -156,6 +167,7 @@ class _Worker:
     node: str = ""
     where: Any = None  # the answer to come, while `node` is unknown
     packs: int = 0
+    kind: Kind = field(default_factory=lambda: Kind("cpu"))
 
 
 @dataclass
@@ -163,36 +175,76 @@ class _Running:
     number: int
     worker: _Worker
     pack: Pack
+    since: float = 0.0
+    step: int = 0
+    heard: bool = False
 
 
 class Cluster:
     """A connection to the cluster of RAY_ADDRESS, or to one of this machine that ends with the process.
 
-    device: auto | cpu | cuda; leases: whether other drivers' are heeded; slots: cores or GPUs of the cluster, the most it had.
+    device: auto | cpu | cuda; leases: whether other drivers' are heeded; say: told what is waited for; kinds: of slots, () for one of all
+    that `device` names. slots: of the cluster, the most it had, all together or by the name of their kind. asked(): whether the person
+    wants to stop while packs are measured.
     """
 
-    def __init__(self, device: str, leases: bool = True):
+    def __init__(self, device: str, leases: bool = True, say: Callable[[str], None] = print, kinds: Sequence[Kind] = ()):
         _connect()
-        self.leases = leases
+        self.leases, self.say = leases, say
+        self.asked: Callable[[], bool] = lambda: False
         has_gpus = ray.cluster_resources().get("GPU", 0) >= 1
         self.device = ("cuda" if has_gpus else "cpu") if device == "auto" else device.partition(":")[0]
-        self.slots = 0
+        self.placement = Placement(tuple(kinds) or (Kind(self.device),))
+        self.device = self.placement.kinds[0].device
+        self.most: dict[str, int] = {}
+        self.now: dict[str, int] = {}
         self.count_slots()
         if not self.slots:
             ray.shutdown()
+            if kinds:
+                names = ", ".join(kind.name for kind in kinds)
+                raise ValueError(
+                    f"no node of the Ray cluster has any of the study's slots ({names}): start some, or change slots"
+                )
             wanted, other = ("GPU", "device=cpu") if self.device == "cuda" else ("CPU", "a cluster that has some")
             raise ValueError(f"device={device} but the Ray cluster has no {wanted}: use {other}")
+        for kind in self.placement.kinds:
+            if not self.most[kind.name]:
+                say(f"no node of the Ray cluster has the slots {kind.name}: nothing is planned for them")
         self._idle: list[_Worker] = []
         self._metrics: Metrics | None = None
 
-    def measure(self, pack: Pack) -> Rate:
-        return self._once(lambda actor: actor.measure.remote(pack))
+    @property
+    def slots(self) -> int:
+        return sum(self.most.values())
 
-    def best_rate(self, of_size: Callable[[int], Pack], largest: int) -> Rate:
+    def kinds(self) -> list[Kind]:
+        """The kinds of slots that the cluster has had."""
+        return [kind for kind in self.placement.kinds if self.most[kind.name]]
+
+    def measure(self, pack: Pack, kind: Kind | None = None) -> Rate:
+        return self._once(lambda actor: actor.measure.remote(pack), kind)
+
+    def best_rate(
+        self, of_size: Callable[[int], Pack], largest: int, kind: Kind | None = None, most: int | None = None
+    ) -> Rate:
+        """most: bytes that a pack may take, None for what the slot has free."""
         from harness.probe import sizes
 
-        packs = {size: of_size(size) for size in sizes(self.device)}
-        return self._once(lambda actor: actor.best_rate.remote(packs, largest))
+        packs = {size: of_size(size) for size in sizes((kind or self.placement.kinds[0]).device)}
+        return self._once(lambda actor: actor.best_rate.remote(packs, largest, most), kind)
+
+    def room(self, kind: Kind) -> int:
+        """Bytes that tensors may take in a slot of a kind."""
+        if kind.memory is not None:
+            from harness.probe import room_of
+
+            return room_of(max(0, kind.memory - _PROCESS))
+        return self._once(lambda actor: actor.room.remote(), kind)
+
+    def place(self, rates: Mapping[str, Rate], rooms: Mapping[str, int]) -> None:
+        """What decides where a pack may run, once it is measured."""
+        self.placement = replace(self.placement, rates=rates, rooms=rooms)
 
     def check_store(self, store: Store, uri: str) -> None:
         """ValueError where some node does not see what the driver writes: a local folder on a cluster of several nodes."""
@@ -223,8 +275,10 @@ class Cluster:
 
     def count_slots(self) -> None:
         """See nodes that joined. Those that are gone keep their slots: a worker that waits for one asks an autoscaler for it."""
-        resource = "GPU" if self.device == "cuda" else "CPU"
-        self.slots = max(self.slots, int(ray.cluster_resources().get(resource, 0)))
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        self.now = {kind.name: sum(kind.slots(node) for node in nodes) for kind in self.placement.kinds}
+        asked = {kind.name: kind.count or 0 for kind in self.placement.kinds}
+        self.most = {name: max(count, asked[name], self.most.get(name, 0)) for name, count in self.now.items()}
 
     def metrics(self, study: str) -> Metrics:
         """The study's metrics, registered once a driver."""
@@ -235,13 +289,14 @@ class Cluster:
     def close(self) -> None:
         ray.shutdown()
 
-    def worker(self) -> _Worker:
-        """An idle worker, or a new one."""
-        if self._idle:
-            return self._idle.pop()
-        options = {"num_gpus": 1, "num_cpus": 0} if self.device == "cuda" else {"num_cpus": 1}
-        actor = ray.remote(_Slot).options(**options).remote(self.device)
-        return _Worker(actor)
+    def worker(self, kind: Kind) -> _Worker:
+        """An idle worker of a kind, or a new one."""
+        for worker in reversed(self._idle):
+            if worker.kind == kind:
+                self._idle.remove(worker)
+                return worker
+        actor = ray.remote(_Slot).options(**kind.options()).remote(kind.device, kind.per_gpu)
+        return _Worker(actor, kind=kind)
 
     def free(self, worker: _Worker) -> None:
         """Keep a worker for the next pack, or end it when it has served long enough."""
@@ -250,8 +305,9 @@ class Cluster:
         else:
             self._idle.append(worker)
 
-    def idle(self) -> int:
-        return len(self._idle)
+    def idle(self) -> list[Kind]:
+        """The kinds of the idle workers, one each."""
+        return [worker.kind for worker in self._idle]
 
     def leave(self, nodes: Collection[str]) -> None:
         """End the idle workers of these nodes."""
@@ -259,11 +315,25 @@ class Cluster:
             self._idle.remove(worker)
             ray.kill(worker.actor)
 
-    def _once(self, call: Callable[[Any], Any]) -> Any:
+    def _once(self, call: Callable[[Any], Any], kind: Kind | None = None) -> Any:
+        """The answer of a worker. KeyboardInterrupt where the person asks to stop meanwhile."""
+        kind = kind or self.placement.kinds[0]
         for _ in range(_TRIES):
-            worker = self.worker()
+            worker = self.worker(kind)
+            reference = call(worker.actor)
+            began, said = time.monotonic(), bool(worker.node)
+            while not ray.wait([reference], timeout=_POLL_S)[0]:
+                if self.asked():
+                    ray.kill(worker.actor)
+                    raise KeyboardInterrupt
+                if not said and time.monotonic() - began > _SAY_S and not _has_place(worker):
+                    said = True
+                    self.count_slots()
+                    has = self.now[kind.name]
+                    why = f"others hold the {has} that it has" if has else "it has none yet"
+                    self.say(f"waiting for a free {words_of(kind)} of the Ray cluster: {why}")
             try:
-                result = ray.get(call(worker.actor))
+                result = ray.get(reference)
             except RayActorError as error:
                 reason = " ".join(str(error).split())
                 continue
@@ -289,6 +359,9 @@ class _Run:
         self.watch = Watch()
         self.numbers = itertools.count()
         self.looked = self.polled = 0.0
+        self.left: dict[str, float] = {}
+        self.left_at = -math.inf
+        self.said = False
 
     def until_done(self) -> list[Outcome]:
         deadline = None
@@ -321,20 +394,44 @@ class _Run:
         return self.dispatch.outcomes
 
     def _fill(self) -> None:
-        while len(self.running) < self.cluster.slots:
-            pack = self.dispatch.next()
+        placement = self.cluster.placement
+        if len(placement.kinds) == 1:
+            self._fill_kind(placement.kinds[0], None)
+            return
+        if time.monotonic() - self.left_at > _POLL_S:  # it adds up the whole queue
+            self.left, self.left_at = self._left(), time.monotonic()
+        for kind in placement.kinds:
+            self._fill_kind(kind, lambda pack, kind=kind: placement.rank(pack, kind, self.left))  # type: ignore[misc]
+
+    def _fill_kind(self, kind: Kind, rank: Callable[[Pack], int | None] | None) -> None:
+        """Give packs to the free slots of a kind."""
+        free = self.cluster.most[kind.name] - sum(run.worker.kind == kind for run in self.running.values())
+        for _ in range(free):
+            pack = self.dispatch.next(rank)
             if pack is None:
                 break
-            worker = self.cluster.worker()
-            worker.packs += 1
-            number = next(self.numbers)
-            if worker.node:
-                self.watch.begin(pack.id, time.monotonic(), self.progress.step_seconds(pack.id))
-            else:
-                worker.where = worker.actor.node.remote()
-            reference = worker.actor.run.remote(pack, self.uri, self.store.study, self.board, number)
-            self.running[reference] = _Running(number, worker, pack)
-            self.metrics.started(pack.id)
+            self._start(pack, kind)
+
+    def _start(self, pack: Pack, kind: Kind) -> None:
+        worker = self.cluster.worker(kind)
+        worker.packs += 1
+        number, now = next(self.numbers), time.monotonic()
+        if worker.node:
+            self.watch.begin(pack.id, now, self.progress.step_seconds(pack.id))
+        else:
+            worker.where = worker.actor.node.remote()
+        reference = worker.actor.run.remote(pack, self.uri, self.store.study, self.board, number, self.dispatch.begun)
+        self.running[reference] = _Running(number, worker, pack, now)
+        self.metrics.started(pack.id)
+
+    def _left(self) -> dict[str, float]:
+        """Seconds until each kind has done its packs, by name."""
+        running: dict[str, float] = {}
+        for run in self.running.values():
+            steps = run.pack.replicates[0].condition.train.steps - run.step
+            seconds = steps * self.progress.step_seconds(run.pack.id)
+            running[run.worker.kind.name] = running.get(run.worker.kind.name, 0.0) + seconds
+        return time_left(self.cluster.placement, self.dispatch.queued(), running, self.cluster.now)
 
     def _take(self, reference: Any) -> _Running:
         run = self.running.pop(reference)
@@ -342,17 +439,22 @@ class _Run:
         return run
 
     def _settle(self, reference: Any) -> None:
-        run = self._take(reference)
+        run = self.running[reference]
         try:
             outcome = ray.get(reference)
         except RayTaskError as error:  # not the training, which raises nothing: the pack or its store can't be opened there
+            self._take(reference)
             self.cluster.free(run.worker)
             self.dispatch.raised(run.pack, str(error.cause or error), str(error))
             return
         except RayError as error:
+            if not run.heard and self._hear() is None:
+                run.heard = True  # a board that is being started again knows nothing of it
+            self._take(reference)
             ray.kill(run.worker.actor)  # one that is only out of reach must not go on beside its successor
             self._died(run, "oom" if isinstance(error, OutOfMemoryError) else "died", error)
             return
+        self._take(reference)
         if outcome.status == "stopped" and not self.interrupt.requested():
             ray.kill(run.worker.actor)  # its node or its process is about to end
             self.dispatch.again(run.pack, f"its worker was told to end and saved step {outcome.step}")
@@ -362,10 +464,12 @@ class _Run:
 
     def _died(self, run: _Running, kind: str, error: Exception | str) -> None:
         """The worker's process is gone, perhaps with its node; the pack's checkpoint is in the store."""
-        lost = {node["NodeID"] for node in ray.nodes() if not node["Alive"]}
+        nodes, at = ray.nodes(), run.worker.node
+        lost = {node["NodeID"] for node in nodes if not node["Alive"]}
         if isinstance(error, RayActorError) and error.preempted:
-            lost.add(run.worker.node)
-        self.dispatch.died(run.pack, kind, run.worker.node, lost, " ".join(str(error).split()))
+            lost.add(at)
+        host = next((node.get("NodeManagerHostname", "") for node in nodes if node["NodeID"] == at), "")
+        self.dispatch.died(run.pack, kind, at, lost, " ".join(str(error).split()), host, run.heard or kind == "hung")
 
     def _look(self) -> None:
         """Nodes that join, and nodes that are told to go."""
@@ -380,31 +484,25 @@ class _Run:
     def _rebalance(self) -> None:
         """Where workers are idle though everything is given out, they take packs whose workers have no place yet."""
         waiting = [reference for reference, run in self.running.items() if not run.worker.node]
-        for reference in waiting[: self.cluster.idle()]:
-            run = self._take(reference)
-            ray.kill(run.worker.actor)
-            self.dispatch.again(run.pack)
+        idle, placement = self.cluster.idle() if waiting else [], self.cluster.placement
+        left = self._left() if idle and len(placement.kinds) > 1 else {}
+        for reference in waiting:
+            pack = self.running[reference].pack
+            suits = next((kind for kind in idle if placement.rank(pack, kind, left) is not None), None)
+            if suits is not None:
+                idle.remove(suits)
+                ray.kill(self._take(reference).worker.actor)
+                self._start(pack, suits)
 
     def _poll(self) -> None:
         """The steps of the running packs, the nodes of workers that started, packs that hang; leases are renewed."""
         self.dispatch.leases.renew()
-        known = {run.number: run.pack for run in self.running.values()}
-        steps: dict[str, int] = {}
+        steps = self._hear()
+        if steps is None:
+            return
         now = time.monotonic()
-        try:
-            noted, said = ray.get(self.board.take.remote(), timeout=_ANSWER_S)
-        except RayError:
-            return  # the board is being started again
-        for number, step in noted.items():
-            if number in known:
-                pack = known[number].id
-                steps[pack] = step
-                self.watch.heard(pack, now, step)
-                self.progress.step(pack, step)
-        for number, text in said:
-            if number in known:
-                self.progress.say(f"pack {known[number].id}: {text}")
-        self.metrics.poll({pack.id: len(pack.replicates) for pack in known.values()}, steps, self.dispatch.left())
+        sizes = {run.pack.id: len(run.pack.replicates) for run in self.running.values()}
+        self.metrics.poll(sizes, steps, self.dispatch.left())
         self._started(now)
         silent = self.watch.silent(now)
         for reference in [reference for reference, run in self.running.items() if run.pack.id in silent]:
@@ -412,6 +510,25 @@ class _Run:
             run = self._take(reference)
             ray.kill(run.worker.actor)
             self._died(run, "hung", f"the pack made no step and no part of an evaluation for {allowed}, and was killed")
+
+    def _hear(self) -> dict[str, int] | None:
+        """Read the board: the steps of the running packs, by id; None where it is being started again."""
+        known = {run.number: run for run in self.running.values()}
+        now = time.monotonic()
+        try:
+            noted, said = ray.get(self.board.take.remote(), timeout=_ANSWER_S)
+        except RayError:
+            return None
+        for number, step in noted.items():
+            if number in known:
+                run = known[number]
+                run.heard, run.step = True, step
+                self.watch.heard(run.pack.id, now, step)
+                self.progress.step(run.pack.id, step)
+        for number, text in said:
+            if number in known:
+                self.progress.say(f"pack {known[number].pack.id}: {text}")
+        return {known[number].pack.id: step for number, step in noted.items() if number in known}
 
     def _started(self, now: float) -> None:
         starting = [run for run in self.running.values() if not run.worker.node]
@@ -422,12 +539,32 @@ class _Run:
                 with contextlib.suppress(RayError):
                     run.worker.node = ray.get(run.worker.where)
                     self.watch.begin(run.pack.id, now, self.progress.step_seconds(run.pack.id))
+        late = [run.worker for run in starting if not run.worker.node and now - run.since > _SAY_S]
+        if not self.said and late and not any(_has_place(worker) for worker in late):
+            self.said = True
+            names = dict.fromkeys(words_of(worker.kind) for worker in late)
+            self.progress.say(
+                f"waiting for a free {' and a free '.join(names)} of the Ray cluster: {len(late)} packs have none yet"
+            )
 
 
 def has_gpu() -> bool:
     """Whether the cluster has a GPU; leaves the connection open for the study."""
     _connect()
     return ray.cluster_resources().get("GPU", 0) >= 1
+
+
+def words_of(kind: Kind) -> str:
+    """What a slot of a kind is of."""
+    what = "GPU" if kind.device == "cuda" else "CPU"
+    return what if kind.name == kind.device else f"{what} ({kind.name})"
+
+
+def _has_place(worker: _Worker) -> bool:
+    """Whether Ray has given a worker its resources, though it may not be up yet."""
+    if ray.util.client.ray.is_connected():
+        return False  # the table is not to be had: after so long it is taken for waiting
+    return bool(cluster_state.actor_table(worker.actor._actor_id.hex()).get("Pid"))
 
 
 def _draining() -> set[str]:

@@ -176,6 +176,13 @@ class Condition:
     seeds: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
+        tokens, reads = (getattr(each, "slots", 1) for each in (self.task, self.model))
+        if tokens != reads:
+            fitting = [name for name, kind in models.REGISTRY.items() if getattr(kind, "slots", 1) == tokens]
+            raise ValueError(
+                f"model.name = {name_of(self.model)!r} reads {reads} token{'s'[: reads > 1]} a position and the task "
+                f"{name_of(self.task)} has {tokens}: choose {', '.join(fitting)}"
+            )
         if self.train.sharpen is not None and not getattr(self.model, "attends", False):
             raise ValueError(f"train.sharpen is a penalty on attention and the {name_of(self.model)} has none: leave it out")
 
@@ -212,6 +219,7 @@ class Study:
     store: str = "runs"
     wandb: str = "offline"
     claims: Mapping[str, Any] = field(default_factory=dict)  # {id: {value: …}} of `results.claims`; not hashed
+    slots: tuple[Any, ...] = ()  # `kinds.Kind`s of device slots; (): all GPUs, or all cores where there is none. Not hashed
     adaptive: Mapping[str, Any] | None = None  # fields of `results.adaptive_rules.Rule`; conditions have its maximum of seeds
 
     def set_hashes(self, condition: Condition) -> dict[str, str]:
@@ -282,11 +290,19 @@ def from_dict(data: Mapping[str, Any], seeds: Iterable[tuple[int, int]] = ()) ->
 
 
 def keep_tail(keep: str) -> int | None:
-    """How many weights a condition keeps: None for all, 0 for none, n for `tail(n)`."""
+    """How many weights a condition keeps at the end: None for all (also with `steps(…)`), 0 for none, n for `tail(n)`."""
     tail = re.fullmatch(r"tail\((\d+)\)", keep)
-    if keep not in ("none", "all") and not (tail and int(tail[1]) > 0):
-        raise ValueError(f"keep = {keep!r} must be none, all or tail(n) with n of at least 1")
-    return int(tail[1]) if tail else {"none": 0, "all": None}[keep]
+    if keep not in ("none", "all") and not (tail and int(tail[1]) > 0) and not keep_steps(keep):
+        raise ValueError(
+            f"keep = {keep!r} must be none, all or tail(n) with n of at least 1, or steps(a, b, …) for all at the end and after those steps"
+        )
+    return int(tail[1]) if tail else {"none": 0}.get(keep)
+
+
+def keep_steps(keep: str) -> tuple[int, ...]:
+    """The steps of `steps(a, b, …)`, ascending, after which weights are kept too; 0 is before the first. Empty for the other rules."""
+    found = re.fullmatch(r"steps\((\d{1,18}(?:, *\d{1,18})*)\)", keep)
+    return tuple(sorted({int(step) for step in found[1].split(",")})) if found else ()
 
 
 def refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from harness.configuration import Study, Train, keep_tail
+from harness.configuration import Study, Train, keep_steps, keep_tail
 from harness.plan import Plan
 
 # bytes of a zstd Parquet file of one row and of each further row, measured on packs of 1, 16 and 64
@@ -33,7 +33,7 @@ class Estimate:
 
 
 def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Mapping[str, int] | None = None) -> Estimate:
-    """`rates`: seconds a replicate takes on one slot, evaluation included; `weights`: bytes of its file of weights; both by signature.
+    """`rates`: seconds a replicate takes on one slot, evaluation included; `weights`: bytes of its file of weights; both by `plan.shape`.
 
     `weights` is read only where the study keeps some. With keep: tail(n) at most n of a condition's missing replicates stay.
     ValueError for a signature without a number.
@@ -42,17 +42,19 @@ def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Ma
     tail = keep_tail(plan.study.keep)
     kept: Counter[int] = Counter()
     for pack in plan.packs:
-        seconds += _of(rates, pack.signature, "seconds per replicate") * len(pack.replicates)
+        seconds += _of(rates, pack.shape, "seconds per replicate") * len(pack.replicates)
         tables += sum(FILE_BYTES.values())
-        each = 0 if tail == 0 else _of(weights or {}, pack.signature, "bytes of weights")
+        each = 0 if tail == 0 else _of(weights or {}, pack.shape, "bytes of weights")
         for index in pack.replicates:
             condition = plan.replicates[index].condition
             rows = rows_of(plan.study, plan.study.conditions[condition].train)
             tables += sum(ROW_BYTES[table] * count for table, count in rows.items())
-            meanwhile += each
+            last = plan.study.conditions[condition].train.steps
+            files = 1 + sum(step < last for step in keep_steps(plan.study.keep))
+            meanwhile += each * files
             if tail is None or kept[condition] < tail:
                 kept[condition] += 1
-                stay += each
+                stay += each * files
     count = sum(len(pack.replicates) for pack in plan.packs)
     busy = max(1, min(slots, len(plan.packs)))
     return Estimate(count, len(plan.packs), seconds / 3600, seconds / 3600 / busy, tables, stay, meanwhile)

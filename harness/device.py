@@ -35,13 +35,18 @@ def gpu_at_hand() -> bool:
     return torch.cuda.is_available()
 
 
-def prepare(device: torch.device) -> None:
-    """Make this process a slot: one thread on a CPU, deterministic kernels, an allocator that keeps its pages."""
+def prepare(device: torch.device, share: int = 1) -> None:
+    """Make this process a slot: one thread on a CPU, deterministic kernels, an allocator that keeps its pages.
+
+    share: slots on its GPU. The allocator then raises out of memory beyond its part, since Ray limits no memory.
+    """
     if device.type == "cpu":
         torch.set_num_threads(1)
         tune_allocator()
     else:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        if share > 1:
+            torch.cuda.set_per_process_memory_fraction(1 / share)
 
 
 def tune_allocator() -> bool:

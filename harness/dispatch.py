@@ -8,6 +8,8 @@ import harness.checkpoint as checkpoints
 from harness.deaths import Deaths
 from harness.execute import Outcome, halves, record_failure
 from harness.leases import Leases
+from harness.logs import account, keep_accounts
+from harness.mounted import begun, check_there
 from harness.pack import Pack
 from harness.patience import patiently
 from harness.progress import Progress
@@ -16,12 +18,14 @@ from results.store import Store
 
 _LOOK_S = 3.0  # between looks at packs that another driver runs
 _LOST = 3  # packs in a row that the store would not take, after waiting for it each time: it is gone
+_ACCOUNTS = 20  # deaths of a pack that its log tells of
 _WORDS = {"died": "killed its worker", "hung": "hung", "oom": "ran the host out of memory"}
 
 
 class Dispatch:
     """outcomes: what ended for good. asked(): whether the person wants to stop, so that nothing waits for the store any longer;
-    on_end: called with every outcome that packs have here, not those that other drivers commit."""
+    on_end: called with every outcome that packs have here, not those that other drivers commit. begun: whether the store held a
+    manifest of the study at the start, so that it is away where it shows none."""
 
     def __init__(
         self,
@@ -40,6 +44,8 @@ class Dispatch:
         self._looked = 0.0
         self._said = False
         self._deaths = Deaths()
+        self._accounts: dict[str, list[str]] = {}  # by pack: what is known of its deaths
+        self.begun = patiently(lambda: begun(store), asked, progress.say)
         self._returned: set[str] = set()  # given back by the store once
         self._refused = 0  # in a row
 
@@ -47,20 +53,30 @@ class Dispatch:
         """Packs that wait here or run elsewhere."""
         return len(self._queue) + len(self._elsewhere)
 
-    def next(self) -> Pack | None:
-        """The next pack that no other driver runs or has committed; None where there is none now."""
+    def queued(self) -> list[Pack]:
+        """The packs that wait here."""
+        return self._queue
+
+    def next(self, rank: Callable[[Pack], int | None] | None = None) -> Pack | None:
+        """The next pack that no other driver runs or has committed; None where there is none now.
+
+        rank: how gladly it is taken, 0 the gladliest, None for not at all; the first of the gladliest is returned. Without it any is.
+        """
         self.leases.renew()
         if not self._queue and self._elsewhere and time.monotonic() - self._looked > _LOOK_S:
             self._queue, self._elsewhere = self._elsewhere, []
             self._looked = time.monotonic()
-        while self._queue:
-            pack = self._queue.pop(0)
+        while (place := 0 if rank is None else self._gladliest(rank)) is not None and self._queue:
+            pack = self._queue.pop(place)
             done = self._committed(pack)
             if done is not None:
                 self.progress.end(done)
                 self.outcomes.append(done)
             elif self.leases.take(pack.id):
                 return pack
+            elif self.leases.halved(pack.id) and (parts := halves(pack)):  # whoever halved it runs these
+                self.progress.split(pack.id, parts)
+                self._queue = parts + self._queue
             else:
                 self._elsewhere.append(pack)
         if self._elsewhere and not self._said:
@@ -96,30 +112,61 @@ class Dispatch:
         """A pack that could not even be begun on its worker."""
         self._fail(pack, "raised", 0, message, trace)
 
-    def died(self, pack: Pack, kind: str, node: str, lost: Collection[str], error: str) -> None:
-        """The worker of a pack is gone. kind: died | hung | oom (of the host); node: where it was; lost: nodes that are gone."""
+    def died(
+        self, pack: Pack, kind: str, node: str, lost: Collection[str], error: str, host: str = "", heard: bool = True
+    ) -> None:
+        """The worker of a pack is gone. kind: died | hung | oom (of the host); node, host: where it was; lost: nodes that are gone;
+        heard: whether the pack said a word before."""
         try:
-            step = max(patiently(lambda: checkpoints.steps(self.store, pack.id), self.asked, self.progress.say), default=0)
+            step = max(patiently(lambda: self._steps(pack), self.asked, self.progress.say), default=0)
         except OSError as refused:
             self._unstored(pack, Outcome(pack.id, "unstored", len(pack.replicates), message=str(refused)))
             return
+        told = self._accounts.setdefault(pack.id, [])
+        told.append(account(kind, step, node, host, error))
+        del told[:-_ACCOUNTS]
         if kind == "oom" and len(pack.replicates) > 1:
             verdict = "halve"
         else:
-            verdict = self._deaths.verdict(pack.id, len(pack.replicates), step, node, lost)
+            verdict = self._deaths.verdict(pack.id, len(pack.replicates), step, node, lost, heard)
         if verdict == "retry":
             what = "was on a node that is lost" if node in lost else _WORDS[kind]
-            self.progress.say(f"pack {pack.id} {what} after step {step} and goes on from there")
+            where = f"{what} after step {step} and goes on from there"
+            self.progress.say(f"pack {pack.id} {where if heard else 'goes on elsewhere: its worker had died before it began'}")
             self._queue.insert(0, replace(pack, attempt=pack.attempt + 1))
         elif verdict == "halve":
             often = "" if kind == "oom" else "for the third time "
             self.progress.say(f"pack {pack.id} {_WORDS[kind]} {often}at step {step} and goes on as two halves")
             self._split(pack, halves(pack))
         else:
+            self._log(pack, host, told)
             self._fail(pack, kind, step, f"{_WORDS[kind]} three times after step {step}", error)
 
     def close(self) -> None:
         self.leases.close()
+
+    def _steps(self, pack: Pack) -> list[int]:
+        """Steps of the pack's checkpoints. OSError where the store is away."""
+        if self.begun:
+            check_there(self.store)
+        return checkpoints.steps(self.store, pack.id)
+
+    def _log(self, pack: Pack, host: str, accounts: list[str]) -> None:
+        try:
+            keep_accounts(self.store, pack, host, accounts)
+        except OSError as error:
+            self.progress.say(f"the log of pack {pack.id} is not kept: {error}")
+
+    def _gladliest(self, rank: Callable[[Pack], int | None]) -> int | None:
+        """The place in the queue of the pack to take."""
+        best, place = None, None
+        for index, pack in enumerate(self._queue):
+            found = rank(pack)
+            if found == 0:
+                return index
+            if found is not None and (best is None or found < best):
+                best, place = found, index
+        return place
 
     def _committed(self, pack: Pack) -> Outcome | None:
         """The outcome of a pack that another driver has committed meanwhile, scored on all its sets."""
@@ -155,7 +202,7 @@ class Dispatch:
             patiently(lambda: checkpoints.clear(self.store, pack.id), self.asked, self.progress.say)
         except OSError as error:
             self.progress.say(f"checkpoints/{pack.id} could not be removed and can be deleted: {error}")
-        self.leases.drop(pack.id)
+        self.leases.halve(pack.id)
         self.progress.split(pack.id, parts)
         self._queue = parts + self._queue
 

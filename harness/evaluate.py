@@ -9,7 +9,7 @@ from harness.draw import Draw
 from harness.needed import needed
 from harness.pack import ScoredSet
 from harness.precision import autocast
-from tasks.batch import Batch, join
+from tasks.batch import Batch, join, tokens_of
 
 _TOKENS = {"cpu": 2**14, "cuda": 2**16}  # of a forward pass and replicate: independent of the pack, so that counts are too
 
@@ -28,7 +28,7 @@ def strings(scored: ScoredSet, device: torch.device) -> Iterator[Batch]:
 
 def batch_size(scored: ScoredSet, device: torch.device) -> int:
     """Strings of one forward pass."""
-    return max(1, _TOKENS[device.type] // scored.task.length)
+    return max(1, _TOKENS[device.type] // tokens_of(scored.task))
 
 
 @torch.no_grad()
@@ -55,8 +55,9 @@ def score(
         wanted = needed(batch, count)
         blocks = None if wanted.blocks is None else tuple(_spread(block, which) for block in wanted.blocks)
         inputs = _spread(batch.inputs, which)
+        answers = getattr(distinct[0].task, "answers", None)  # a task that is not scored by one pass
         with autocast(device, precision):
-            logits = model(inputs, blocks)
+            logits = model(inputs, blocks) if answers is None else answers(model, inputs, blocks)
         about = {axis: wanted.of(values) for axis, values in batch.about.items()}
         for index, mine in enumerate(slots):
             valid = wanted.weights[index] > 0
@@ -95,16 +96,20 @@ class Scores:
             sums = torch.stack([errors.sum(-1), (errors > 0).sum(-1), (errors**2).sum(-1), (errors * counts).sum(-1)], dim=-1)
             self.sums[metric] = self.sums[metric] + sums if metric in self.sums else sums
         first = next(iter(wrong.values()))
-        edges = torch.tensor(_EDGES, device=valid.device)
         for axis, distance in about.items():
+            edges = torch.tensor(self._edges(axis), dtype=torch.int64, device=valid.device)
             bin_of = torch.bucketize(distance[valid], edges, right=True)
-            count = torch.bincount(bin_of, minlength=len(_EDGES) + 1)
-            hot = torch.nn.functional.one_hot(bin_of, len(_EDGES) + 1)
-            # in float64, exact below 2^53: CUDA has no integer matrix product
-            errors = (first[:, valid].double() @ hot.double()).to(torch.int64)
+            count = torch.bincount(bin_of, minlength=len(edges) + 1)
+            # sums of integers: the order of a GPU's additions changes nothing
+            errors = torch.zeros(len(first), len(count), dtype=torch.int64, device=valid.device)
+            errors.index_add_(1, bin_of, first[:, valid].to(torch.int64))
             if axis in self.bins:
                 errors, count = self.bins[axis][0] + errors, self.bins[axis][1] + count
             self.bins[axis] = (errors, count)
+
+    def _edges(self, axis: str) -> Sequence[int]:
+        """Upper ends (exclusive) of all bins but the last, which is open; every position has its own."""
+        return range(1, self.scored.task.length) if axis == "position" else _EDGES
 
     def evaluation_rows(self, slot: int, diverged: bool) -> list[dict]:
         """One row a metric; counts are null for a replicate that has diverged, since a NaN is no prediction."""
@@ -131,10 +136,10 @@ class Scores:
 
     def profile_rows(self, slot: int) -> list[dict]:
         """One row a distance bin that holds any read."""
-        lows = (0, *_EDGES)
-        highs = (*_EDGES, self.scored.task.length)
         rows = []
         for axis, (errors, count) in self.bins.items():
+            lows = (0, *self._edges(axis))
+            highs = (*self._edges(axis), self.scored.task.length)
             for lo, hi, wrong, reads in zip(lows, highs, errors[slot].tolist(), count.tolist(), strict=True):
                 if reads:
                     rows.append(

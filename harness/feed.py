@@ -11,7 +11,7 @@ from torch import Tensor
 from harness.draw import Draw
 from harness.needed import Needed, needed, slices
 from harness.pack import Pack
-from tasks.batch import Batch, join
+from tasks.batch import Batch, join, tokens_of
 
 _TOKENS = {"cpu": 2**18, "cuda": 2**23}  # drawn at once, at most, where a step has fewer
 _STEPS = 64
@@ -34,7 +34,7 @@ class Feed:
         self.tasks = [replicate.condition.task for replicate in pack.replicates]
         self.seeds = torch.tensor([replicate.data_seed for replicate in pack.replicates], device=device)
         self.count = 1 if self.train.positions == "last" else self.tasks[0].scored_positions()
-        tokens = len(self.tasks) * self.train.batch * self.tasks[0].length
+        tokens = len(self.tasks) * self.train.batch * tokens_of(self.tasks[0])
         self._chunk = max(1, min(_STEPS, _TOKENS[device.type] // tokens))
         self._first, self._steps = 0, []  # type: int, list[Strings]
         self._orders: dict[int, Tensor] = {}  # the pool's order, [R, pool] by epoch

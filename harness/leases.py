@@ -12,6 +12,7 @@ import socket
 import time
 import uuid
 from dataclasses import dataclass, field
+from typing import Any
 
 from results.filesystem import refuse_links_out
 from results.store import Store, delete, read_bytes, write_bytes
@@ -40,6 +41,7 @@ class Leases:
     on: bool = True
     holder: str = field(default_factory=_holder)
     _held: set[str] = field(default_factory=set)
+    _halved: set[str] = field(default_factory=set)
     _renewed: float = field(default_factory=time.monotonic)
 
     def take(self, pack: str) -> bool:
@@ -66,6 +68,16 @@ class Leases:
             with contextlib.suppress(OSError):  # it expires
                 delete(self.store, _path(pack))
 
+    def halve(self, pack: str) -> None:
+        """Keep a pack's lease, which says from now on that its halves run instead; until `close`."""
+        if pack in self._held:
+            self._halved.add(pack)
+            self._write(pack)
+
+    def halved(self, pack: str) -> bool:
+        """Whether the driver that holds this lease runs the pack's halves instead."""
+        return self.on and bool((_content(self.store, pack) or {}).get("halved"))
+
     def close(self) -> None:
         for pack in list(self._held):
             self.drop(pack)
@@ -80,7 +92,8 @@ class Leases:
         return holder != self.holder and 0 < expires - time.time() < 2 * LEASE_S and not _gone(holder)
 
     def _write(self, pack: str) -> None:
-        data = json.dumps({"holder": self.holder, "expires": time.time() + LEASE_S}).encode()
+        content = {"holder": self.holder, "expires": time.time() + LEASE_S}
+        data = json.dumps(content | ({"halved": True} if pack in self._halved else {})).encode()
         with contextlib.suppress(
             OSError
         ):  # without it another driver may train the same pack, which costs work and nothing else
@@ -102,14 +115,23 @@ class Leases:
 def read(store: Store, pack: str) -> tuple[str, float] | None:
     """(holder, expires at, in seconds since 1970) of a pack's lease; None where there is none, or a file that is no lease."""
     try:
+        content = _content(store, pack) or {}
+        holder, expires = content["holder"], float(content["expires"])
+    except (ValueError, TypeError, KeyError, OverflowError):
+        return None
+    return (holder, expires) if isinstance(holder, str) and math.isfinite(expires) else None
+
+
+def _content(store: Store, pack: str) -> dict[str, Any] | None:
+    """A lease as it stands in the store, its values unchecked."""
+    try:
         info = store.filesystem.get_file_info(store.path(_path(pack)))
         if not info.is_file or info.size > _MOST_BYTES:
             return None
         content = json.loads(read_bytes(store, _path(pack)))
-        holder, expires = content["holder"], float(content["expires"])
-    except (OSError, ValueError, TypeError, KeyError, RecursionError, OverflowError):
+    except (OSError, ValueError, RecursionError):
         return None
-    return (holder, expires) if isinstance(holder, str) and math.isfinite(expires) else None
+    return content if isinstance(content, dict) else None
 
 
 def _gone(holder: str) -> bool:

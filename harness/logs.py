@@ -1,13 +1,14 @@
 """What a process printed and logged while it ran one pack, kept in the store where the pack failed.
 
 <store>/<study>/logs/<pack>-<attempt>.log, named as the row of `failures` is: `manyseeds failures` says where. A worker that dies
-keeps nothing; what it wrote is in the files of its Ray session: docs/watching.md.
+keeps nothing: there the driver writes what it knows, and where the worker's own words are, which is its Ray session: docs/watching.md.
 """
 
 import functools
 import io
 import logging
 import os
+import re
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -92,3 +93,23 @@ def logged(run: Callable[Concatenate[Pack, Store, _Rest], Any]) -> Callable[Conc
         return outcome
 
     return wrapped
+
+
+def account(kind: str, step: int, node: str, host: str, reason: str) -> str:
+    """What the driver knows of one death: kind (died | hung | oom), last checkpoint, Ray's id of the node, its host, Ray's reason."""
+    lines = [
+        f"kind: {kind}",
+        f"checkpoint: step {step}",
+        f"node: {node or 'unknown'}, host {host or 'unknown'}",
+        f"reason: {reason}",
+    ]
+    if process := re.search(r"\bpid: (\d+)", reason):
+        lines.append(f"its own words: on that host, the files worker-*-{process[1]}.out and .err of its Ray session")
+    return "\n".join(lines)
+
+
+def keep_accounts(store: Store, pack: Pack, host: str, accounts: list[str]) -> None:
+    """Write the log of a pack whose workers died, the last of them on `host`. Raises OSError where the store refuses it."""
+    text = f"host: {host or 'unknown'}\nprocess: gone; the driver wrote this\npack: {pack.id}, attempt {pack.attempt}\n\n"
+    text += "\n\n".join(f"death {number}\n{each}" for number, each in enumerate(accounts, 1)) + "\n"
+    write_bytes(store, log_path(pack.id, pack.attempt), text.encode(errors="replace"))

@@ -12,14 +12,15 @@ from typing import Any
 
 from harness.configuration import Condition, EvaluationSet, Study, from_dict, name_of, refuse_unknown, to_dict
 from harness.identity import describe
-from harness.plan import Plan, PlannedPack, PlannedReplicate, replicates_of
+from harness.kinds import parse as parse_kinds
+from harness.plan import Part, Plan, PlannedPack, PlannedReplicate, replicates_of
 from results.filesystem import public, public_override
 
 _KEYS = tuple(
     "study question source scale reductions overrides wandb keep device executor store pack_size curve_every sets conditions "
     "replicates packs numerics versions git dirty".split()
 )
-_ADDED = ("claims", "adaptive")  # keys that older manifests lack
+_ADDED = ("claims", "adaptive", "slots", "parts")  # keys that older manifests lack
 
 
 def build(
@@ -40,6 +41,8 @@ def build(
         "wandb": study.wandb,
         "claims": dict(study.claims),
         **({} if study.adaptive is None else {"adaptive": dict(study.adaptive)}),
+        **({"slots": [each.as_dict() for each in study.slots]} if study.slots else {}),
+        **({"parts": {name: [asdict(each) for each in parts] for name, parts in plan.parts.items()}} if plan.parts else {}),
         "keep": study.keep,
         "device": study.device,
         "executor": study.executor,
@@ -68,6 +71,7 @@ def build(
         "replicates": [[each.key, each.condition, each.init_seed, each.data_seed] for each in plan.replicates],
         "packs": [
             {"id": each.id, "stage": each.stage, "replicates": list(each.replicates), "signature": each.signature}
+            | ({"kind": each.kind} if each.kind else {})
             for each in plan.packs
         ],
         "numerics": dict(numerics),
@@ -116,9 +120,15 @@ def plan_of(manifest: Mapping[str, Any]) -> Plan:
                 "in this code: use the version of the code that wrote the manifest"
             )
     packs = tuple(
-        PlannedPack(each["id"], each["stage"], tuple(each["replicates"]), each["signature"]) for each in manifest["packs"]
+        PlannedPack(each["id"], each["stage"], tuple(each["replicates"]), each["signature"], each.get("kind", ""))
+        for each in manifest["packs"]
     )
-    return Plan(study, replicates, packs, frozenset(), frozenset())
+    return Plan(study, replicates, packs, frozenset(), frozenset(), parts_of(manifest))
+
+
+def parts_of(manifest: Mapping[str, Any]) -> dict[str, tuple[Part, ...]]:
+    """What each kind of slot takes, by signature; {} where the manifest has one kind."""
+    return {name: tuple(Part(**each) for each in parts) for name, parts in manifest.get("parts", {}).items()}
 
 
 def study_of(manifest: Mapping[str, Any]) -> Study:
@@ -145,6 +155,7 @@ def study_of(manifest: Mapping[str, Any]) -> Study:
         wandb=manifest["wandb"],
         claims=manifest.get("claims", {}),
         adaptive=manifest.get("adaptive"),
+        slots=parse_kinds(manifest["slots"]) if "slots" in manifest else (),
     )
 
 

@@ -14,7 +14,7 @@ from tasks.batch import Batch
 
 @dataclass(frozen=True)
 class Needed:
-    """blocks: positions [R, B, K] each, or None = all T; targets and weights [R, B, N] and `order` [R, B, N] of the same positions."""
+    """blocks: positions [R, B, K] each, or None = all T; targets [R, B, N, …], weights [R, B, N] and `order` [R, B, N] of the same."""
 
     blocks: tuple[Tensor, ...] | None
     targets: Tensor
@@ -33,7 +33,7 @@ def needed(batch: Batch, count: int | None) -> Needed:
     scored = batch.weights > 0
     blocks = max(1, -(-int(scored.sum(-1).max()) // count))
     order = _scored_first(scored)[..., : blocks * count]
-    return _gathered(order, batch.targets.gather(-1, order), batch.weights.gather(-1, order), count)
+    return _gathered(order, _at(batch.targets, order), batch.weights.gather(-1, order), count)
 
 
 def slices(whole: Needed, steps: int) -> list[Needed]:
@@ -50,7 +50,7 @@ def slices(whole: Needed, steps: int) -> list[Needed]:
     orders = whole.order.chunk(steps)
     out = []
     for number, part in zip(most, zip(orders, targets, weights, strict=True), strict=True):
-        order, target, weight = (each[..., : number * count] for each in part)
+        order, target, weight = (each[:, :, : number * count] for each in part)
         out.append(_gathered(order, target, weight, count))
     return out
 
@@ -67,7 +67,13 @@ def first_block(whole: Needed, count: int) -> Needed:
     """The first `count` of the positions, as one block."""
     if whole.order is None:
         return whole
-    return _gathered(whole.order[..., :count], whole.targets[..., :count], whole.weights[..., :count], count)
+    return _gathered(whole.order[..., :count], whole.targets[:, :, :count], whole.weights[..., :count], count)
+
+
+def _at(values: Tensor, order: Tensor) -> Tensor:
+    """values [R, B, T, …] at positions [R, B, N], [R, B, N, …]."""
+    index = order.view(*order.shape, *[1] * (values.dim() - order.dim()))
+    return values.gather(2, index.expand(*order.shape, *values.shape[3:]))
 
 
 def _gathered(order: Tensor, targets: Tensor, weights: Tensor, count: int) -> Needed:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.configuration import Condition, Study
-from harness.plan import Plan, pack_id
+from harness.configuration import Condition, Study, keep_steps
+from harness.plan import Plan, numerics_on, pack_id, shape
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class ScoredSet:
 class Pack:
     """Replicates of equal shapes; the conditions may differ in the fields that are vectors over R, and their evaluation sets with them.
 
-    numerics: the planned ones, which the id follows from; keep: whether weights are written; attempt counts from 1.
+    numerics: the planned ones, which the id follows from; keep: whether weights are written; keep_steps: after which steps beside the
+    last; attempt counts from 1; kind: of the slot it was sized for, "" where there is one.
     """
 
     id: str
@@ -48,6 +49,12 @@ class Pack:
     keep: bool = False
     stage: int = 0
     attempt: int = 1
+    keep_steps: tuple[int, ...] = ()
+    kind: str = ""
+
+    @property
+    def shape(self) -> str:
+        return shape(self.signature, self.kind)
 
     @property
     def sets(self) -> list[tuple[ScoredSet, ...]]:
@@ -76,10 +83,12 @@ def resolve(plan: Plan, numerics: Mapping[str, Any], attempts: Mapping[str, int]
                 planned.signature,
                 replicates,
                 study.curve_every,
-                numerics,
+                numerics_on(numerics, planned.kind),
                 study.keep != "none",
                 planned.stage,
                 attempts.get(planned.id, 0) + 1,
+                keep_steps(study.keep),
+                planned.kind,
             )
         )
     return packs

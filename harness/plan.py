@@ -4,8 +4,9 @@ Replicates of one signature are chunked in study order over the *whole* study, a
 disturbed keep their ids (and so their checkpoints) over any resume. Done = committed with every evaluation set that is asked.
 """
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -34,23 +35,44 @@ class PlannedReplicate:
 
 @dataclass(frozen=True)
 class PlannedPack:
-    """`replicates` are indices into the plan's replicates; `signature` is what the pack's shapes and code follow from."""
+    """`replicates` are indices into the plan's replicates; `signature` is what the pack's shapes and code follow from; `kind` names the
+    kind of slot that it was sized for, where there are several."""
 
     id: str
     stage: int
     replicates: tuple[int, ...]
     signature: str
+    kind: str = ""
+
+    @property
+    def shape(self) -> str:
+        return shape(self.signature, self.kind)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one kind of slot takes of a signature: packs of `size`, of as many replicates as its `rate` is of all kinds' together.
+
+    kind: its name, which begins with the device; rate: replicates a second of all slots of the kind; slots: how many they are.
+    """
+
+    kind: str
+    size: int
+    rate: float
+    slots: int
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole study's replicates, and packs of those that are missing. `done` and `failed` are keys that no pack holds."""
+    """The whole study's replicates, and packs of those that are missing. `done` and `failed` are keys that no pack holds; `parts` is
+    as in `plan`."""
 
     study: Study
     replicates: tuple[PlannedReplicate, ...]
     packs: tuple[PlannedPack, ...]
     done: frozenset[str]
     failed: frozenset[str]
+    parts: Mapping[str, Sequence[Part]] = field(default_factory=dict)
 
 
 def plan(
@@ -65,12 +87,14 @@ def plan(
     failed: Collection[str] = (),
     retry: bool = False,
     checkpoints: Collection[str] = (),
+    parts: Mapping[str, Sequence[Part]] | None = None,
 ) -> Plan:
     """The packs that finish `study`.
 
     committed: rows of `replicates` (columns key, stage, sets). sizes: replicates a pack at most, for all or by signature; the study's
     own pack.size wins. targets: replicates of a condition by name, at most those of the study. manifests: earlier ones of the same
     store. failed: keys that failed before, planned again only with `retry`. checkpoints: ids of packs that must not be split.
+    parts: where slots are of several kinds, what each takes, by signature; `sizes` is then not read, nor is pack.size.
     ValueError where an evaluation set was redefined or exchanged.
     """
     conditions = _limited(study.conditions, targets)
@@ -93,17 +117,20 @@ def plan(
 
     whole: list[PlannedPack] = []
     partial: list[PlannedPack] = []
-    for name, members in groups.items():
-        size = min(_size(study, sizes, name), -(-len(members) // slots))
-        for first in range(0, len(members), size):
-            chunk = members[first : first + size]
-            missing = [index for index in chunk if replicates[index].key not in done | skipped]
-            if missing:
-                sets = len(asked[replicates[missing[0]].condition])
-                (whole if len(missing) == len(chunk) else partial).append(_pack(replicates, missing, name, sets, numerics))
+    for name, everyone in groups.items():
+        for part, members in _shared_out(everyone, (parts or {}).get(name)):
+            size = _size(study, sizes, name) if part is None else part.size
+            size = min(size, -(-len(members) // (slots if part is None else part.slots)))
+            for first in range(0, len(members), size):
+                chunk = members[first : first + size]
+                missing = [index for index in chunk if replicates[index].key not in done | skipped]
+                if missing:
+                    sets = len(asked[replicates[missing[0]].condition])
+                    planned = _pack(replicates, missing, name, sets, numerics, "" if part is None else part.kind)
+                    (whole if len(missing) == len(chunk) else partial).append(planned)
     packs = _split(partial, slots - len(whole), frozenset(checkpoints), replicates, len(study.sets), numerics) + whole
     packs.sort(key=lambda pack: pack.replicates[0])
-    return Plan(study, replicates, tuple(packs), done, skipped)
+    return Plan(study, replicates, tuple(packs), done, skipped, parts or {})
 
 
 def replicates_of(conditions: Sequence[Condition]) -> tuple[PlannedReplicate, ...]:
@@ -113,6 +140,16 @@ def replicates_of(conditions: Sequence[Condition]) -> tuple[PlannedReplicate, ..
         config = condition.config()
         out += [PlannedReplicate(key(config, 0, init, data), index, init, data) for init, data in condition.seeds]
     return tuple(out)
+
+
+def shape(signature: str, kind: str) -> str:
+    """What is measured by itself: a signature, on a kind of slot where there are several."""
+    return f"{kind} {signature}" if kind else signature
+
+
+def numerics_on(numerics: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """The planned numerics of a pack for a kind of slot, whose name begins with its device."""
+    return {**numerics, "device": kind.partition(" ")[0]} if kind else numerics
 
 
 def signature(condition: Condition, sets: Sequence[EvaluationSet] = ()) -> str:
@@ -241,10 +278,29 @@ def _size(study: Study, sizes: int | Mapping[str, int], name: str) -> int:
     return sizes[name]
 
 
+def _shared_out(members: list[int], parts: Sequence[Part] | None) -> list[tuple[Part | None, list[int]]]:
+    """The replicates of a signature by kind, in study order, in proportion to the rates; whole numbers by the largest remainder."""
+    if not parts:
+        return [(None, members)]
+    exact = [len(members) * part.rate / sum(each.rate for each in parts) for part in parts]
+    counts = [int(share) for share in exact]
+    by_remainder = sorted(range(len(parts)), key=lambda index: counts[index] - exact[index])
+    for index in by_remainder[: len(members) - sum(counts)]:
+        counts[index] += 1
+    ends = list(itertools.accumulate(counts))
+    return [(part, members[end - count : end]) for part, count, end in zip(parts, counts, ends, strict=True) if count]
+
+
 def _pack(
-    replicates: Sequence[PlannedReplicate], members: Sequence[int], name: str, sets: int, numerics: Mapping[str, Any]
+    replicates: Sequence[PlannedReplicate],
+    members: Sequence[int],
+    name: str,
+    sets: int,
+    numerics: Mapping[str, Any],
+    kind: str,
 ) -> PlannedPack:
-    return PlannedPack(pack_id([replicates[index].key for index in members], sets, numerics), 0, tuple(members), name)
+    keys = [replicates[index].key for index in members]
+    return PlannedPack(pack_id(keys, sets, numerics_on(numerics, kind)), 0, tuple(members), name, kind)
 
 
 def _split(
@@ -265,5 +321,5 @@ def _split(
         packs.remove(largest)
         half = -(-len(largest.replicates) // 2)
         for members in (largest.replicates[:half], largest.replicates[half:]):
-            packs.append(_pack(replicates, members, largest.signature, sets, numerics))
+            packs.append(_pack(replicates, members, largest.signature, sets, numerics, largest.kind))
     return packs

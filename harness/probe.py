@@ -78,16 +78,30 @@ def predicted_memory(rates: Sequence[Rate], size: int) -> int:
     return round(last.memory + each * (size - last.size))
 
 
-def best_rate(of_size: Callable[[int], Pack], largest: int, device: torch.device, share: int = 1) -> Rate:
+def room_of(free: int, share: int = 1) -> int:
+    """Bytes that tensors may take in each of `share` slots that divide `free` bytes."""
+    return int(free * _MARGIN) // share
+
+
+def room(device: torch.device, share: int = 1) -> int:
+    """As `room_of`, of what the device or this machine has: all of a GPU that slots share, where others may be at work."""
+    whole = device.type == "cuda" and share > 1
+    return room_of(torch.cuda.mem_get_info(device)[1] if whole else free_memory(device), share)
+
+
+def best_rate(
+    of_size: Callable[[int], Pack], largest: int, device: torch.device, share: int = 1, most: int | None = None
+) -> Rate:
     """The smallest pack that is about as fast a replicate as any up to `largest`; it ends where memory or the gain does.
 
-    of_size(n) makes a pack of n replicates of the shape in question. share: slots that divide this machine's memory.
+    of_size(n) makes a pack of n replicates of the shape in question. share: slots that divide this machine's memory. most: bytes that a
+    pack may take instead; a pack of one is measured all the same.
     """
-    room = int(free_memory(device) * _MARGIN) // share
+    space = room(device, share) if most is None else most
     best: Rate | None = None
     seen: list[Rate] = []
     for size in sizes(device.type):
-        if seen and (size > largest or predicted_memory(seen, size) > room):
+        if seen and (size > largest or predicted_memory(seen, size) > space):
             break
         try:
             rate = measure(of_size(size), device)

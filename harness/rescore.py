@@ -30,6 +30,7 @@ from results.schema import SCHEMAS
 from results.statistics import clustered_rates
 from results.store import Store, committed, list_names, read_bytes, write_bytes
 from results.summary import METRIC
+from tasks.batch import tokens_of
 
 FOLDER = "rescored"
 SCHEMA = pa.schema(
@@ -87,7 +88,7 @@ def rescore(store: Store, keys: Sequence[str], wanted: Wanted, device: torch.dev
         kept = find(store, row["key"])
         task, train = condition.task, condition.train
         outputs = outputs_of(task)
-        model = single(condition.model, task.vocabulary, task.length, kept.tensors, row["init_seed"], outputs=outputs).to(
+        model = single(condition.model, task.vocabulary, tokens_of(task), kept.tensors, row["init_seed"], outputs=outputs).to(
             device
         )
         scores = score(model, [scored], device, train.precision)

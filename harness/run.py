@@ -1,23 +1,28 @@
 """A study from its plan to its report: what `manyseeds run` and the scripts under launch/ call."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 import harness.adaptive as adaptive
 import harness.artifacts as artifacts
 import harness.manifest as manifests
-from harness.configuration import Condition, Study, keep_tail
+from harness.configuration import Study, keep_tail
 from harness.cost import Estimate, estimate
 from harness.device import planned_numerics
 from harness.execute import Outcome, attempts
 from harness.interrupt import Interrupt
-from harness.pack import Pack, Replicate, resolve, scored_sets
+from harness.measure import examples, measure_kinds, packs_by_kind
+from harness.measure import measure as _measure
+from harness.mounted import begun, check_there
+from harness.pack import Pack, resolve
 from harness.patience import PATIENCE_S, patiently
-from harness.plan import Plan, plan, signature
+from harness.plan import Part, Plan, plan
 from harness.probe import Rate
 from harness.progress import Progress, words
 from harness.provenance import code_state, versions
@@ -29,7 +34,8 @@ from results.store import Store, committed, list_names, open_store, read
 
 @dataclass(frozen=True)
 class Prepared:
-    """A plan with what it costs, before anything is trained. `rates` by signature."""
+    """A plan with what it costs, before anything is trained. `rates` by `plan.shape`: by signature, and kind of slot where there are
+    several; `parts` is what each kind then takes."""
 
     study: Study
     uri: str
@@ -39,10 +45,11 @@ class Prepared:
     cost: Estimate
     numerics: dict[str, Any]
     slots: int
+    parts: Mapping[str, Sequence[Part]] = field(default_factory=dict)
 
     def seconds(self, pack: Pack) -> float:
         """Expected seconds of a pack on its slot."""
-        rate = self.rates[pack.signature]
+        rate = self.rates[pack.shape]
         whole = rate.pack_seconds(pack.replicates[0].condition.train.steps)
         return whole * len(pack.replicates) / rate.size
 
@@ -62,15 +69,15 @@ def store_uri(given: str) -> str:
     return str(path.absolute())
 
 
-def executor_of(study: Study):
-    """The study's executor, started."""
+def executor_of(study: Study, say: Callable[[str], None] = print):
+    """The study's executor, started. say: told what it waits for."""
     if study.executor == "local":
         from harness.local import Local
 
         return Local(study.device, study.leases)
     from harness.cluster import Cluster
 
-    return Cluster(study.device, study.leases)
+    return Cluster(study.device, study.leases, say, study.slots)
 
 
 def prepare(study: Study, executor: Any, retry: bool = False) -> Prepared:
@@ -82,13 +89,17 @@ def prepare(study: Study, executor: Any, retry: bool = False) -> Prepared:
     store = open_store(uri, study.name)
     store.check_writable()
     executor.check_store(store, uri)
-    _refuse_tf32(study, executor.device)
+    _refuse_tf32(study, {kind.device for kind in study.slots} or {executor.device})
     numerics = planned_numerics(executor.device, study.compile)
     # which shapes are missing; refuses what can't be planned before anything is measured
     first = _planned(study, store, 1, numerics, executor.slots, retry)
-    rates = _measure(study, first, executor, _manifests(store), numerics)
+    earlier = _manifests(store)
+    if study.slots:
+        rates, parts = measure_kinds(study, first, executor, earlier, numerics)
+    else:
+        rates, parts = _measure(study, first, executor, earlier, numerics), {}
     return _priced(
-        Prepared(study, uri, store, first, rates, Estimate(0, 0, 0.0, 0.0, 0), numerics, executor.slots), None, retry
+        Prepared(study, uri, store, first, rates, Estimate(0, 0, 0.0, 0.0, 0), numerics, executor.slots, parts), None, retry
     )
 
 
@@ -102,9 +113,11 @@ def next_round(prepared: Prepared, retry: bool = False) -> Prepared:
 def _priced(prepared: Prepared, targets: Mapping[str, int] | None, retry: bool) -> Prepared:
     """The same, planned again up to `targets`."""
     study, rates = prepared.study, prepared.rates
-    sizes = {name: rate.size for name, rate in rates.items()} | _anything(study, rates)
-    final = _planned(study, prepared.store, sizes, prepared.numerics, prepared.slots, retry, targets)
-    per_replicate = {name: rate.pack_seconds(_example(study, name).train.steps) / rate.size for name, rate in rates.items()}
+    known = examples(study)
+    sizes = dict.fromkeys(known, 1) | {name: rate.size for name, rate in rates.items()}  # 1: of shapes that miss nothing
+    final = _planned(study, prepared.store, sizes, prepared.numerics, prepared.slots, retry, targets, prepared.parts)
+    steps = {each.shape: known[each.signature].train.steps for each in final.packs}
+    per_replicate = {name: rates[name].pack_seconds(count) / rates[name].size for name, count in steps.items()}
     weights = {name: rate.weights for name, rate in rates.items()}
     return replace(prepared, plan=final, cost=estimate(final, per_replicate, prepared.slots, weights))
 
@@ -117,6 +130,7 @@ def _planned(
     slots: int,
     retry: bool,
     targets: Mapping[str, int] | None = None,
+    parts: Mapping[str, Sequence[Part]] | None = None,
 ) -> Plan:
     return plan(
         study,
@@ -129,6 +143,7 @@ def _planned(
         failed={key for keys in read(store, "failures", ["keys"])["keys"].to_pylist() for key in keys},
         retry=retry,
         checkpoints=list_names(store, "checkpoints"),
+        parts=parts,
     )
 
 
@@ -137,11 +152,12 @@ def _manifests(store: Store) -> list[dict[str, Any]]:
     return [manifests.read(manifest_bytes(store, name), store.path(FOLDER, name)) for name in names]
 
 
-def _refuse_tf32(study: Study, device: str) -> None:
+def _refuse_tf32(study: Study, devices: Collection[str]) -> None:
     wanted = [condition.name for condition in study.conditions if condition.train.precision == "tf32"]
-    if wanted and device != "cuda":
+    others = sorted(set(devices) - {"cuda"})
+    if wanted and others:
         raise ValueError(
-            f"train.precision = tf32 of condition {wanted[0]} is a mode of NVIDIA GPUs and this study runs on device={device}: "
+            f"train.precision = tf32 of condition {wanted[0]} is a mode of NVIDIA GPUs and this study runs on device={others[0]}: "
             "write fp32 or bf16"
         )
 
@@ -154,10 +170,17 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
     for reduction in study.reductions:
         say(f"  reduced: {reduction}")
     total = len(planned.replicates)
-    say(f"  {total} replicates of {len(study.conditions)} conditions, {len(planned.done)} committed in {public(prepared.uri)}")
+    new = "" if begun(prepared.store) else ", where this study has not begun"
+    say(
+        f"  {total} replicates of {len(study.conditions)} conditions, {len(planned.done)} committed in {public(prepared.uri)}{new}"
+    )
     if planned.failed:
         say(f"  {len(planned.failed)} failed before and are left out: manyseeds retry plans them again")
     unit = "core-hours" if device == "cpu" else "GPU-hours"
+    if len(study.slots) > 1:
+        unit = "hours of a slot"
+        for name, packs in packs_by_kind(planned).items():
+            say(f"  {name}: {packs}")
     if study.adaptive is None:
         say(f"  to do: {_cost(cost, unit)}")
         return
@@ -192,9 +215,10 @@ def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -
     trained, with one sentence on what is wrong.
     """
     store_uri(study.store)
-    executor = executor_of(study)
+    executor = executor_of(study, say)
     try:
         with Interrupt() as interrupt:
+            executor.asked = interrupt.requested
             prepared = prepare(study, executor, retry)
             announce(prepared, say, retry)
             if study.adaptive is None:
@@ -233,7 +257,11 @@ def _train_rounds(
     asked = interrupt.requested
 
     def spent() -> bool:
-        return budget is not None and adaptive.spent(study, patiently(partial(committed, prepared.store), asked, say)) >= budget
+        return budget is not None and adaptive.spent(study, patiently(rows, asked, say)) >= budget
+
+    def rows() -> pa.Table:
+        check_there(prepared.store)
+        return committed(prepared.store)
 
     prepared = next_round(prepared, retry)
     while prepared.plan.packs and not interrupt.requested():
@@ -242,6 +270,9 @@ def _train_rounds(
         outcomes += found
         if interrupt.requested() or any(outcome.status not in ("committed", "failed") for outcome in found):
             return prepared, outcomes  # what is planned is still needed: the newest manifest holds
+        patiently(
+            partial(check_there, prepared.store), asked, say
+        )  # or a store that is away would read as one that holds nothing
         prepared = patiently(partial(next_round, prepared), asked, say)
     if not interrupt.requested():
         newest = newest_manifest(prepared.store)
@@ -296,40 +327,3 @@ def finish(prepared: Prepared, say: Callable[[str], None], patience_s: float = 0
 
         where = publish(prepared.store, prepared.study.wandb)
         say(f"W&B ({prepared.study.wandb}): {where}")
-
-
-def _measure(
-    study: Study, first: Plan, executor: Any, earlier: Sequence[dict[str, Any]], numerics: dict[str, Any]
-) -> dict[str, Rate]:
-    """A rate for every signature with missing replicates; a size that an earlier manifest settled is kept, so packs stay the same."""
-    settled: dict[str, int] = {}
-    for manifest in earlier:
-        if manifest["numerics"] == numerics:
-            for pack in manifest["packs"]:
-                settled[pack["signature"]] = max(settled.get(pack["signature"], 1), len(pack["replicates"]))
-    rates = {}
-    counts: dict[str, int] = {}
-    for replicate in first.replicates:
-        name = signature(study.conditions[replicate.condition], study.sets)
-        counts[name] = counts.get(name, 0) + 1
-    for name in dict.fromkeys(pack.signature for pack in first.packs):
-        condition = _example(study, name)
-        largest = -(-counts[name] // executor.slots)
-
-        def of_size(size: int, condition: Condition = condition, name: str = name) -> Pack:
-            sets = scored_sets(study, condition)
-            replicates = tuple(Replicate(f"probe-{seed}", condition, seed, seed, sets) for seed in range(size))
-            return Pack(f"probe-{size}", name, replicates, study.curve_every, numerics, keep=study.keep != "none")
-
-        fixed = study.pack_size or settled.get(name)
-        rates[name] = executor.measure(of_size(min(fixed, largest))) if fixed else executor.best_rate(of_size, largest)
-    return rates
-
-
-def _example(study: Study, name: str) -> Condition:
-    return next(condition for condition in study.conditions if signature(condition, study.sets) == name)
-
-
-def _anything(study: Study, rates: dict[str, Rate]) -> dict[str, int]:
-    """Sizes of the shapes that miss nothing: no pack of them is planned."""
-    return {name: 1 for condition in study.conditions if (name := signature(condition, study.sets)) not in rates}

@@ -17,8 +17,10 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from harness.configuration import Condition, EvaluationSet, Study, Train, build, keep_tail, nearest, refuse_unknown
+from harness.configuration import Condition, EvaluationSet, Study, Train, build, keep_steps, keep_tail, nearest, refuse_unknown
 from harness.identity import canonical
+from harness.kinds import Kind
+from harness.kinds import parse as parse_kinds
 from harness.reading import MOST_BYTES, read_yaml
 from results.adaptive_rules import Rule, as_dict, parse
 from results.claims import REGISTRY as CLAIMS
@@ -31,7 +33,7 @@ _HASHED = ("task", "model", "train")
 _VARIED = (*_HASHED, "replicates", "seeds")
 _KEYS = (
     *"name question source scale scales only reductions evaluate conditions grid sweeps replicates seeds budget".split(),
-    *"keep pack device executor leases store wandb claims".split(),
+    *"keep pack device slots executor leases store wandb claims".split(),
     *_HASHED,
 )
 _CHOICES = {"executor": ("ray", "local"), "leases": ("on", "off"), "wandb": ("off", "offline", "online")}
@@ -105,8 +107,10 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         wandb=_choice(merged, "wandb", "offline"),
         claims=_claims(merged),
         adaptive=None if rule is None else as_dict(rule),
+        slots=_slots(merged),
     )
     _validate_sets(study)
+    _validate_keep(study)
     if rule is not None:
         _validate_rule(study, rule, points)
     return study
@@ -384,6 +388,13 @@ def _keep(merged: dict[str, Any]) -> str:
     return keep
 
 
+def _validate_keep(study: Study) -> None:
+    longest = max(condition.train.steps for condition in study.conditions)
+    late = [step for step in keep_steps(study.keep) if step > longest]
+    if late:
+        raise ValueError(f"keep = {study.keep!r}: no condition has a step {late[0]}, the longest training has {longest} steps")
+
+
 def _pack_size(merged: dict[str, Any]) -> int | None:
     pack = _mapping(merged, "pack")
     refuse_unknown(pack, ("size", "compile"), "pack")
@@ -395,6 +406,15 @@ def _device(merged: dict[str, Any]) -> str:
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
         raise ValueError(f"device = {device!r} must be auto, cpu, cuda or cuda:<number>")
     return device
+
+
+def _slots(merged: dict[str, Any]) -> tuple[Kind, ...]:
+    if merged.get("slots") is None:
+        return ()
+    for key, default, why in (("device", "auto", "each of the slots has its own"), ("executor", "ray", "the slots are Ray's")):
+        if merged.get(key, default) != default:
+            raise ValueError(f"{key} = {merged[key]!r} beside slots: leave one of them out, {why}")
+    return parse_kinds(merged["slots"])
 
 
 def _choice(merged: dict[str, Any], key: str, default: str) -> str:

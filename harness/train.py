@@ -37,6 +37,7 @@ from harness.schedule import Plateau, Scalars
 from models.noise import Noise
 from results.schema import SCHEMAS
 from results.store import Store
+from tasks.batch import tokens_of
 
 _WINDOW = 100  # steps that `loss` and the points of the loss curve average over, at most
 _LAST_S = 60.0  # that a store may be away when a pack is asked to stop
@@ -72,7 +73,7 @@ class Training:
         self.feed = Feed(pack, device)
         self.init_seeds = torch.tensor([replicate.init_seed for replicate in pack.replicates], device=device)
         self.model = first.model.make(
-            Draw(self.init_seeds, "init"), self.task.vocabulary, self.task.length, outputs_of(self.task)
+            Draw(self.init_seeds, "init"), self.task.vocabulary, tokens_of(self.task), outputs_of(self.task)
         )
         self.rates = _rates(pack, device)
         self.flat = FlatParameters(self.model)
@@ -157,14 +158,17 @@ class Training:
             self.average.values.copy_(values)
 
     def losses(self, strings: Strings, noise: Noise | None = None, attend: Sharpness | None = None) -> Tensor:
-        """Mean cross-entropy over each replicate's scored positions, [R]."""
+        """Mean cross-entropy over each replicate's scored positions, [R]; of a position with several tokens their sum counts."""
         wanted = strings.needed
         with autocast(self.device, self.train.precision):
             logits = self.forward(strings.inputs, wanted.blocks, noise, attend)
-        surprise = torch.nn.functional.cross_entropy(logits.float().flatten(0, 2), wanted.targets.flatten(), reduction="none")
-        surprise = surprise.view(wanted.targets.shape) * wanted.weights
+        surprise = torch.nn.functional.cross_entropy(logits.float().flatten(0, -2), wanted.targets.flatten(), reduction="none")
+        surprise = surprise.view(wanted.targets.shape)
+        if surprise.dim() > wanted.weights.dim():
+            surprise = surprise.flatten(3).sum(-1)
+        surprise = surprise * wanted.weights
         # block by block, then string by string: a further block adds exact zeros where it holds nothing
-        sizes = [wanted.targets.shape[-1]] if wanted.blocks is None else [block.shape[-1] for block in wanted.blocks]
+        sizes = [wanted.weights.shape[-1]] if wanted.blocks is None else [block.shape[-1] for block in wanted.blocks]
         total = sum(part.sum(-1) for part in surprise.split(sizes, dim=-1))
         # a batch of which nothing is scored has loss 0 and no gradient
         return total.sum(-1) / wanted.weights.sum((-1, -2)).clamp(min=torch.finfo(torch.float32).tiny)
@@ -319,6 +323,8 @@ def train(
             patiently(lambda: state.save(store), say=say, patience_s=_LAST_S)
             raise Stopped(state.step)
         if state.recorded == state.step:
+            if state.step in pack.keep_steps:  # before the next step, so that one that goes on from a checkpoint misses none
+                patiently(lambda: artifacts.write(store, pack, state.model, state.step), should_stop, say)
             started = time.perf_counter()
             state.advance()
             state.train_s += time.perf_counter() - started
@@ -355,7 +361,7 @@ def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime)
         "parent_step": None,
         "steps": train.steps,
         "samples": train.steps * train.batch,
-        "tokens": train.steps * train.batch * state.task.length,
+        "tokens": train.steps * train.batch * tokens_of(state.task),
         "parameters": state.flat.count,
         "pack": pack.id,
         "pack_size": size,

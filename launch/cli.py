@@ -290,9 +290,9 @@ def language_model(
 @cli.command()
 @click.argument("store")
 @click.argument("study", required=False)
-@click.option("--probe", "name", required=True, type=click.Choice(["attention", "dilution", "drift"]))
+@click.option("--probe", "name", required=True, type=click.Choice(["attention", "dilution", "drift", "heads"]))
 @click.option("--strings", type=int, default=64, show_default=True, help="Of its task that each model is shown.")
-@click.option("--figures", type=click.Path(file_okay=False), help="Also draw attention patterns and drift into this folder.")
+@click.option("--figures", type=click.Path(file_okay=False), help="Also draw the simulation's figures into this folder.")
 @_ALLOW
 def probe(store: str, study: str | None, name: str, strings: int, figures: str | None) -> None:
     """Measure the attention of every replicate whose weights are kept, and add the rows to the store."""

@@ -7,11 +7,12 @@ from pathlib import Path
 import harness.manifest as manifests
 from harness.configuration import Condition, Study
 from harness.identity import canonical
-from harness.plan import replicates_of, signature
+from harness.plan import replicates_of, shape, signature
 from harness.provenance import code_state, versions
 from harness.run import announce, executor_of, prepare, store_uri
 from harness.study import find_family, load
 from results.store import committed, open_store
+from tasks.batch import tokens_of
 
 
 def show_plan(study: Study, write: str | None, say: Callable[[str], None]) -> None:
@@ -26,11 +27,13 @@ def show_plan(study: Study, write: str | None, say: Callable[[str], None]) -> No
     finally:
         executor.close()
     announce(prepared, say)
+    kinds = [kind.name for kind in study.slots] or [""]
     for name, rate in prepared.rates.items():
-        names = [c.name for c in study.conditions if signature(c, study.sets) == name]
-        steps = next(c.train.steps for c in study.conditions if signature(c, study.sets) == name)
+        found = [c for c in study.conditions if name in {shape(signature(c, study.sets), kind) for kind in kinds}]
+        names, steps = [c.name for c in found], found[0].train.steps
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        say(f"  {shown}: packs of {rate.size}, {rate.pack_seconds(steps) / rate.size:.3g} s a replicate")
+        where = f" on {name.partition(' {')[0]}" if study.slots else ""
+        say(f"  {shown}{where}: packs of {rate.size}, {rate.pack_seconds(steps) / rate.size:.3g} s a replicate")
     if write:
         commit, dirty = code_state()
         Path(write).write_bytes(
@@ -100,4 +103,4 @@ def show_estimate(studies: Sequence[Study], seconds: float, say: Callable[[str],
 
 def _tokens(condition: Condition) -> int:
     """Tokens that a replicate trains on."""
-    return condition.train.steps * condition.train.batch * condition.task.length
+    return condition.train.steps * condition.train.batch * tokens_of(condition.task)

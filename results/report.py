@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup, escape
 
-from results import figures, pareto, violins
+from results import automata_page, figures, pareto, violins
 from results.adaptive_status import CAUTION, lines
 from results.claims import verdicts
 from results.claims.show import html as claims_html
@@ -90,8 +90,11 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
     known = replicates_of(manifest, finished, evaluations, failures)
     summary, rows = summarise(manifest, known), raw_rows(manifest, known)
     profiles = read(store, "profiles")
+    if automata_page.is_of_automata(manifest):
+        profiles = profiles.filter(pc.field("axis") != "position")  # drawn there
     losses = read(store, "curves", filter=pc.field("metric") == "loss")
     drawings = draw_all(manifest, known, finished, evaluations, profiles, losses)
+    drawings += [Drawing(*each) for each in automata_page.drawings(store, manifest, known)]
     files = {
         "summary.csv": to_csv(summary),
         "summary.tex": to_latex(summary).encode(),
@@ -112,7 +115,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
         finished,
         failures,
         shown,
-        claims_html(verdicts(manifest, known, by_key(read(store, "probes")))),
+        claims_html(verdicts(manifest, known, by_key(read(store, "probes")), evaluations)),
         interactive=pareto.section(manifest, known, evaluations),
     ).encode()  # last: it links to the others
     for name, data in files.items():

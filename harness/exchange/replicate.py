@@ -23,6 +23,7 @@ from harness.exchange.weights import single
 from harness.train import outputs_of
 from results.filesystem import names
 from results.store import Store, read
+from tasks.batch import tokens_of
 
 _SUFFIX = ".safetensors"
 _NUMBER = re.compile("[0-9]{1,18}")
@@ -129,4 +130,4 @@ def _module(about: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[nn.Modul
     condition = from_dict({"name": about["key"], "config": sections})
     task = condition.task
     seed = about["seeds"]["init"]
-    return single(condition.model, task.vocabulary, task.length, tensors, seed, outputs=outputs_of(task)), task
+    return single(condition.model, task.vocabulary, tokens_of(task), tensors, seed, outputs=outputs_of(task)), task

@@ -39,11 +39,11 @@ def _run(study, store, *overrides, **environment):
     )
 
 
-def _start(study, store, *overrides):
+def _start(study, store, *overrides, **environment):
     return subprocess.Popen(
         _command(study, store, *overrides),
         cwd=ROOT,
-        env=_environment(),
+        env=_environment(**environment),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -31,7 +31,10 @@ def test_an_estimate_counts_what_is_missing():
         estimate(planned, {})
 
 
-@pytest.mark.parametrize(("keep", "stay", "meanwhile"), [("none", 0, 0), ("all", 8000, 8000), ("tail(3)", 3000, 8000)])
+KEPT = [("none", 0, 0), ("all", 8000, 8000), ("tail(3)", 3000, 8000), ("'steps(0, 1)'", 24000, 24000)]
+
+
+@pytest.mark.parametrize(("keep", "stay", "meanwhile"), KEPT)
 def test_weights_are_counted_where_they_are_kept(keep, stay, meanwhile):
     planned = _plan(_study("replicates=8", f"keep={keep}"), sizes=2)
     rates, weights = {planned.packs[0].signature: 1.0}, {planned.packs[0].signature: 1000}

@@ -316,7 +316,7 @@ class _FakeRay:
     def __init__(self, error, alive=("node",)):
         self.error, self.alive, self.killed = error, alive, []
 
-    def get(self, reference):
+    def get(self, reference, timeout=None):
         raise self.error
 
     def nodes(self):
@@ -333,6 +333,7 @@ def _settled(monkeypatch, store, whole, error, alive=("node",)):
     run = object.__new__(cluster._Run)  # its __init__ starts an actor
     run.dispatch, run.watch = _dispatch([whole], store), Watch()
     run.cluster = SimpleNamespace(free=lambda worker: None)
+    run.board = SimpleNamespace(take=SimpleNamespace(remote=lambda: "board"))  # which does not answer either
     run.running = {"reference": cluster._Running(0, cluster._Worker("actor", "node"), run.dispatch.next())}
     run._settle("reference")
     assert not run.running

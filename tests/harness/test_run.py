@@ -112,6 +112,16 @@ def test_kept_weights_give_the_committed_errors_and_a_tail_keeps_the_worst(study
         assert max(worst.values()) == max(worst[key] for key in left & set(worst))
 
 
+def test_a_tail_leaves_no_step_of_the_others(study, tmp_path):
+    assert study("keep=steps(0, 10)", "only=[lstm]") == 0
+    kept = [path.parts[-3] for path in (tmp_path / "runs" / "artifacts").rglob("*.safetensors")]
+    assert sorted(kept.count(key) for key in set(kept)) == [3, 3, 3, 3]
+    assert study("keep=tail(1)", "only=[lstm]") == 0
+    left = [path.parts[-3] for path in (tmp_path / "runs" / "artifacts").rglob("*.safetensors")]
+    assert len(left) == 3
+    assert len(set(left)) == 1
+
+
 def test_a_pack_that_raises_is_recorded_and_the_study_goes_on(study, tmp_path, monkeypatch):
     from models.lstm import Recurrent
 

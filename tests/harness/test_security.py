@@ -261,10 +261,10 @@ def server(monkeypatch):
 
 
 def _breaks_for_lstms(train):
-    def changed(pack, store, *rest):
+    def changed(pack, store, *rest, **more):
         if pack.replicates[0].condition.name == "lstm":
             raise RuntimeError(f"broken in {store}")
-        return train(pack, store, *rest)
+        return train(pack, store, *rest, **more)
 
     return changed
 

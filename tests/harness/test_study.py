@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.configuration import keep_tail
+from harness.configuration import keep_steps, keep_tail
 from harness.identity import key
 from harness.study import find_study, from_tree, load, seeds_of
 
@@ -289,6 +289,20 @@ def test_a_missing_section_is_named():
 @pytest.mark.parametrize("keep", ["none", "all", "tail(25)"])
 def test_keep_is_a_number_of_weights(keep):
     assert keep_tail(_study(f"keep={keep}").keep) == {"none": 0, "all": None, "tail(25)": 25}[keep]
+    assert keep_steps(keep) == ()
+
+
+def test_keep_names_steps_before_the_last():
+    study = _study("train.steps=20", "keep=steps(12, 0,3,12)")
+    assert keep_tail(study.keep) is None
+    assert keep_steps(study.keep) == (0, 3, 12)
+    with pytest.raises(
+        ValueError, match=r"keep = 'steps\(5, 21\)': no condition has a step 21, the longest training has 20 steps"
+    ):
+        _study("train.steps=20", "keep=steps(5, 21)")
+    for wrong in ("steps()", "steps(1.5)", "steps(-1)", "steps(2", "steps(1,,2)"):
+        with pytest.raises(ValueError, match="must be none, all or tail"):
+            keep_tail(wrong)
 
 
 # ---- files

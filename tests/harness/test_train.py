@@ -7,12 +7,14 @@ import pyarrow as pa
 import pytest
 import torch
 
+import harness.artifacts as artifacts
 import harness.evaluate as evaluate_module
 import harness.train as train_module
 from harness.checkpoint import steps as checkpoint_steps
 from harness.device import prepare
 from harness.draw import Draw
 from harness.evaluate import score, strings
+from harness.exchange.replicate import find
 from harness.pack import ScoredSet
 from harness.schedule import learning_rate
 from harness.train import Stopped, Training, train
@@ -111,6 +113,28 @@ def test_a_resumed_pack_equals_an_undisturbed_one(store, stop_at):
         train(one, store, CPU, report=reached.append, should_stop=lambda: len(reached) == stop_at)
     assert checkpoint_steps(store, one.id) == [stop_at]
     assert _identity(train(one, store, CPU)) == _identity(whole)
+
+
+@pytest.mark.parametrize("stop_at", [1, 3, 4, 9])
+def test_kept_steps_hold_the_weights_after_them_however_often_a_pack_is_stopped(store, stop_at):
+    one = replace(pack(condition(), [(1, 1), (2, 2)]), keep=True, keep_steps=(0, 4))
+    last = one.replicates[0].condition.train.steps
+    reached = []
+    with pytest.raises(Stopped):
+        train(one, store, CPU, report=reached.append, should_stop=lambda: len(reached) == stop_at)
+    train(one, store, CPU)
+    state = Training(one, CPU)
+    for step in range(last + 1):
+        if step in (0, 4, last):
+            for slot, replicate in enumerate(one.replicates):
+                found = find(store, replicate.key, step).tensors
+                for name, parameter in state.model.named_parameters():
+                    assert torch.equal(found[name], parameter[slot])
+        if step < last:
+            state.advance()
+    for replicate in one.replicates:
+        assert artifacts.steps_of(store, replicate.key, 0) == [0, 4, last]
+        assert find(store, replicate.key).step == last
 
 
 def test_slow_checkpoints_are_written_less_often(store, monkeypatch):

@@ -1,0 +1,82 @@
+"""What the harness costs beside real packs: the time of a slot between the trainings and evaluations of its packs.
+
+python -m benchmarks.minute_packs [--replicates 8] [--steps 6000] [--out benchmarks/results/cpu]
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from benchmarks.tables import conditions, markdown, number, write
+from harness.run import run
+from harness.study import find_study, load
+from results.store import committed, open_store
+
+COLUMNS = ["pack", "host", "started", "ended", "train_s", "evaluate_s"]
+
+
+def pauses(rows: Iterable[Mapping[str, Any]], slots: int) -> list[dict[str, Any]]:
+    """Of packs of one replicate, in the order they started: `work_s` of steps and evaluations, and `else_s` until the same slot began
+    its next pack, everything else: building the model, checkpoints, the commit, the driver. The last pack of each slot has no next.
+
+    Raises ValueError where more packs ran at once than there are slots.
+    """
+    ordered = sorted(rows, key=lambda row: row["started"])
+    free: list[Mapping[str, Any]] = []
+    found = []
+    for row in ordered:
+        before = [each for each in free if each["ended"] <= row["started"]]
+        if before:
+            last = min(before, key=lambda each: each["ended"])
+            free.remove(last)
+            work = last["train_s"] + last["evaluate_s"]
+            found.append(
+                {"pack": last["pack"], "work_s": work, "else_s": (row["started"] - last["started"]).total_seconds() - work}
+            )
+        elif len(free) == slots:
+            raise ValueError(f"more than {slots} packs ran at once")
+        free.append(row)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicates", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=6000, help="of a training of the quick study's transformer")
+    parser.add_argument("--out", help="folder for minute_packs.md and minute_packs.parquet; nothing is written without it")
+    chosen = parser.parse_args()
+    header = conditions("cpu", "fp32")
+    with tempfile.TemporaryDirectory() as folder:
+        words = [f"replicates={chosen.replicates}", f"train.steps={chosen.steps}", "only=[transformer]", "pack.size=1"]
+        study = load(find_study("fflm", "quick"), [f"store={folder}", "executor=ray", "device=cpu", "wandb=off", *words])
+        if run(study):
+            sys.exit("the study did not end")
+        rows = committed(open_store(folder, study.name)).select(COLUMNS).to_pylist()
+    found = pauses(rows, slots=2)
+    work, other = (sum(each[name] for each in found) for name in ("work_s", "else_s"))
+    table = markdown(
+        ("pack", "steps and evaluations, s", "all else until the slot's next pack, s", "share"),
+        [
+            [each["pack"], number(each["work_s"]), number(each["else_s"]), f"{100 * each['else_s'] / each['work_s']:.2f} %"]
+            for each in found
+        ],
+    )
+    share = 100 * other / (work + other)
+    held = "held" if share < 1 else "missed"
+    text = "\n\n".join(
+        [
+            "# Overhead beside real packs",
+            f"`python -m benchmarks.minute_packs --replicates {chosen.replicates} --steps {chosen.steps}`. {header}",
+            table,
+            f"Together {share:.2f} % of the slots' time (bound 1 %: {held}), checkpoints included.",
+        ]
+    )
+    print(text)
+    if chosen.out:
+        write(chosen.out, "minute_packs", text, found)
+
+
+if __name__ == "__main__":
+    main()

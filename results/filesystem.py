@@ -166,6 +166,7 @@ def upload(filesystem: pyarrow.fs.FileSystem, target: str, data: bytes) -> None:
             stream.write(data)
 
     with ThreadPoolExecutor(1) as thread:
+        thread.submit(int).result()  # the thread runs: one that Ctrl-C meets while it starts is not waited for
         thread.submit(put).result()
 
 

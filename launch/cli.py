@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+_PROBES = ("attention", "boundaries", "concentration", "dilution", "drift", "heads")
 _OVERRIDES = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]…")
 
 
@@ -290,7 +291,7 @@ def language_model(
 @cli.command()
 @click.argument("store")
 @click.argument("study", required=False)
-@click.option("--probe", "name", required=True, type=click.Choice(["attention", "dilution", "drift", "heads"]))
+@click.option("--probe", "name", required=True, type=click.Choice(_PROBES))
 @click.option("--strings", type=int, default=64, show_default=True, help="Of its task that each model is shown.")
 @click.option("--figures", type=click.Path(file_okay=False), help="Also draw the simulation's figures into this folder.")
 @_ALLOW

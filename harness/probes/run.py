@@ -13,16 +13,23 @@ from harness.configuration import Condition, from_dict
 from harness.exchange.replicate import find
 from harness.exchange.weights import single
 from harness.probes.attention import Rows, attention, pattern
+from harness.probes.boundaries import boundaries
+from harness.probes.concentration import concentrations
 from harness.probes.dilution import dilution
 from harness.probes.drift import drift
 from harness.probes.heads import heads
 from harness.train import outputs_of
+from models.clauses import Clauses
+from models.lego_theory import LegoTheory
+from models.lego_transformer import LegoTransformer
 from models.transformer import Decoder, Transformer
 from results.attention_figures import write_figures
 from results.filesystem import names
 from results.probes import add, probed
 from results.store import Store, committed
+from tasks.automata import Automaton
 from tasks.flipflop import FlipFlop
+from tasks.lego import Lego
 from tasks.simulation import Simulation
 
 # each gives rows of probes by name; the pattern is one of the attention probe's
@@ -33,6 +40,8 @@ PROBES: dict[str, Callable[[Decoder, Any, int], dict[str, Rows]]] = {
     "dilution": lambda model, task, count: {"dilution": dilution(model, task, count)},
     "drift": lambda model, task, count: {"drift": drift(model, task)},
     "heads": lambda model, task, count: {"heads": heads(model, task, count)},
+    "concentration": lambda model, task, count: {"concentration": concentrations(model, task, count)},
+    "boundaries": lambda model, task, count: {"boundaries": boundaries(model, task, count)},
 }
 
 
@@ -69,12 +78,19 @@ _KINDS = {
     "dilution": "such transformers without rotary and alibi positions",
     "drift": "transformers of flipflop_simulation with 1 layer, 1 head and positions: linear",
     "heads": "transformers of flipflop_simulation that have not diverged",
+    "concentration": "models of lego that have not diverged",
+    "boundaries": "causal transformers of automaton on Grid<n>, without scratchpad, that have not diverged",
 }
 
 
 def suits(probe: str, condition: Condition) -> bool:
     """Whether a probe is for the replicates of a condition."""
     model, task = condition.model, condition.task
+    if probe == "concentration":
+        return isinstance(task, Lego) and isinstance(model, Clauses | LegoTransformer | LegoTheory)
+    if probe == "boundaries":
+        walks = isinstance(task, Automaton) and str(task.automaton).startswith("Grid") and not task.scratchpad
+        return walks and isinstance(model, Transformer) and model.causal
     if not isinstance(model, Transformer) or not isinstance(task, FlipFlop | Simulation):
         return False
     if probe == "dilution":

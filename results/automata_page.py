@@ -72,9 +72,10 @@ def _depths(settings: Mapping[str, Mapping[str, Any]], by: Mapping[str, Sequence
         tables[f"Thesis, {title} of 20 (T = 100, width 512)"] = [
             [_theirs(theirs, one, depth) for depth in layers] for one in machines
         ]
-    seeds = [values.size for values in cells.values()]
+    sizes = sorted({values.size for values in cells.values()})
+    seeds = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     caption = (
-        f"Token accuracy in per cent at length {lengths[0]}; {min(seeds)} to {max(seeds)} seeds a cell. Left: measured here; right: the "
+        f"Token accuracy in per cent at length {lengths[0]}; {seeds} seeds a cell. Left: measured here; right: the "
         "same automata and depths in figures 3.15 and 3.16 of the thesis. A cell without a number was not run, or is illegible there."
     )
     return [

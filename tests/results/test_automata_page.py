@@ -49,7 +49,7 @@ def test_heat_maps_hold_best_and_median_beside_the_thesis(tmp_path):
     assert cells["Thesis, best of 20 (T = 100, width 512)", "S4", "4"] == "27.1"
     assert cells["Thesis, median of 20 (T = 100, width 512)", "Dyck_4_2", "1"] == "98.8"
     assert ("Thesis, best of 20 (T = 100, width 512)", "C2", "1") not in cells  # lost in print
-    assert "20 to 20 seeds a cell" in caption
+    assert "length 16; 20 seeds a cell" in caption
     assert title == "Accuracy by automaton and depth"
 
 

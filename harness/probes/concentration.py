@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.probes.attention import Rows, see, strings
+from harness.probes.attention import Rows, strings
 from tasks.lego import Lego
 from tasks.lego_attention import Concentration, concentration
 
@@ -53,6 +53,7 @@ def lengths(task: Lego) -> list[int]:
     return found
 
 
+@torch.no_grad()
 def means(model: nn.Module, task: Lego, count: int) -> list[Tensor]:
     """By layer the mean masses on the predicate and on the query itself, float64 [H, 2, L]; answer l at place l - 1."""
     totals: dict[int, Tensor] = {}
@@ -64,5 +65,5 @@ def means(model: nn.Module, task: Lego, count: int) -> list[Tensor]:
             total = torch.stack([at.predicate[0].sum(0), at.itself[0].sum(0)], dim=1)  # [H, 2, L]
             totals[layer] = totals.get(layer, torch.zeros_like(total)) + total
 
-        see(model, batch.inputs, look)
+        model(batch.inputs, attend=look)
     return [totals[layer] / count for layer in sorted(totals)]

@@ -15,6 +15,7 @@ from results.claims import (
     automata_curves,
     automata_depth,
     automata_growth,
+    automata_heads,
     automata_length,
     automata_shift,
     automata_supervision,
@@ -22,6 +23,8 @@ from results.claims import (
     context,
     data,
     language,
+    lego,
+    lego_attention,
     tail,
     theory,
 )
@@ -49,6 +52,7 @@ REGISTRY: dict[str, Claim] = {
     "A1-seeds": automata_depth.A1_SEEDS,
     "A1-order": automata_depth.A1_ORDER,
     "A2": automata_curves.A2,
+    "A3": automata_heads.A3,
     "A4": automata_supervision.A4,
     "A4-positions": automata_supervision.A4_POSITIONS,
     "A5": automata_supervision.A5,
@@ -59,6 +63,11 @@ REGISTRY: dict[str, Claim] = {
     "A7-recency": automata_length.A7_RECENCY,
     "A8": automata_length.A8,
     "D1": automata_growth.D1,
+    "L1": lego.L1,
+    "L2": lego.L2,
+    "L3": lego_attention.L3,
+    "L4": lego_attention.L4,
+    "L5": lego_attention.L5,
 }
 REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")
 

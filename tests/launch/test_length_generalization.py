@@ -20,6 +20,7 @@ SCALES = ("paper", "gpu-hour", "laptop")
 POINTS = {  # how many conditions have how many replicates
     "a1": {20: 19 * 16},
     "a2": {10: 4},
+    "a3": {10: 1},
     "a4": {25: 16},
     "a5": {25: 20},
     "a6": {25: 4},
@@ -126,6 +127,35 @@ def test_the_arms_of_lengths_are_the_thesis_six():
     assert sorted(each.definition["p_one"] for each in _study("a6").sets if "p_one" in each.definition) == [
         pytest.approx(0.05 * i) for i in range(1, 20)
     ]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("name", "group"), [("lego_c6", "C6"), ("lego_s5", "S5")])
+def test_chains_are_scored_by_free_runs_at_the_cards_lengths(name, group, scale):
+    """Section 6 of the paper, and what the card adds; no scale trains on another length or on other names."""
+    study = _study(name, scale)
+    arms = {each.name: each.model for each in study.conditions}
+    assert set(arms) == {"practical", "no_residual", "transformer"}
+    for arm, residual, norm in (("practical", True, "pre"), ("no_residual", False, "none")):
+        model = arms[arm]
+        shape = (model.width, model.heads, model.feed_forward, model.activation, model.residual, model.norm)
+        assert shape == (32, 2, 640, "relu", residual, norm)
+    assert (arms["transformer"].layers, arms["transformer"].positions) == (2, "none")
+    for each in study.conditions:
+        assert (each.task.group, each.task.length, each.task.variables, each.task.decode) == (group, 5, 200, "forced")
+        assert (each.train.optimizer, each.train.pool, each.train.batch, each.train.weight_decay) == ("adam", 10000, 128, 0)
+        assert len(each.seeds) == (20 if scale == "paper" else 10)
+        if scale == "paper":
+            assert (each.train.lr, each.train.steps) == (1e-4, -(-300 * 10000 // 128))
+    assert study.keep == "all"
+    final = [each for each in study.sets if not each.every]
+    assert [each.definition.get("length", 5) for each in final] == [5, 10, 20, 40, 80, 160]
+    assert all(each.definition["decode"] == "greedy" for each in final)
+    assert bool(study.reductions) == (scale != "paper")
+    planned = plan(
+        replace(study, conditions=tuple(replace(c, seeds=c.seeds[:2]) for c in study.conditions)), None, 16, numerics={}
+    )
+    assert len({each.key for each in planned.replicates}) == 6
 
 
 def test_the_script_of_the_family_names_its_studies():

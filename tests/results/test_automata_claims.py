@@ -274,3 +274,49 @@ def test_every_claim_of_the_family_has_a_study_that_states_it():
     assert table == {each.id: str(each.needs) for each in mine}
     for each in mine:
         assert each.id in load(find_study(*each.study.split("/"))).claims
+
+
+def _heads(*heads, layers=4):
+    """Rows of the probe boundaries: (visits, before) of the last layer's heads; the first layer's are even."""
+    rows = {("boundaries", None, None, "uniform visits"): 0.3, ("boundaries", None, None, "uniform before"): 0.6}
+    for layer, of_layer in ((0, [(0.3, 0.6)] * len(heads)), (layers - 1, heads)):
+        for head, (visits, before) in enumerate(of_layer):
+            rows |= {("boundaries", layer, head, "visits"): visits, ("boundaries", layer, head, "before"): before}
+    return rows
+
+
+_LOOKS, _EVEN = _heads((0.3, 0.6), (0.9, 0.05)), _heads((0.3, 0.6), (0.31, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "error", "rows"),
+    [
+        (REPRODUCED, 0.001, lambda seed: _LOOKS),
+        (REPRODUCED, 0.001, lambda seed: _LOOKS if seed else _EVEN),
+        (NOT_REPRODUCED, 0.001, lambda seed: _EVEN),
+        (NOT_REPRODUCED, 0.001, lambda seed: _heads((0.9, 0.55), (0.31, 0.0))),  # no head has both
+        (TOO_FEW, 0.001, lambda seed: _LOOKS if seed < 6 else _EVEN),
+        (TOO_FEW, 0.001, lambda seed: _LOOKS if seed else None),  # one was not probed
+        (NOT_RUN, 0.001, lambda seed: None),
+        (PRECONDITION, 0.05, lambda seed: _LOOKS),  # not right where it was trained
+    ],
+)
+def test_heads_that_look_for_the_ends_give_each_verdict(plans, verdict, error, rows):
+    manifest = plans("a3")
+    known = replicates(manifest, lambda settings, definition: error)
+    probes = {each.key: found for each in known if (found := rows(each.init_seed)) is not None}
+    (found,) = verdicts(manifest | {"overrides": []}, known, probes)
+    assert found.verdict == verdict
+    assert found.finding.reason
+
+
+def test_heads_are_asked_of_gridworlds(plans):
+    manifest = plans("a8") | {"claims": {"A3": {"value": 2}}}
+    settings = [
+        each | {"settings": each["settings"] | {"task": each["settings"]["task"] | {"automaton": "C2"}}}
+        for each in manifest["conditions"]
+    ]
+    manifest |= {"conditions": settings}
+    (found,) = verdicts(manifest, replicates(manifest, lambda settings, definition: 0.001))
+    assert found.verdict == NOT_RUN
+    assert "gridworld" in found.finding.reason

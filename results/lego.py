@@ -1,0 +1,52 @@
+"""What results say of LEGO: whole sentences that are right, lengths by set, and which group actions are simply transitive."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.summary import METRIC
+
+SIMPLY_TRANSITIVE = re.compile(r"C\d+$|.*_regular$")
+SYMMETRY = re.compile(r"S\d+$")
+
+Shares = dict[tuple[str, str], float]
+
+
+def sentences_wrong(evaluations: pa.Table) -> Shares:
+    """By key and set the share of sentences of which some value is wrong, at the last step: 1 minus the paper's accuracy."""
+    rows = evaluations.filter((pc.field("metric") == METRIC) & (pc.field("weights") == "raw") & (pc.field("stage") == 0))
+    last: dict[tuple[str, str], tuple[int, float]] = {}
+    for row in rows.select(["key", "set", "step", "sequences", "sequences_wrong"]).to_pylist():
+        name = row["key"], row["set"]
+        if row["sequences_wrong"] is not None and row["sequences"] and row["step"] >= last.get(name, (-1, 0.0))[0]:
+            last[name] = row["step"], row["sequences_wrong"] / row["sequences"]
+    return {name: share for name, (_, share) in last.items()}
+
+
+def sets_by_length(definitions: Mapping[str, Mapping[str, Any]], trained: int) -> dict[int, str]:
+    """Sets that change the length and the decoding at most, in order of that; of two at one length, the one that is run freely."""
+    found: dict[int, str] = {}
+    for name, changed in definitions.items():
+        length = changed.get("length", trained)
+        if changed.keys() <= {"length", "decode"} and (length not in found or changed.get("decode") == "greedy"):
+            found[length] = name
+    return dict(sorted(found.items()))
+
+
+def items_by_length(values: Mapping[Any, float], item: str, layer: int = 0) -> dict[int, float]:
+    """Of a replicate's rows of the probe concentration: an item such as "odds" of the mean of a layer's heads, by length."""
+    pattern = re.compile(rf"L=(\d+) {re.escape(item)}$")
+    found: dict[int, float] = {}
+    for (probe, at, head, name), value in values.items():
+        match = pattern.match(str(name)) if probe == "concentration" and head is None and at == layer else None
+        if match:
+            found[int(match[1])] = value
+    return dict(sorted(found.items()))
+
+
+def others(length: int) -> float:
+    """The mean of L + l - 2 over the answers l = 1 … L: clauses that an answer sees beside the two that it needs."""
+    return length - 2 + (length + 1) / 2

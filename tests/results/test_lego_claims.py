@@ -1,0 +1,163 @@
+"""The claims on LEGO give each verdict where the rows deserve it; the rows are of the studies as their files plan them."""
+
+import pytest
+
+from results.claims import verdicts
+from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
+from tests.results.automata_rows import planned
+from tests.results.lego_rows import attention, rows
+
+
+@pytest.fixture(scope="module")
+def plans():
+    return {name: planned(name, overrides=["replicates=10"]) | {"overrides": []} for name in ("lego_c6", "lego_s5")}
+
+
+def judged(manifest, claim, wrong, probes=None, drop=(), **terms):
+    """`probes`: condition and seed → rows or None. drop: sets that are not there."""
+    cut = manifest | {
+        "claims": {claim: manifest["claims"][claim] | terms},
+        "sets": {name: each for name, each in manifest["sets"].items() if name not in drop},
+    }
+    known, evaluations = rows(cut, wrong)
+    found = {each.key: probes(each.condition, each.init_seed) for each in known} if probes else {}
+    (verdict,) = verdicts(cut, known, {key: values for key, values in found.items() if values is not None}, evaluations)
+    assert verdict.finding.reason
+    assert "nan" not in f"{verdict.finding.measured} {verdict.finding.reason}"
+    return verdict
+
+
+def shares(by_length, condition="practical", other=1.0):
+    """Shares of wrong sentences by length of one condition, the last named length standing for longer ones."""
+
+    def wrong(name, length):
+        if name != condition:
+            return other
+        return by_length[max(at for at in by_length if at <= length)]
+
+    return wrong
+
+
+GOOD = shares({5: 0.0, 80: 0.005, 160: 0.06})
+
+
+def test_simply_transitive_holds_where_every_length_is_near_perfect(plans):
+    found = judged(plans["lego_c6"], "L1", GOOD)
+    assert found.verdict == REPRODUCED
+    assert "80: 0.995 / 0.995, 160: 0.940 / 0.940" in found.finding.measured  # of sentences, not of values
+    assert judged(plans["lego_c6"] | {"scale": "laptop"}, "L1", GOOD).verdict == SCALED
+
+
+@pytest.mark.parametrize(
+    ("by_length", "verdict"),
+    [
+        ({5: 0.0, 40: 0.05}, NOT_REPRODUCED),  # 0.95 at 40
+        ({5: 0.0, 160: 0.2}, NOT_REPRODUCED),  # 0.8 at 160
+        ({5: 0.0, 80: [0.0] * 6 + [0.3] * 4}, TOO_FEW),  # the interval of the median reaches both
+        ({5: 0.02}, PRECONDITION),
+        ({5: [0.02] * 6 + [0.0] * 4, 10: 0.0}, PRECONDITION),
+        ({5: [0.02] * 5 + [0.0] * 5, 10: 0.0}, TOO_FEW),  # half of them learned it, which is asked
+        ({5: [0.02] + [0.0] * 9, 10: 0.0}, REPRODUCED),
+        ({5: 0.0, 160: [None] * 8 + [0.0] * 2}, PRECONDITION),  # a diverged replicate is right nowhere
+    ],
+)
+def test_simply_transitive_gives_every_other_verdict(plans, by_length, verdict):
+    assert judged(plans["lego_c6"], "L1", shares(by_length)).verdict == verdict
+
+
+def test_simply_transitive_is_not_run_without_its_condition_or_sets(plans):
+    assert judged(plans["lego_c6"], "L1", GOOD, drop=["times_32"]).verdict == NOT_RUN
+    symmetry = plans["lego_s5"] | {"claims": {"L1": {"value": 0.99}}}
+    assert judged(symmetry, "L1", GOOD).verdict == NOT_RUN
+    only = plans["lego_c6"] | {"sets": {"times_1": plans["lego_c6"]["sets"]["times_1"]}}
+    assert judged(only, "L1", GOOD).verdict == NOT_RUN
+
+
+def test_numbers_that_are_missing_are_waited_for(plans):
+    few = plans["lego_c6"] | {"replicates": [each for each in plans["lego_c6"]["replicates"] if each[2] < 9]}
+    assert judged(few, "L1", GOOD).verdict == TOO_FEW
+
+
+@pytest.mark.parametrize(
+    ("by_length", "verdict"),
+    [
+        ({5: 0.0, 20: 0.05, 40: 0.3, 160: 0.99}, REPRODUCED),
+        ({5: 0.0}, NOT_REPRODUCED),  # right at 160 too
+        ({5: 0.0, 10: 0.4}, NOT_REPRODUCED),  # not even at 10
+        ({5: 0.0, 160: [0.05] * 4 + [0.9] * 6}, TOO_FEW),
+        ({5: 0.3}, PRECONDITION),
+    ],
+)
+def test_symmetry_stops_between_twice_and_32_times(plans, by_length, verdict):
+    assert judged(plans["lego_s5"], "L2", shares(by_length)).verdict == verdict
+
+
+def test_symmetry_says_how_far_it_goes(plans):
+    """Largest length up to which all have 0.9, in training lengths: half of the seeds go to 20, half to 40."""
+    wrong = shares({5: 0.0, 40: [0.05] * 5 + [0.3] * 5, 80: 0.6})
+    assert "0.9 is kept up to 6 times the training length (4 to 8)" in judged(plans["lego_s5"], "L2", wrong).finding.measured
+    assert judged(plans["lego_s5"], "L2", wrong, drop=["times_2"]).verdict == NOT_RUN
+    assert judged(plans["lego_c6"] | {"claims": {"L2": {"value": 0.9}}}, "L2", wrong).verdict == NOT_RUN
+
+
+def every(**options):
+    return lambda condition, seed: attention(**options)
+
+
+def seeds(first, **options):
+    """`first` seeds as by default, the others with these options."""
+    return lambda condition, seed: attention(**({} if seed < first else options))
+
+
+LEARNED = shares({5: 0.0}, "no_residual", other=0.0)
+CASES = [
+    ("L3", REPRODUCED, every()),
+    ("L3", NOT_REPRODUCED, every(epsilon=0.2)),
+    ("L3", NOT_REPRODUCED, every(share=0.97)),  # nothing on the answer itself
+    ("L3", NOT_REPRODUCED, every(share=0.03)),
+    ("L3", TOO_FEW, seeds(5, epsilon=0.2)),
+    ("L4", REPRODUCED, every()),
+    ("L4", REPRODUCED, every(growth=1.4)),
+    ("L4", NOT_REPRODUCED, every(growth=1.6)),
+    ("L4", NOT_REPRODUCED, every(growth=0.5)),
+    ("L4", NOT_REPRODUCED, every(epsilon=0.0)),  # no factor leads from 0
+    ("L4", TOO_FEW, seeds(5, growth=2.0)),
+    ("L5", REPRODUCED, every()),
+    ("L5", NOT_REPRODUCED, every(falls=(0.01, 0.001))),  # it rises
+    ("L5", NOT_REPRODUCED, every(falls=(-0.01, -0.009))),  # both fall
+    ("L5", TOO_FEW, seeds(6, falls=(0.0, 0.0))),
+    ("L5", NOT_RUN, every(lengths=(5, 10))),
+]
+
+
+@pytest.mark.parametrize(("claim", "verdict", "probes"), CASES)
+def test_attention_gives_the_verdict_that_its_rows_deserve(plans, claim, verdict, probes):
+    assert judged(plans["lego_s5"], claim, LEARNED, probes).verdict == verdict
+
+
+def test_for_simply_transitive_actions_the_other_band_falls(plans):
+    assert judged(plans["lego_c6"], "L5", LEARNED, every()).verdict == NOT_REPRODUCED
+    assert judged(plans["lego_c6"], "L5", LEARNED, every(falls=(-0.001, -0.01))).verdict == REPRODUCED
+
+
+@pytest.mark.parametrize("claim", ["L3", "L4", "L5"])
+def test_attention_is_asked_of_models_that_learned_and_were_probed(plans, claim):
+    study = plans["lego_s5"]
+    assert judged(study, claim, shares({5: 0.2}, other=0.2), every()).verdict == PRECONDITION
+    assert judged(study, claim, LEARNED).verdict == NOT_RUN  # nothing was probed
+    one_less = judged(study, claim, LEARNED, lambda condition, seed: attention() if seed < 9 else None)
+    assert one_less.verdict == TOO_FEW
+    ordinary = [i for i, each in enumerate(study["conditions"]) if each["name"] == "transformer"]
+    alone = study | {"replicates": [each for each in study["replicates"] if each[1] in ordinary]}
+    alone |= {
+        "conditions": [study["conditions"][i] for i in ordinary],
+        "replicates": [[k, 0, *s] for k, _, *s in alone["replicates"]],
+    }
+    assert judged(alone, claim, LEARNED, every()).verdict == NOT_RUN
+
+
+def test_an_arm_that_did_not_learn_is_left_out_and_named(plans):
+    wrong = shares({5: 0.0}, "practical", other=0.5)
+    found = judged(plans["lego_s5"], "L4", wrong, lambda condition, seed: attention() if condition == "practical" else None)
+    assert found.verdict == REPRODUCED
+    assert "left out: 0 of 10 replicates of no_residual answer 99% of the sentences of times_1" in found.finding.measured

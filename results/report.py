@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup, escape
 
-from results import automata_page, figures, pareto, violins
+from results import automata_page, figures, lego_page, pareto, violins
 from results.adaptive_status import CAUTION, lines
 from results.claims import verdicts
 from results.claims.show import html as claims_html
@@ -94,7 +94,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
         profiles = profiles.filter(pc.field("axis") != "position")  # drawn there
     losses = read(store, "curves", filter=pc.field("metric") == "loss")
     drawings = draw_all(manifest, known, finished, evaluations, profiles, losses)
-    drawings += [Drawing(*each) for each in automata_page.drawings(store, manifest, known)]
+    drawings += [Drawing(*each) for page_of in (automata_page, lego_page) for each in page_of.drawings(store, manifest, known)]
     files = {
         "summary.csv": to_csv(summary),
         "summary.tex": to_latex(summary).encode(),

@@ -50,6 +50,9 @@ ERROR = {  # what is wrong in each task, by its name
     "write",
     "flipflop_simulation": "a position where the more probable state is not the state after its input",
     "automaton": "a position where the most probable answer is not the (observed) state after its token",
+    "sparse_parity": "a string whose most probable class is not the sign of the product of its support",
+    "hierarchical_parity": "a string whose most probable class is not the leaf that its parities lead to",
+    "pcfg": "a predicted position where the most probable token of the whole vocabulary is not the string's own",
 }
 MAX_CURVES, MAX_PANELS, MAX_OPEN_ROWS, MAX_FAILURES = 75, 24, 200, 20  # curves a figure; the interactive one has its own
 MAX_ROWS, SWEEP = 500, 4  # rows of a large table; conditions of a small study
@@ -58,6 +61,10 @@ AXES = {
     "since_event": (
         "Error by distance to the last instruction that is not ignored",
         "instructions since the last write or read",
+    ),
+    "level": (
+        "Error by level of the span that ends at the token",
+        "highest level, from the leaves, of which a span ends there",
     ),
 }
 

@@ -6,10 +6,21 @@ import difflib
 from tasks.automata import Automaton
 from tasks.batch import Batch
 from tasks.flipflop import FlipFlop
+from tasks.hierarchical_parity import HierarchicalParity
 from tasks.lego import Lego
+from tasks.parity import SparseParity
+from tasks.pcfg import PCFG
 from tasks.simulation import Simulation
 
-REGISTRY: dict[str, type] = {"flipflop": FlipFlop, "flipflop_simulation": Simulation, "automaton": Automaton, "lego": Lego}
+REGISTRY: dict[str, type] = {
+    "flipflop": FlipFlop,
+    "flipflop_simulation": Simulation,
+    "automaton": Automaton,
+    "lego": Lego,
+    "sparse_parity": SparseParity,
+    "hierarchical_parity": HierarchicalParity,
+    "pcfg": PCFG,
+}
 
 __all__ = ["REGISTRY", "Batch", "build"]
 

@@ -1,0 +1,119 @@
+"""Strings of a context-free grammar: masked prediction as with BERT, or the next token at the ends of spans as with GPT-2.
+
+Panigrahi et al., "Progressive distillation induces an implicit curriculum" (ICLR 2025), sections 4.2.8 and 4.2.9 of the thesis. Tokens,
+as in the authors' code: 0, 1, 2 the terminals, 3 the start of a string, 4 its end (unused), 5 padding, 6 the mask.
+
+    3 1 0 2 1 0 5 5        position 0 is the start, the string follows, padding fills up to `length`
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from tasks.batch import Batch
+from tasks.derivations import Trees, derive
+from tasks.grammars import LEVELS, START, TERMINALS, grammar, level_of, quantile
+from tasks.masking import masked, mean_weights
+
+KINDS, BEGIN, PADDING, MASK = len(TERMINALS), 3, 5, 6
+_FIT = 0.99  # probability at least that a string fits
+_MASK_SITE = 60000  # beyond all that derivations use; part of every committed result
+
+
+@dataclass(frozen=True)
+class PCFG:
+    """grammar: a name of `tasks/grammars.py`. root: the symbol that strings are derived from, 22 for whole strings, else a part.
+
+    length: positions, with the start; a longer string is drawn again. objective: masked | next. mask_rate: of masked, the probability
+    that a position is predicted; mask_start: whether the start may be one, as in the authors' code. level: of next, the tokens that end
+    a span of at least this level are predicted, counted from the leaves: 1 is every token, 2 the ends of 7-9, … 4 of 13-15.
+    """
+
+    rev: ClassVar[int] = 1
+    vocabulary: ClassVar[int] = 8
+    vectors: ClassVar[tuple[str, ...]] = ("grammar", "root", "mask_rate", "mask_start", "level")  # may differ within a pack
+
+    grammar: str = "cfg3b"
+    root: int = START
+    length: int = 512
+    objective: str = "masked"
+    mask_rate: float = 0.3
+    mask_start: bool = True
+    level: int = 1
+
+    def __post_init__(self) -> None:
+        rules = grammar(self.grammar)
+        if self.root not in rules.rules:
+            raise ValueError(f"task.root = {self.root} must be a non-terminal, {min(rules.rules)} … {START}")
+        if self.objective not in ("masked", "next"):
+            raise ValueError(f"task.objective = {self.objective!r} must be masked or next")
+        if not 0 < self.mask_rate <= 1:
+            raise ValueError(f"task.mask_rate = {self.mask_rate:g} must be a probability above 0")
+        if not 1 <= self.level <= level_of(self.root):
+            raise ValueError(
+                f"task.level = {self.level} must be from 1, every token, to {level_of(self.root)}, that of task.root = {self.root}"
+            )
+        if self.objective == "masked" and self.level != 1:
+            raise ValueError(
+                f"task.level = {self.level} is of the objective next: write task.objective = next, or leave it out"
+            )
+        if self.objective == "next" and (self.mask_rate != 0.3 or not self.mask_start):
+            raise ValueError("task.mask_rate and task.mask_start are of the objective masked: leave them out")
+        law = rules.lengths(self.root)
+        fits = float(law[: max(0, self.length)].sum())
+        if fits < _FIT:
+            raise ValueError(
+                f"task.length = {self.length} holds only {fits:.1%} of the strings of {self.grammar} from {self.root}: write at least "
+                f"{quantile(law, _FIT) + 1}"
+            )
+
+    def evaluation(self) -> "PCFG":
+        """The task that an evaluation set of this one holds: the same strings and positions."""
+        return self
+
+    def scored_positions(self) -> int | None:
+        """Positions a string that the loss needs, K: the 0.999 quantile of their number, rounded up to 8; None = all."""
+        rules = grammar(self.grammar)
+        if self.objective == "next":
+            if self.level == 1:
+                return None
+            law = rules.counts(self.root, level=self.level)
+        else:
+            coin = (1 - self.mask_rate, self.mask_rate)
+            law = rules.counts(self.root, coin)
+            law = np.convolve(law, coin) if self.mask_start else law
+        return min(self.length, -(-max(1, quantile(law, 0.999)) // 8) * 8)
+
+    def trees(self, draw, batch: int, ancestors: bool = True) -> Trees:
+        """The strings that `sample` takes from this draw, without the start, with their trees: all [R, B, length - 1]."""
+        return derive(self.grammar, self.root, draw, batch, self.length - 1, ancestors)
+
+    def sample(self, draw, batch: int) -> Batch:
+        """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], which average over a string's scored positions.
+
+        about: level [R, B, T], the highest of a span that ends at the token that is predicted (0 for the start).
+        """
+        trees = self.trees(draw, batch, ancestors=False)
+        ends = pad(trees.ends.long(), (1, 0))
+        index = torch.arange(self.length, device=ends.device)
+        inside = index <= trees.lengths[..., None]
+        tokens = torch.where(inside, pad(trees.tokens, (1, 0), value=BEGIN), PADDING)
+        if self.objective == "masked":
+            allowed = inside if self.mask_start else inside & (index > 0)
+            inputs, selected = masked(tokens, allowed, self.mask_rate, MASK, KINDS, draw, _MASK_SITE)
+            return Batch(inputs, tokens, mean_weights(selected), {"level": ends})
+        ends = pad(ends[..., 1:], (0, 1))
+        return Batch(tokens, pad(tokens[..., 1:], (0, 1), value=PADDING), mean_weights(ends >= self.level), {"level": ends})
+
+    def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        """token: the argmax over the whole vocabulary is another token; 1 - its rate is the reported top-1 accuracy."""
+        return {"token": logits.argmax(-1) != targets}
+
+
+def level_from_root(level: int) -> int:
+    """The level of Definition 26 and of the authors' generator, 0 at the symbol 22, from one counted from the leaves."""
+    return LEVELS - level

@@ -1,7 +1,8 @@
-"""Labelled tokens per second of the semiautomata on one core, and labelled clauses of LEGO: drawn, and the state after every one found.
+"""Labelled tokens per second of the semiautomata on one core, labelled clauses of LEGO, and strings of the grammars and of parity.
 
 python -m benchmarks.generators [--device cpu] [--rounds 7] [--out benchmarks/results/cpu]
-python -m benchmarks.generators --cases --out benchmarks/results/cpu      # LEGO alone
+python -m benchmarks.generators --cases --grammars --out benchmarks/results/cpu      # LEGO alone
+python -m benchmarks.generators --cases --lego --out benchmarks/results/cpu          # grammars and parity alone
 
 A call makes one batch of the task's `sample` as a training does: inputs, labels, weights, positions. A CPU rate is of processor time of
 one thread, so that other processes on the machine change it little.
@@ -17,8 +18,12 @@ from benchmarks.tables import conditions, markdown, number, write
 from harness.draw import Draw
 from tasks.automata import Automaton
 from tasks.composition import transition_monoid
+from tasks.grammars import NAMES
+from tasks.hierarchical_parity import HierarchicalParity
 from tasks.lego import Lego
 from tasks.named_automata import NINETEEN, semiautomaton
+from tasks.parity import SparseParity
+from tasks.pcfg import PCFG
 
 TARGET = 1e7  # labelled tokens per second
 SMALL = 4  # words of the small batch: what a batch costs that fills nothing
@@ -27,8 +32,8 @@ SMALL = 4  # words of the small batch: what a batch costs that fills nothing
 LEGO = ("C6:5", "C6:160", "S5:5", "S5:10", "S5:20", "S5:40", "S5:160")  # group and length: the trainings and tests of the paper
 
 
-def seconds(task: Automaton | Lego, device: torch.device, words: int, rounds: int) -> list[float]:
-    """Seconds of each of `rounds` batches, after one that is not counted."""
+def seconds(task: Any, device: torch.device, words: int, rounds: int) -> list[float]:
+    """Seconds of each of `rounds` batches of task.sample(draw, words), after one that is not counted."""
     seeds = torch.tensor([0], device=device)
     found = []
     for step in range(rounds + 1):
@@ -73,6 +78,52 @@ def measure_lego(case: str, device: torch.device, clauses: int, rounds: int) -> 
         "rates": [sentences * task.length / each for each in large],
         "small_rates": [SMALL * task.length / each for each in small],
     }
+
+
+class _WithTrees:
+    """A grammar whose sampling keeps the symbols over every token."""
+
+    def __init__(self, task: PCFG):
+        self.task = task
+
+    def sample(self, draw: Draw, batch: int) -> Any:
+        return self.task.trees(draw, batch)
+
+
+def measure_strings(case: str, device: torch.device, strings: int, rounds: int) -> dict[str, Any]:
+    """One row: the rates of each round in strings, for a grammar also of strings with their trees (without inputs and weights)."""
+    known: dict[str, Any] = {"sparse_parity": SparseParity(), "hierarchical_parity": HierarchicalParity()}
+    task = known[case] if case in known else PCFG(case)
+    trees = [] if case in known else seconds(_WithTrees(task), device, strings, rounds)
+    large, small = (seconds(task, device, count, rounds) for count in (strings, SMALL))
+    return {
+        "task": case,
+        "length": task.length,
+        "strings": strings,
+        "rates": [strings / each for each in large],
+        "tree_rates": [strings / each for each in trees],
+        "small_rates": [SMALL / each for each in small],
+    }
+
+
+def thousands(rates: list[float]) -> str | None:
+    """The median in thousands a second; None of none."""
+    return number(float(torch.tensor(rates, dtype=torch.float64).median()) / 1e3) if rates else None
+
+
+def grammars(cases: list[str], device: torch.device, strings: int, rounds: int, head: str, out: str | None) -> None:
+    rows = [measure_strings(case, device, strings, rounds) for case in cases]
+    cells = [
+        [row["task"], row["length"]] + [thousands(row[part]) for part in ("rates", "tree_rates", "small_rates")] for row in rows
+    ]
+    header = ("task", "positions", "10³ strings/s", "with every symbol of the trees", f"in batches of {SMALL} strings")
+    text = (
+        f"# Speed of grammars and parity\n\nWritten by `python -m benchmarks.generators`. {head}\n\n{markdown(header, cells)}"
+    )
+    text += "\n\nA string of a grammar comes with its masks, weights and boundary levels; with the trees, without masks and weights."
+    print(text)
+    if out:
+        write(out, "generators_strings", text, rows)
 
 
 def median(rates: list[float]) -> str | None:
@@ -125,7 +176,15 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--cases", nargs="*", default=list(NINETEEN), help="names of semiautomata")
     parser.add_argument("--lego", nargs="*", default=list(LEGO), help="GROUP:LENGTH of sentences")
     parser.add_argument("--clauses", type=int, default=2**16, help="labelled clauses of a batch of LEGO sentences")
-    parser.add_argument("--out", help="folder for generators.md, generators_lego.md and the same as Parquet")
+    parser.add_argument(
+        "--grammars", nargs="*", default=[*NAMES, "sparse_parity", "hierarchical_parity"], help="grammars, or parities, by name"
+    )
+    parser.add_argument(
+        "--strings", type=int, default=512, help="strings of a batch of a grammar: what a training draws at once"
+    )
+    parser.add_argument(
+        "--out", help="folder for generators.md, generators_lego.md, generators_strings.md and the same as Parquet"
+    )
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
     head = conditions(options.device, "none", length=options.length, words=options.words, rounds=options.rounds)
@@ -135,6 +194,9 @@ def main(argv: list[str] | None = None) -> None:
     if options.lego:
         further = conditions(options.device, "none", clauses=options.clauses, rounds=options.rounds)
         lego(options.lego, device, options.clauses, options.rounds, further, options.out)
+    if options.grammars:
+        further = conditions(options.device, "none", strings=options.strings, rounds=options.rounds)
+        grammars(options.grammars, device, options.strings, options.rounds, further, options.out)
 
 
 if __name__ == "__main__":

@@ -103,3 +103,23 @@ def test_every_link_of_a_page_leads_somewhere():
         for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_code_and_the_numbers_of_the_distillation_page_are_true(capsys):
+    from omegaconf import OmegaConf
+
+    from tasks.grammars import NAMES, grammar, quantile
+
+    page = "docs/progressive-distillation.md"
+    names: dict = {}
+    for block in _blocks(page, "python"):
+        exec(block, names)
+    assert {13, 14, 15} == set(names["labels"].tolist())
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    studies = [from_tree(OmegaConf.to_container(OmegaConf.create(text))) for text in _blocks(page, "yaml")]
+    assert [study.name for study in studies] == ["parity-ce", "parity-transformer", "cfg3b-bert"]
+    text = (ROOT / page).read_text()
+    for name in NAMES:
+        law = grammar(name).lengths()
+        exact = " | ".join(str(quantile(law, share)) for share in (0.25, 0.5, 0.75, 0.95))
+        assert f"| `{name}` | {exact} |" in text

@@ -121,3 +121,9 @@ def test_bad_values_are_refused_in_one_sentence(name, fields, sentence):
 def test_nodes_and_classes_that_do_not_exist_are_refused(call):
     with pytest.raises(ValueError, match="there is no"):
         call(HierarchicalParity())
+
+
+def test_draws_never_change():
+    """Frozen: the order of the bits is part of every committed result."""
+    strings = SparseParity(12, 3).sample(_draw(0, step=5), 2).inputs[0].tolist()
+    assert strings == [[0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1], [1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1]]

@@ -256,3 +256,15 @@ def test_most_strings_fit_into_one_block_of_scored_positions(task):
 def test_bad_values_are_refused_in_one_sentence(fields, sentence):
     with pytest.raises(ValueError, match=sentence):
         tasks.build("pcfg", **fields)
+
+
+def test_draws_never_change():
+    """Frozen: the sites and the order of the draws are part of every committed result."""
+    batch = PCFG(root=10, length=20).sample(_draw(0, step=5), 3)
+    assert batch.inputs[0, :, :10].tolist() == [
+        [3, 1, 0, 2, 1, 2, 0, 5, 5, 5],
+        [3, 0, 6, 6, 1, 6, 2, 1, 5, 5],
+        [6, 6, 6, 6, 0, 2, 0, 1, 5, 5],
+    ]
+    string = PCFG("cfg3f", root=13, length=64).sample(_draw(1), 1).targets[0, 0, :18].tolist()
+    assert string == [3, 2, 0, 0, 0, 0, 0, 0, 2, 2, 2, 0, 0, 0, 1, 0, 1, 5]

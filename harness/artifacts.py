@@ -5,13 +5,16 @@ Tensors are named as in the model, without the replicate axis; the metadata hold
 
 import json
 import re
+from collections.abc import Collection
 
 import pyarrow.compute as pc
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import nn
 
 from harness.identity import canonical
 from harness.pack import Pack
+from results.filesystem import content as read_file
 from results.filesystem import names
 from results.store import Store, committed, read, write_file
 
@@ -34,6 +37,25 @@ def write(store: Store, pack: Pack, model: nn.Module, step: int) -> None:
         write_file(store, path(store, replicate.key, pack.stage, step), content(pack, model, slot))
 
 
+def data(store: Store, key: str, stage: int, step: int) -> bytes:
+    """The file of the weights of a replicate. ValueError naming it where it is not there or is another replicate's."""
+    where = path(store, key, stage, step)
+    if not store.filesystem.get_file_info(where).is_file:
+        raise ValueError(f"{where}, the weights that stage {stage + 1} begins from, is not in the store")
+    found = read_file(store.filesystem, where)
+    try:
+        header = json.loads(found[8 : 8 + int.from_bytes(found[:8], "little")])
+        own = header["__metadata__"]["key"]
+        load(found)
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(
+            f"{where} holds no whole weights ({type(error).__name__}): move it away and run the study again"
+        ) from error
+    if own != key:
+        raise ValueError(f"{where} holds the weights of another replicate than {key}: move it away")
+    return found
+
+
 def content(pack: Pack, model: nn.Module, slot: int) -> bytes:
     """The file of the weights of the replicate in `slot`."""
     replicate = pack.replicates[slot]
@@ -46,10 +68,11 @@ def content(pack: Pack, model: nn.Module, slot: int) -> bytes:
     return save(tensors, about)
 
 
-def keep_worst(store: Store, count: int) -> int:
+def keep_worst(store: Store, count: int, needed: Collection[str | None] = ()) -> int:
     """Remove the weights of all but the `count` worst replicates of every condition; returns how many were removed.
 
-    Worst: diverged, else the largest error rate on any set scored at the end. Only replicates of this study are looked at.
+    needed: keys that later stages begin from, which stay. Worst: diverged, else the largest error rate on any set scored at the end. Only
+    replicates of this study are looked at.
     """
     rows = committed(store).select(["key", "stage", "condition", "status", "steps"]).to_pylist()
     scores = read(store, "evaluations", ["key", "stage", "step", "errors", "count"], pc.field("metric") == "read").to_pylist()
@@ -59,15 +82,15 @@ def keep_worst(store: Store, count: int) -> int:
         name = (score["key"], score["stage"])
         if score["count"] and score["step"] == last[name]:
             worst[name] = max(worst.get(name, 0.0), score["errors"] / score["count"])
-    by_condition: dict[str, list[tuple[float, str, int, int]]] = {}
+    by_condition: dict[tuple[str, int], list[tuple[float, str, int, int]]] = {}
     for row in rows:
         error = float("inf") if row["status"] == "diverged" else worst.get((row["key"], row["stage"]), 0.0)
-        by_condition.setdefault(row["condition"], []).append((error, row["key"], row["stage"], row["steps"]))
+        by_condition.setdefault((row["condition"], row["stage"]), []).append((error, row["key"], row["stage"], row["steps"]))
     removed = 0
     for members in by_condition.values():
         members.sort(key=lambda member: (-member[0], member[1]))
         for _, key, stage, step in members[count:]:
-            if store.filesystem.get_file_info(path(store, key, stage, step)).is_file:
+            if key not in needed and store.filesystem.get_file_info(path(store, key, stage, step)).is_file:
                 # all steps: readers take the last file that is there for the end of the training
                 for each in steps_of(store, key, stage):
                     store.filesystem.delete_file(path(store, key, stage, each))

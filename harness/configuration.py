@@ -186,6 +186,11 @@ class Condition:
         if self.train.sharpen is not None and not getattr(self.model, "attends", False):
             raise ValueError(f"train.sharpen is a penalty on attention and the {name_of(self.model)} has none: leave it out")
 
+    @property
+    def stage(self) -> int:
+        """0, or the number of stages before it (`harness.stages`)."""
+        return max(0, len(self.stages) - 1)
+
     def config(self) -> dict[str, Any]:
         """Everything that is hashed but the seeds: {task, model, train, stages}, defaults left out."""
         config = {

@@ -35,16 +35,20 @@ class Estimate:
 def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Mapping[str, int] | None = None) -> Estimate:
     """`rates`: seconds a replicate takes on one slot, evaluation included; `weights`: bytes of its file of weights; both by `plan.shape`.
 
-    `weights` is read only where the study keeps some. With keep: tail(n) at most n of a condition's missing replicates stay.
-    ValueError for a signature without a number.
+    `weights` is read only where the study keeps some, or later stages need them. With keep: tail(n) at most n of a condition's missing
+    replicates stay. ValueError for a signature without a number.
     """
     seconds, tables, stay, meanwhile = 0.0, 0, 0, 0
     tail = keep_tail(plan.study.keep)
     kept: Counter[int] = Counter()
+    parents = {each.parent for each in plan.replicates}
     for pack in plan.packs:
         seconds += _of(rates, pack.shape, "seconds per replicate") * len(pack.replicates)
         tables += sum(FILE_BYTES.values())
-        each = 0 if tail == 0 else _of(weights or {}, pack.shape, "bytes of weights")
+        needed = any(
+            plan.replicates[index].key in parents for index in pack.replicates
+        )  # by a later stage, whatever `keep` says
+        each = 0 if tail == 0 and not needed else _of(weights or {}, pack.shape, "bytes of weights")
         for index in pack.replicates:
             condition = plan.replicates[index].condition
             rows = rows_of(plan.study, plan.study.conditions[condition].train)
@@ -52,7 +56,7 @@ def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Ma
             last = plan.study.conditions[condition].train.steps
             files = 1 + sum(step < last for step in keep_steps(plan.study.keep))
             meanwhile += each * files
-            if tail is None or kept[condition] < tail:
+            if needed or tail is None or kept[condition] < tail:
                 kept[condition] += 1
                 stay += each * files
     count = sum(len(pack.replicates) for pack in plan.packs)

@@ -22,7 +22,18 @@ import torch
 from torch import Tensor
 
 # numbers are part of every committed result: append, never renumber
-STREAMS = {"init": 0, "dropout": 1, "data": 2, "pool": 3, "shuffle": 4, "mask": 5, "shift": 6, "evaluate": 7, "monitor": 8}
+STREAMS = {
+    "init": 0,
+    "dropout": 1,
+    "data": 2,
+    "pool": 3,
+    "shuffle": 4,
+    "mask": 5,
+    "shift": 6,
+    "evaluate": 7,
+    "monitor": 8,
+    "stage": 9,
+}
 
 _MASK = 0xFFFFFFFF
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)

@@ -11,6 +11,7 @@ from torch import Tensor
 from harness.draw import Draw
 from harness.needed import Needed, needed, slices
 from harness.pack import Pack
+from harness.parents import Annotator, seeds_at
 from tasks.batch import Batch, join, tokens_of
 
 _TOKENS = {"cpu": 2**18, "cuda": 2**23}  # drawn at once, at most, where a step has fewer
@@ -28,11 +29,12 @@ class Strings:
 class Feed:
     """`at(step)` for the steps of a training; conditions of one pack may draw from different distributions of one shape."""
 
-    def __init__(self, pack: Pack, device: torch.device):
-        self.device = device
+    def __init__(self, pack: Pack, device: torch.device, annotator: Annotator | None = None):
+        """annotator: what answers the strings instead of the task."""
+        self.device, self.annotator = device, annotator
         self.train = pack.replicates[0].condition.train
         self.tasks = [replicate.condition.task for replicate in pack.replicates]
-        self.seeds = torch.tensor([replicate.data_seed for replicate in pack.replicates], device=device)
+        self.seeds = data_seeds(pack, device)
         self.count = 1 if self.train.positions == "last" else self.tasks[0].scored_positions()
         tokens = len(self.tasks) * self.train.batch * tokens_of(self.tasks[0])
         self._chunk = max(1, min(_STEPS, _TOKENS[device.type] // tokens))
@@ -58,19 +60,20 @@ class Feed:
         count = max(1, min(self._chunk, self.train.steps + 1 - first))
         step = torch.arange(first, first + count, device=self.device)
         seeds = self.seeds.repeat(count)  # [count · R]: the steps of a chunk are further replicates
-        if self.train.pool:
-            draw = Draw(seeds, "pool").pick(self._pool_rows(first, count))
-        else:
-            draw = Draw(seeds, "data", step.repeat_interleave(len(self.tasks)))
-        whole = self._sample(draw, self.train.batch, count)
+        rows = self._pool_rows(first, count) if self.train.pool else None
+        fresh = Draw(seeds, "data", step.repeat_interleave(len(self.tasks)))
+        draw = fresh if rows is None else Draw(seeds, "pool").pick(rows)
+        whole = self._sample(draw, self.train.batch, count, rows)
         self._first = first
         self._steps = [
             Strings(inputs, wanted)
             for inputs, wanted in zip(whole.inputs.chunk(count), slices(needed(whole, self.count), count), strict=True)
         ]
 
-    def _sample(self, draw: Draw, batch: int, count: int) -> Batch:
-        """The strings of `draw`, whose replicates are `count` times the pack's, each from its own task."""
+    def _sample(self, draw: Draw, batch: int, count: int, rows: Tensor | None = None) -> Batch:
+        """The strings of `draw`, whose replicates are `count` times the pack's, each from its own task. rows: as the pool's numbers."""
+        if self.annotator is not None:
+            return self._last(self.annotator.batch(draw, batch, count, rows))
         kinds = list(dict.fromkeys(self.tasks))
         if len(kinds) == 1:
             return self._last(kinds[0].sample(draw, batch))
@@ -104,3 +107,8 @@ class Feed:
 
     def _order(self, epoch: int) -> Tensor:
         return Draw(self.seeds, "shuffle", epoch).permutation(self.train.pool)
+
+
+def data_seeds(pack: Pack, device: torch.device) -> Tensor:
+    """What the training strings of a pack are drawn by, int64 [R]."""
+    return seeds_at(torch.tensor([replicate.data_seed for replicate in pack.replicates], device=device), pack.stage, 1)

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 import harness.device
+from harness.chains import by_stage, ready
 from harness.dispatch import Dispatch
 from harness.execute import Outcome, attempts, run_pack
 from harness.interrupt import Interrupt
@@ -112,7 +113,10 @@ def run_manifest(path: Path, uri: str, device: str) -> int:
         seconds[pack.id] = rates[shape].pack_seconds(pack.replicates[0].condition.train.steps)
     progress = Progress(packs, seconds, total - missing, total)
     with Interrupt() as interrupt:
-        outcomes = local.run(packs, store, uri, progress, interrupt)
+        outcomes: list[Outcome] = []
+        for stage in by_stage(packs):
+            if not interrupt.requested():
+                outcomes += local.run(ready(stage, store, progress), store, uri, progress, interrupt)
     progress.close()
     return 0 if len(outcomes) >= len(packs) and all(outcome.status == "committed" for outcome in outcomes) else 1
 

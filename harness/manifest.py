@@ -13,7 +13,8 @@ from typing import Any
 from harness.configuration import Condition, EvaluationSet, Study, from_dict, name_of, refuse_unknown, to_dict
 from harness.identity import describe
 from harness.kinds import parse as parse_kinds
-from harness.plan import Part, Plan, PlannedPack, PlannedReplicate, replicates_of
+from harness.plan import Part, Plan, PlannedPack, replicates_of
+from harness.stages import link_of
 from results.filesystem import public, public_override
 
 _KEYS = tuple(
@@ -111,13 +112,13 @@ def plan_of(manifest: Mapping[str, Any]) -> Plan:
     The keys that were done or failed when it was written are not in a manifest: `done` and `failed` are empty.
     """
     study = study_of(manifest)
-    replicates = tuple(PlannedReplicate(*row) for row in manifest["replicates"])
-    expected = {(each.condition, each.init_seed, each.data_seed): each.key for each in replicates_of(study.conditions)}
-    for each in replicates:
-        if expected[each.condition, each.init_seed, each.data_seed] != each.key:
+    expected = {(each.condition, each.init_seed, each.data_seed): each for each in replicates_of(study.conditions)}
+    replicates = tuple(expected[condition, init, data] for _, condition, init, data in manifest["replicates"])
+    for (key, *_), each in zip(manifest["replicates"], replicates, strict=True):
+        if each.key != key:
             raise ValueError(
-                f"replicate {each.key} of {manifest['study']} has the key {expected[each.condition, each.init_seed, each.data_seed]} "
-                "in this code: use the version of the code that wrote the manifest"
+                f"replicate {key} of {manifest['study']} has the key {each.key} in this code: use the version of the code that "
+                "wrote the manifest"
             )
     packs = tuple(
         PlannedPack(each["id"], each["stage"], tuple(each["replicates"]), each["signature"], each.get("kind", ""))
@@ -168,10 +169,12 @@ def conditions_of(manifest: Mapping[str, Any]) -> tuple[Condition, ...]:
 
 def _settings(condition: Condition) -> dict[str, Any]:
     """Every option of a condition, defaults included: what a methods section says."""
+    link = link_of(condition)
     return {
         "task": {"name": name_of(condition.task)} | asdict(condition.task),
         "model": {"name": name_of(condition.model)} | asdict(condition.model),
         "train": asdict(condition.train),
+        **({} if link is None else {"stage": {"number": condition.stage} | asdict(link)}),
     }
 
 

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harness.configuration import Condition, Study
+from harness.identity import canonical
 from harness.kinds import Kind
 from harness.manifest import parts_of
 from harness.pack import Pack, Replicate, scored_sets
 from harness.plan import Part, Plan, numerics_on, shape, signature
 from harness.probe import Rate
+from harness.stages import parents
 
 
 def examples(study: Study) -> dict[str, Condition]:
@@ -106,9 +108,12 @@ def _counts(study: Study, first: Plan) -> dict[str, int]:
 def _probe(study: Study, name: str, condition: Condition, numerics: Mapping[str, Any]) -> Callable[[int], Pack]:
     """Packs of n replicates of a shape, to be measured."""
     sets = scored_sets(study, condition)
+    needed = parents(study.conditions)  # by a later stage
+    fed = needed and any(canonical(each.config()) in needed for each in study.conditions if signature(each, study.sets) == name)
+    keep = study.keep != "none" or bool(fed)
 
     def of_size(size: int) -> Pack:
         replicates = tuple(Replicate(f"probe-{seed}", condition, seed, seed, sets) for seed in range(size))
-        return Pack(f"probe-{size}", name, replicates, study.curve_every, numerics, keep=study.keep != "none")
+        return Pack(f"probe-{size}", name, replicates, study.curve_every, numerics, keep, condition.stage)
 
     return of_size

@@ -17,6 +17,7 @@ class Replicate:
     init_seed: int
     data_seed: int
     sets: tuple["ScoredSet", ...]
+    parent: str | None = None  # the key of the stage before
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,13 @@ def resolve(plan: Plan, numerics: Mapping[str, Any], attempts: Mapping[str, int]
     """The packs of a plan with their conditions and sets. attempts: failed attempts so far, by pack id."""
     study = plan.study
     sets = [scored_sets(study, condition) for condition in study.conditions]
+    parents = {each.parent for each in plan.replicates}
     packs = []
     for planned in plan.packs:
         members = [plan.replicates[index] for index in planned.replicates]
         replicates = tuple(
-            Replicate(m.key, study.conditions[m.condition], m.init_seed, m.data_seed, sets[m.condition]) for m in members
+            Replicate(m.key, study.conditions[m.condition], m.init_seed, m.data_seed, sets[m.condition], m.parent)
+            for m in members
         )
         packs.append(
             Pack(
@@ -84,7 +87,7 @@ def resolve(plan: Plan, numerics: Mapping[str, Any], attempts: Mapping[str, int]
                 replicates,
                 study.curve_every,
                 numerics_on(numerics, planned.kind),
-                study.keep != "none",
+                study.keep != "none" or any(member.key in parents for member in members),
                 planned.stage,
                 attempts.get(planned.id, 0) + 1,
                 keep_steps(study.keep),

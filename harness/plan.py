@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from harness.configuration import Condition, EvaluationSet, Study, name_of, nearest
-from harness.identity import canonical, describe, digest, key
+from harness.identity import canonical, describe, digest
+from harness.stages import keys
 
 # of `train`; these become vectors over the replicates of a pack
 VECTORS = (
@@ -24,13 +25,14 @@ SWITCHES = ("clip", "ema")  # vectors, but whether they are zero changes what a 
 
 @dataclass(frozen=True)
 class PlannedReplicate:
-    """`condition` is an index into the study's conditions."""
+    """`condition` is an index into the study's conditions; `parent`: the key of the stage before."""
 
     key: str
     condition: int
     init_seed: int
     data_seed: int
     stage: int = 0
+    parent: str | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def plan(
         for each in replicates
         if any(sets.issuperset(asked[each.condition].values()) for sets in scored.get(each.key, ()))
     )
-    skipped = frozenset() if retry else frozenset(each.key for each in replicates if each.key in failed) - done
+    skipped = frozenset() if retry else _with_later(replicates, failed, done)
     signatures = [signature(condition, study.sets) for condition in conditions]
     groups: dict[str, list[int]] = {}
     for index, each in enumerate(replicates):
@@ -137,9 +139,20 @@ def replicates_of(conditions: Sequence[Condition]) -> tuple[PlannedReplicate, ..
     """Every replicate in study order."""
     out = []
     for index, condition in enumerate(conditions):
-        config = condition.config()
-        out += [PlannedReplicate(key(config, 0, init, data), index, init, data) for init, data in condition.seeds]
+        out += [
+            PlannedReplicate(key, index, init, data, condition.stage, parent)
+            for (key, parent), (init, data) in zip(keys(condition), condition.seeds, strict=True)
+        ]
     return tuple(out)
+
+
+def _with_later(replicates: Sequence[PlannedReplicate], failed: Collection[str], done: Collection[str]) -> frozenset[str]:
+    """The failed keys, and those of later stages that can't begin without them."""
+    left: set[str] = set()
+    for each in replicates:  # a stage stands after the one before it
+        if each.key not in done and (each.key in failed or each.parent in left):
+            left.add(each.key)
+    return frozenset(left)
 
 
 def shape(signature: str, kind: str) -> str:
@@ -168,7 +181,8 @@ def signature(condition: Condition, sets: Sequence[EvaluationSet] = ()) -> str:
     model = {name: value for name, value in config["model"].items() if name not in loose}
     model |= {name: "on" for name in loose if getattr(condition.model, name)}
     scored = [[each.name, each.sequences, each.every, _shape(each.task(condition.task))] for each in sets]
-    return canonical(config | {"train": shared, "model": model, "task": _shape(condition.task), "sets": scored})
+    later = {"stages": [condition.stage, condition.stages[-1]]} if condition.stages else {}
+    return canonical(config | {"train": shared, "model": model, "task": _shape(condition.task), "sets": scored} | later)
 
 
 def _shape(task: Any) -> dict[str, Any]:
@@ -201,8 +215,7 @@ def _scored(committed: pa.Table | None) -> dict[str, list[frozenset[str]]]:
     out: dict[str, list[frozenset[str]]] = {}
     if committed is not None:
         for row in committed.select(["key", "stage", "sets"]).to_pylist():
-            if row["stage"] == 0:
-                out.setdefault(row["key"], []).append(frozenset(row["sets"]))
+            out.setdefault(row["key"], []).append(frozenset(row["sets"]))
     return out
 
 
@@ -299,8 +312,8 @@ def _pack(
     numerics: Mapping[str, Any],
     kind: str,
 ) -> PlannedPack:
-    keys = [replicates[index].key for index in members]
-    return PlannedPack(pack_id(keys, sets, numerics_on(numerics, kind)), 0, tuple(members), name, kind)
+    held, stage = [replicates[index].key for index in members], replicates[members[0]].stage
+    return PlannedPack(pack_id(held, sets, numerics_on(numerics, kind), stage), stage, tuple(members), name, kind)
 
 
 def _split(

@@ -65,18 +65,21 @@ def rerun(
     stores = [stores] if isinstance(stores, Store) else list(stores)
     full = resolve_key(stores, key)
     store, row = next((each, found) for each in stores if (found := _row(each, full)) is not None)
-    if row["stage"]:
-        raise ValueError(f"{full} is of stage {row['stage']}: only a replicate without a parent can be trained again")
     study, condition = _planned(store, row)
     torch_device = harness.device.resolve(device)
     harness.device.prepare(torch_device)
     recorded = json.loads(row["numerics"])
     numerics = harness.device.planned_numerics(torch_device.type, bool(recorded.get("compile")))
-    replicate = Replicate(full, condition, row["init_seed"], row["data_seed"], scored_sets(study, condition))
-    pack = Pack(f"rerun-{full}", signature(condition, study.sets), (replicate,), study.curve_every, numerics, keep=True)
+    replicate = Replicate(full, condition, row["init_seed"], row["data_seed"], scored_sets(study, condition), row["parent_key"])
+    pack = Pack(
+        f"rerun-{full}", signature(condition, study.sets), (replicate,), study.curve_every, numerics, True, row["stage"]
+    )
     say(f"{full} ({condition.name}, seeds {row['init_seed']}, {row['data_seed']}): {row['steps']} steps on {torch_device.type}")
     with tempfile.TemporaryDirectory() as folder:
         scratch = open_store(folder, store.study)
+        if row["stage"]:  # the weights that it began from
+            given = (row["parent_key"], row["stage"] - 1, row["parent_step"])
+            write_file(scratch, artifacts.path(scratch, *given), artifacts.data(store, *given))
         ours = train(pack, scratch, torch_device)
         differing = _differing(recorded, json.loads(ours["replicates"]["numerics"][0].as_py()), row, condition)
         tolerance = TOLERANCE if differing else 0.0
@@ -89,7 +92,7 @@ def rerun(
         )
         if not keep:
             return Rerun(full, True, differing, message)
-        with scratch.filesystem.open_input_stream(artifacts.path(scratch, full, 0, row["steps"])) as stream:
+        with scratch.filesystem.open_input_stream(artifacts.path(scratch, full, row["stage"], row["steps"])) as stream:
             weights = stream.read()
     return _kept(store, row, weights, differing, message)
 
@@ -118,7 +121,7 @@ def _planned(store: Store, row: dict[str, Any]) -> tuple[Study, Condition]:
             "that it was trained from"
         )
     _, study, condition = max(found, key=lambda each: each[0])
-    again = key_of(condition.config(), 0, row["init_seed"], row["data_seed"])
+    again = key_of(condition.config(), row["stage"], row["init_seed"], row["data_seed"], row["parent_key"])
     if again != row["key"] or canonical(condition.config()) != row["config"]:
         raise ValueError(
             f"{row['key']} has another configuration in its row than in the manifest of {store.study}, or another key in this code: "
@@ -153,7 +156,7 @@ def _mismatch(key: str, row: dict[str, Any], wrong: str, ours: dict[str, pa.Tabl
 
 def _kept(store: Store, row: dict[str, Any], weights: bytes, differing: tuple[str, ...], message: str) -> Rerun:
     """Write the weights, or compare them with those that are kept already."""
-    where = artifacts.path(store, row["key"], 0, row["steps"])
+    where = artifacts.path(store, row["key"], row["stage"], row["steps"])
     if not store.filesystem.get_file_info(where).is_file:
         write_file(store, where, weights)
         return Rerun(row["key"], True, differing, f"{message}; its weights are in {where}", where)

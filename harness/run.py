@@ -12,6 +12,7 @@ import pyarrow as pa
 import harness.adaptive as adaptive
 import harness.artifacts as artifacts
 import harness.manifest as manifests
+from harness.chains import by_stage, ready, refuse_lost
 from harness.configuration import Study, keep_tail
 from harness.cost import Estimate, estimate
 from harness.device import planned_numerics
@@ -93,6 +94,7 @@ def prepare(study: Study, executor: Any, retry: bool = False) -> Prepared:
     numerics = planned_numerics(executor.device, study.compile)
     # which shapes are missing; refuses what can't be planned before anything is measured
     first = _planned(study, store, 1, numerics, executor.slots, retry)
+    refuse_lost(first, store)
     earlier = _manifests(store)
     if study.slots:
         rates, parts = measure_kinds(study, first, executor, earlier, numerics)
@@ -302,9 +304,13 @@ def train_all(
     outcomes: list[Outcome] = []
     batch = len(packs) if enough is None else executor.slots
     try:
-        while packs and not interrupt.requested() and not (enough is not None and enough()):
-            outcomes += executor.run(packs[:batch], prepared.store, prepared.uri, progress, interrupt)
-            packs = packs[batch:] if all(outcome.status != "unstored" for outcome in outcomes) else []
+        for stage in by_stage(packs):
+            if interrupt.requested() or any(outcome.status == "unstored" for outcome in outcomes):
+                break
+            packs = patiently(partial(ready, stage, prepared.store, progress), interrupt.requested, progress.say)
+            while packs and not interrupt.requested() and not (enough is not None and enough()):
+                outcomes += executor.run(packs[:batch], prepared.store, prepared.uri, progress, interrupt)
+                packs = packs[batch:] if all(outcome.status != "unstored" for outcome in outcomes) else []
     finally:
         progress.close()
     return outcomes
@@ -320,7 +326,11 @@ def finish(prepared: Prepared, say: Callable[[str], None], patience_s: float = 0
         say("nothing is committed yet, so there is no report")
         return
     if tail := keep_tail(prepared.study.keep):
-        patiently(partial(artifacts.keep_worst, store, tail), say=say, patience_s=patience_s)
+        patiently(
+            partial(artifacts.keep_worst, store, tail, {each.parent for each in prepared.plan.replicates}),
+            say=say,
+            patience_s=patience_s,
+        )
     say(f"report: {patiently(partial(write_report, store), say=say, patience_s=patience_s)}")
     if prepared.study.wandb != "off":
         from results.publish import publish

@@ -17,6 +17,7 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from harness import stages
 from harness.configuration import Condition, EvaluationSet, Study, Train, build, keep_steps, keep_tail, nearest, refuse_unknown
 from harness.identity import canonical
 from harness.kinds import Kind
@@ -30,11 +31,12 @@ from results.filesystem import public_override, reason
 STUDIES = Path(__file__).resolve().parent.parent / "launch" / "studies"
 
 _HASHED = ("task", "model", "train")
-_VARIED = (*_HASHED, "replicates", "seeds")
+_VARIED = (*_HASHED, "stages", "replicates", "seeds")
 _KEYS = (
     *"name question source scale scales only reductions evaluate conditions grid sweeps replicates seeds budget".split(),
     *"keep pack device slots executor leases store wandb claims".split(),
     *_HASHED,
+    "stages",
 )
 _CHOICES = {"executor": ("ray", "local"), "leases": ("on", "off"), "wandb": ("off", "offline", "online")}
 _REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.]+\}")
@@ -239,17 +241,37 @@ def _conditions(merged: dict[str, Any], points: list[_Point]) -> tuple[Condition
     for point in points:
         try:
             whole = _merge({"task": {}, "model": {}, "train": {}} | base, point.sets)
-            built = Condition(point.name, *(build(section, whole[section]) for section in _HASHED))
+            chain = _chain(point.name, whole, point.sets.get("stages", merged.get("stages")))
         except ValueError as error:
             raise ValueError(f"condition {point.name}: {error}") from error
-        _, seeds = found.setdefault(canonical(built.config()), (built, {}))
-        seeds.update(dict.fromkeys(point.seeds))
+        for built in chain:
+            _, seeds = found.setdefault(canonical(built.config()), (built, {}))
+            seeds.update(dict.fromkeys(point.seeds))
     conditions = [replace(condition, seeds=tuple(seeds)) for condition, seeds in found.values()]
-    names = [condition.name for condition in conditions]
+    names = [(condition.name, condition.stage) for condition in conditions]
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"two different conditions are called {name!r}: rename the one under conditions")
+            raise ValueError(f"two different conditions are called {name[0]!r}: rename the one under conditions")
     return tuple(conditions)
+
+
+def _chain(name: str, whole: dict[str, Any], later: Any) -> list[Condition]:
+    """The condition of a point, and those of its later stages, each over the one before it."""
+    chain = [Condition(name, *(build(section, whole[section]) for section in _HASHED))]
+    if later is not None and not (isinstance(later, list) and all(isinstance(each, dict) for each in later)):
+        raise ValueError(
+            f"stages = {_short(later)} must be a list of mappings such as {{task: {{length: 10}}, labels: previous}}"
+        )
+    for index, given in enumerate(later or []):
+        where, node = f"stages[{index}]", _nested(given, f"stages[{index}]")
+        link = stages.link(node, where)
+        whole = _merge(whole, {section: node[section] for section in ("task", "train") if section in node})
+        try:
+            task, train = build("task", whole["task"]), build("train", whole["train"])
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
+        chain.append(stages.after(chain[-1], link, task, train, where))
+    return chain
 
 
 def _refuse_hidden_overrides(given: dict[str, Any], merged: dict[str, Any], points: list[_Point]) -> None:
@@ -339,7 +361,10 @@ def _adaptive(merged: dict[str, Any]) -> Rule | None:
 
 
 def _validate_rule(study: Study, rule: Rule, points: list[_Point]) -> None:
-    """What the rule names exists, and no condition has replicates of its own."""
+    """What the rule names exists, and no condition has stages or replicates of its own."""
+    staged = next((each.name for each in study.conditions if each.stage), None)
+    if staged is not None:
+        raise ValueError(f"condition {staged} has stages, and adaptive replicates have none: give replicates a number")
     names = [each.name for each in study.sets]
     if rule.set not in names:
         raise ValueError(

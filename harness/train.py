@@ -16,14 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import harness.artifacts as artifacts
 import harness.checkpoint as checkpoints
+import harness.parents as parents
 from harness.device import describe, numerics
 from harness.draw import Draw
 from harness.evaluate import score
-from harness.feed import Feed, Strings
+from harness.feed import Feed, Strings, data_seeds
 from harness.graph import Replay, agree, cuda_capture
 from harness.identity import canonical
 from harness.needed import first_block
@@ -64,17 +65,33 @@ class Rows:
 class Training:
     """The state of a pack: parameters, moments, the recent losses, the rows so far, and the step they belong to."""
 
-    def __init__(self, pack: Pack, device: torch.device):
+    def __init__(
+        self,
+        pack: Pack,
+        device: torch.device,
+        weights: parents.Weights | None = None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ):
+        """weights: those that a later stage begins from; None: its own fresh ones, where only its cost is measured."""
         first = pack.replicates[0].condition
         self.pack, self.device = pack, device
         self.task, self.train = first.task, first.train
         self.trains = [replicate.condition.train for replicate in pack.replicates]
         set_matmul(self.train.precision)
-        self.feed = Feed(pack, device)
-        self.init_seeds = torch.tensor([replicate.init_seed for replicate in pack.replicates], device=device)
-        self.model = first.model.make(
-            Draw(self.init_seeds, "init"), self.task.vocabulary, tokens_of(self.task), outputs_of(self.task)
-        )
+        own = torch.tensor([replicate.init_seed for replicate in pack.replicates], device=device)
+        self.init_seeds = parents.seeds_at(own, pack.stage, 0)
+        self.model = self._made()
+        annotator = None
+        if parents.annotates(pack):
+            teacher = self._made()
+            if weights is not None:
+                parents.fill(teacher, weights)
+            tasks = [replicate.condition.task for replicate in pack.replicates]
+            annotator = parents.Annotator(teacher, tasks, data_seeds(pack, device), self.train.pool, self._still)
+        self.feed = Feed(pack, device, annotator)
+        if weights is not None and parents.begins(pack):
+            parents.fill(self.model, weights)
+        self.should_stop = should_stop
         self.rates = _rates(pack, device)
         self.flat = FlatParameters(self.model)
         self.optimizer = Optimizer(self.flat, self.trains)
@@ -86,6 +103,8 @@ class Training:
         self.recent = torch.zeros(_WINDOW, size, device=device)
         self.penalties = torch.zeros(_WINDOW, size, device=device) if self.sharpen else None
         self.diverged_at = torch.full((size,), -1, dtype=torch.int64, device=device)
+        if weights is not None:
+            self.diverged_at[parents.broken(weights, device)] = 0
         self.rows = Rows()
         self.step = self.recorded = 0  # steps taken; the last one whose curves and scores are in `rows`
         self.train_s = self.evaluate_s = 0.0
@@ -95,6 +114,15 @@ class Training:
             warnings.warn(
                 "the CUDA graph of this pack computes another step than its kernels: they are launched one by one", stacklevel=1
             )
+
+    def _made(self) -> nn.Module:
+        """A fresh packed model."""
+        draw, task = Draw(self.init_seeds, "init"), self.task
+        return self.pack.replicates[0].condition.model.make(draw, task.vocabulary, tokens_of(task), outputs_of(task))
+
+    def _still(self) -> None:
+        if self.should_stop():
+            raise Stopped(self.step)
 
     def advance(self) -> None:
         """One step for every replicate."""
@@ -314,7 +342,8 @@ def train(
     waited for. Raises Stopped, with the state saved, when asked to stop.
     """
     began = datetime.datetime.now(datetime.UTC)
-    state = Training(pack, device)
+    weights = patiently(lambda: parents.read(store, pack), should_stop, say) if pack.stage else None
+    state = Training(pack, device, weights, should_stop)
     patiently(lambda: state.restore(store), should_stop, say)
     steps = state.train.steps
     saved, pause = time.monotonic(), checkpoint_s
@@ -354,11 +383,10 @@ def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime)
     pack, train = state.pack, state.train
     size = len(pack.replicates)
     commit, dirty = code_state()
+    taken = parents.steps_of(pack)
     loss, diverged_at = state.mean_loss(_WINDOW).tolist(), state.diverged_at.tolist()
     shared = {
         "stage": pack.stage,
-        "parent_key": None,
-        "parent_step": None,
         "steps": train.steps,
         "samples": train.steps * train.batch,
         "tokens": train.steps * train.batch * tokens_of(state.task),
@@ -381,6 +409,8 @@ def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime)
         shared
         | {
             "key": replicate.key,
+            "parent_key": replicate.parent,
+            "parent_step": taken[slot] if taken else None,
             "condition": replicate.condition.name,
             "config": canonical(replicate.condition.config()),
             "init_seed": replicate.init_seed,

@@ -59,7 +59,7 @@ def contrasts(
     found = [
         _contrast(groups[chosen, stage], members, condition, stage, name, confidence)
         for (condition, stage), members in groups.items()
-        if condition != chosen
+        if condition != chosen and (chosen, stage) in groups
         for name in sets
     ]
     tested = [index for index, each in enumerate(found) if each.found]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow.fs
 
-from results.manifest import newest_manifest
+from results.manifest import label, newest_manifest, stage_of
 from results.store import Store, list_names, read
 
 _FOLDER = "logs"
@@ -71,7 +71,8 @@ def _show(
 
 
 def _who(manifest: Mapping[str, Any], row: list[Any]) -> str:
-    return f"{manifest['conditions'][row[1]]['name']}, seeds {row[2]} {row[3]}"
+    condition = manifest["conditions"][row[1]]
+    return f"{label(condition['name'], stage_of(condition))}, seeds {row[2]} {row[3]}"
 
 
 def _host(store: Store, path: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow.fs
@@ -57,6 +58,17 @@ def _named(store: Store) -> str | None:
     if not re.fullmatch(rb"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise ValueError(f"{path} names no manifest; delete it")
     return name.decode()
+
+
+def stage_of(condition: Mapping[str, Any]) -> int:
+    """The stage of a manifest's condition: its configuration lists the stages before it, and what it takes from the last."""
+    stages = condition.get("config", {}).get("stages")
+    return max(0, len(stages) - 1) if isinstance(stages, list) else 0
+
+
+def label(name: str, stage: int) -> str:
+    """What the stage of a condition is called; a first stage has the condition's name."""
+    return f"{name}, stage {stage}" if stage else name
 
 
 def manifest_bytes(store: Store, name: str) -> bytes:

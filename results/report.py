@@ -25,7 +25,8 @@ from results.claims import verdicts
 from results.claims.show import html as claims_html
 from results.downloads import for_a_paper, more_tables
 from results.filesystem import refuse_links_out, write_local
-from results.manifest import newest_manifest
+from results.manifest import label as stage_label
+from results.manifest import newest_manifest, stage_of
 from results.probes import by_key
 from results.statistics import zero_error_bound
 from results.store import Store, committed, read
@@ -416,7 +417,10 @@ def _methods(manifest: dict[str, Any], summary: pa.Table) -> dict[str, Any]:
         }
         for name, value in manifest["sets"].items()
     ]
-    settings = [{"name": c["name"], "values": [f.get(name) for name in varied]} for c, f in zip(conditions, flat, strict=True)]
+    settings = [
+        {"name": stage_label(c["name"], stage_of(c)), "values": [f.get(name) for name in varied]}
+        for c, f in zip(conditions, flat, strict=True)
+    ]
     return {
         "shared": shared,
         "complete": complete,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.filesystem import listing
-from results.manifest import newest_manifest
+from results.manifest import label, newest_manifest, stage_of
 from results.store import Store, read
 
 # of `replicates`: all that a snapshot needs
@@ -107,7 +107,7 @@ def snapshot(
     now: datetime.datetime | None = None,
 ) -> Snapshot:
     """rows: `COLUMNS` of the winning replicates; failures: keys; flying: ids of packs."""
-    now = now or datetime.datetime.now(datetime.UTC)
+    now, rows = now or datetime.datetime.now(datetime.UTC), _labelled(rows)
     keys = set(rows["key"].to_pylist())
     failed = set(failures) - keys
     packs = set(rows["pack"].unique().to_pylist())
@@ -165,12 +165,23 @@ def _conditions(manifest: Mapping[str, Any] | None, rows: pa.Table, failed: set[
     done = _counts(rows["condition"])
     diverged = _counts(rows.filter(pc.equal(rows["status"], "diverged"))["condition"])
     listed = manifest["conditions"] if manifest else []
-    planned = {each["name"]: each["replicates"] for each in listed}
+    planned = {label(each["name"], stage_of(each)): each["replicates"] for each in listed}
     lost: Counter[str] = Counter()
     if failed and manifest:
-        lost.update(listed[row[1]]["name"] for row in manifest["replicates"] if row[0] in failed)
+        lost.update(
+            label(listed[row[1]]["name"], stage_of(listed[row[1]])) for row in manifest["replicates"] if row[0] in failed
+        )
     names = dict.fromkeys((*planned, *done))
     return tuple(Condition(n, done.get(n, 0), planned.get(n, 0), diverged.get(n, 0), lost[n]) for n in names)
+
+
+def _labelled(rows: pa.Table) -> pa.Table:
+    """The rows with their conditions called as their stages are."""
+    if not (pc.max(rows["stage"]).as_py() or 0):
+        return rows
+    pairs = zip(rows["condition"].to_pylist(), rows["stage"].to_pylist(), strict=True)
+    named = pa.chunked_array([pa.array([label(name, stage) for name, stage in pairs], pa.string())])
+    return rows.set_column(rows.column_names.index("condition"), rows.schema.field("condition"), named)
 
 
 def _nodes(rows: pa.Table, recent: pa.Table) -> tuple[Node, ...]:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from results.manifest import stage_of
 from results.statistics import (
     clopper_pearson,
     clustered_rates,
@@ -121,11 +122,10 @@ def replicates_of(
     ended = {(row["key"], row["stage"]): row for row in _known(replicates).to_pylist()}
     failed = {(key, row["stage"]) for row in failures.select(["keys", "stage"]).to_pylist() for key in row["keys"]}
     scores = _scores(replicates, evaluations, metric)
-    stages = sorted({0} | {stage for _, stage in ended})
+    conditions = [(each, stage_of(each)) for each in manifest["conditions"]]
     return [
-        _replicate(manifest["conditions"][condition], (key, stage), init_seed, data_seed, ended, failed, scores)
-        for key, condition, init_seed, data_seed in manifest["replicates"]
-        for stage in stages
+        _replicate(conditions[index][0], (key, conditions[index][1]), init_seed, data_seed, ended, failed, scores)
+        for key, index, init_seed, data_seed in manifest["replicates"]
     ]
 
 

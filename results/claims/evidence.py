@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, settle
+from results.manifest import label, stage_of
 from results.probes import Name
 from results.statistics import Floats, quantile
 from results.summary import Replicate, reported_sets
@@ -36,7 +37,7 @@ PLAIN = {
 
 @dataclass(frozen=True)
 class Condition:
-    """`settings`: every option by its dotted path, defaults included. `replicates`: those planned of stage 0."""
+    """`settings`: every option by its dotted path, defaults included. `replicates`: those planned. A later stage is one of its own."""
 
     name: str
     settings: dict[str, Any]
@@ -125,15 +126,17 @@ def gather(
     evaluations: pa.Table | None = None,
 ) -> Evidence:
     """Evidence of a manifest and the replicates of `results.summary.replicates_of`. ValueError where the manifest is too old."""
-    by: dict[str, list[Replicate]] = {}
+    by: dict[tuple[str, int], list[Replicate]] = {}
     for replicate in known:
-        if replicate.stage == 0:
-            by.setdefault(replicate.condition, []).append(replicate)
+        by.setdefault((replicate.condition, replicate.stage), []).append(replicate)
     conditions = []
     for each in manifest["conditions"]:
         if "settings" not in each:
             raise ValueError(f"the manifest of {manifest['study']} lacks the settings of its conditions: run the study again")
-        conditions.append(Condition(each["name"], flatten(each["settings"]), tuple(by.get(each["name"], ()))))
+        stage = stage_of(each)
+        conditions.append(
+            Condition(label(each["name"], stage), flatten(each["settings"]), tuple(by.get((each["name"], stage), ())))
+        )
     sets, sequences, trained = {}, {}, training_law(conditions)
     for name in reported_sets(manifest):
         definition = manifest["sets"][name]["definition"]

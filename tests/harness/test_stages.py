@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from functools import partial
@@ -22,7 +21,7 @@ from harness.draw import Draw
 from harness.exchange.weights import single
 from harness.manifest import build, plan_of, read, to_bytes
 from harness.pack import resolve
-from harness.plan import plan, replicates_of, signature
+from harness.plan import plan, replicates_of
 from harness.rerun import rerun
 from harness.rollout import label
 from harness.run import run
@@ -76,15 +75,6 @@ def test_a_row_names_its_parent_and_the_arms_share_their_first_stage(whole):
             assert row["parent_key"] is row["parent_step"] is None
     firsts = {row["parent_key"] for row in rows.values() if row["stage"] == 1}
     assert firsts == {row["key"] for row in rows.values() if not row["stage"]}
-
-
-def test_a_first_stage_is_the_training_without_stages(tmp_path):
-    with_stages = study.load(write_study(tmp_path))
-    alone = study.load(write_study(tmp_path), ["conditions=null"])
-    keys = [each.key for each in replicates_of(with_stages.conditions)]
-    assert [each.key for each in replicates_of(alone.conditions)] == keys[:3]
-    assert len(set(keys)) == 12
-    assert signature(alone.conditions[0]) == signature(with_stages.conditions[0])
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -237,37 +227,6 @@ def test_a_manifest_carries_its_chains_to_a_bare_machine(whole, no_report, tmp_p
     assert plan_of(read(path.read_bytes())).packs == fresh.packs
     assert harness.local.run_manifest(path, str(tmp_path / "bare"), "cpu") == 0
     assert tables(tmp_path / "bare", "chained") == tables(whole[1], "chained")
-
-
-STAGE = "{task: {length: 4}, labels: previous}"
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ("stages=[{task: {length: 12}, labels: previous}]", "task.length = 12 needs 13 different variables"),
-        ("stages=[{labels: previos}]", "stages[0].labels = 'previos' must be task or previous; did you mean previous?"),
-        ("stages=[{labels: previous, begin: fresh}]", "stages[0] has no key 'begin'"),
-        ("stages=[{task: {length: 4}}]", "stages[0] takes nothing from the stage before it"),
-        ("stages={labels: previous}", "must be a list of mappings"),
-        (f"stages=[{STAGE}, {{train: {{stepz: 3}}, init: previous}}]", "stages[1]: train.stepz is not an option"),
-        ("stages=[{task: {variables: 14}, init: previous}]", "its weights don't fit"),
-        (
-            f"stages=[{STAGE}] model={{name: lego_transformer, width: 20, heads: 5, positions: learned}}",
-            "has no rows for lengths",
-        ),
-    ],
-)
-def test_bad_stages_are_one_sentence(tmp_path, words, sentence):
-    overrides = ["conditions=null", *re.split(r" (?=model)", words)]
-    with pytest.raises(ValueError, match=re.escape(sentence)):
-        study.load(write_study(tmp_path), overrides)
-
-
-def test_stages_stand_beside_a_number_of_replicates(tmp_path):
-    words = ["replicates={min: 2, max: 4, until: {zero_error: {set: two, half_width: 0.1}}}"]
-    with pytest.raises(ValueError, match="adaptive replicates have none: give replicates a number"):
-        study.load(write_study(tmp_path), words)
 
 
 def test_the_report_and_status_name_the_stages(whole):

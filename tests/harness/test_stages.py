@@ -77,14 +77,14 @@ def test_a_row_names_its_parent_and_the_arms_share_their_first_stage(whole):
     assert firsts == {row["key"] for row in rows.values() if not row["stage"]}
 
 
-@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_the_pack_changes_no_bit(whole, no_report, tmp_path, size):
     status, store = _run(tmp_path, "store", f"pack.size={size}")
     assert status == 0
     assert tables(store, "chained") == tables(whole[1], "chained")
 
 
-@pytest.mark.parametrize("stage", [0, 1, 2])
+@pytest.mark.parametrize("stage", [*(pytest.param(stage, marks=pytest.mark.slow) for stage in (0, 2)), 1])
 def test_a_kill_in_any_stage_changes_no_bit(whole, no_report, tmp_path, monkeypatch, stage):
     advance, seen = Training.advance, []
 

@@ -65,7 +65,7 @@ def test_the_added_model_is_bitwise_the_same_alone_and_in_a_pack(tmp_path, monke
         assert torch.equal(alone.recent[:, 0], packed.recent[:, 1])
 
 
-@pytest.mark.parametrize("executor", ["ray", "local"])
+@pytest.mark.parametrize("executor", [pytest.param("ray", marks=pytest.mark.slow), "local"])
 def test_a_module_of_ones_own_is_trained_as_the_page_says(executor, tmp_path):
     (module,), (study,), (command,) = (_blocks("docs/bring-your-own.md", language) for language in ("python", "yaml", "bash"))
     (tmp_path / "my_models.py").write_text(module)

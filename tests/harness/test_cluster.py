@@ -99,6 +99,7 @@ def study(tmp_path):
     return write_study(tmp_path)
 
 
+@pytest.mark.slow
 def test_killed_drivers_and_workers_change_no_row(study, tmp_path, whole):
     """A worker is killed, then the driver with SIGKILL; the same command finishes, and nothing committed is trained again."""
     store = tmp_path / "runs"
@@ -206,6 +207,7 @@ def test_a_submitted_job_runs_the_study_and_refuses_a_relative_store(cluster, tm
     assert committed(open_store(tmp_path / "runs", "fflm-quick")).num_rows == 2
 
 
+@pytest.mark.slow
 def test_a_job_whose_folder_has_its_own_models_uses_ours(cluster, tmp_path):
     folder = tmp_path / "theirs"
     for name in ("models", "tasks", "tests"):

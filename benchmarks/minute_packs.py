@@ -49,7 +49,12 @@ def main() -> None:
     chosen = parser.parse_args()
     header = conditions("cpu", "fp32")
     with tempfile.TemporaryDirectory() as folder:
-        words = [f"replicates={chosen.replicates}", f"conditions.transformer.train.steps={chosen.steps}", "only=[transformer]", "pack.size=1"]
+        words = [
+            f"replicates={chosen.replicates}",
+            f"conditions.transformer.train.steps={chosen.steps}",
+            "only=[transformer]",
+            "pack.size=1",
+        ]
         study = load(find_study("fflm", "quick"), [f"store={folder}", "executor=ray", "device=cpu", "wandb=off", *words])
         if run(study):
             sys.exit("the study did not end")

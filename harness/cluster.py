@@ -25,7 +25,7 @@ from ray.util.metrics import Counter, Gauge, Histogram
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from harness.dispatch import Dispatch
-from harness.execute import Outcome, run_pack
+from harness.execute import Outcome
 from harness.hung import Watch
 from harness.interrupt import Interrupt
 from harness.kinds import Kind
@@ -94,10 +94,10 @@ class _Slot:
 
     def run(self, pack: Pack, uri: str, study: str, board: Any, run: int, begun: bool = False) -> Outcome:
         """begun: whether the store holds a manifest of the study, so that it is away where it shows none."""
-        self._link = _Link(board, run)
-        runs = run_there if begun else run_pack
+        store = open_store(uri, study)
+        link = self._link = _Link(board, run)
         try:
-            return runs(pack, open_store(uri, study), self._device, self._link.report, self._link.should_stop, self._link.say)
+            return run_there(pack, store, self._device, link.report, link.should_stop, link.say, begun)
         finally:
             self._link = None
 

@@ -16,10 +16,11 @@ import torch
 import harness.device
 from harness.chains import by_stage, ready
 from harness.dispatch import Dispatch
-from harness.execute import Outcome, attempts, run_pack
+from harness.execute import Outcome, attempts
 from harness.interrupt import Interrupt
 from harness.leases import Leases
 from harness.manifest import plan_of, read
+from harness.mounted import run_there
 from harness.pack import Pack, resolve
 from harness.probe import Rate, best_rate, measure
 from harness.progress import Progress
@@ -72,7 +73,7 @@ def run_packs(
                 progress.step(pack.id, step)
                 dispatch.leases.renew()
 
-            dispatch.ended(pack, run_pack(pack, store, device, report, interrupt.requested, progress.say))
+            dispatch.ended(pack, run_there(pack, store, device, report, interrupt.requested, progress.say, dispatch.begun))
     finally:
         dispatch.close()
     return dispatch.outcomes

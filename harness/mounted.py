@@ -34,8 +34,11 @@ def run_there(
     report: Callable[[int], None],
     should_stop: Callable[[], bool],
     say: Callable[[str], None] = lambda text: None,
+    has_begun: bool = True,
 ) -> Outcome:
-    """`run_pack` of a study that has begun: the store is waited for before the pack starts and before it commits."""
+    """`run_pack`; of a study that `has_begun` the store is waited for before the pack starts and before it commits."""
+    if not has_begun:
+        return run_pack(pack, store, device, report, should_stop, say)
     steps = pack.replicates[0].condition.train.steps
 
     def wait() -> None:

@@ -165,13 +165,13 @@ def test_an_adaptive_study_in_a_store_that_holds_more_plans_what_it_needs(study,
 def test_interrupted_and_resumed_ends_at_the_same_targets(study, tmp_path, monkeypatch):
     assert run(study(NEVER), say=quiet, retry=False) == 0
     started = []
-    real = local.run_pack
+    real = local.run_there
 
-    def stop_at_the_third(pack, store, device, report, should_stop, say):
+    def stop_at_the_third(pack, store, device, report, should_stop, say, begun):
         started.append(pack.id)
-        return real(pack, store, device, report, (lambda: True) if len(started) == 3 else should_stop, say)
+        return real(pack, store, device, report, (lambda: True) if len(started) == 3 else should_stop, say, begun)
 
-    monkeypatch.setattr(local, "run_pack", stop_at_the_third)
+    monkeypatch.setattr(local, "run_there", stop_at_the_third)
     run(study(NEVER, store="again"), say=quiet)
     assert committed(open_store(tmp_path / "again", "tiny")).num_rows < 12
     assert run(study(NEVER, store="again"), say=quiet) == 0

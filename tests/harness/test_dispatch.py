@@ -9,8 +9,11 @@ import torch
 from harness import patience
 from harness.deaths import Deaths
 from harness.execute import Outcome
+from harness.interrupt import Interrupt
 from harness.leases import LEASE_S, Leases
+from harness.local import run_packs
 from harness.mounted import check_there, run_there
+from harness.progress import Progress
 from launch.cli import main
 from results.failures import log_path
 from results.store import committed, open_store, read, read_bytes, write_bytes
@@ -153,6 +156,22 @@ def test_a_store_that_goes_before_the_commit_is_waited_for(store, packs, monkeyp
     outcome = run_there(packs[1], store, CPU, report, lambda: False)
     assert outcome.status == "unstored"
     assert "is away" in outcome.message
+    assert not os.path.exists(store.path("replicates"))
+
+
+def test_the_local_executor_waits_for_the_mount_too(store, packs, monkeypatch):
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
+    write_bytes(store, "manifests/a.yaml", b"{}")
+
+    class Away(Progress):
+        def step(self, pack, step):
+            super().step(pack, step)
+            if step == 10:
+                shutil.rmtree(store.root)
+
+    progress = Away([packs[1]], {packs[1].id: 1.0}, 0, 1)
+    outcomes = run_packs([packs[1]], store, CPU, progress, Interrupt(), leases=False)
+    assert [outcome.status for outcome in outcomes] == ["unstored"]
     assert not os.path.exists(store.path("replicates"))
 
 

@@ -23,6 +23,8 @@ def longer_words_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """The plain transformer beyond its training length against within; the LSTM at the longest words."""
     plain = one_by_automaton(arms(evidence), "the plain transformer")
     lstm = one_by_automaton(arms(evidence, model__name="lstm"), "an LSTM")
+    if not all(any(one.startswith(kind) for one in each) for each in (plain, lstm) for kind in ("Dyck", "C")):
+        settle(NOT_RUN, "the claim needs the plain transformer and an LSTM, each on a Dyck language and on a cyclic group")
     within, beyond = _ends(evidence)
     require([*plain.values(), *lstm.values()], [within, beyond], needs)
     gate([*plain.values(), *lstm.values()], within, terms)

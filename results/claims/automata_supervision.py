@@ -25,8 +25,10 @@ def a_part_of_the_state_suffices(evidence: Evidence, terms: Terms, needs: int) -
     name = same_words(evidence)
     found = [each for each in arms(evidence) if each.settings["task.observe"] != "state"]
     others = [each for each in arms(evidence, model__name="lstm") if each.settings["task.observe"] != "state"]
-    if not found:
-        settle(NOT_RUN, "no condition trains a transformer with sinusoidal positions on a part of the state")
+    if not found or not others:
+        settle(
+            NOT_RUN, "the claim needs a transformer with sinusoidal positions and an LSTM, each trained on a part of the state"
+        )
     require([*found, *others], [name], needs)
     parts = []
     for each in [*found, *others]:
@@ -70,8 +72,11 @@ def few_labels_hurt_the_transformer(evidence: Evidence, terms: Terms, needs: int
     groups = [each for each in transformers if not automaton(each).startswith("C")]
     cyclic = [each for each in transformers if automaton(each).startswith("C")]
     shares = {each.settings["task.p_reveal"] for each in groups}
-    if not lstm or len(shares) < 2:
-        settle(NOT_RUN, "the claim needs LSTMs, and a transformer on a group that is not cyclic at two values of p_reveal")
+    if not lstm or not cyclic or len(shares) < 2:
+        settle(
+            NOT_RUN,
+            "the claim needs LSTMs, a transformer on a cyclic group, and one on a group that is not cyclic at two values of p_reveal",
+        )
     require([*lstm, *transformers], [name], needs)
     most, fewest = (
         one_by_automaton(
@@ -83,6 +88,8 @@ def few_labels_hurt_the_transformer(evidence: Evidence, terms: Terms, needs: int
         if best(each, name) < terms.value:
             settle(PRECONDITION, f"{describe(each, name)}: with most labels the best must reach {terms.value:g}")
     both = most.keys() & fewest.keys()
+    if not both:
+        settle(NOT_RUN, f"no group is trained with p_reveal {min(shares):g} and {max(shares):g}")
     worse = {one: exceeds(wrong(fewest[one], name), wrong(most[one], name), 1, 1 - 0.05 / len(both)) for one in sorted(both)}
     steady = [median(each, name) for each in lstm]
     parts = [describe(each, name) for each in [*lstm, *cyclic]]

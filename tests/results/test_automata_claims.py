@@ -170,6 +170,9 @@ def test_indirect_supervision(plans):
     found = _verdict(plans("a4"), "A4", _flat(0.2))
     assert found.verdict == NOT_REPRODUCED
     assert "thesis: best 0.996" in found.finding.measured
+    for model in ("lstm", "transformer"):  # the claim is of both
+        without = lambda settings, model=model: settings["model"]["name"] != model  # noqa: E731
+        assert _verdict(plans("a4"), "A4", _parts, without).verdict == NOT_RUN
     assert _verdict(plans("a4"), "A4-positions", _parts).verdict == REPRODUCED
     assert _verdict(plans("a4"), "A4-positions", _flat(0.2)).verdict == TOO_FEW
     swapped = lambda settings, definition: 0.305 - _parts(settings, definition)  # noqa: E731
@@ -194,6 +197,8 @@ def test_incomplete_supervision(plans):
     assert _verdict(plans("a5"), "A5", _labels(0.4, lstm=0.1)).verdict == NOT_REPRODUCED
     assert _verdict(plans("a5"), "A5", _labels(0.002)).verdict == TOO_FEW
     assert _verdict(plans("a5"), "A5", _flat(0.3)).verdict == PRECONDITION
+    groups = lambda settings: settings["task"]["automaton"] == "S5"  # noqa: E731
+    assert _verdict(plans("a5"), "A5", _labels(0.4), groups).verdict == NOT_RUN  # parity is part of the claim
 
 
 def _steady(settings):
@@ -242,6 +247,9 @@ def test_longer_words(plans):
         assert _verdict(study, claim, _longer(within=0.2)).verdict == PRECONDITION
         only = lambda settings: settings["task"]["automaton"] == "none"  # noqa: E731
         assert _verdict(study, claim, _longer(), only).verdict == NOT_RUN
+    for machine in ("C2", "Dyck_4_2"):  # the claim is of both
+        alone = lambda settings, machine=machine: settings["task"]["automaton"] == machine  # noqa: E731
+        assert _verdict(study, "A7", _longer(), alone).verdict == NOT_RUN
     assert _verdict(study, "A7", _longer(sinusoidal=0.001)).verdict == NOT_REPRODUCED
     assert _verdict(study, "A7", _longer(steady=0.1)).verdict == NOT_REPRODUCED
     assert _verdict(study, "A7", _longer(sinusoidal=0.002)).verdict == TOO_FEW

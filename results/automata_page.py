@@ -11,30 +11,21 @@ import numpy as np
 from results import automata_thesis as thesis
 from results.automata_figures import Bands, bands_of, heat_maps, lines, steps
 from results.automata_trained import BANDS, Drawn, arm_of, machine_of, positions, rates
-from results.claims.evidence import flatten
+from results.family import family
 from results.statistics import Floats
 from results.store import Store
-from results.summary import Replicate, reported_sets
+from results.summary import Replicate
 
 ENOUGH = 0.99
 AXES = {"length": "length of the words", "p_one": "probability of a 1", "ones": "number of 1s"}
 
 
-def is_of_automata(manifest: dict[str, Any]) -> bool:
-    """Whether every condition of a study trains on the task `automaton`."""
-    return all(each.get("settings", each["config"])["task"]["name"] == "automaton" for each in manifest["conditions"])
-
-
 def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate]) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task."""
-    if not is_of_automata(manifest) or any("settings" not in each for each in manifest["conditions"]):
+    mine = family(manifest, known, "automaton")
+    if mine is None:
         return []
-    settings = {each["name"]: flatten(each["settings"]) for each in manifest["conditions"]}
-    by: dict[str, list[Replicate]] = {name: [] for name in settings}
-    for each in known:
-        if each.stage == 0:
-            by[each.condition].append(each)
-    definitions = {name: manifest["sets"][name]["definition"] for name in reported_sets(manifest)}
+    settings, by, definitions = mine.settings, mine.members, mine.definitions
     same = next((name for name, definition in definitions.items() if not definition), None)
     found: list[Drawn] = []
     if same is not None:

@@ -13,34 +13,23 @@ import pyarrow.compute as pc
 
 from results.automata_figures import Bands, bands_of, lines
 from results.automata_trained import BANDS, Drawn
-from results.claims.evidence import flatten
+from results.family import Members, Settings, family
 from results.lego import items_by_length, sentences_wrong, sets_by_length
 from results.probes import Name, by_key
 from results.statistics import Floats
 from results.store import Store, read
-from results.summary import METRIC, Replicate, reported_sets
+from results.summary import METRIC, Replicate
 
 DRAWN = 4  # times the training length, at which masses are drawn by answer: 20, as in figures 6 and 7 of the paper
 Panels = dict[str, dict[str, Bands]]
-Settings = Mapping[str, Mapping[str, Any]]
-Members = Mapping[str, Sequence[Replicate]]
-
-
-def is_of_lego(manifest: dict[str, Any]) -> bool:
-    """Whether every condition of a study trains on the task `lego`."""
-    return all(each.get("settings", each["config"])["task"]["name"] == "lego" for each in manifest["conditions"])
 
 
 def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate]) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task."""
-    if not is_of_lego(manifest) or any("settings" not in each for each in manifest["conditions"]):
+    mine = family(manifest, known, "lego")
+    if mine is None:
         return []
-    settings = {each["name"]: flatten(each["settings"]) for each in manifest["conditions"]}
-    by: dict[str, list[Replicate]] = {name: [] for name in settings}
-    for each in known:
-        if each.stage == 0:
-            by[each.condition].append(each)
-    definitions = {name: manifest["sets"][name]["definition"] for name in reported_sets(manifest)}
+    settings, by, definitions = mine.settings, mine.members, mine.definitions
     probes = by_key(read(store, "probes", filter=pc.field("probe") == "concentration"))
     return _accuracy(store, settings, by, definitions) + _concentration(settings, by, probes) + _masses(settings, by, probes)
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from results.claims.claim import Settled
 from results.claims.evidence import gather
+from results.manifest import label
 from results.statistics import Floats
 from results.summary import METRIC, Replicate
 
@@ -126,7 +127,7 @@ def script_json(value: Any) -> Markup:
 
 
 def _label(replicate: Replicate) -> str:
-    return f"{replicate.condition}, stage {replicate.stage}" if replicate.stage else replicate.condition
+    return label(replicate.condition, replicate.stage)
 
 
 def _short(rate: float) -> float | None:

@@ -24,6 +24,7 @@ from results.adaptive_status import CAUTION, lines
 from results.claims import verdicts
 from results.claims.show import html as claims_html
 from results.downloads import for_a_paper, more_tables
+from results.family import is_of
 from results.filesystem import refuse_links_out, write_local
 from results.manifest import label as stage_label
 from results.manifest import newest_manifest, stage_of
@@ -98,7 +99,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
     known = replicates_of(manifest, finished, evaluations, failures)
     summary, rows = summarise(manifest, known), raw_rows(manifest, known)
     profiles = read(store, "profiles")
-    if automata_page.is_of_automata(manifest):
+    if is_of(manifest, "automaton"):
         profiles = profiles.filter(pc.field("axis") != "position")  # drawn there
     losses = read(store, "curves", filter=pc.field("metric") == "loss")
     drawings = draw_all(manifest, known, finished, evaluations, profiles, losses)
@@ -302,10 +303,9 @@ def _labels(known: Iterable[Replicate]) -> dict[tuple[str, int], str]:
 
 
 def _by_label(known: Sequence[Replicate]) -> dict[str, list[Replicate]]:
-    staged = any(replicate.stage for replicate in known)
     groups: dict[str, list[Replicate]] = {}
     for r in known:
-        groups.setdefault(f"{r.condition}, stage {r.stage}" if staged else r.condition, []).append(r)
+        groups.setdefault(stage_label(r.condition, r.stage), []).append(r)
     return groups
 
 

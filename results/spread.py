@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.manifest import newest_manifest
+from results.manifest import label, newest_manifest
 from results.store import Store, committed, read
 from results.summary import METRIC, replicates_of, reported_sets
 from results.variance import effective, icc_interval, split
@@ -33,8 +33,7 @@ def show_spread(store: Store, say: Callable[[str], None]) -> None:
         mine = [each for each in known if (each.condition, each.stage) == (condition, stage)]
         for name in reported_sets(manifest):
             scored = [counts[each.key, each.stage, name] for each in mine if name in each.scores and each.status == "finished"]
-            label = f"{condition}, stage {stage}" if stage else condition
-            say(f"| {' | '.join((label, name, *_cells(scored, len(mine))))} |")
+            say(f"| {' | '.join((label(condition, stage), name, *_cells(scored, len(mine))))} |")
 
 
 def _last(replicates: pa.Table, rows: pa.Table) -> dict[tuple[str, int, str], tuple[int, ...]]:

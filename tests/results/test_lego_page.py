@@ -9,6 +9,7 @@ from harness.run import run
 from harness.study import from_tree
 from launch.cli import main
 from results import lego
+from results.family import family
 from results.lego_page import drawings
 from results.probes import by_key
 from results.schema import SCHEMAS
@@ -157,3 +158,20 @@ def test_a_diverged_replicate_counts_as_right_nowhere(tmp_path):
     (found,) = drawings(open_store(str(tmp_path), manifest["study"]), manifest, known)
     for name in names:
         assert middles(found[3], name) == {"C6": ([5, 10, 20, 40, 80, 160], [0.0] * 6)}
+
+
+def test_a_later_stage_is_a_condition_of_its_own(tmp_path):
+    """Its sentences are longer, so it is drawn from its own training length on and not over the stage before it."""
+    plain = {"name": "warm", "config": {}, "settings": {"task": {"name": "lego", "length": 5}}}
+    later = plain | {
+        "config": {"stages": [{}, {}]},
+        "settings": {"task": {"name": "lego", "length": 10}, "stage": {"number": 1}},
+    }
+    known = [Replicate("warm", stage, f"k{stage}", 0, 0, "finished", None, None, {}) for stage in (0, 1)]
+    found = family({"conditions": [plain, later], "sets": {}}, known, "lego")
+    assert {name: options["task.length"] for name, options in found.settings.items()} == {"warm": 5, "warm, stage 1": 10}
+    assert {name: [each.key for each in mine] for name, mine in found.members.items()} == {
+        "warm": ["k0"],
+        "warm, stage 1": ["k1"],
+    }
+    assert family({"conditions": [plain, later], "sets": {}}, known, "automaton") is None

@@ -26,6 +26,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from harness.dispatch import Dispatch
 from harness.execute import Outcome
+from harness.head import watched
 from harness.hung import Watch
 from harness.interrupt import Interrupt
 from harness.kinds import Kind
@@ -271,7 +272,10 @@ class Cluster:
 
     def run(self, packs: list[Pack], store: Store, uri: str, progress: Progress, interrupt: Interrupt) -> list[Outcome]:
         """Run the packs in order, one in flight a worker."""
-        return _Run(self, packs, store, uri, progress, interrupt).until_done()
+        if ray.util.client.ray.is_connected():  # whose end is an error, not an exit
+            return _Run(self, packs, store, uri, progress, interrupt).until_done()
+        with watched(ray.get_runtime_context().gcs_address, progress.say):
+            return _Run(self, packs, store, uri, progress, interrupt).until_done()
 
     def count_slots(self) -> None:
         """See nodes that joined. Those that are gone keep their slots: a worker that waits for one asks an autoscaler for it."""

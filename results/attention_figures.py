@@ -99,10 +99,11 @@ def write_figures(store: Store, folder: Path) -> list[Path]:
 
     The distances of heads over the training are one figure for replicates of as many layers and heads, the first of each condition.
     """
-    rows = read(store, "probes", filter=pc.field("probe").isin(["pattern", "drift", "heads"]))
+    finished = committed(store)
+    rows = read(store, "probes", filter=pc.field("probe").isin(["pattern", "drift", "heads"]), winning=finished)
     values, steps, written = by_key(rows), over_steps(rows), list[Path]()
     shown, changing = dict[str, int](), list[tuple[str, Mapping[int, Mapping[Name, float]]]]()
-    replicates: list[dict[str, Any]] = committed(store).select(["key", "condition", "init_seed", "data_seed"]).to_pylist()
+    replicates: list[dict[str, Any]] = finished.select(["key", "condition", "init_seed", "data_seed"]).to_pylist()
     for row in sorted(replicates, key=lambda row: (row["condition"], row["init_seed"], row["data_seed"], row["key"])):
         mine = values.get(row["key"], {})
         if not mine or shown.get(row["condition"], 0) == 2:

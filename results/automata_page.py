@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from results import automata_thesis as thesis
 from results.automata_figures import Bands, bands_of, heat_maps, lines, steps
@@ -20,8 +21,8 @@ ENOUGH = 0.99
 AXES = {"length": "length of the words", "p_one": "probability of a 1", "ones": "number of 1s"}
 
 
-def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate]) -> list[Drawn]:
-    """Every figure that there are rows for; [] for a study of another task."""
+def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+    """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
     mine = family(manifest, known, "automaton")
     if mine is None:
         return []
@@ -31,7 +32,7 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate])
     if same is not None:
         found += _depths(settings, by, same) + _shares(settings, by, same)
     found += [each for option in AXES for each in _along(settings, by, definitions, option)]
-    return found + positions(store, settings, by, definitions) + rates(store, settings, by)
+    return found + positions(store, settings, by, definitions, finished) + rates(store, settings, by, finished)
 
 
 def accuracy(members: Sequence[Replicate], name: str) -> Floats:

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
 from results.automata_figures import Bands, bands_of, lines
 from results.statistics import Floats
-from results.store import Store, committed, read
+from results.store import Store, read
 from results.summary import Replicate
 
 MOST_LINES = 36
@@ -33,6 +34,7 @@ def positions(
     settings: Mapping[str, Mapping[str, Any]],
     by: Mapping[str, Sequence[Replicate]],
     definitions: Mapping[str, Mapping[str, Any]],
+    finished: pa.Table,
 ) -> list[Drawn]:
     """Accuracy at every position of the longest words, where a study has one training length and no more lines than can be told apart."""
     trained = sorted({options["task.length"] for options in settings.values()})
@@ -40,7 +42,9 @@ def positions(
     if not lengths or len(trained) > 1 or len(settings) > MOST_LINES:
         return []
     name = max(lengths, key=lambda name: lengths[name])
-    rows = read(store, "profiles", filter=(pc.field("axis") == "position") & (pc.field("set") == name)).to_pylist()
+    rows = read(
+        store, "profiles", filter=(pc.field("axis") == "position") & (pc.field("set") == name), winning=finished
+    ).to_pylist()
     cells: dict[str, dict[int, float]] = {}
     for row in rows:
         cells.setdefault(row["key"], {})[row["lo"] + 1] = 1 - row["errors"] / row["count"]
@@ -56,15 +60,17 @@ def positions(
     return [("accuracy-position", "Accuracy by position in the longest words", caption, figure)] if panels else []
 
 
-def rates(store: Store, settings: Mapping[str, Mapping[str, Any]], by: Mapping[str, Sequence[Replicate]]) -> list[Drawn]:
+def rates(
+    store: Store, settings: Mapping[str, Mapping[str, Any]], by: Mapping[str, Sequence[Replicate]], finished: pa.Table
+) -> list[Drawn]:
     """Median monitored loss at the last look against the learning rate, where conditions differ in that."""
     if len({options["train.lr"] for options in settings.values()}) < 2 or any(
         "model.layers" not in o for o in settings.values()
     ):
         return []
     last: dict[str, tuple[int, float]] = {}
-    steps_of = {row["key"]: row["steps"] for row in committed(store).select(["key", "steps"]).to_pylist()}
-    for row in read(store, "curves", filter=pc.field("metric") == "monitor_loss").to_pylist():
+    steps_of = {row["key"]: row["steps"] for row in finished.select(["key", "steps"]).to_pylist()}
+    for row in read(store, "curves", filter=pc.field("metric") == "monitor_loss", winning=finished).to_pylist():
         if row["key"] in steps_of:
             last[row["key"]] = max(last.get(row["key"], (0, np.inf)), (row["step"], row["value"]))
     panels: dict[str, dict[str, list[tuple[float, Floats]]]] = {}

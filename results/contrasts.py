@@ -78,8 +78,9 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
     newest = newest_manifest(store)
     if newest is None:
         raise ValueError(f"{store.path()} holds no study: run it first")
-    rows = read(store, "evaluations", filter=pc.field("metric") == METRIC)
-    known = replicates_of(newest[1], committed(store), rows, read(store, "failures"))
+    finished = committed(store)
+    rows = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
+    known = replicates_of(newest[1], finished, rows, read(store, "failures"))
     found = contrasts(known, reported_sets(newest[1]), baseline)
     name = baseline or known[0].condition
     count = sum(each.found is not None for each in found)

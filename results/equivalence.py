@@ -80,8 +80,9 @@ def _known(store: Store) -> list[Replicate]:
     newest = newest_manifest(store)
     if newest is None:
         raise ValueError(f"{store.path()} holds no study: run it first")
-    rows = read(store, "evaluations", filter=pc.field("metric") == METRIC)
-    return replicates_of(newest[1], committed(store), rows, read(store, "failures"))
+    finished = committed(store)
+    rows = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
+    return replicates_of(newest[1], finished, rows, read(store, "failures"))
 
 
 def _errors(known: Sequence[Replicate], condition: str, name: str) -> list[float]:

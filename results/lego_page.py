@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.automata_figures import Bands, bands_of, lines
@@ -24,18 +25,24 @@ DRAWN = 4  # times the training length, at which masses are drawn by answer: 20,
 Panels = dict[str, dict[str, Bands]]
 
 
-def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate]) -> list[Drawn]:
-    """Every figure that there are rows for; [] for a study of another task."""
+def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+    """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
     mine = family(manifest, known, "lego")
     if mine is None:
         return []
     settings, by, definitions = mine.settings, mine.members, mine.definitions
-    probes = by_key(read(store, "probes", filter=pc.field("probe") == "concentration"))
-    return _accuracy(store, settings, by, definitions) + _concentration(settings, by, probes) + _masses(settings, by, probes)
+    probes = by_key(read(store, "probes", filter=pc.field("probe") == "concentration", winning=finished))
+    return (
+        _accuracy(store, settings, by, definitions, finished)
+        + _concentration(settings, by, probes)
+        + _masses(settings, by, probes)
+    )
 
 
-def _accuracy(store: Store, settings: Settings, by: Members, definitions: Mapping[str, Mapping[str, Any]]) -> list[Drawn]:
-    shares = sentences_wrong(read(store, "evaluations", filter=pc.field("metric") == METRIC))
+def _accuracy(
+    store: Store, settings: Settings, by: Members, definitions: Mapping[str, Mapping[str, Any]], finished: pa.Table
+) -> list[Drawn]:
+    shares = sentences_wrong(read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished))
     panels: Panels = {}
     for condition, options in settings.items():
         points = []

@@ -40,8 +40,9 @@ def publish(store: Store, mode: str, directory: str | os.PathLike[str] | None = 
     if newest is None:
         raise ValueError(f"{store.path('manifests')} has no manifest, so there is no study to publish: run it first")
     manifest_hash, manifest = newest
-    evaluations = read(store, "evaluations")
-    known = replicates_of(manifest, committed(store), evaluations, read(store, "failures"))
+    finished = committed(store)
+    evaluations = read(store, "evaluations", winning=finished)
+    known = replicates_of(manifest, finished, evaluations, read(store, "failures"))
     summary, replicates = summarise(manifest, known), raw_rows(manifest, known)
     bands = online_bands(manifest, evaluations)
     config = {name: value for name, value in manifest.items() if name not in _LEFT_OUT}

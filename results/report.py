@@ -95,15 +95,17 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
     default = Path(store.path("report")) if store.is_local else Path(f"report-{store.study}")
     folder = Path(out) if out is not None else default
     finished, failures = committed(store), read(store, "failures")
-    evaluations = read(store, "evaluations", filter=pc.field("metric") == METRIC)
+    evaluations = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
     known = replicates_of(manifest, finished, evaluations, failures)
     summary, rows = summarise(manifest, known), raw_rows(manifest, known)
-    profiles = read(store, "profiles")
+    profiles = read(store, "profiles", winning=finished)
     if is_of(manifest, "automaton"):
         profiles = profiles.filter(pc.field("axis") != "position")  # drawn there
-    losses = read(store, "curves", filter=pc.field("metric") == "loss")
+    losses = read(store, "curves", filter=pc.field("metric") == "loss", winning=finished)
     drawings = draw_all(manifest, known, finished, evaluations, profiles, losses)
-    drawings += [Drawing(*each) for page_of in (automata_page, lego_page) for each in page_of.drawings(store, manifest, known)]
+    drawings += [
+        Drawing(*each) for page_of in (automata_page, lego_page) for each in page_of.drawings(store, manifest, known, finished)
+    ]
     files = {
         "summary.csv": to_csv(summary),
         "summary.tex": to_latex(summary).encode(),
@@ -124,7 +126,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
         finished,
         failures,
         shown,
-        claims_html(verdicts(manifest, known, by_key(read(store, "probes")), evaluations)),
+        claims_html(verdicts(manifest, known, by_key(read(store, "probes", winning=finished)), evaluations)),
         interactive=pareto.section(manifest, known, evaluations),
     ).encode()  # last: it links to the others
     for name, data in files.items():

@@ -21,7 +21,7 @@ def show_spread(store: Store, say: Callable[[str], None]) -> None:
     if newest is None:
         raise ValueError(f"{store.path()} holds no study: run it first")
     manifest, replicates = newest[1], committed(store)
-    rows = read(store, "evaluations", filter=pc.field("metric") == METRIC)
+    rows = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=replicates)
     known = replicates_of(manifest, replicates, rows, read(store, "failures"))
     counts = _last(replicates, rows)
     say(

@@ -21,8 +21,9 @@ def show_status(store: Store, say: Callable[[str], None]) -> None:
         extra = f", {each.diverged} diverged" if each.diverged else ""
         say(f"  {each.name}: {each.committed} of {each.planned}{extra}")
     if manifest and manifest.get("adaptive"):
-        evaluations = read(store, "evaluations", filter=pc.field("metric") == METRIC)
-        known = replicates_of(manifest, committed(store), evaluations, read(store, "failures"))
+        finished = committed(store)
+        evaluations = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
+        known = replicates_of(manifest, finished, evaluations, read(store, "failures"))
         for line in lines(manifest, known):
             say(f"  {line}")
         say(f"  {CAUTION}")

@@ -182,10 +182,18 @@ def check_name(name: str, what: str) -> None:
         )
 
 
-def read(store: Store, table: str, columns: list[str] | None = None, filter: pa.dataset.Expression | None = None) -> pa.Table:
+def read(
+    store: Store,
+    table: str,
+    columns: list[str] | None = None,
+    filter: pa.dataset.Expression | None = None,
+    winning: pa.Table | None = None,
+) -> pa.Table:
     """The rows of a table that count: those whose (key, stage, pack) won; `failures` is returned whole.
 
     `columns` are returned in that order (all by default); `filter` is a pyarrow expression over any column of the table.
+    `winning` is `committed(store)` where that was read already: several tables are then those of one moment, and a store of
+    thousands of packs is not asked for `replicates` again for each of them.
     A truncated file, or one that is none of this table, raises ValueError naming it.
     """
     check_table(table)
@@ -196,7 +204,7 @@ def read(store: Store, table: str, columns: list[str] | None = None, filter: pa.
     if table == "replicates" and filter is None:  # read once: the rows say themselves who wins
         return first_rows(_rows(store, table, needed)).select(wanted)
     # first: a pack that commits in between has its rows then, and is left out if its `replicates` row came too late
-    winning = winners(_rows(store, "replicates", ROW))
+    winning = winners(_rows(store, "replicates", ROW) if winning is None else winning)
     return semi_join(_rows(store, table, needed, filter), winning).select(wanted)
 
 

@@ -83,9 +83,10 @@ def scoreboard(store: Store) -> list[Verdict]:
     manifest = newest[1]
     if not manifest.get("claims"):
         return []
-    rows = read(store, "evaluations", filter=pc.field("metric") == METRIC)
-    known = replicates_of(manifest, committed(store), rows, read(store, "failures"))
-    return verdicts(manifest, known, by_key(read(store, "probes")), rows)
+    finished = committed(store)
+    rows = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
+    known = replicates_of(manifest, finished, rows, read(store, "failures"))
+    return verdicts(manifest, known, by_key(read(store, "probes", winning=finished)), rows)
 
 
 def verdicts(

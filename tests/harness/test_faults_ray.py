@@ -1,6 +1,7 @@
 """Faults that only a real Ray cluster shows: a pack that hangs, a worker that is told to end, a node that is drained."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,13 +10,14 @@ from functools import partial
 
 import pytest
 
+from benchmarks.chaos.machines import kill_tree, machines
 from harness.hung import Watch
 from harness.run import run
 from harness.study import load
 from models.custom import allow
 from results.store import open_store, read
-from tests.harness.test_cluster import ROOT, SLOW, _environment, _start, _wait, _workers, whole
-from tests.harness.tiny import STUDY, tables, write_study
+from tests.harness.test_cluster import ROOT, SLOW, _environment, _run, _start, _wait, _workers, whole
+from tests.harness.tiny import STUDY, files, tables, write_study
 
 __all__ = ["whole"]  # a fixture
 pytestmark = pytest.mark.slow
@@ -53,6 +55,31 @@ def test_a_pack_that_hangs_is_killed_three_times_and_recorded(tmp_path, monkeypa
     assert (row["kind"], row["step"], row["attempt"]) == ("hung", 0, 3)
     assert "made no step and no part of an evaluation" in row["traceback"]
     assert "hung after step 0 and goes on from there" in capsys.readouterr().out
+
+
+def test_the_head_is_killed_and_the_same_command_goes_on_elsewhere(tmp_path, whole):
+    """Head, raylets and workers of a cluster die at once; the driver, on a machine of its own, is left behind."""
+    store, study = tmp_path / "runs", write_study(tmp_path)
+    first, second = (tmp_path / name for name in ("first", "second"))
+    first.mkdir()
+    second.mkdir()
+    with machines(first) as cluster:
+        environment = {name: value for name, value in cluster.driver_environment.items() if name.startswith("RAY_")}
+        driver = _start(study, store, *SLOW, **environment)
+        _wait(lambda: (store / "tiny" / "replicates").is_dir())
+        for process in (cluster.head, *cluster.nodes):
+            kill_tree(process)
+        output = driver.communicate(timeout=300)[0]
+    assert driver.returncode == 1, output
+    assert re.search(rf"the head of the Ray cluster at \S+:{cluster.port} does not answer", output), output
+    before = files(store)
+    with machines(second) as cluster:
+        environment = {name: value for name, value in cluster.driver_environment.items() if name.startswith("RAY_")}
+        done = _run(study, store, *SLOW, **environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    after = files(store)
+    assert {name: after[name] for name in before} == before
+    assert tables(store) == whole
 
 
 def test_a_worker_that_is_told_to_end_saves_its_pack(tmp_path, whole):

@@ -30,9 +30,8 @@ def _texts(figure):
 
 def _draw(tmp_path, name, rates, scale="paper"):
     manifest = planned(name, scale)
-    return {
-        each[0]: each for each in drawings(open_store(str(tmp_path), manifest["study"]), manifest, replicates(manifest, rates))
-    }
+    store = open_store(str(tmp_path), manifest["study"])
+    return {each[0]: each for each in drawings(store, manifest, replicates(manifest, rates), committed(store))}
 
 
 def test_heat_maps_hold_best_and_median_beside_the_thesis(tmp_path):

@@ -18,6 +18,7 @@ from results.summary import Replicate
 from tests.harness.tiny import STUDY
 from tests.results.automata_rows import planned
 
+NONE = SCHEMAS["replicates"].empty_table()
 TREE = yaml.safe_load(STUDY) | {
     "task": {"name": "lego", "group": "C3", "length": 2, "variables": 9},
     "model": {"name": "clauses", "width": 4, "feed_forward": 8},
@@ -54,8 +55,9 @@ def drawn(study):
 
     manifest = newest_manifest(study)[1]
     evaluations = read(study, "evaluations")
-    known = replicates_of(manifest, committed(study), evaluations, read(study, "failures"))
-    return {each[0]: each for each in drawings(study, manifest, known)}, known
+    finished = committed(study)
+    known = replicates_of(manifest, finished, evaluations, read(study, "failures"))
+    return {each[0]: each for each in drawings(study, manifest, known, finished)}, known
 
 
 def middles(figure, label):
@@ -120,7 +122,7 @@ def test_the_report_shows_them(study):
 def test_a_study_without_rows_or_of_another_task_has_none(tmp_path):
     for name in ("lego_c6", "a8"):
         manifest = planned(name)
-        assert drawings(open_store(str(tmp_path), manifest["study"]), manifest, []) == []
+        assert drawings(open_store(str(tmp_path), manifest["study"]), manifest, [], NONE) == []
 
 
 def test_sentences_wrong_are_of_the_last_step_and_the_raw_weights():
@@ -155,7 +157,7 @@ def test_a_diverged_replicate_counts_as_right_nowhere(tmp_path):
     manifest = planned("lego_c6")
     names = [each["name"] for each in manifest["conditions"]]
     known = [Replicate(names[index], 0, key, *seeds, "diverged", None, 5, {}) for key, index, *seeds in manifest["replicates"]]
-    (found,) = drawings(open_store(str(tmp_path), manifest["study"]), manifest, known)
+    (found,) = drawings(open_store(str(tmp_path), manifest["study"]), manifest, known, NONE)
     for name in names:
         assert middles(found[3], name) == {"C6": ([5, 10, 20, 40, 80, 160], [0.0] * 6)}
 

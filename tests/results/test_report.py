@@ -14,7 +14,7 @@ import pytest
 from results import figures
 from results.report import format_rate, write_report
 from results.schema import SCHEMAS
-from results.store import Store, commit, open_store, write_bytes
+from results.store import Store, commit, open_store, table_files, write_bytes
 from tests.results.synthetic import failure, manifest, tables, write
 
 ROOT = Path(__file__).parents[2]
@@ -92,6 +92,19 @@ def test_files_lie_beside_the_page_and_every_relative_link_has_its_file(study: S
     assert {"summary.csv", "summary.tex", "summary.parquet", "replicates.csv"} <= set(links)
     assert all((folder / link).is_file() for link in links)
     assert {path.suffix for path in (folder / "figures").iterdir()} == {".svg", ".png"}
+
+
+def test_a_report_reads_each_table_once(study: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On an object store each reading of a table is a request or two a pack."""
+    asked: list[str] = []
+
+    def files(store: Store, table: str) -> list[str]:
+        asked.append(table)
+        return table_files(store, table)
+
+    monkeypatch.setattr("results.store.table_files", files)
+    write_report(study, tmp_path)
+    assert sorted(asked) == ["curves", "evaluations", "failures", "probes", "profiles", "replicates"]
 
 
 def test_the_same_rows_make_the_same_bytes(study: Store, page: str, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from harness.identity import canonical
 from harness.kinds import Kind
 from harness.kinds import parse as parse_kinds
 from harness.reading import MOST_BYTES, read_yaml
+from harness.seeds import pairs_of
 from results.adaptive_rules import Rule, as_dict, parse
 from results.claims import REGISTRY as CLAIMS
 from results.claims import TERMS, terms_of
@@ -118,20 +119,6 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
     return study
 
 
-def seeds_of(spec: Any, where: str) -> list[int]:
-    """Seeds from a whole number, a range "0..4" with both ends, or a list of these."""
-    if isinstance(spec, list):
-        if not spec:
-            raise ValueError(f"{where} is an empty list: give at least one seed")
-        return list(dict.fromkeys(seed for each in spec for seed in seeds_of(each, where)))
-    if type(spec) is int and 0 <= spec < 2**63:
-        return [spec]
-    ends = re.fullmatch(r"(\d{1,18})\.\.(\d{1,18})", spec) if isinstance(spec, str) else None
-    if ends and int(ends[1]) <= int(ends[2]):
-        return list(range(int(ends[1]), int(ends[2]) + 1))
-    raise ValueError(f"{where} = {spec!r} must be a seed of 0 or more, a range such as 0..4 (both ends), or a list of these")
-
-
 # ---- points of the sweep
 
 
@@ -202,23 +189,9 @@ def _product(axes: dict[str, list[Any]]) -> list[dict[str, Any]]:
 def _point(merged: dict[str, Any], condition: str | None, sets: dict[str, Any], swept: dict[str, Any]) -> _Point:
     parts = ([condition] if condition else []) + [f"{path}={_short(value)}" for path, value in swept.items()]
     name = ", ".join(parts) or str(merged.get("model", {}).get("name", "base"))
-    own = sets if "replicates" in sets or "seeds" in sets else merged
-    seeds = _seeds(own, "" if own is merged else f"{name}: ")
-    return _Point(name, condition, _merge(sets, _nested(swept, name)), seeds, own is not merged)
-
-
-def _seeds(node: dict[str, Any], where: str) -> list[tuple[int, int]]:
-    """(init, data) pairs: the product of `seeds`, else `replicates` paired seeds from 0."""
-    if "seeds" in node:
-        seeds = node["seeds"]
-        if not isinstance(seeds, dict) or set(seeds) != {"init", "data"}:
-            raise ValueError(f"{where}seeds = {seeds!r} must give both init and data, such as {{init: 0..4, data: 0..4}}")
-        init, data = (seeds_of(seeds[each], f"{where}seeds.{each}") for each in ("init", "data"))
-        return list(itertools.product(init, data))
-    replicates = node.get("replicates", 1)
-    if type(replicates) is not int or replicates < 1:
-        raise ValueError(f"{where}replicates = {replicates!r} must be a whole number of at least 1")
-    return [(seed, seed) for seed in range(replicates)]
+    own = "replicates" in sets or "seeds" in sets
+    seeds = pairs_of(merged, sets, f"{name}: " if own else "")
+    return _Point(name, condition, _merge(sets, _nested(swept, name)), seeds, own)
 
 
 def _select(points: list[_Point], only: Any) -> list[_Point]:
@@ -289,7 +262,7 @@ def _refuse_hidden_overrides(given: dict[str, Any], merged: dict[str, Any], poin
             raise ValueError(
                 f"{path}={_short(value)} on the command line changes nothing: every condition has its own {section}"
             )
-    if "replicates" in given and "seeds" in merged:
+    if "replicates" in given and {"init", "data"} & set(_mapping(merged, "seeds")):
         raise ValueError(
             "replicates on the command line changes nothing: the study gives seeds; override seeds.init and seeds.data"
         )

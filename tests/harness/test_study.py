@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from harness.configuration import keep_steps, keep_tail
 from harness.identity import key
-from harness.study import find_study, from_tree, load, seeds_of
+from harness.seeds import pairs_of, seeds_of
+from harness.study import find_study, from_tree, load
 
 SETS = {"sparse": {"p_ignore": 0.98, "sequences": 100}}
 
@@ -132,6 +133,26 @@ def test_whole_models_can_be_swept():
 def test_seeds_are_the_product_of_both_lists():
     (condition,) = _study(seeds={"init": "0..1", "data": [5, "7..8"]}).conditions
     assert condition.seeds == ((0, 5), (0, 7), (0, 8), (1, 5), (1, 7), (1, 8))
+
+
+def test_paired_seeds_may_begin_elsewhere():
+    """As where a trial has used the first ones; conditions with a number of their own begin there too."""
+    (condition,) = _study(seeds={"from": 100}, replicates=2).conditions
+    assert condition.seeds == ((100, 100), (101, 101))
+    (condition,) = _study("replicates=3", seeds={"from": 100}, replicates=2).conditions
+    assert condition.seeds == ((100, 100), (101, 101), (102, 102))
+    assert pairs_of({"replicates": 5, "seeds": {"from": 7}}, {"replicates": 1}, "") == [(7, 7)]
+    assert pairs_of({"replicates": 2}, {"seeds": {"from": 7}}, "") == [(7, 7), (8, 8)]
+    assert pairs_of({"seeds": {"init": 0, "data": "0..3"}}, {"replicates": 1}, "") == [(0, 0)]
+    assert pairs_of({"seeds": {"from": 7}}, {"seeds": {"init": 1, "data": 2}}, "") == [(1, 2)]
+
+
+@pytest.mark.parametrize(
+    "seeds", [{"from": -1}, {"from": 2**63 - 1}, {"from": "0..4"}, {"from": True}, {"first": 1}, {}, [3], 5]
+)
+def test_odd_first_seeds_are_refused(seeds):
+    with pytest.raises(ValueError, match="seeds"):
+        pairs_of({"seeds": seeds}, {}, "")
 
 
 @given(st.integers(0, 50), st.integers(0, 50))

@@ -1,0 +1,52 @@
+"""The seeds of a condition's replicates, from `replicates` and `seeds` of a study file."""
+
+import itertools
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_MOST = 2**63
+
+
+def seeds_of(spec: Any, where: str) -> list[int]:
+    """Seeds from a whole number, a range "0..4" with both ends, or a list of these."""
+    if isinstance(spec, list):
+        if not spec:
+            raise ValueError(f"{where} is an empty list: give at least one seed")
+        return list(dict.fromkeys(seed for each in spec for seed in seeds_of(each, where)))
+    if type(spec) is int and 0 <= spec < _MOST:
+        return [spec]
+    ends = re.fullmatch(r"(\d{1,18})\.\.(\d{1,18})", spec) if isinstance(spec, str) else None
+    if ends and int(ends[1]) <= int(ends[2]):
+        return list(range(int(ends[1]), int(ends[2]) + 1))
+    raise ValueError(f"{where} = {spec!r} must be a seed of 0 or more, a range such as 0..4 (both ends), or a list of these")
+
+
+def pairs_of(study: Mapping[str, Any], own: Mapping[str, Any], where: str) -> list[tuple[int, int]]:
+    """(init, data) pairs of a point: a product {init, data}, or `replicates` pairs of equal seeds from 0 or `seeds: {from: N}`.
+
+    own: what the point sets itself. Its `replicates` replace a product of the study, and begin where the study's begin.
+    ValueError, with `where` before the key, for anything else.
+    """
+    seeds = own.get("seeds", study.get("seeds", {"from": 0}))
+    if "replicates" in own and "seeds" not in own and _is_product(seeds):
+        seeds = {"from": 0}
+    if _is_product(seeds):
+        init, data = (seeds_of(seeds[each], f"{where}seeds.{each}") for each in ("init", "data"))
+        return list(itertools.product(init, data))
+    if not isinstance(seeds, Mapping) or set(seeds) != {"from"}:
+        raise ValueError(
+            f"{where}seeds = {seeds!r} must give both init and data, such as {{init: 0..4, data: 0..4}}, or the first of "
+            "replicates that are paired: {from: 100}"
+        )
+    replicates = own.get("replicates", study.get("replicates", 1))
+    if type(replicates) is not int or replicates < 1:
+        raise ValueError(f"{where}replicates = {replicates!r} must be a whole number of at least 1")
+    first = seeds["from"]
+    if type(first) is not int or not 0 <= first < _MOST - replicates:
+        raise ValueError(f"{where}seeds.from = {first!r} must be a seed of 0 or more")
+    return [(seed, seed) for seed in range(first, first + replicates)]
+
+
+def _is_product(seeds: Any) -> bool:
+    return isinstance(seeds, Mapping) and set(seeds) == {"init", "data"}

@@ -16,8 +16,11 @@ Shares = dict[tuple[str, str], float]
 
 
 def sentences_wrong(evaluations: pa.Table) -> Shares:
-    """By key and set the share of sentences of which some value is wrong, at the last step: 1 minus the paper's accuracy."""
-    rows = evaluations.filter((pc.field("metric") == METRIC) & (pc.field("weights") == "raw") & (pc.field("stage") == 0))
+    """By key and set the share of sentences of which some value is wrong, at the last step: 1 minus the paper's accuracy.
+
+    Stages have keys of their own.
+    """
+    rows = evaluations.filter((pc.field("metric") == METRIC) & (pc.field("weights") == "raw"))
     last: dict[tuple[str, str], tuple[int, float]] = {}
     for row in rows.select(["key", "set", "step", "sequences", "sequences_wrong"]).to_pylist():
         name = row["key"], row["set"]

@@ -25,6 +25,7 @@ from results.claims import (
     language,
     lego,
     lego_attention,
+    lego_stages,
     tail,
     theory,
 )
@@ -68,6 +69,9 @@ REGISTRY: dict[str, Claim] = {
     "L3": lego_attention.L3,
     "L4": lego_attention.L4,
     "L5": lego_attention.L5,
+    "L6": lego_stages.L6,
+    "L7": lego_stages.L7,
+    "L8": lego_stages.L8,
 }
 REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")
 

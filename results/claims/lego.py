@@ -1,6 +1,7 @@
 """L1 and L2: which models that answer chains of the training length answer longer ones (Huang et al. 2025, figure 1a)."""
 
 import re
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -16,15 +17,17 @@ PRACTICAL = {"model.name": "clauses", "model.residual": True, "model.norm": "pre
 NO_RESIDUAL = {"model.name": "clauses", "model.residual": False, "model.norm": "none"}
 
 
-def of_family(evidence: Evidence, family: re.Pattern[str], **options: object) -> list[Condition]:
-    """Conditions on LEGO whose group's name is of a family and that have these options, with __ for a dot."""
-    wanted = {name.replace("__", "."): value for name, value in options.items()}
+def of_family(
+    evidence: Evidence, family: re.Pattern[str], options: Mapping[str, object], later: bool = False
+) -> list[Condition]:
+    """Conditions on LEGO whose group's name is of a family and that have these options; later: stages after the first, instead of those."""
     return [
         each
         for each in evidence.conditions
         if each.settings.get("task.name") == "lego"
         and family.match(str(each.settings.get("task.group", "")))
-        and all(each.settings.get(name) == value for name, value in wanted.items())
+        and ("stage.number" in each.settings) == later
+        and all(each.settings.get(name) == value for name, value in options.items())
     ]
 
 
@@ -98,9 +101,7 @@ def reach(evidence: Evidence, condition: Condition, along: dict[int, str], value
 
 def simply_transitive_goes_far(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Medians at every length up to 32 times the training's."""
-    base = only(
-        of_family(evidence, SIMPLY_TRANSITIVE, **_dotted(PRACTICAL)), "the practical model on a simply transitive action"
-    )
+    base = only(of_family(evidence, SIMPLY_TRANSITIVE, PRACTICAL), "the practical model on a simply transitive action")
     along = gated(evidence, base, terms, needs)
     trained = base.settings["task.length"]
     if max(along) < FARTHEST * trained:
@@ -117,7 +118,7 @@ def simply_transitive_goes_far(evidence: Evidence, terms: Terms, needs: int) -> 
 
 def symmetry_stops(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Medians at twice the training length, and at the longest."""
-    base = only(of_family(evidence, SYMMETRY, **_dotted(PRACTICAL)), "the practical model on all permutations")
+    base = only(of_family(evidence, SYMMETRY, PRACTICAL), "the practical model on all permutations")
     along = gated(evidence, base, terms, needs)
     trained = base.settings["task.length"]
     if 2 * trained not in along or max(along) < FARTHEST * trained:
@@ -131,10 +132,6 @@ def symmetry_stops(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         f"{describe(evidence, base, along)}; {terms.value:g} is kept up to {middle:g} times the training length ({low:g} to {high:g})",
         f"the median must be {terms.value:g} or more at {2 * trained}, and less at {max(along)}",
     )
-
-
-def _dotted(options: dict[str, object]) -> dict[str, object]:
-    return {name.replace(".", "__"): value for name, value in options.items()}
 
 
 _MEDIAN = "10 replicates: a median of which the interval is bounded on both sides"

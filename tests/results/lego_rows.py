@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from results.lego import others
+from results.manifest import label, stage_of
 from results.probes import Name
 from results.schema import SCHEMAS
 from results.summary import Replicate, Score
@@ -14,7 +15,7 @@ SENTENCES = 1000
 STEP = 1000
 Wrong = Callable[
     [str, int], Sequence[float | None] | float
-]  # condition, length → shares of wrong sentences by seed; None: diverged
+]  # condition and its stage, length → shares of wrong sentences by seed; None: diverged
 
 
 def rows(manifest: Mapping[str, Any], wrong: Wrong) -> tuple[list[Replicate], pa.Table]:
@@ -23,23 +24,26 @@ def rows(manifest: Mapping[str, Any], wrong: Wrong) -> tuple[list[Replicate], pa
     seen: dict[int, int] = {}
     for key, index, init_seed, data_seed in manifest["replicates"]:
         condition = manifest["conditions"][index]
+        stage = stage_of(condition)
         at = seen[index] = seen.get(index, -1) + 1
         scores, diverged = {}, False
         for name, each in manifest["sets"].items():
             length = each["definition"].get("length", condition["settings"]["task"]["length"])
-            shares = wrong(condition["name"], length)
+            shares = wrong(label(condition["name"], stage), length)
             share = shares if isinstance(shares, float | int) else shares[at]
             if share is None:
                 diverged = True
                 continue
-            row = {"key": key, "stage": 0, "pack": "fd-0", "weights": "raw", "set": name, "set_hash": "0", "metric": "read"}
+            row = {"key": key, "stage": stage, "pack": "fd-0", "weights": "raw", "set": name, "set_hash": "0", "metric": "read"}
             row |= {"errors": round(share * SENTENCES), "count": SENTENCES * length, "sequences": SENTENCES}
             table.append(row | {"step": 5, "sequences_wrong": SENTENCES})
             table.append(row | {"step": STEP, "sequences_wrong": round(share * SENTENCES)})
             # a rate by values says another thing than sentences do
             scores[name] = Score(row["errors"], row["count"], SENTENCES, row["errors"] / row["count"], 0.0, 1.0)
         status = "diverged" if diverged else "finished"
-        known.append(Replicate(condition["name"], 0, key, init_seed, data_seed, status, 0.1, None, {} if diverged else scores))
+        known.append(
+            Replicate(condition["name"], stage, key, init_seed, data_seed, status, 0.1, None, {} if diverged else scores)
+        )
     return known, pa.Table.from_pylist(table, SCHEMAS["evaluations"])
 
 

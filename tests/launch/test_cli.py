@@ -131,3 +131,12 @@ def test_the_script_of_a_family_runs_from_any_folder(tmp_path):
     assert "reduced: train.lr: 3e-4 -> 1e-3 (transformer)" in done.stdout
     assert (tmp_path / "here" / "fflm-quick" / "report" / "index.html").is_file()
     assert len(list((tmp_path / "here" / "fflm-quick" / "wandb").glob("offline-run-*"))) == 1
+
+
+def test_the_package_is_the_command(tmp_path):
+    """`python -m launch`, where the script is not in PATH."""
+    command = [sys.executable, "-m", "launch", "status", tmp_path / "none"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1

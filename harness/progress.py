@@ -89,9 +89,12 @@ class Progress:
         parts = [f"{self.committed}/{self.total} replicates"]
         if self._here:
             parts.append(f"{self._here / elapsed * 60:.3g} a minute")
-        if here > 0.01 * self._work and done < self._work:
+        stepped = done > self._work * (1 - 1e-9)
+        if here > 0.01 * self._work and not stepped:
             left = elapsed * (self._work - done) / here
             parts.append(f"ends {datetime.now() + timedelta(seconds=left):%H:%M} ({words(left)} left)")
+        elif stepped and self._running:
+            parts.append("every step is done, the last evaluations run")
         if self.diverged:
             parts.append(f"{self.diverged} diverged")
         if self.failed:

@@ -30,6 +30,20 @@ def test_the_rate_and_end_are_of_the_work_done_here(clock):
     assert "6/8 replicates · 1.2 a minute" in progress.line()
 
 
+def test_after_the_last_step_the_evaluations_are_named(clock):
+    one, two = _two_packs()
+    progress = Progress([one, two], {one.id: 100.1, two.id: 0.3}, committed=0, total=4)
+    progress.step(one.id, 1)
+    clock[0] += 50
+    progress.step(one.id, 100)
+    assert "left)" in progress.line()
+    progress.step(two.id, 100)
+    assert progress.line() == "0/4 replicates · every step is done, the last evaluations run"
+    progress.end(Outcome(one.id, "committed", 2))
+    progress.end(Outcome(two.id, "committed", 2))
+    assert progress.line().endswith("a minute")
+
+
 def test_what_a_checkpoint_brings_is_no_work_of_this_run(clock):
     one, two = _two_packs()
     progress = Progress([one, two], {one.id: 100.0, two.id: 100.0}, committed=0, total=4)

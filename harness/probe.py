@@ -45,22 +45,29 @@ def sizes(device: str) -> tuple[int, ...]:
 
 
 def measure(pack: Pack, device: torch.device) -> Rate:
-    """Time the pack: one step to warm up, then up to `_BUDGET_S` of steps (at least two), then a part of every evaluation set."""
+    """Time the pack: one step to warm up, then up to `_BUDGET_S` of steps (at least two), and a part of every evaluation set.
+
+    A part that would take longer than that is not taken: the first one, after which memory is known, says as much.
+    """
+    firsts: list[tuple[int, float]] = []
     with Memory(device) as memory:
         training = Training(pack, device)
         training.advance()
         for sets in pack.sets:
-            _score(training, sets, device, min(sets[0].sequences, batch_size(sets[0], device)))
+            first = min(sets[0].sequences, batch_size(sets[0], device))
+            firsts.append((first, _timed(device, partial(_score, training, sets, device, first))))
     times: list[float] = []
     while len(times) < 2 or (sum(times) < _BUDGET_S and len(times) < 50):
         times.append(_timed(device, training.advance))
     steps = training.train.steps
     evaluate_s = 0.0
-    for sets in pack.sets:
+    for sets, (part, seconds) in zip(pack.sets, firsts, strict=True):
         whole, every = sets[0].sequences, sets[0].every
-        part = min(whole, max(1, 2**15 // sets[0].task.length))
+        wanted = min(whole, max(1, 2**15 // sets[0].task.length))
+        if seconds * wanted <= _BUDGET_S * part:
+            part, seconds = wanted, _timed(device, partial(_score, training, sets, device, wanted))
         rounds = 1 + (steps - 1) // every if every else 1
-        evaluate_s += _timed(device, partial(_score, training, sets, device, part)) * whole / part * rounds
+        evaluate_s += seconds * whole / part * rounds
     weights = len(artifacts.content(pack, training.model, 0)) if pack.keep else 0
     return Rate(len(pack.replicates), sorted(times)[len(times) // 2], evaluate_s, memory.peak(), weights)
 

@@ -6,7 +6,7 @@ from harness import artifacts
 from harness.pack import Pack
 from harness.plan import Plan
 from harness.progress import Progress
-from harness.stages import parent_of
+from harness.stages import steps_taken
 from results.store import Store, read
 
 
@@ -38,14 +38,24 @@ def ready(packs: Sequence[Pack], store: Store, progress: Progress) -> list[Pack]
 def refuse_lost(plan: Plan, store: Store) -> None:
     """ValueError where a stage to come begins from committed weights that were not kept."""
     planned = {plan.replicates[index].key for pack in plan.packs for index in pack.replicates}
-    lost = []
+    lost: dict[str, set[int]] = {}
     for each in plan.replicates:
         if each.key in planned and each.parent in plan.done:
-            before = parent_of(plan.study.conditions[each.condition])
-            if before is not None and before.train.steps not in artifacts.steps_of(store, each.parent, before.stage):
-                lost.append(each.parent)
-    if lost := list(dict.fromkeys(lost)):
+            condition = plan.study.conditions[each.condition]
+            missing = steps_taken(condition).difference(artifacts.steps_of(store, each.parent, condition.stage - 1))
+            if missing:
+                lost.setdefault(each.parent, set()).update(missing)
+    if not lost:
+        return
+    key, steps = next(iter(lost.items()))
+    last = plan.study.conditions[next(each.condition for each in plan.replicates if each.key == key)].train.steps
+    beyond = sorted(steps - {last})
+    what = f"{len(lost)} replicates are committed without the weights that stages after them begin from"
+    if beyond:
         raise ValueError(
-            f"{len(lost)} replicates are committed without the weights that stages after them begin from: make them again with "
-            f"manyseeds rerun STORE {lost[0][:8]} --keep weights, each of them, or use another store"
+            f"{what}, such as {key[:8]} at step {beyond[0]}: a teacher keeps its checkpoints when it is trained together with its "
+            "students or with keep: steps(…), so use another store"
         )
+    raise ValueError(
+        f"{what}: make them again with manyseeds rerun STORE {key[:8]} --keep weights, each of them, or use another store"
+    )

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from harness.configuration import Study, Train, keep_steps, keep_tail
+from harness.configuration import Study, Train, keep_tail
+from harness.pack import kept_steps
 from harness.plan import Plan
+from harness.stages import taken_from
 
 # bytes of a zstd Parquet file of one row and of each further row, measured on packs of 1, 16 and 64
 FILE_BYTES = {"replicates": 11_000, "evaluations": 5_600, "profiles": 3_700, "curves": 2_500}
@@ -42,6 +44,7 @@ def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Ma
     tail = keep_tail(plan.study.keep)
     kept: Counter[int] = Counter()
     parents = {each.parent for each in plan.replicates}
+    taken = taken_from(plan.study.conditions)
     for pack in plan.packs:
         seconds += _of(rates, pack.shape, "seconds per replicate") * len(pack.replicates)
         tables += sum(FILE_BYTES.values())
@@ -49,12 +52,13 @@ def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Ma
             plan.replicates[index].key in parents for index in pack.replicates
         )  # by a later stage, whatever `keep` says
         each = 0 if tail == 0 and not needed else _of(weights or {}, pack.shape, "bytes of weights")
+        steps = kept_steps(plan, pack, taken)
         for index in pack.replicates:
             condition = plan.replicates[index].condition
             rows = rows_of(plan.study, plan.study.conditions[condition].train)
             tables += sum(ROW_BYTES[table] * count for table, count in rows.items())
             last = plan.study.conditions[condition].train.steps
-            files = 1 + sum(step < last for step in keep_steps(plan.study.keep))
+            files = 1 + sum(step < last for step in steps)
             meanwhile += each * files
             if needed or tail is None or kept[condition] < tail:
                 kept[condition] += 1

@@ -20,10 +20,12 @@ _STEPS = 64
 
 @dataclass(frozen=True)
 class Strings:
-    """What a training step reads: inputs [R, B, T] and the positions that its loss needs."""
+    """What a training step reads: inputs [R, B, T] and the positions that its loss needs; soft [R, B, N, …, V]: the probabilities that a
+    teacher gives there, instead of the targets."""
 
     inputs: Tensor
     needed: Needed
+    soft: Tensor | None = None
 
 
 class Feed:

@@ -74,14 +74,15 @@ def agree(before: Tensor, eager: Tensor, replayed: Tensor) -> bool:
 
 
 def _copies(strings: Strings) -> Strings:
-    wanted = strings.needed
+    wanted, soft = strings.needed, None if strings.soft is None else strings.soft.clone()
     if wanted.order is None or wanted.blocks is None:
-        return Strings(strings.inputs.clone(), Needed(None, wanted.targets.clone(), wanted.weights.clone(), None))
+        return Strings(strings.inputs.clone(), Needed(None, wanted.targets.clone(), wanted.weights.clone(), None), soft)
     order = wanted.order.clone()
     blocks = order.split(wanted.blocks[0].shape[-1], dim=-1)
-    return Strings(strings.inputs.clone(), Needed(blocks, wanted.targets.clone(), wanted.weights.clone(), order))
+    return Strings(strings.inputs.clone(), Needed(blocks, wanted.targets.clone(), wanted.weights.clone(), order), soft)
 
 
 def _tensors(strings: Strings) -> list[Tensor]:
     wanted = strings.needed
-    return [strings.inputs, wanted.targets, wanted.weights] + ([] if wanted.order is None else [wanted.order])
+    more = (wanted.order, strings.soft)
+    return [strings.inputs, wanted.targets, wanted.weights, *(each for each in more if each is not None)]

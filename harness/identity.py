@@ -73,7 +73,7 @@ def describe(config: Any, name: str | None = None) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return list(value)
+        return [_plain(each) for each in value]
     return describe(value) if dataclasses.is_dataclass(value) else value
 
 

@@ -10,7 +10,7 @@ from harness.manifest import parts_of
 from harness.pack import Pack, Replicate, scored_sets
 from harness.plan import Part, Plan, numerics_on, shape, signature
 from harness.probe import Rate
-from harness.stages import parents
+from harness.stages import taken_from
 
 
 def examples(study: Study) -> dict[str, Condition]:
@@ -108,7 +108,7 @@ def _counts(study: Study, first: Plan) -> dict[str, int]:
 def _probe(study: Study, name: str, condition: Condition, numerics: Mapping[str, Any]) -> Callable[[int], Pack]:
     """Packs of n replicates of a shape, to be measured."""
     sets = scored_sets(study, condition)
-    needed = parents(study.conditions)  # by a later stage
+    needed = taken_from(study.conditions)  # by a later stage
     fed = needed and any(canonical(each.config()) in needed for each in study.conditions if signature(each, study.sets) == name)
     keep = study.keep != "none" or bool(fed)
 

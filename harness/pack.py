@@ -1,11 +1,13 @@
 """What is trained in lockstep: replicates whose tensors have the same shapes, and the evaluation sets that score each."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.configuration import Condition, Study, keep_steps
-from harness.plan import Plan, numerics_on, pack_id, shape
+from harness.identity import canonical
+from harness.plan import Plan, PlannedPack, numerics_on, pack_id, shape
+from harness.stages import taken_from
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ def resolve(plan: Plan, numerics: Mapping[str, Any], attempts: Mapping[str, int]
     study = plan.study
     sets = [scored_sets(study, condition) for condition in study.conditions]
     parents = {each.parent for each in plan.replicates}
+    taken = taken_from(study.conditions)
     packs = []
     for planned in plan.packs:
         members = [plan.replicates[index] for index in planned.replicates]
@@ -90,11 +93,21 @@ def resolve(plan: Plan, numerics: Mapping[str, Any], attempts: Mapping[str, int]
                 study.keep != "none" or any(member.key in parents for member in members),
                 planned.stage,
                 attempts.get(planned.id, 0) + 1,
-                keep_steps(study.keep),
+                kept_steps(plan, planned, taken),
                 planned.kind,
             )
         )
     return packs
+
+
+def kept_steps(plan: Plan, pack: PlannedPack, taken: Mapping[str, Collection[int]]) -> tuple[int, ...]:
+    """The steps after which the weights of a pack are kept beside its last: what `keep` names, and what later stages ask for.
+
+    taken: `stages.taken_from` of the study's conditions.
+    """
+    conditions = {plan.replicates[index].condition for index in pack.replicates}
+    asked = {step for each in conditions for step in taken.get(canonical(plan.study.conditions[each].config()), ())}
+    return tuple(sorted(asked.union(keep_steps(plan.study.keep))))
 
 
 def scored_sets(study: Study, condition: Condition) -> tuple[ScoredSet, ...]:

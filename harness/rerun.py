@@ -25,6 +25,7 @@ from harness.identity import canonical
 from harness.identity import key as key_of
 from harness.pack import Pack, Replicate, scored_sets
 from harness.plan import signature
+from harness.stages import steps_taken
 from harness.train import train
 from models.custom import Custom
 from results.manifest import FOLDER, manifest_bytes
@@ -78,8 +79,9 @@ def rerun(
     with tempfile.TemporaryDirectory() as folder:
         scratch = open_store(folder, store.study)
         if row["stage"]:  # the weights that it began from
-            given = (row["parent_key"], row["stage"] - 1, row["parent_step"])
-            write_file(scratch, artifacts.path(scratch, *given), artifacts.data(store, *given))
+            for step in sorted(steps_taken(condition)):
+                given = (row["parent_key"], row["stage"] - 1, step)
+                write_file(scratch, artifacts.path(scratch, *given), artifacts.data(store, *given))
         ours = train(pack, scratch, torch_device)
         differing = _differing(recorded, json.loads(ours["replicates"]["numerics"][0].as_py()), row, condition)
         tolerance = TOLERANCE if differing else 0.0

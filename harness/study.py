@@ -217,9 +217,9 @@ def _conditions(merged: dict[str, Any], points: list[_Point]) -> tuple[Condition
             chain = _chain(point.name, whole, point.sets.get("stages", merged.get("stages")))
         except ValueError as error:
             raise ValueError(f"condition {point.name}: {error}") from error
-        for built in chain:
+        for built in stages.with_seeds(chain, point.seeds):
             _, seeds = found.setdefault(canonical(built.config()), (built, {}))
-            seeds.update(dict.fromkeys(point.seeds))
+            seeds.update(dict.fromkeys(built.seeds))
     conditions = [replace(condition, seeds=tuple(seeds)) for condition, seeds in found.values()]
     names = [(condition.name, condition.stage) for condition in conditions]
     for name in names:
@@ -238,12 +238,12 @@ def _chain(name: str, whole: dict[str, Any], later: Any) -> list[Condition]:
     for index, given in enumerate(later or []):
         where, node = f"stages[{index}]", _nested(given, f"stages[{index}]")
         link = stages.link(node, where)
-        whole = _merge(whole, {section: node[section] for section in ("task", "train") if section in node})
+        whole = _merge(whole, {section: node[section] for section in _HASHED if section in node})
         try:
-            task, train = build("task", whole["task"]), build("train", whole["train"])
+            task, model, train = (build(section, whole[section]) for section in _HASHED)
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
-        chain.append(stages.after(chain[-1], link, task, train, where))
+        chain.append(stages.after(chain[-1], link, task, model, train, where))
     return chain
 
 

@@ -22,6 +22,7 @@ import harness.artifacts as artifacts
 import harness.checkpoint as checkpoints
 import harness.parents as parents
 from harness.device import describe, numerics
+from harness.distillation import Tutor, is_taught, tutor_of
 from harness.draw import Draw
 from harness.evaluate import score
 from harness.feed import Feed, Strings, data_seeds
@@ -35,6 +36,7 @@ from harness.penalty import Sharpness
 from harness.precision import autocast, set_matmul
 from harness.provenance import code_state, versions
 from harness.schedule import Plateau, Scalars
+from harness.stages import outputs_of
 from models.noise import Noise
 from results.schema import SCHEMAS
 from results.store import Store
@@ -71,8 +73,10 @@ class Training:
         device: torch.device,
         weights: parents.Weights | None = None,
         should_stop: Callable[[], bool] = lambda: False,
+        tutor: Tutor | None = None,
     ):
-        """weights: those that a later stage begins from; None: its own fresh ones, where only its cost is measured."""
+        """weights: those that a later stage begins from, tutor: what answers a student's strings; None: fresh ones, where only the cost
+        is measured."""
         first = pack.replicates[0].condition
         self.pack, self.device = pack, device
         self.task, self.train = first.task, first.train
@@ -89,6 +93,7 @@ class Training:
             tasks = [replicate.condition.task for replicate in pack.replicates]
             annotator = parents.Annotator(teacher, tasks, data_seeds(pack, device), self.train.pool, self._still)
         self.feed = Feed(pack, device, annotator)
+        self.tutor = Tutor(pack, device, None) if tutor is None and is_taught(pack) else tutor
         if weights is not None and parents.begins(pack):
             parents.fill(self.model, weights)
         self.should_stop = should_stop
@@ -114,6 +119,11 @@ class Training:
             warnings.warn(
                 "the CUDA graph of this pack computes another step than its kernels: they are launched one by one", stacklevel=1
             )
+        if self.tutor is not None:
+            untaught = torch.tensor([each.diverged or bool(each.without) for each in self.tutor.courses], device=device)
+            self.diverged_at[untaught] = 0
+            with torch.no_grad():
+                self.flat.values[untaught] = torch.nan  # whatever the temperature makes of such a teacher's answers
 
     def _made(self) -> nn.Module:
         """A fresh packed model."""
@@ -127,7 +137,7 @@ class Training:
     def advance(self) -> None:
         """One step for every replicate."""
         step = self.step + 1
-        strings, scalars = self.feed.at(step), self.scalars.at(step)
+        strings, scalars = self._answered(self.feed.at(step), step), self.scalars.at(step)
         if self.replay is not None and self.replay.fits(strings):
             found = self.replay(strings, scalars, step)
         else:
@@ -138,6 +148,9 @@ class Training:
             self.penalties[step % _WINDOW] = found[1]
         self.diverged_at = torch.where((self.diverged_at < 0) & ~loss.isfinite(), step, self.diverged_at)
         self.step = step
+
+    def _answered(self, strings: Strings, step: int) -> Strings:
+        return strings if self.tutor is None else self.tutor(strings, step)
 
     def compute(self, strings: Strings, scalars: Tensor, step: int | Tensor) -> tuple[Tensor, ...]:
         """Forward, backward and update of one step: the losses [R] and, where there is one, the penalties [R]."""
@@ -165,6 +178,7 @@ class Training:
         if strings.needed.blocks is not None and len(strings.needed.blocks) > 1:
             one = strings.needed.blocks[0].shape[-1]
             strings = Strings(strings.inputs, first_block(strings.needed, one))
+        strings = self._answered(strings, 1)
         before = self.flat.values.to("cpu", copy=True)  # on a GPU no second copy of the weights may live beside the activations
         self.compute(strings, scalars, 1)
         eager = self.flat.values.to("cpu", copy=True)
@@ -186,12 +200,17 @@ class Training:
             self.average.values.copy_(values)
 
     def losses(self, strings: Strings, noise: Noise | None = None, attend: Sharpness | None = None) -> Tensor:
-        """Mean cross-entropy over each replicate's scored positions, [R]; of a position with several tokens their sum counts."""
+        """Mean cross-entropy over each replicate's scored positions, or divergence from a teacher there, KL(teacher || student); [R]. Of
+        a position with several tokens their sum counts."""
         wanted = strings.needed
         with autocast(self.device, self.train.precision):
             logits = self.forward(strings.inputs, wanted.blocks, noise, attend)
-        surprise = torch.nn.functional.cross_entropy(logits.float().flatten(0, -2), wanted.targets.flatten(), reduction="none")
-        surprise = surprise.view(wanted.targets.shape)
+        logits = logits.float()
+        if strings.soft is None:
+            surprise = torch.nn.functional.cross_entropy(logits.flatten(0, -2), wanted.targets.flatten(), reduction="none")
+            surprise = surprise.view(wanted.targets.shape)
+        else:
+            surprise = torch.nn.functional.kl_div(logits.log_softmax(-1), strings.soft, reduction="none").sum(-1)
         if surprise.dim() > wanted.weights.dim():
             surprise = surprise.flatten(3).sum(-1)
         surprise = surprise * wanted.weights
@@ -209,7 +228,7 @@ class Training:
             raise ValueError("this training has no train.monitor")
         count, total = 0, torch.zeros(len(self.trains), dtype=torch.float64, device=self.device)
         for strings in self.feed.monitored(monitor.sequences, self.train.batch):
-            total += self.losses(strings).double() * strings.inputs.shape[1]
+            total += self.losses(self._answered(strings, self.step)).double() * strings.inputs.shape[1]
             count += strings.inputs.shape[1]
         return (total / count).tolist()
 
@@ -314,11 +333,6 @@ class Training:
         return True
 
 
-def outputs_of(task) -> int:
-    """Classes of a task's predictions: its own `outputs`, else its vocabulary."""
-    return getattr(task, "outputs", task.vocabulary)
-
-
 def _rates(pack: Pack, device: torch.device) -> dict[str, Tensor]:
     """The options of the model that may differ within the pack, such as dropout rates, float32 [R] by name."""
     models = [replicate.condition.model for replicate in pack.replicates]
@@ -342,8 +356,9 @@ def train(
     waited for. Raises Stopped, with the state saved, when asked to stop.
     """
     began = datetime.datetime.now(datetime.UTC)
-    weights = patiently(lambda: parents.read(store, pack), should_stop, say) if pack.stage else None
-    state = Training(pack, device, weights, should_stop)
+    begun = parents.annotates(pack) or parents.begins(pack)
+    weights = patiently(lambda: parents.read(store, pack), should_stop, say) if begun else None
+    state = Training(pack, device, weights, should_stop, tutor_of(pack, store, device, should_stop, say, Stopped))
     patiently(lambda: state.restore(store), should_stop, say)
     steps = state.train.steps
     saved, pause = time.monotonic(), checkpoint_s
@@ -379,11 +394,21 @@ def _save(state: Training, store: Store, say: Callable[[str], None]) -> bool:
     return True
 
 
+def _ending(diverged_at: int, without: str) -> dict[str, Any]:
+    """diverged_at: a step, or below 0; without: what a teacher never reached, so that its student has learnt nothing."""
+    if without:
+        return {"status": "no_transition", "diverged_at": None}
+    return (
+        {"status": "finished", "diverged_at": None} if diverged_at < 0 else {"status": "diverged", "diverged_at": diverged_at}
+    )
+
+
 def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime) -> dict[str, pa.Table]:
     pack, train = state.pack, state.train
     size = len(pack.replicates)
     commit, dirty = code_state()
-    taken = parents.steps_of(pack)
+    courses = None if state.tutor is None else state.tutor.courses
+    taken = parents.steps_of(pack) if courses is None else [None if each.without else each.first for each in courses]
     loss, diverged_at = state.mean_loss(_WINDOW).tolist(), state.diverged_at.tolist()
     shared = {
         "stage": pack.stage,
@@ -417,8 +442,7 @@ def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime)
             "data_seed": replicate.data_seed,
             "slot": slot,
             "sets": sorted(scored.hash for scored in replicate.sets),
-            "status": "finished" if diverged_at[slot] < 0 else "diverged",
-            "diverged_at": None if diverged_at[slot] < 0 else diverged_at[slot],
+            **_ending(diverged_at[slot], "" if courses is None else courses[slot].without),
             "loss": loss[slot],
         }
         for slot, replicate in enumerate(pack.replicates)

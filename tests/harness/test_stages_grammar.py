@@ -25,7 +25,10 @@ STAGE = "{task: {length: 4}, labels: previous}"
     ("words", "sentence"),
     [
         ("stages=[{task: {length: 12}, labels: previous}]", "task.length = 12 needs 13 different variables"),
-        ("stages=[{labels: previos}]", "stages[0].labels = 'previos' must be task or previous; did you mean previous?"),
+        (
+            "stages=[{labels: previos}]",
+            "stages[0].labels = 'previos' must be task, previous or teacher; did you mean previous?",
+        ),
         ("stages=[{labels: previous, begin: fresh}]", "stages[0] has no key 'begin'"),
         ("stages=[{task: {length: 4}}]", "stages[0] takes nothing from the stage before it"),
         ("stages={labels: previous}", "must be a list of mappings"),

@@ -1,0 +1,226 @@
+"""A teacher in lockstep with its students: at each step its checkpoint of that step answers the strings that they read.
+
+All of it is a function of the teacher's weights in the store and the step, so nothing is saved: a resumed student finds it again.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from safetensors.torch import load
+from torch import Tensor, nn
+
+import harness.checkpoint as checkpoints
+from harness import artifacts
+from harness.configuration import Condition
+from harness.draw import Draw
+from harness.evaluate import score
+from harness.feed import Strings
+from harness.identity import digest
+from harness.pack import Pack, ScoredSet
+from harness.patience import patiently
+from harness.precision import set_matmul
+from harness.stages import lessons_of, link_of, outputs_of, parent_of
+from harness.teaching import Lesson, Rise, at
+from results.store import Store
+from tasks.batch import tokens_of
+
+Read = Callable[[str, int], Mapping[str, Tensor]]  # the weights of a replicate, by key, after a step
+
+
+@dataclass(frozen=True)
+class Course:
+    """What one teacher teaches: the steps of its checkpoints, settled, or why there is nothing to learn from it."""
+
+    lessons: tuple[Lesson, ...]
+    diverged: bool = False
+    without: str = ""  # the rule that no step of the teacher meets, in words
+
+    @property
+    def first(self) -> int | None:
+        """The teacher's step that is learnt from first; None where it is not settled."""
+        step = self.lessons[0].at
+        return step if isinstance(step, int) else None
+
+    def step(self, of_student: int) -> int:
+        found = self.lessons[at(self.lessons, of_student)].at
+        if isinstance(found, Rise):
+            raise ValueError("this course is not settled")
+        return found
+
+
+def is_taught(pack: Pack) -> bool:
+    """Whether the labels of a pack are a teacher's."""
+    link = link_of(pack.replicates[0].condition)
+    return link is not None and link.labels == "teacher"
+
+
+class Tutor:
+    """The teachers of a pack. `tutor(strings, step)` are the same strings with their answers; `courses`: one a replicate."""
+
+    def __init__(self, pack: Pack, device: torch.device, read: Read | None, still: Callable[[], None] = lambda: None):
+        """read: None for fresh weights, where only the cost is measured. still(): called between looks at checkpoints, may raise."""
+        first = pack.replicates[0].condition
+        parent, link = parent_of(first), link_of(first)
+        if parent is None or link is None:
+            raise ValueError(f"pack {pack.id} has no stage before it")
+        self.temperature, self._read, self._precision = link.temperature, read, first.train.precision
+        # replicates with one teacher and one sequence of strings are answered once
+        names = [(each.parent, each.data_seed, each.condition.task, lessons_of(each.condition)) for each in pack.replicates]
+        distinct = list(dict.fromkeys(names)) if read is not None else names
+        self._keys = [name[0] for name in distinct]
+        self._slots = torch.tensor([names.index(name) for name in distinct], device=device)
+        self._which = torch.tensor([distinct.index(name) for name in names], device=device)
+        self._shared = len(distinct) < len(names)
+        self.model = _made(parent, len(distinct), device)
+        self._at: list[int | None] = [None] * len(distinct)
+        found: dict[tuple[str | None, tuple[Lesson, ...]], Course] = {}
+        for slot in self._slots.tolist():
+            each = pack.replicates[slot]
+            name = (each.parent, lessons_of(each.condition))
+            if read is not None and name not in found:
+                found[name] = settled(each.condition, each.parent or "", read, device, still)
+        self._courses = [found.get((name[0], name[3]), Course(name[3])) for name in distinct]
+        self.courses = [self._courses[number] for number in self._which.tolist()]
+
+    @torch.no_grad()
+    def __call__(self, strings: Strings, step: int) -> Strings:
+        """The strings of the students' `step`, answered by its checkpoint: at the positions of `needed` alone, in fp32."""
+        self._turn(step)
+        wanted, inputs, blocks = strings.needed, strings.inputs, strings.needed.blocks
+        if self._shared:
+            inputs = inputs[self._slots]
+            blocks = None if blocks is None else tuple(block[self._slots] for block in blocks)
+        set_matmul("fp32")
+        logits = self.model(inputs, blocks).float()
+        set_matmul(self._precision)
+        if self._shared:
+            logits = logits[self._which]
+        if self.temperature == 0:
+            return replace(strings, needed=replace(wanted, targets=logits.argmax(-1)))
+        return replace(strings, soft=probabilities(logits, self.temperature))
+
+    def _turn(self, step: int) -> None:
+        """Load the checkpoints of the students' `step` where they are others than those of the step before."""
+        if self._read is None:
+            return
+        now = [None if each.diverged or each.without else each.step(step) for each in self._courses]
+        loaded: dict[tuple[str, int], Mapping[str, Tensor]] = {}
+        for place, (key, old, new) in enumerate(zip(self._keys, self._at, now, strict=True)):
+            if new is not None and new != old:
+                name = (key or "", new)
+                if name not in loaded:
+                    loaded[name] = self._read(*name)
+                _put(self.model, place, loaded[name])
+        self._at = now
+
+
+def tutor_of(
+    pack: Pack, store: Store, device: torch.device, should_stop: Callable[[], bool], say: Callable[[str], None], stopped: type
+) -> Tutor | None:
+    """The tutor of a pack out of a store, None where the pack has no teacher; says which replicates have nothing to learn from.
+
+    stopped(step): raised where asked to stop meanwhile. Raises ValueError naming weights that are not there.
+    """
+    if not is_taught(pack):
+        return None
+
+    def read(key: str, step: int) -> Mapping[str, Tensor]:
+        return load(patiently(lambda: artifacts.data(store, key, pack.stage - 1, step), should_stop, say))
+
+    def still() -> None:
+        if should_stop():
+            raise stopped(max(checkpoints.steps(store, pack.id), default=0))
+
+    tutor = Tutor(pack, device, read, still)
+    for replicate, course in zip(pack.replicates, tutor.courses, strict=True):
+        if course.without:
+            say(
+                f"{replicate.condition.name}, stage {pack.stage}, seeds {replicate.init_seed}, {replicate.data_seed}: {course.without}, "
+                "so this student has nothing to learn from: it is recorded as no_transition"
+            )
+    return tutor
+
+
+def probabilities(logits: Tensor, temperature: float) -> Tensor:
+    """softmax(logits / temperature) over the last axis, in fp32; the largest is taken off before the division, which may be by 1e-20."""
+    logits = logits.float()
+    return ((logits - logits.amax(-1, keepdim=True)) / temperature).softmax(-1)
+
+
+def settled(student: Condition, key: str, read: Read, device: torch.device, still: Callable[[], None] = lambda: None) -> Course:
+    """The course of the students of the teacher `key`, rules replaced by the steps that they resolve to."""
+    teacher, plan = parent_of(student), lessons_of(student)
+    if teacher is None:
+        raise ValueError(f"{student.name} has no stage before it")
+    horizon = teacher.train.steps
+    if not all(bool(tensor.isfinite().all()) for tensor in read(key, horizon).values()):
+        return Course(plan, diverged=True)
+    shares: dict[tuple[int, int], float] = {}
+    found = []
+    for lesson in plan:
+        step = lesson.at
+        if isinstance(step, Rise):
+            rise = step
+            risen = _risen(teacher, key, rise, read, device, still, shares)
+            if risen is None:
+                best = max(shares[each, rise.sequences] for each in rise.grid(horizon))
+                about = f"accuracy {rise.accuracy:g} at none of its steps {rise.every}, {2 * rise.every}, … {horizon}, at most {best:.3g}"
+                return Course(plan, without=f"the teacher {key[:12]} has {about}")
+            step = risen + rise.plus
+            if step not in rise.grid(horizon):
+                about = f"accuracy {rise.accuracy:g} at step {risen}, and {rise.plus:+d} leads out of its {horizon} steps"
+                return Course(plan, without=f"the teacher {key[:12]} has {about}")
+        found.append(Lesson(lesson.begin, step))
+    return Course(tuple(found))
+
+
+def _risen(
+    teacher: Condition,
+    key: str,
+    rise: Rise,
+    read: Read,
+    device: torch.device,
+    still: Callable[[], None],
+    shares: dict[tuple[int, int], float],
+) -> int | None:
+    """The first step of the rule's grid with its accuracy; None where there is none. shares: those that are known, by step and strings."""
+    model = None
+    for step in rise.grid(teacher.train.steps):
+        if (step, rise.sequences) not in shares:
+            still()
+            model = model or _made(teacher, 1, device)
+            _put(model, 0, read(key, step))
+            shares[step, rise.sequences] = _accuracy(model, teacher, rise.sequences, device)
+        if shares[step, rise.sequences] >= rise.accuracy:
+            return step
+    return None
+
+
+def _accuracy(model: nn.Module, condition: Condition, sequences: int, device: torch.device) -> float:
+    """The share of scored positions that a model with R = 1 answers right, on strings that belong to this condition and number alone."""
+    name = digest({"teacher": condition.config(), "sequences": sequences}, 16)
+    one = ScoredSet("transition", condition.task.evaluation(), sequences, None, name)
+    scores = score(model, [one], device, "fp32")
+    if scores is None:
+        raise AssertionError("nothing asked to stop")
+    first = scores[0][0].evaluation_rows(0, False)[0]
+    return 1 - first["errors"] / first["count"] if first["count"] else 0.0
+
+
+def _made(condition: Condition, replicates: int, device: torch.device) -> nn.Module:
+    """A packed model of this condition, whose weights are to be replaced."""
+    task, draw = condition.task, Draw(torch.zeros(replicates, dtype=torch.int64, device=device), "init")
+    return condition.model.make(draw, task.vocabulary, tokens_of(task), outputs_of(task))
+
+
+@torch.no_grad()
+def _put(model: nn.Module, place: int, weights: Mapping[str, Tensor]) -> None:
+    """Copy the weights of one replicate into a packed model. ValueError naming the tensor that does not fit."""
+    for name, parameter in model.named_parameters():
+        given = tuple(weights[name].shape) if name in weights else "missing"
+        if given != tuple(parameter.shape[1:]):
+            raise ValueError(
+                f"the teacher's weights do not fit: {name} is {given} and the model's {tuple(parameter.shape[1:])}"
+            )
+        parameter[place].copy_(weights[name])

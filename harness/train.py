@@ -313,6 +313,11 @@ class Training:
             store, self.pack.id, self.step, self._tensors(), {"step": self.step, "recorded": self.recorded} | state
         )
 
+    def _lacks(self, store: Store, key: str, step: int) -> bool:
+        """Whether weights that are to be kept of steps before this one are not there."""
+        wanted = {each for each in self.pack.keep_steps if each < step}
+        return bool(wanted) and not wanted.issubset(artifacts.steps_of(store, key, self.pack.stage))
+
     def restore(self, store: Store) -> bool:
         """Go on from the pack's newest checkpoint; False where there is none."""
         found = checkpoints.read(store, self.pack.id)
@@ -324,6 +329,8 @@ class Training:
         mine = self._tensors()
         if mine.keys() != tensors.keys() or "plateau" not in state:
             return False  # of another version of this code: training starts again
+        if any(self._lacks(store, each.key, state["step"]) for each in self.pack.replicates):
+            return False  # of a study that kept fewer steps: training starts again
         for name, tensor in mine.items():
             tensor.copy_(tensors[name])
         self.rows, self.step, self.recorded = Rows(**state["rows"]), state["step"], state["recorded"]

@@ -22,9 +22,9 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-def _run(folder, *words, say=lambda line: None):
+def _run(folder, *words):
     store = str(folder / "store")
-    return run(study.load(write_study(folder), [f"store={store}", *words]), say), store
+    return run(study.load(write_study(folder), [f"store={store}", *words]), lambda line: None), store
 
 
 @pytest.fixture(autouse=True)
@@ -78,8 +78,18 @@ def test_the_pack_changes_no_bit(whole, tmp_path, size):
     assert tables(store, "distilled") == tables(whole, "distilled")
 
 
-@pytest.mark.parametrize(("stage", "step"), [pytest.param(0, 33, marks=pytest.mark.slow), (1, 4), (1, 16)])
-def test_a_kill_in_any_phase_changes_no_bit(whole, tmp_path, monkeypatch, stage, step):
+@pytest.mark.parametrize(
+    ("stage", "step", "words"),
+    [
+        (1, 16, ()),
+        pytest.param(1, 4, (), marks=pytest.mark.slow),
+        pytest.param(0, 33, (), marks=pytest.mark.slow),
+        pytest.param(
+            0, 33, ("conditions=null",), marks=pytest.mark.slow
+        ),  # the teachers alone: their checkpoints were not kept
+    ],
+)
+def test_a_kill_in_any_phase_changes_no_bit(whole, tmp_path, monkeypatch, stage, step, words):
     """The student of a rule learns from its first checkpoint to step 10, then from the last."""
     advance, seen = Training.advance, []
 
@@ -95,18 +105,20 @@ def test_a_kill_in_any_phase_changes_no_bit(whole, tmp_path, monkeypatch, stage,
         patched.setattr(harness.train, "CHECKPOINT_SHARE", 1e9)
         patched.setattr(Training, "advance", dying)
         with pytest.raises(Killed):
-            _run(tmp_path)
+            _run(tmp_path, *words)
     assert list_names(open_store(tmp_path / "store", "distilled"), f"checkpoints/{seen[0]}") == [f"{step}.safetensors"]
     status, store = _run(tmp_path)
     assert status == 0
     assert tables(store, "distilled") == tables(whole, "distilled")
 
 
-def test_a_teacher_that_never_gets_there_is_said_and_the_study_goes_on(tmp_path):
+def test_a_teacher_that_never_gets_there_is_said_and_the_study_goes_on(tmp_path, capsys):
     """train.lr keeps the teacher where it began; only the students of the rule are lost."""
-    said: list[str] = []
-    status, store = _run(tmp_path, "train.lr=1e-9", "replicates=2", "only=[risen, one_shot]", say=said.append)
+    status, store = _run(tmp_path, "train.lr=1e-9", "replicates=2", "only=[risen, one_shot]")
     assert status == 0
+    printed = "".join(capsys.readouterr())
+    assert "has accuracy 0.7 at none of its steps 5, 10, … 60, at most 0." in printed
+    assert printed.count("so this student has nothing to learn from: it is recorded as no_transition") == 2
     rows = [row for row in _rows(store) if row["stage"]]
     lost = [row for row in rows if row["condition"] == "risen"]
     assert [row["status"] for row in lost] == ["no_transition"] * 2
@@ -119,13 +131,6 @@ def test_a_teacher_that_never_gets_there_is_said_and_the_study_goes_on(tmp_path)
     assert scores
     assert all(row["errors"] is row["count"] is None for row in scores)
     assert not any(row["key"] in keys for row in read(open_store(store, "distilled"), "profiles").to_pylist())
-
-
-def test_it_is_said_which_student_has_nothing_to_learn_from(tmp_path, capsys):
-    _run(tmp_path, "train.lr=1e-9", "replicates=1", "only=[risen]")
-    found = capsys.readouterr().out + capsys.readouterr().err
-    assert "has accuracy 0.7 at none of its steps 5, 10, … 60, at most 0." in found
-    assert "so this student has nothing to learn from: it is recorded as no_transition" in found
 
 
 def test_nothing_is_learnt_from_a_teacher_that_diverged(tmp_path):

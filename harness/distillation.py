@@ -3,6 +3,7 @@
 All of it is a function of the teacher's weights in the store and the step, so nothing is saved: a resumed student finds it again.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -73,15 +74,16 @@ class Tutor:
         self._which = torch.tensor([distinct.index(name) for name in names], device=device)
         self._shared = len(distinct) < len(names)
         self.model = _made(parent, len(distinct), device)
-        self._at: list[int | None] = [None] * len(distinct)
         found: dict[tuple[str | None, tuple[Lesson, ...]], Course] = {}
         for slot in self._slots.tolist():
-            each = pack.replicates[slot]
-            name = (each.parent, lessons_of(each.condition))
-            if read is not None and name not in found:
-                found[name] = settled(each.condition, each.parent or "", read, device, still)
-        self._courses = [found.get((name[0], name[3]), Course(name[3])) for name in distinct]
+            key, _, _, plan = names[slot]
+            if read is not None and (key, plan) not in found:
+                found[key, plan] = settled(pack.replicates[slot].condition, key or "", read, device, still)
+        self._courses = [found.get((key, plan), Course(plan)) for key, _, _, plan in distinct]
         self.courses = [self._courses[number] for number in self._which.tolist()]
+        self._at: list[int | None] = [None] * len(distinct)
+        self._begins = sorted({lesson.begin for course in self._courses for lesson in course.lessons})
+        self._part = 0  # how many of them have passed
 
     @torch.no_grad()
     def __call__(self, strings: Strings, step: int) -> Strings:
@@ -102,7 +104,8 @@ class Tutor:
 
     def _turn(self, step: int) -> None:
         """Load the checkpoints of the students' `step` where they are others than those of the step before."""
-        if self._read is None:
+        part = bisect_right(self._begins, step)
+        if self._read is None or part == self._part:
             return
         now = [None if each.diverged or each.without else each.step(step) for each in self._courses]
         loaded: dict[tuple[str, int], Mapping[str, Tensor]] = {}
@@ -112,11 +115,16 @@ class Tutor:
                 if name not in loaded:
                     loaded[name] = self._read(*name)
                 _put(self.model, place, loaded[name])
-        self._at = now
+        self._at, self._part = now, part
 
 
 def tutor_of(
-    pack: Pack, store: Store, device: torch.device, should_stop: Callable[[], bool], say: Callable[[str], None], stopped: type
+    pack: Pack,
+    store: Store,
+    device: torch.device,
+    should_stop: Callable[[], bool],
+    say: Callable[[str], None],
+    stopped: Callable[[int], Exception],
 ) -> Tutor | None:
     """The tutor of a pack out of a store, None where the pack has no teacher; says which replicates have nothing to learn from.
 
@@ -154,6 +162,7 @@ def settled(student: Condition, key: str, read: Read, device: torch.device, stil
     if teacher is None:
         raise ValueError(f"{student.name} has no stage before it")
     horizon = teacher.train.steps
+    set_matmul("fp32")
     if not all(bool(tensor.isfinite().all()) for tensor in read(key, horizon).values()):
         return Course(plan, diverged=True)
     shares: dict[tuple[int, int], float] = {}

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from harness import study
 from harness.identity import describe
-from harness.plan import replicates_of, signature
+from harness.manifest import build, plan_of, read, to_bytes
+from harness.pack import resolve
+from harness.plan import plan, replicates_of, signature
 from harness.stages import link_of, parent_of
 from harness.teaching import Checkpoint, Rise, Teacher, at, kept, lessons
 from tests.harness.distilled import write_study
@@ -112,6 +114,14 @@ def test_a_fixed_teacher_is_trained_although_no_other_replicate_has_its_seed(tmp
     loaded = study.load(write_study(tmp_path), words)
     seeds = {each.stage: each.seeds for each in loaded.conditions}
     assert seeds == {0: ((0, 0),), 1: ((5, 7), (6, 7))}
+
+
+def test_a_manifest_carries_students_to_a_bare_machine(tmp_path):
+    planned = plan(study.load(write_study(tmp_path)), None, 2, numerics={})
+    found = plan_of(read(to_bytes(build(planned, {}, {}))))
+    assert found.replicates == planned.replicates
+    assert found.packs == planned.packs
+    assert resolve(found, {}, {}) == resolve(planned, {}, {})
 
 
 def test_models_of_a_chain_come_back_from_the_last_stage(tmp_path):

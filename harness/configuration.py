@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import models
 import tasks
 from harness import identity
+from harness.hidden import refuse_hiding
 from models import custom
 
 SCHEDULES = ("linear", "constant", "cosine", "plateau")
@@ -185,6 +186,7 @@ class Condition:
             )
         if self.train.sharpen is not None and not getattr(self.model, "attends", False):
             raise ValueError(f"train.sharpen is a penalty on attention and the {name_of(self.model)} has none: leave it out")
+        refuse_hiding(self.task, self.model)
 
     @property
     def stage(self) -> int:

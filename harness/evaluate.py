@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.draw import Draw
+from harness.hidden import hiding
 from harness.needed import needed
 from harness.pack import ScoredSet
 from harness.precision import autocast
@@ -55,9 +56,10 @@ def score(
         wanted = needed(batch, count)
         blocks = None if wanted.blocks is None else tuple(_spread(block, which) for block in wanted.blocks)
         inputs = _spread(batch.inputs, which)
+        hidden = hiding(model, None if batch.hidden is None else _spread(batch.hidden, which))
         answers = getattr(distinct[0].task, "answers", None)  # a task that is not scored by one pass
         with autocast(device, precision):
-            logits = model(inputs, blocks) if answers is None else answers(model, inputs, blocks)
+            logits = model(inputs, blocks, **hidden) if answers is None else answers(model, inputs, blocks)
         about = {axis: wanted.of(values) for axis, values in batch.about.items()}
         for index, mine in enumerate(slots):
             valid = wanted.weights[index] > 0

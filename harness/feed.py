@@ -20,11 +20,12 @@ _STEPS = 64
 
 @dataclass(frozen=True)
 class Strings:
-    """What a training step reads: inputs [R, B, T] and the positions that its loss needs; soft [R, B, N, …, V]: the probabilities that a
-    teacher gives there, instead of the targets."""
+    """What a training step reads: inputs [R, B, T], the positions that its loss needs, and the tokens that nobody attends to; soft
+    [R, B, N, …, V]: the probabilities that a teacher gives at those positions, instead of the targets."""
 
     inputs: Tensor
     needed: Needed
+    hidden: Tensor | None = None
     soft: Tensor | None = None
 
 
@@ -55,7 +56,7 @@ class Feed:
         found = []
         for first in range(0, sequences, batch):
             whole = self._sample(draw.rows(first), min(batch, sequences - first), 1)
-            found.append(Strings(whole.inputs, needed(whole, self.count)))
+            found.append(Strings(whole.inputs, needed(whole, self.count), whole.hidden))
         return found
 
     def _draw(self, first: int) -> None:
@@ -67,10 +68,9 @@ class Feed:
         draw = fresh if rows is None else Draw(seeds, "pool").pick(rows)
         whole = self._sample(draw, self.train.batch, count, rows)
         self._first = first
-        self._steps = [
-            Strings(inputs, wanted)
-            for inputs, wanted in zip(whole.inputs.chunk(count), slices(needed(whole, self.count), count), strict=True)
-        ]
+        hidden = [None] * count if whole.hidden is None else whole.hidden.chunk(count)
+        parts = zip(whole.inputs.chunk(count), slices(needed(whole, self.count), count), hidden, strict=True)
+        self._steps = [Strings(*part) for part in parts]
 
     def _sample(self, draw: Draw, batch: int, count: int, rows: Tensor | None = None) -> Batch:
         """The strings of `draw`, whose replicates are `count` times the pack's, each from its own task. rows: as the pool's numbers."""
@@ -86,7 +86,8 @@ class Feed:
             places.append(mine)
         order = torch.cat(places).argsort()
         whole = join(parts)
-        return self._last(Batch(whole.inputs[order], whole.targets[order], whole.weights[order], {}))
+        hidden = None if whole.hidden is None else whole.hidden[order]
+        return self._last(Batch(whole.inputs[order], whole.targets[order], whole.weights[order], {}, hidden))
 
     def _last(self, batch: Batch) -> Batch:
         """Only each string's last scored position, where the training asks for it."""
@@ -95,7 +96,7 @@ class Feed:
         index = torch.arange(1, batch.weights.shape[-1] + 1, device=self.device)
         last = (batch.weights > 0).mul(index).argmax(-1, keepdim=True)
         only = torch.zeros_like(batch.weights).scatter(-1, last, batch.weights.gather(-1, last))
-        return Batch(batch.inputs, batch.targets, only, batch.about)
+        return Batch(batch.inputs, batch.targets, only, batch.about, batch.hidden)
 
     def _pool_rows(self, first: int, count: int) -> Tensor:
         """Numbers of the pool's strings that `count` steps read, int64 [count · R, B]."""

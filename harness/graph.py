@@ -74,15 +74,16 @@ def agree(before: Tensor, eager: Tensor, replayed: Tensor) -> bool:
 
 
 def _copies(strings: Strings) -> Strings:
-    wanted, soft = strings.needed, None if strings.soft is None else strings.soft.clone()
+    wanted = strings.needed
+    more = {name: None if each is None else each.clone() for name, each in (("hidden", strings.hidden), ("soft", strings.soft))}
     if wanted.order is None or wanted.blocks is None:
-        return Strings(strings.inputs.clone(), Needed(None, wanted.targets.clone(), wanted.weights.clone(), None), soft)
+        return Strings(strings.inputs.clone(), Needed(None, wanted.targets.clone(), wanted.weights.clone(), None), **more)
     order = wanted.order.clone()
     blocks = order.split(wanted.blocks[0].shape[-1], dim=-1)
-    return Strings(strings.inputs.clone(), Needed(blocks, wanted.targets.clone(), wanted.weights.clone(), order), soft)
+    return Strings(strings.inputs.clone(), Needed(blocks, wanted.targets.clone(), wanted.weights.clone(), order), **more)
 
 
 def _tensors(strings: Strings) -> list[Tensor]:
     wanted = strings.needed
-    more = (wanted.order, strings.soft)
+    more = (wanted.order, strings.hidden, strings.soft)
     return [strings.inputs, wanted.targets, wanted.weights, *(each for each in more if each is not None)]

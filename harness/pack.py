@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.configuration import Condition, Study, keep_steps
+from harness.hidden import refuse_hiding
 from harness.identity import canonical
 from harness.plan import Plan, PlannedPack, numerics_on, pack_id, shape
 from harness.stages import taken_from
@@ -111,7 +112,9 @@ def kept_steps(plan: Plan, pack: PlannedPack, taken: Mapping[str, Collection[int
 
 
 def scored_sets(study: Study, condition: Condition) -> tuple[ScoredSet, ...]:
-    """The evaluation sets that a condition's replicates are scored on."""
+    """The evaluation sets that a condition's replicates are scored on. ValueError where its model can't be scored on one."""
+    for each in study.sets:
+        refuse_hiding(each.task(condition.task), condition.model)
     return tuple(
         ScoredSet(
             each.name,

@@ -22,6 +22,7 @@ from harness.configuration import EvaluationSet, from_dict
 from harness.evaluate import score
 from harness.exchange.replicate import find, resolve_key
 from harness.exchange.weights import single
+from harness.hidden import refuse_hiding
 from harness.pack import ScoredSet
 from harness.train import outputs_of
 from results.filesystem import names
@@ -160,6 +161,7 @@ def _prepared(store: Store, row: dict[str, Any], wanted: Wanted) -> tuple[Scored
     each = wanted.set
     try:
         task, digest = each.task(condition.task), each.hash(condition.task, wanted.seed)
+        refuse_hiding(task, condition.model)
     except ValueError as error:
         raise ValueError(f"--set of condition {condition.name}: {error}") from error
     if task.length != condition.task.length:

@@ -27,6 +27,7 @@ from harness.draw import Draw
 from harness.evaluate import score
 from harness.feed import Feed, Strings, data_seeds
 from harness.graph import Replay, agree, cuda_capture
+from harness.hidden import hiding
 from harness.identity import canonical
 from harness.needed import first_block
 from harness.optimizer import Average, FlatParameters, Optimizer
@@ -177,7 +178,7 @@ class Training:
         strings, scalars = self.feed.at(1), self.scalars.at(1)
         if strings.needed.blocks is not None and len(strings.needed.blocks) > 1:
             one = strings.needed.blocks[0].shape[-1]
-            strings = Strings(strings.inputs, first_block(strings.needed, one))
+            strings = Strings(strings.inputs, first_block(strings.needed, one), strings.hidden)
         strings = self._answered(strings, 1)
         before = self.flat.values.to("cpu", copy=True)  # on a GPU no second copy of the weights may live beside the activations
         self.compute(strings, scalars, 1)
@@ -204,7 +205,7 @@ class Training:
         a position with several tokens their sum counts."""
         wanted = strings.needed
         with autocast(self.device, self.train.precision):
-            logits = self.forward(strings.inputs, wanted.blocks, noise, attend)
+            logits = self.forward(strings.inputs, wanted.blocks, noise, attend, **hiding(self.model, strings.hidden))
         logits = logits.float()
         if strings.soft is None:
             surprise = torch.nn.functional.cross_entropy(logits.flatten(0, -2), wanted.targets.flatten(), reduction="none")

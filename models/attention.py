@@ -21,8 +21,14 @@ def mix(query: Tensor, key: Tensor, value: Tensor, scene: Scene, layer: int, row
     key = _heads(key, scene, _turns(scene, replicates, None))
     value = _heads(value, scene, None)
     mask = scene.mask if rows is None else visible(scene, rows.needed.reshape(replicates * scene.batch, 1, -1, 1))
-    explicit = scene.explicit
-    mixed = _written_out(query, key, value, mask, scene, layer, rows) if explicit else _fused(query, key, value, mask, scene)
+    sees = None
+    if scene.hidden is not None and mask is not None:
+        mask, sees = _opened(mask)
+    if scene.explicit:
+        mixed = _written_out(query, key, value, mask, sees, scene, layer, rows)
+    else:
+        mixed = _fused(query, key, value, mask, scene)
+        mixed = mixed if sees is None else mixed.masked_fill(~sees, 0)
     mixed = mixed.transpose(1, 2)  # [R·B, Q, H, K]
     if scene.config.join == "average":
         return mixed.mean(2).reshape(replicates, -1, mixed.shape[-1])
@@ -35,10 +41,24 @@ def visible(scene: Scene, queries: Tensor) -> Tensor | None:
     keys = torch.arange(scene.length, device=queries.device)
     bias = ENCODINGS[scene.config.positions].bias
     seen = keys <= queries if scene.config.causal else None
+    if scene.hidden is not None:
+        seen = ~scene.hidden if seen is None else seen & ~scene.hidden
     if bias is None:
         return seen
     added = bias((queries - keys).abs(), scene.config.heads)
     return added if seen is None else added.masked_fill(~seen, -math.inf)
+
+
+def _opened(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The mask with everything visible to a query that sees nothing, and which queries see something, bool [..., Q or 1, 1].
+
+    A softmax over nothing is NaN, and so is its gradient; what such a query reads is set to zero afterwards.
+    """
+    if mask.dtype == torch.bool:
+        sees = mask.any(-1, keepdim=True)
+        return mask | ~sees, sees
+    sees = mask.isfinite().any(-1, keepdim=True)
+    return mask.masked_fill(~sees, 0), sees
 
 
 def _turns(scene: Scene, replicates: int, rows: Rows | None) -> tuple[Tensor, Tensor] | None:
@@ -77,15 +97,27 @@ def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scene
 
 
 def _written_out(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scene: Scene, layer: int, rows: Rows | None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    sees: Tensor | None,
+    scene: Scene,
+    layer: int,
+    rows: Rows | None,
 ) -> Tensor:
-    """query [R·B, H, Q, K], key and value [R·B, H, T, K] → [R·B, H, Q, K]; shows the weights to `attend`, then drops some."""
+    """query [R·B, H, Q, K], key and value [R·B, H, T, K] → [R·B, H, Q, K]; shows the weights to `attend`, then drops some.
+
+    A query that sees nothing (`sees`) has no weights but zeros.
+    """
     strings, heads, count, head_dim = query.shape
     scores = product(query.flatten(0, 1), key.flatten(0, 1).transpose(1, 2)) * head_dim**-0.5
     scores = scores.view(strings, heads, count, -1)
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
     weights = scores.softmax(-1)
+    if sees is not None:
+        weights = weights.masked_fill(~sees, 0)
     if scene.attend is not None:
         scene.attend(layer, weights.unflatten(0, (-1, scene.batch)))
     if scene.noise is not None and scene.drops("attention_dropout"):

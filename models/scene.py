@@ -27,7 +27,8 @@ class Scene:
 
     angles: cosines and sines, float32 [1 or R, T, K/2] each, of what queries and keys are rotated by.
     mask: what the attention of all T queries may see, bool [T, T], or scores to add [H, T, T]; None where nothing beyond `causal` is
-    hidden. attend: see `Decoder.forward`.
+    hidden. attend: see `Decoder.forward`. hidden: keys that no query sees, bool [R·B, 1, 1, T]; with them the mask is of each string,
+    [R·B, 1, 1 or T, T] or [R·B, H, T, T].
     """
 
     config: "Transformer"
@@ -37,6 +38,7 @@ class Scene:
     attend: Callable[[int, Tensor], None] | None = None
     angles: tuple[Tensor, Tensor] | None = None
     mask: Tensor | None = None
+    hidden: Tensor | None = None
 
     @property
     def explicit(self) -> bool:

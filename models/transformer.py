@@ -8,7 +8,7 @@ A new position encoding goes into `positions.py`, a new activation into `feedfor
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 import torch
@@ -56,6 +56,7 @@ class Transformer:
     rev: ClassVar[int] = 1
     vectors: ClassVar[tuple[str, ...]] = ("embedding_dropout", "attention_dropout", "residual_dropout", "feed_forward_dropout")
     attends: ClassVar[bool] = True
+    hides: ClassVar[bool] = True  # keys: see `Decoder.forward`
 
     layers: int = 6
     width: int = 512
@@ -146,6 +147,8 @@ class Transformer:
 class Decoder(nn.Module):
     """A pack of transformers, causal or not."""
 
+    hides = True
+
     def __init__(self, config: Transformer, draw, vocabulary: int, length: int, outputs: int):
         super().__init__()
         self.config, self.length = config, length
@@ -174,16 +177,18 @@ class Decoder(nn.Module):
         needed: Sequence[Tensor] | None = None,
         noise: Noise | None = None,
         attend: Callable[[int, Tensor], None] | None = None,
+        hidden: Tensor | None = None,
     ) -> Tensor:
         """tokens int64 [R, B, T] → logits [R, B, T, V]; with `needed`, blocks of positions [R, B, K] each → [R, B, sum of K, V].
 
         noise: dropout and position shift of a training step, None when scoring. attend(layer, weights [R, B, H, T, T]) is called with
-        each layer's attention, after the softmax and before dropout; it is part of the graph. Raises ValueError for strings longer than
-        a learned table of positions.
+        each layer's attention, after the softmax and before dropout; it is part of the graph. hidden, bool [R, B, T]: tokens that no
+        query attends to, themselves included, as with BERT's attention mask; a query that is left without keys reads zeros. Raises
+        ValueError for strings longer than a learned table of positions.
         """
         batch, length = tokens.shape[1:3]
         shift = noise.shift(self.config.shift) if noise is not None and self.config.shift else None
-        scene = self._scene(batch, length, shift, noise, attend, tokens.device)
+        scene = self._scene(batch, length, shift, noise, attend, tokens.device, hidden)
         x = scene.drop(self._embedded(tokens, shift), "embedding_dropout", 0)
         for block in self.blocks[:-1]:
             x = block(x, scene)
@@ -229,6 +234,7 @@ class Decoder(nn.Module):
         noise: Noise | None,
         attend: Callable[[int, Tensor], None] | None,
         device: torch.device,
+        hidden: Tensor | None,
     ) -> Scene:
         config, encoding = self.config, ENCODINGS[self.config.positions]
         turn, angles = encoding.angles, None
@@ -236,10 +242,11 @@ class Decoder(nn.Module):
             head_dim = config.head_dim or config.width // config.heads
             cos, sin = self._at(lambda index: waves(turn(index, head_dim)), length, shift).unbind(2)
             angles = cos, sin
-        scene = Scene(config, batch, length, noise, attend, angles)
-        if not scene.explicit and encoding.bias is None:
+        keys = None if hidden is None else hidden.flatten(0, 1)[:, None, None]
+        scene = Scene(config, batch, length, noise, attend, angles, hidden=keys)
+        if not scene.explicit and encoding.bias is None and keys is None:
             return scene  # the fused kernel knows the causal mask
-        return Scene(config, batch, length, noise, attend, angles, visible(scene, torch.arange(length, device=device)[:, None]))
+        return replace(scene, mask=visible(scene, torch.arange(length, device=device)[:, None]))
 
     def _embedded(self, tokens: Tensor, shift: Tensor | None) -> Tensor:
         """[R, B, T] → [R, B·T, D]"""

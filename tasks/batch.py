@@ -11,13 +11,15 @@ from torch import Tensor
 class Batch:
     """inputs [R, B, T] int64, targets [R, B, T] int64, weights [R, B, T] float32 (0 = not scored).
 
-    `about` holds further [R, B, T] integer tensors that errors are profiled by, such as distances in instructions.
+    `about` holds further [R, B, T] integer tensors that errors are profiled by, such as distances in instructions. hidden, bool
+    [R, B, T]: tokens that nobody attends to; None where a task hides none.
     """
 
     inputs: Tensor
     targets: Tensor
     weights: Tensor
     about: dict[str, Tensor]
+    hidden: Tensor | None = None
 
 
 def tokens_of(task) -> int:
@@ -35,4 +37,5 @@ def join(batches: Sequence[Batch]) -> Batch:
         torch.cat([batch.targets for batch in batches]),
         torch.cat([batch.weights for batch in batches]),
         {name: torch.cat([batch.about[name] for batch in batches]) for name in first.about},
+        None if first.hidden is None else torch.cat([batch.hidden for batch in batches if batch.hidden is not None]),
     )

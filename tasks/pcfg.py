@@ -31,11 +31,19 @@ class PCFG:
     length: positions, with the start; a longer string is drawn again. objective: masked | next. mask_rate: of masked, the probability
     that a position is predicted; mask_start: whether the start may be one, as in the authors' code. level: of next, the tokens that end
     a span of at least this level are predicted, counted from the leaves: 1 is every token, 2 the ends of 7-9, … 4 of 13-15.
+    hide_selected_from_attention: of masked, no token attends to a position that is predicted, whatever it shows, as in the authors'
+    code; false is BERT. Nobody attends to padding: it is hidden with masked, and behind the string with next.
     """
 
-    rev: ClassVar[int] = 1
     vocabulary: ClassVar[int] = 8
-    vectors: ClassVar[tuple[str, ...]] = ("grammar", "root", "mask_rate", "mask_start", "level")  # may differ within a pack
+    vectors: ClassVar[tuple[str, ...]] = (  # may differ within a pack
+        "grammar",
+        "root",
+        "mask_rate",
+        "mask_start",
+        "level",
+        "hide_selected_from_attention",
+    )
 
     grammar: str = "cfg3b"
     root: int = START
@@ -44,6 +52,12 @@ class PCFG:
     mask_rate: float = 0.3
     mask_start: bool = True
     level: int = 1
+    hide_selected_from_attention: bool = False
+
+    @property
+    def rev(self) -> int:
+        """2 of masked, where padding was attended to once; strings of next mean what they meant."""
+        return 2 if self.objective == "masked" else 1
 
     def __post_init__(self) -> None:
         rules = grammar(self.grammar)
@@ -63,6 +77,8 @@ class PCFG:
             )
         if self.objective == "next" and (self.mask_rate != 0.3 or not self.mask_start):
             raise ValueError("task.mask_rate and task.mask_start are of the objective masked: leave them out")
+        if self.objective == "next" and self.hide_selected_from_attention:
+            raise ValueError("task.hide_selected_from_attention is of the objective masked: leave it out")
         law = rules.lengths(self.root)
         fits = float(law[: max(0, self.length)].sum())
         if fits < _FIT:
@@ -95,7 +111,8 @@ class PCFG:
     def sample(self, draw, batch: int) -> Batch:
         """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], which average over a string's scored positions.
 
-        about: level [R, B, T], the highest of a span that ends at the token that is predicted (0 for the start).
+        about: level [R, B, T], the highest of a span that ends at the token that is predicted (0 for the start). hidden [R, B, T]: of
+        masked, the padding, and the predicted positions where they are hidden.
         """
         trees = self.trees(draw, batch, ancestors=False)
         ends = pad(trees.ends.long(), (1, 0))
@@ -105,7 +122,8 @@ class PCFG:
         if self.objective == "masked":
             allowed = inside if self.mask_start else inside & (index > 0)
             inputs, selected = masked(tokens, allowed, self.mask_rate, MASK, KINDS, draw, _MASK_SITE)
-            return Batch(inputs, tokens, mean_weights(selected), {"level": ends})
+            hidden = ~inside | selected if self.hide_selected_from_attention else ~inside
+            return Batch(inputs, tokens, mean_weights(selected), {"level": ends}, hidden)
         ends = pad(ends[..., 1:], (0, 1))
         return Batch(tokens, pad(tokens[..., 1:], (0, 1), value=PADDING), mean_weights(ends >= self.level), {"level": ends})
 

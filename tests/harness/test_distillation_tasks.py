@@ -6,6 +6,7 @@ import yaml
 
 from harness.configuration import Condition, Train, build
 from harness.draw import Draw
+from harness.hidden import hiding
 from harness.pack import Pack, Replicate
 from harness.run import run
 from harness.study import from_tree
@@ -67,7 +68,7 @@ def test_a_training_is_bitwise_the_same_alone_and_in_a_pack(case):
 def _accuracy(training, task, count=2000):
     strings = task.sample(Draw(torch.tensor([10**6])), count)
     with torch.no_grad():
-        answers = training.model(strings.inputs, None).argmax(-1)
+        answers = training.model(strings.inputs, **hiding(training.model, strings.hidden)).argmax(-1)
     scored = strings.weights > 0
     return float((answers == strings.targets)[scored].float().mean())
 

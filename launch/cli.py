@@ -7,7 +7,18 @@ from pathlib import Path
 
 import click
 
-_PROBES = ("attention", "boundaries", "concentration", "dilution", "drift", "heads")
+_PROBES = (
+    "attention",
+    "boundaries",
+    "concentration",
+    "dilution",
+    "drift",
+    "heads",
+    "monomials",
+    "ngrams",
+    "nonterminals",
+    "support_attention",
+)
 _OVERRIDES = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]…")
 
 
@@ -292,14 +303,15 @@ def language_model(
 @click.argument("store")
 @click.argument("study", required=False)
 @click.option("--probe", "name", required=True, type=click.Choice(_PROBES))
-@click.option("--strings", type=int, default=64, show_default=True, help="Of its task that each model is shown.")
+@click.option("--strings", type=int, help="Of its task that each model is shown; by default 64, or the paper's number.")
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="A setting of the probe, such as heads=4.")
 @click.option("--figures", type=click.Path(file_okay=False), help="Also draw the simulation's figures into this folder.")
 @_ALLOW
-def probe(store: str, study: str | None, name: str, strings: int, figures: str | None) -> None:
-    """Measure the attention of every replicate whose weights are kept, and add the rows to the store."""
+def probe(store: str, study: str | None, name: str, strings: int | None, options: tuple[str, ...], figures: str | None) -> None:
+    """Measure every replicate whose weights are kept, and add the rows to the store."""
     from harness.probes.run import run as run_probe
 
-    run_probe([_open(store, each) for each in _studies(store, study)], name, strings, figures, click.echo)
+    run_probe([_open(store, each) for each in _studies(store, study)], name, strings, figures, click.echo, options)
 
 
 def main(arguments: list[str] | None = None) -> None:

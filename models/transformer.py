@@ -198,6 +198,15 @@ class Decoder(nn.Module):
         # block by block: another K would change the bits of every weight gradient
         return torch.cat([self._logits(part, batch) for part in last.at(x, scene, tuple(needed))], dim=2)
 
+    def states(self, tokens: Tensor, hidden: Tensor | None = None) -> Tensor:
+        """What the head reads when scoring, [R, B, T, D]: the last layer's output, after the final norm where there is one."""
+        batch, length = tokens.shape[1:3]
+        scene = self._scene(batch, length, None, None, None, tokens.device, hidden)
+        x = self._embedded(tokens, None)
+        for block in self.blocks:
+            x = block(x, scene)
+        return (x if self.norm is None else self.norm(x)).unflatten(1, (batch, length))
+
     def head_weight(self) -> Tensor:
         """The weight of the last map, [R, D, V]."""
         return self.head.weight if isinstance(self.head, Linear) else self.tokens.transpose(1, 2)

@@ -108,6 +108,11 @@ class PCFG:
         """The strings that `sample` takes from this draw, without the start, with their trees: all [R, B, length - 1]."""
         return derive(self.grammar, self.root, draw, batch, self.length - 1, ancestors)
 
+    def shown(self, trees: Trees) -> tuple[Tensor, Tensor]:
+        """These strings as a model reads them, start and padding with them, int64 [R, B, T], and which tokens are no padding, bool."""
+        inside = torch.arange(self.length, device=trees.tokens.device) <= trees.lengths[..., None]
+        return torch.where(inside, pad(trees.tokens, (1, 0), value=BEGIN), PADDING), inside
+
     def sample(self, draw, batch: int) -> Batch:
         """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], which average over a string's scored positions.
 
@@ -116,11 +121,9 @@ class PCFG:
         """
         trees = self.trees(draw, batch, ancestors=False)
         ends = pad(trees.ends.long(), (1, 0))
-        index = torch.arange(self.length, device=ends.device)
-        inside = index <= trees.lengths[..., None]
-        tokens = torch.where(inside, pad(trees.tokens, (1, 0), value=BEGIN), PADDING)
+        tokens, inside = self.shown(trees)
         if self.objective == "masked":
-            allowed = inside if self.mask_start else inside & (index > 0)
+            allowed = inside if self.mask_start else inside & (tokens != BEGIN)
             inputs, selected = masked(tokens, allowed, self.mask_rate, MASK, KINDS, draw, _MASK_SITE)
             hidden = ~inside | selected if self.hide_selected_from_attention else ~inside
             return Batch(inputs, tokens, mean_weights(selected), {"level": ends}, hidden)

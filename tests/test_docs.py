@@ -142,7 +142,9 @@ def test_the_code_and_the_numbers_of_the_distillation_page_are_true(capsys):
         exec(block, names)
     assert {13, 14, 15} == set(names["labels"].tolist())
     assert torch.equal(names["parts"].symbol, names["labels"].long())
-    assert len(capsys.readouterr().out.splitlines()) == 4
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 6
+    assert printed[-2:] == ["Transition(begin=9700000, middle=10200000, end=10800000)", "None"]
     studies = [from_tree(OmegaConf.to_container(OmegaConf.create(text))) for text in _blocks(page, "yaml")]
     assert [study.name for study in studies] == ["parity-ce", "parity-transformer", "cfg3b-bert"]
     text = (ROOT / page).read_text()

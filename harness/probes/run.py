@@ -1,6 +1,6 @@
 """`manyseeds probe`: run a probe on every replicate whose weights are kept, and add its rows to the store.
 
-Probes look at the last weights, `heads` at those of every step that was kept.
+Most probes look at the last weights, `heads` and those of progressive distillation (`MEASURES`) at those of every step that was kept.
 """
 
 import json
@@ -12,10 +12,12 @@ from harness import artifacts
 from harness.configuration import Condition, from_dict
 from harness.exchange.replicate import find
 from harness.exchange.weights import single
+from harness.identity import describe, typed
 from harness.probes.attention import Rows, attention, pattern
 from harness.probes.boundaries import boundaries
 from harness.probes.concentration import concentrations
 from harness.probes.dilution import dilution
+from harness.probes.distillation import MEASURES
 from harness.probes.drift import drift
 from harness.probes.heads import heads
 from harness.train import outputs_of
@@ -45,11 +47,26 @@ PROBES: dict[str, Callable[[Decoder, Any, int], dict[str, Rows]]] = {
 }
 
 
-def run(stores: Sequence[Store], probe: str, count: int, figures: str | None, say: Callable[[str], None]) -> None:
+_STRINGS = 64  # of a probe that is none of `MEASURES`
+
+
+def run(
+    stores: Sequence[Store],
+    probe: str,
+    count: int | None,
+    figures: str | None,
+    say: Callable[[str], None],
+    options: Sequence[str] = (),
+) -> None:
     """Add the rows of a probe to each study; a replicate that has them is left as it is. `figures`: a folder to draw them into.
 
+    count: strings, None for the probe's own number. options: NAME=VALUE, settings of one of `MEASURES`; where they differ from the
+    defaults, rows have them in the probe's name, such as nonterminals-heads-4.
     Raises ValueError where no replicate has kept weights, or none is of a kind that the probe is for.
     """
+    settings = _settings(probe, options)
+    if count is None:
+        count = MEASURES[probe].strings if probe in MEASURES else _STRINGS
     if count < 1:
         raise ValueError(f"--strings {count} must be at least 1")
     chosen = [(store, row) for store in stores for row in committed(store).to_pylist() if _has_weights(store, row["key"])]
@@ -60,13 +77,12 @@ def run(stores: Sequence[Store], probe: str, count: int, figures: str | None, sa
         )
     suited = [(store, row) for store, row in chosen if row["status"] != "diverged" and suits(probe, _condition(row))]
     if not suited:
-        raise ValueError(
-            f"the {probe} probe is for {_KINDS[probe]}, and none of the {len(chosen)} replicates with weights is one"
-        )
+        kind = MEASURES[probe].kind if probe in MEASURES else _KINDS[probe]
+        raise ValueError(f"the {probe} probe is for {kind}, and none of the {len(chosen)} replicates with weights is one")
     for store in stores:
         mine = [row for each, row in suited if each is store]
         if mine:
-            fresh = _probe(store, mine, probe, count)
+            fresh = _probe(store, mine, probe, count, settings)
             say(f"{store.study}: {probe} of {fresh} replicates added, {len(mine) - fresh} had it")
         if figures is not None:
             for path in write_figures(store, Path(figures) / store.study):
@@ -86,6 +102,8 @@ _KINDS = {
 def suits(probe: str, condition: Condition) -> bool:
     """Whether a probe is for the replicates of a condition."""
     model, task = condition.model, condition.task
+    if probe in MEASURES:
+        return MEASURES[probe].suits(model, task)
     if probe == "concentration":
         return isinstance(task, Lego) and isinstance(model, Clauses | LegoTransformer | LegoTheory)
     if probe == "boundaries":
@@ -100,24 +118,54 @@ def suits(probe: str, condition: Condition) -> bool:
     return probe != "drift" or (model.layers, model.heads, model.positions) == (1, 1, "linear")
 
 
-def _probe(store: Store, rows: list[dict[str, Any]], probe: str, count: int) -> int:
+def _settings(probe: str, options: Sequence[str]) -> Any:
+    """What is set of a probe, None where nothing can be. ValueError in one sentence."""
+    if probe not in MEASURES:
+        if options:
+            raise ValueError(f"--option {options[0]}: nothing can be set of the {probe} probe")
+        return None
+    given = {}
+    for option in options:
+        name, equals, word = option.partition("=")
+        if not equals:
+            raise ValueError(f"--option {option} must be NAME=VALUE, such as heads=4")
+        try:
+            given[name] = json.loads(word)
+        except ValueError:
+            given[name] = word  # what is no number, true or false
+    return typed(MEASURES[probe].settings, given, probe)
+
+
+def _named(probe: str, settings: Any) -> str:
+    """The name in rows: with what is set otherwise than by default."""
+    changed = {} if settings is None else describe(settings)
+    return "-".join([probe, *(f"{name}-{value}" for name, value in sorted(changed.items()))])
+
+
+def _probe(store: Store, rows: list[dict[str, Any]], probe: str, count: int, settings: Any) -> int:
     """Probe the replicates that lack it at a step; how many. Rows are added a replicate at a time."""
-    held, fresh = probed(store, probe), 0
+    own = _named(probe, settings)
+    held, fresh = probed(store, own), 0
     for row in rows:
         stage = row["stage"]
         if find(store, row["key"]).stage != stage:
             continue
-        steps = artifacts.steps_of(store, row["key"], stage)[0 if probe == "heads" else -1 :]
+        steps = artifacts.steps_of(store, row["key"], stage)[0 if probe == "heads" or probe in MEASURES else -1 :]
         missing = [step for step in steps if (row["key"], stage, step) not in held]
         found: dict[str, Rows] = {}
         for step in missing:
             about = {"key": row["key"], "stage": stage, "step": step}
-            for name, rows_of_step in PROBES[probe](*_model(store, row, step), count).items():
+            for name, rows_of_step in _found(probe, own, *_model(store, row, step), count, settings).items():
                 found.setdefault(name, []).extend(about | each for each in rows_of_step)
-        for name in sorted(found, key=lambda name: name == probe):  # its own last: what has those is not run again
+        for name in sorted(found, key=lambda name: name == own):  # its own last: what has those is not run again
             add(store, row["pack"], name, found[name])
         fresh += bool(missing)
     return fresh
+
+
+def _found(probe: str, own: str, model: Decoder, task: Any, count: int, settings: Any) -> dict[str, Rows]:
+    """Rows of one replicate and step by the probe's name in the store."""
+    return {own: MEASURES[probe].run(model, task, count, settings)} if probe in MEASURES else PROBES[probe](model, task, count)
 
 
 def _model(store: Store, row: dict[str, Any], step: int) -> tuple[Decoder, Any]:

@@ -1,0 +1,93 @@
+"""L_robust and L_close of a trained model: what its predictions rest on (Panigrahi et al. 2025, Definition 25 of the thesis, figure 4.8).
+
+A model of masked prediction reads the mask token wherever something is hidden, and does not attend to it either, as in the authors'
+script (`hide_masked`). A causal model predicts the next token from keys that are left out of its attention (equations 4.100, 4.101).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.probes.attention import Rows, strings
+from tasks.ngrams import causally_hidden, hidden, median, shift
+from tasks.pcfg import MASK, PADDING, PCFG
+
+_TOKENS = 2**15  # of a forward pass
+_MEASURES = ("robust", "close")
+
+
+@dataclass(frozen=True)
+class NGrams:
+    """every, last: the predicted positions are every, 2 · every, … up to last, the start of a string being 0. largest: n is 2 … largest.
+
+    hide_masked: masked tokens are left out of attention too, of masked prediction; false: they are only replaced.
+    """
+
+    every: int = 30
+    last: int = 420
+    largest: int = 5
+    hide_masked: bool = True
+
+    def __post_init__(self) -> None:
+        if self.every < 1 or self.last < self.every:
+            raise ValueError(f"every = {self.every} must be at least 1 and at most last = {self.last}")
+        if self.largest < 2:
+            raise ValueError(f"largest = {self.largest} must be at least 2: a window of one token holds no neighbour")
+
+
+def ngrams(model: Any, task: PCFG, count: int, settings: NGrams) -> Rows:
+    """Medians over `count` strings and their predicted positions; the model is a pack with R = 1 that hides keys.
+
+    "robust n=3 tv" and "robust n=3 l1", and the same of close, for n = 2 … largest; "predictions": how many the medians are of.
+    ValueError where no string reaches the first position.
+    """
+    if task.objective == "next" and not settings.hide_masked:
+        raise ValueError("hide_masked = false is of masked prediction: a causal model has no token in place of what is hidden")
+    names = [(measure, n) for measure in _MEASURES for n in range(2, settings.largest + 1)]
+    found: dict[tuple[str, int], list[Tensor]] = {name: [] for name in names}
+    for tokens in _strings(task, count, max(1, _TOKENS // (task.length * (len(names) + 1)))):
+        for place in range(settings.every, min(settings.last, task.length - 1) + 1, settings.every):
+            held = tokens[tokens[:, place] != PADDING]
+            if not len(held):
+                break
+            alone, *others = answers(model, task, held, place, names, settings.hide_masked)
+            for name, other in zip(names, others, strict=True):
+                found[name].append(shift(alone, other)["l1"])
+    if not found[names[0]]:
+        raise ValueError(
+            f"no string of {task.grammar} from {task.root} reaches position {settings.every}: write a smaller every than {settings.every}"
+        )
+    rows = [("predictions", float(sum(len(each) for each in found[names[0]])))]
+    for (measure, n), values in found.items():
+        l1 = float(median(torch.cat(values)[None]))
+        rows += [(f"{measure} n={n} tv", l1 / 2), (f"{measure} n={n} l1", l1)]
+    return [{"layer": None, "head": None, "item": item, "value": value} for item, value in rows]
+
+
+@torch.no_grad()
+def answers(model: Any, task: PCFG, tokens: Tensor, place: int, names: list[tuple[str, int]], hide_masked: bool) -> Tensor:
+    """Logits of the token at `place` of strings int64 [B, T] that all reach it: [1 + len(names), B, V].
+
+    First with nothing hidden but the token itself (of a causal model, and what follows), then with what (measure, n) hides.
+    """
+    length, causal = tokens.shape[1], task.objective == "next"
+    pairs = [
+        causally_hidden(measure, place, n, length) if causal else hidden(measure, place, n, length, begin=1)
+        for measure, n in names
+    ]
+    masks = torch.stack([pairs[0][0], *(other for _, other in pairs)])[:, None]  # [P, 1, T]
+    padding = tokens == PADDING
+    read = tokens.expand(len(masks), -1, -1) if causal else torch.where(masks & ~padding, MASK, tokens)
+    unseen = (masks if causal or hide_masked else torch.zeros_like(masks)) | padding
+    needed = torch.full((1, len(masks) * len(tokens), 1), place - causal)
+    logits = model(read.flatten(0, 1)[None], (needed,), hidden=unseen.flatten(0, 1)[None])
+    return logits[0, :, 0].unflatten(0, (len(masks), len(tokens)))
+
+
+def _strings(task: PCFG, count: int, size: int) -> Iterator[Tensor]:
+    """The whole strings, nothing masked, int64 [B, T]."""
+    for batch in strings(task, count, size):
+        yield (batch.inputs if task.objective == "next" else batch.targets)[0]

@@ -60,6 +60,17 @@ def accuracies(rows: Iterable[Mapping[str, Any]]) -> list[tuple[int, float | Non
     return [(row["step"], (row["count"] - row["errors"]) / row["count"] if row["count"] else None) for row in rows]
 
 
+def curves(
+    rows: Iterable[Mapping[str, Any]], name: str, metric: str, weights: str = "raw"
+) -> dict[tuple[str, int], list[tuple[int, float | None]]]:
+    """The accuracies of every replicate and stage on the set called `name`, by (key, stage), from rows of the table `evaluations`."""
+    found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if (row["set"], row["metric"], row["weights"]) == (name, metric, weights):
+            found.setdefault((row["key"], row["stage"]), []).append(row)
+    return {key: accuracies(mine) for key, mine in found.items()}
+
+
 def _ordered(curve: Curve) -> list[tuple[int, float]]:
     """The pairs with an accuracy by step; a NaN is left out with the rest."""
     found: dict[int, float | None] = {}

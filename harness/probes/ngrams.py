@@ -1,7 +1,8 @@
 """L_robust and L_close of a trained model: what its predictions rest on (Panigrahi et al. 2025, Definition 25 of the thesis, figure 4.8).
 
-A model of masked prediction reads the mask token wherever something is hidden, and does not attend to it either, as in the authors'
-script (`hide_masked`). A causal model predicts the next token from keys that are left out of its attention (equations 4.100, 4.101).
+A model of masked prediction reads the mask token wherever something is hidden; in the authors' script, whose models are trained so, it
+does not attend to it either (`hide_masked`). A causal model predicts the next token from keys that are left out of its attention
+(equations 4.100, 4.101).
 """
 
 from collections.abc import Iterator
@@ -23,13 +24,14 @@ _MEASURES = ("robust", "close")
 class NGrams:
     """every, last: the predicted positions are every, 2 · every, … up to last, the start of a string being 0. largest: n is 2 … largest.
 
-    hide_masked: masked tokens are left out of attention too, of masked prediction; false: they are only replaced.
+    hide_masked: of masked prediction, masked tokens are left out of attention too; false: they are only replaced; null: what the training
+    did with selected positions.
     """
 
     every: int = 30
     last: int = 420
     largest: int = 5
-    hide_masked: bool = True
+    hide_masked: bool | None = None
 
     def __post_init__(self) -> None:
         if self.every < 1 or self.last < self.every:
@@ -44,7 +46,8 @@ def ngrams(model: Any, task: PCFG, count: int, settings: NGrams) -> Rows:
     "robust n=3 tv" and "robust n=3 l1", and the same of close, for n = 2 … largest; "predictions": how many the medians are of.
     ValueError where no string reaches the first position.
     """
-    if task.objective == "next" and not settings.hide_masked:
+    hide_masked = task.hide_selected_from_attention if settings.hide_masked is None else settings.hide_masked
+    if task.objective == "next" and settings.hide_masked is False:
         raise ValueError("hide_masked = false is of masked prediction: a causal model has no token in place of what is hidden")
     names = [(measure, n) for measure in _MEASURES for n in range(2, settings.largest + 1)]
     found: dict[tuple[str, int], list[Tensor]] = {name: [] for name in names}
@@ -53,7 +56,7 @@ def ngrams(model: Any, task: PCFG, count: int, settings: NGrams) -> Rows:
             held = tokens[tokens[:, place] != PADDING]
             if not len(held):
                 break
-            alone, *others = answers(model, task, held, place, names, settings.hide_masked)
+            alone, *others = answers(model, task, held, place, names, hide_masked)
             for name, other in zip(names, others, strict=True):
                 found[name].append(shift(alone, other)["l1"])
     if not found[names[0]]:

@@ -101,6 +101,19 @@ def test_a_transformer_is_measured_as_by_passes_one_by_one(case):
     assert found["close n=2 l1"] > 1e-3
 
 
+def test_masked_tokens_are_attended_to_as_in_training():
+    trained = PCFG(root=13, length=28, hide_selected_from_attention=True)
+    model = models.build(
+        "transformer", Draw(torch.tensor([1]), "init"), vocabulary=8, length=28, layers=1, width=8, causal=False, heads=2
+    )
+
+    def measured(task, hide):
+        return by_item(ngrams(model, task, 3, NGrams(every=6, last=6, largest=2, hide_masked=hide)))
+
+    assert measured(trained, None) == measured(trained, True) != measured(trained, False)
+    assert measured(MASKED, None) == measured(MASKED, False) == measured(trained, False)
+
+
 def test_what_cannot_be_measured_is_refused():
     with pytest.raises(ValueError, match="no string of cfg3b from 13 reaches position 27"):
         ngrams(Copies(-1), MASKED, 4, NGrams(every=27, last=27))

@@ -99,6 +99,22 @@ def test_a_replicate_as_bert_gives_the_same_logits_there_and_back(fields, tmp_pa
     torch.testing.assert_close(from_bert(tmp_path / "out")(tokens[1:])[0], wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_tokens_that_nobody_attends_to_are_those_of_an_attention_mask(kind, attention, tmp_path, hugging_face):
+    """Padding and, as in the authors' code of masked prediction, tokens inside a string; not the first, all that GPT-2 sees there."""
+    ours, tokens = _pack(**(BERT if kind == "bert" else GPT2)), _tokens()
+    hidden = (tokens * 3 + torch.arange(12)) % 4 == 0
+    hidden[..., 0] = False
+    hidden[:, 1, 8:] = True
+    write, opened = (to_bert, hugging_face.BertForMaskedLM) if kind == "bert" else (to_gpt2, hugging_face.GPT2LMHeadModel)
+    write(ours, tmp_path / "out", slot=1)
+    theirs = opened.from_pretrained(tmp_path / "out", attn_implementation=attention)
+    wanted = theirs(tokens[1], attention_mask=(~hidden[1]).long()).logits
+    torch.testing.assert_close(ours(tokens, hidden=hidden)[1], wanted, rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(ours(tokens)[1], wanted, atol=1e-3)
+
+
 def _theirs(library, kind, tied):
     if kind == "gpt2":
         config = library.GPT2Config(

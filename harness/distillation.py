@@ -17,6 +17,7 @@ from harness.configuration import Condition
 from harness.draw import Draw
 from harness.evaluate import score
 from harness.feed import Strings
+from harness.hidden import hiding
 from harness.identity import digest
 from harness.pack import Pack, ScoredSet
 from harness.patience import patiently
@@ -89,12 +90,12 @@ class Tutor:
     def __call__(self, strings: Strings, step: int) -> Strings:
         """The strings of the students' `step`, answered by its checkpoint: at the positions of `needed` alone, in fp32."""
         self._turn(step)
-        wanted, inputs, blocks = strings.needed, strings.inputs, strings.needed.blocks
+        wanted, inputs, hidden, blocks = strings.needed, strings.inputs, strings.hidden, strings.needed.blocks
         if self._shared:
-            inputs = inputs[self._slots]
+            inputs, hidden = inputs[self._slots], None if hidden is None else hidden[self._slots]
             blocks = None if blocks is None else tuple(block[self._slots] for block in blocks)
         set_matmul("fp32")
-        logits = self.model(inputs, blocks).float()
+        logits = self.model(inputs, blocks, **hiding(self.model, hidden)).float()
         set_matmul(self._precision)
         if self._shared:
             logits = logits[self._which]

@@ -59,14 +59,18 @@ class Feed:
             found.append(Strings(whole.inputs, needed(whole, self.count), whole.hidden))
         return found
 
-    def _draw(self, first: int) -> None:
-        count = max(1, min(self._chunk, self.train.steps + 1 - first))
+    def batch(self, first: int, count: int) -> Batch:
+        """The strings of `count` steps from `first` on, whose leading axis is count · R."""
         step = torch.arange(first, first + count, device=self.device)
         seeds = self.seeds.repeat(count)  # [count · R]: the steps of a chunk are further replicates
         rows = self._pool_rows(first, count) if self.train.pool else None
         fresh = Draw(seeds, "data", step.repeat_interleave(len(self.tasks)))
         draw = fresh if rows is None else Draw(seeds, "pool").pick(rows)
-        whole = self._sample(draw, self.train.batch, count, rows)
+        return self._sample(draw, self.train.batch, count, rows)
+
+    def _draw(self, first: int) -> None:
+        count = max(1, min(self._chunk, self.train.steps + 1 - first))
+        whole = self.batch(first, count)
         self._first = first
         hidden = [None] * count if whole.hidden is None else whole.hidden.chunk(count)
         parts = zip(whole.inputs.chunk(count), slices(needed(whole, self.count), count), hidden, strict=True)

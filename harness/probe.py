@@ -56,10 +56,7 @@ def measure(pack: Pack, device: torch.device) -> Rate:
         for sets in pack.sets:
             first = min(sets[0].sequences, batch_size(sets[0], device))
             firsts.append((first, _timed(device, partial(_score, training, sets, device, first))))
-    times: list[float] = []
-    while len(times) < 2 or (sum(times) < _BUDGET_S and len(times) < 50):
-        times.append(_timed(device, training.advance))
-    steps = training.train.steps
+    step_s, steps = _step_seconds(training, device), training.train.steps
     evaluate_s = 0.0
     for sets, (part, seconds) in zip(pack.sets, firsts, strict=True):
         whole, every = sets[0].sequences, sets[0].every
@@ -69,7 +66,23 @@ def measure(pack: Pack, device: torch.device) -> Rate:
         rounds = 1 + (steps - 1) // every if every else 1
         evaluate_s += seconds * whole / part * rounds
     weights = len(artifacts.content(pack, training.model, 0)) if pack.keep else 0
-    return Rate(len(pack.replicates), sorted(times)[len(times) // 2], evaluate_s, memory.peak(), weights)
+    return Rate(len(pack.replicates), step_s, evaluate_s, memory.peak(), weights)
+
+
+def _step_seconds(training: Training, device: torch.device) -> float:
+    """The median of a step's; of the compiled loop the mean over the steps whose strings are drawn at once."""
+    if training.loop is not None:
+        first, window = training.step, min(training.loop.window, training.train.steps)
+
+        def whole() -> None:
+            while training.step < first + window:
+                training.advance()
+
+        return _timed(device, whole) / (training.step - first)
+    times: list[float] = []
+    while len(times) < 2 or (sum(times) < _BUDGET_S and len(times) < 50):
+        times.append(_timed(device, training.advance))
+    return sorted(times)[len(times) // 2]
 
 
 def _score(training: Training, sets: Sequence[ScoredSet], device: torch.device, sequences: int) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import harness.adaptive as adaptive
 import harness.artifacts as artifacts
 import harness.manifest as manifests
+import harness.sequential as sequential
 from harness.chains import by_stage, ready, refuse_lost
 from harness.configuration import Study, keep_tail
 from harness.cost import Estimate, estimate
@@ -178,6 +179,11 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
     )
     if planned.failed:
         say(f"  {len(planned.failed)} failed before and are left out: manyseeds retry plans them again")
+    looped = [condition.name for condition in study.conditions if sequential.fits(condition)] if device == "cpu" else []
+    if looped and not study.compile:
+        said = sequential.missing()
+        how = f"the ordinary loop, about a hundred times slower: {said}" if said else "the compiled loop"
+        say(f"  batch-1 SGD of {len(looped)} conditions takes {how}")
     unit = "core-hours" if device == "cpu" else "GPU-hours"
     if len(study.slots) > 1:
         unit = "hours of a slot"

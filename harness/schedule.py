@@ -60,6 +60,13 @@ class Scalars:
             self._fill(step)
         return self._table[step - self._first]
 
+    def rates(self, first: int, count: int) -> Tensor:
+        """The learning rates of `count` steps from `first` on, float32 [count, R]."""
+        if not self._first <= first <= first + count <= self._first + self._count:
+            self._fill(first, count)
+        start = first - self._first
+        return self._table[start : start + count, self.LR].contiguous()
+
     def rescale(self, scale: list[float]) -> None:
         """Learning rates from now on are these multiples of their schedules', one a replicate."""
         if scale != self._scale:
@@ -68,11 +75,12 @@ class Scalars:
     def lr(self, slot: int, step: int) -> float:
         return learning_rate(self.trains[slot], step) * self._scale[slot]
 
-    def _fill(self, first: int) -> None:
-        count = min(_WINDOW, max(1, self.trains[0].steps + 1 - first))
+    def _fill(self, first: int, least: int = 1) -> None:
+        count = max(least, min(_WINDOW, self.trains[0].steps + 1 - first))
         pairs = list(zip(self.trains, self._scale, strict=True))
-        distinct = {pair: self._column(*pair, first, count) for pair in dict.fromkeys(pairs)}
-        columns = torch.tensor([distinct[pair] for pair in pairs], dtype=torch.float64)
+        place = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
+        distinct = torch.tensor([self._column(*pair, first, count) for pair in place], dtype=torch.float64)
+        columns = distinct[[place[pair] for pair in pairs]]
         self._table = columns.permute(1, 2, 0).to(torch.float32).to(self.device).contiguous()  # [count, 3, R]
         self._first, self._count = first, count
 

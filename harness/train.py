@@ -21,6 +21,7 @@ from torch import Tensor, nn
 import harness.artifacts as artifacts
 import harness.checkpoint as checkpoints
 import harness.parents as parents
+import harness.sequential as sequential
 from harness.device import describe, numerics
 from harness.distillation import Tutor, is_taught, tutor_of
 from harness.draw import Draw
@@ -116,6 +117,9 @@ class Training:
         self.train_s = self.evaluate_s = 0.0
         self.forward = torch.compile(self.model, dynamic=False) if pack.numerics.get("compile") else self.model
         self.replay: Replay | None = None
+        self.loop: sequential.Loop | None = None
+        if sequential.takes(pack, device) and not sequential.missing():
+            self.loop = sequential.Loop(pack, self.feed, self.model, self.flat, self.scalars)
         if device.type == "cuda" and not self.fix(cuda_capture):
             warnings.warn(
                 "the CUDA graph of this pack computes another step than its kernels: they are launched one by one", stacklevel=1
@@ -136,7 +140,10 @@ class Training:
             raise Stopped(self.step)
 
     def advance(self) -> None:
-        """One step for every replicate."""
+        """One step for every replicate; several, up to the next look, where the compiled loop takes them."""
+        if self.loop is not None:
+            self._took(self.loop.advance(self.step, sequential.until(self.pack, self.step)))
+            return
         step = self.step + 1
         strings, scalars = self._answered(self.feed.at(step), step), self.scalars.at(step)
         if self.replay is not None and self.replay.fits(strings):
@@ -152,6 +159,15 @@ class Training:
 
     def _answered(self, strings: Strings, step: int) -> Strings:
         return strings if self.tutor is None else self.tutor(strings, step)
+
+    def _took(self, losses: Tensor) -> None:
+        """Note the losses [S, R] of the steps that the compiled loop has taken."""
+        steps = torch.arange(self.step + 1, self.step + 1 + len(losses))
+        self.recent[steps[-_WINDOW:] % _WINDOW] = losses[-_WINDOW:]
+        broken = ~losses.isfinite()
+        first = steps[broken.int().argmax(0)]
+        self.diverged_at = torch.where((self.diverged_at < 0) & broken.any(0), first, self.diverged_at)
+        self.step += len(losses)
 
     def compute(self, strings: Strings, scalars: Tensor, step: int | Tensor) -> tuple[Tensor, ...]:
         """Forward, backward and update of one step: the losses [R] and, where there is one, the penalties [R]."""
@@ -359,15 +375,18 @@ def train(
 ) -> dict[str, pa.Table]:
     """Train `pack` to its end and return its tables, ready to commit.
 
-    report(step) is called after every step, should_stop() before each and within evaluations; `checkpoint_s`: seconds between
-    checkpoints, more where writing them would take over CHECKPOINT_SHARE of the time. say(text) is told when the store is
-    waited for. Raises Stopped, with the state saved, when asked to stop.
+    report(step) is called after every step, or the several that the compiled loop takes, should_stop() before each and within
+    evaluations; `checkpoint_s`: seconds between checkpoints, more where writing them would take over CHECKPOINT_SHARE of the time.
+    say(text) is told when the store is waited for, and of a loop that could not be compiled. Raises Stopped, with the state saved,
+    when asked to stop.
     """
     began = datetime.datetime.now(datetime.UTC)
     begun = parents.annotates(pack) or parents.begins(pack)
     weights = patiently(lambda: parents.read(store, pack), should_stop, say) if begun else None
     state = Training(pack, device, weights, should_stop, tutor_of(pack, store, device, should_stop, say, Stopped))
     patiently(lambda: state.restore(store), should_stop, say)
+    if state.loop is None and sequential.takes(pack, device):
+        say(f"batch-1 SGD takes the ordinary loop, about a hundred times slower: {sequential.missing()}")
     steps = state.train.steps
     saved, pause = time.monotonic(), checkpoint_s
     while state.step < steps or state.recorded < state.step:
@@ -433,7 +452,9 @@ def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime)
         "evaluate_s": state.evaluate_s / size,
         "host": socket.gethostname(),
         "device": describe(state.device),
-        "numerics": numerics(state.device, train.precision, bool(pack.numerics.get("compile")), state.replay is not None),
+        "numerics": numerics(
+            state.device, train.precision, bool(pack.numerics.get("compile")), state.replay is not None, state.loop is not None
+        ),
         "versions": json.dumps(versions(), sort_keys=True),
         "git": commit,
         "dirty": dirty,

@@ -1,0 +1,133 @@
+"""Batch-1 SGD without a launch a step: a perceptron's steps between two looks run in one call of a loop in C (sequential.c).
+
+Panigrahi et al. 2025 (section 4.2.7.1 of the thesis) take 20 million steps of one string each. The step is the ordinary one, to float32
+rounding: cross-entropy, the gradient of one string, W ← W - lr·g, lr of the step's own. The source is compiled once a process by the
+machine's C compiler; where there is none, the pack takes the ordinary loop, which is said.
+"""
+
+import ctypes
+import functools
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from harness.configuration import Condition
+from harness.feed import Feed
+from harness.optimizer import FlatParameters
+from harness.pack import Pack
+from harness.schedule import Scalars
+from harness.stages import Link, link_of
+from models.mlp import MLP
+from tasks.batch import tokens_of
+from tasks.hierarchical_parity import HierarchicalParity
+from tasks.parity import SparseParity
+
+_SOURCE = Path(__file__).with_name("sequential.c")
+_FLAGS = (("-march=native",), ())  # some compilers do not know the first
+_TOKENS = 2**20  # drawn at once, at most, where a step has fewer
+_PRODUCTS = 2**31  # of a call, at most: half a second, so that a stop is soon heeded
+
+
+def fits(condition: Condition) -> bool:
+    """Whether the loop computes a condition's steps: one hidden layer, one labelled string a step, SGD with nothing added to it."""
+    train = condition.train
+    plain = train.optimizer == "sgd" and train.batch == 1 and train.precision == "fp32"
+    extras = (train.momentum, train.weight_decay, train.clip, train.ema, train.sharpen is not None and train.sharpen.weight)
+    # labels are the task's own; weights may begin as those of the stage before
+    labelled = link_of(condition) in (None, Link(init="previous"))
+    return (
+        plain
+        and not any(extras)
+        and labelled
+        and isinstance(condition.model, MLP)
+        and condition.model.layers == 1
+        and isinstance(condition.task, SparseParity | HierarchicalParity)
+    )
+
+
+def takes(pack: Pack, device: torch.device) -> bool:
+    """Whether a pack's steps are the loop's, if it can be compiled."""
+    wanted = device.type == "cpu" and not pack.numerics.get("compile")
+    return wanted and all(fits(replicate.condition) for replicate in pack.replicates)
+
+
+def missing() -> str:
+    """Why the loop can't be compiled here, as a sentence; "" where it can."""
+    return _built()[1]
+
+
+@functools.cache
+def _built() -> tuple[Any, str]:
+    """The function `train` of the source and "", or None and why there is none."""
+    compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
+    said = ""
+    with tempfile.TemporaryDirectory(prefix="manyseeds-") as folder:
+        library = str(Path(folder) / "sequential.so")
+        for flags in _FLAGS:
+            command = [*compiler, "-O3", *flags, "-shared", "-fPIC", str(_SOURCE), "-o", library, "-lm"]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True)
+            except OSError:
+                return None, f"there is no C compiler `{compiler[0]}` (install one, or set CC)"
+            if done.returncode == 0:
+                function = ctypes.CDLL(library).train  # the file may go once it is loaded
+                function.argtypes = [ctypes.c_int64] * 6 + [ctypes.c_void_p] * 8
+                return function, ""
+            said = done.stderr.strip().partition("\n")[0]
+    return None, f"the C compiler `{shlex.join(compiler)}` failed: {said or 'it said nothing'}"
+
+
+def until(pack: Pack, step: int) -> int:
+    """The next step after `step` at which the ordinary loop looks up: curves, evaluations, the monitor, kept weights, the end."""
+    train = pack.replicates[0].condition.train
+    every = [pack.curve_every, *(sets[0].every for sets in pack.sets), train.monitor and train.monitor.every]
+    looks = [step - step % each + each for each in every if each]
+    kept: Collection[int] = [each for each in pack.keep_steps if each > step]
+    return max(step + 1, min([*looks, *kept, train.steps]))
+
+
+class Loop:
+    """The steps of a pack in C. Weights are those of `flat`, whose layers are the model's."""
+
+    def __init__(self, pack: Pack, feed: Feed, model: nn.Module, flat: FlatParameters, scalars: Scalars):
+        self.feed, self.flat, self.scalars = feed, flat, scalars
+        self.parameters = [model.layers[0].weight, model.layers[0].bias, model.head.weight, model.head.bias]
+        self.steps = feed.train.steps
+        self.shape = (len(pack.replicates), tokens_of(feed.tasks[0]), *model.head.weight.shape[1:])
+        replicates, inputs, width, _ = self.shape
+        tokens = replicates * inputs
+        self.window = max(1, min(_TOKENS // tokens, _PRODUCTS // (tokens * width)))  # steps whose strings are drawn at once
+        self._first, self._inputs, self._targets = 1, torch.empty(0), torch.empty(0)
+
+    def advance(self, step: int, last: int) -> Tensor:
+        """Take the steps after `step`, up to `last` or the end of what is drawn; returns their losses, float32 [S, R]."""
+        first = step + 1
+        if not self._first <= first < self._first + len(self._inputs):
+            self._draw(first)
+        start = first - self._first
+        count = min(last - step, len(self._inputs) - start)
+        inputs, targets = (each[start : start + count] for each in (self._inputs, self._targets))
+        rates = self.scalars.rates(first, count)
+        losses = torch.empty_like(rates)
+        tensors = [inputs, targets, rates, *self.parameters, losses]
+        function, why = _built()
+        if function is None:
+            raise RuntimeError(why)
+        if function(count, *self.shape, self.flat.values.stride(0), *(each.data_ptr() for each in tensors)):
+            raise MemoryError("no memory for a copy of one replicate's weights")
+        return losses
+
+    def _draw(self, first: int) -> None:
+        count = max(1, min(self.window, self.steps + 1 - first))
+        batch = self.feed.batch(first, count)
+        self._first, self._inputs = first, batch.inputs.view(count, *self.shape[:2]).contiguous()
+        # probabilities [S, R, C]: what a teacher says of the same strings could stand here
+        classes = batch.targets[:, 0, -1].view(count, -1)
+        self._targets = nn.functional.one_hot(classes, self.shape[-1]).float()

@@ -2,9 +2,9 @@
 # On linux/amd64 the constraints' torch is the CUDA build, which brings its own CUDA libraries; nodes need the NVIDIA driver only.
 FROM python:3.12-slim
 
-# KubeRay's probes of a pod's health call wget
+# KubeRay's probes of a pod's health call wget; the loop of batch-1 SGD is compiled where it runs
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends wget \
+    && apt-get install -y --no-install-recommends wget gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 1000 --create-home seeds
 

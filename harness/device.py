@@ -80,10 +80,10 @@ def planned_numerics(kind: str, compiled: bool = False) -> dict[str, object]:
     return {"compile": compiled, "device": kind, "layout": _LAYOUT, "threads": 1, "torch": version}
 
 
-def numerics(device: torch.device, precision: str, compiled: bool = False, graph: bool = False, loop: bool = False) -> str:
-    """What the bits of a replicate may depend on, as JSON: recorded in the row, not hashed. loop: whether `harness.sequential` was used."""
+def numerics(device: torch.device, precision: str, compiled: bool = False, graph: bool = False, loop: str = "") -> str:
+    """What the bits of a replicate may depend on, as JSON: recorded in the row, not hashed. loop: the compiled one, if it was used."""
     return json.dumps(
-        ({"loop": "sequential"} if loop else {})
+        ({"loop": loop} if loop else {})
         | {
             "capability": torch.backends.cpu.get_cpu_capability()
             if device.type == "cpu"

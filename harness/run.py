@@ -179,11 +179,11 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
     )
     if planned.failed:
         say(f"  {len(planned.failed)} failed before and are left out: manyseeds retry plans them again")
-    looped = [condition.name for condition in study.conditions if sequential.fits(condition)] if device == "cpu" else []
-    if looped and not study.compile:
+    looped = sum(map(sequential.fits, study.conditions)) if device == "cpu" and not study.compile else 0
+    if looped:
         said = sequential.missing()
-        how = f"the ordinary loop, about a hundred times slower: {said}" if said else "the compiled loop"
-        say(f"  batch-1 SGD of {len(looped)} conditions takes {how}")
+        how = f"the ordinary loop, many times slower: {said}" if said else "the compiled loop"
+        say(f"  batch-1 SGD ({looped} of {len(study.conditions)} conditions) takes {how}")
     unit = "core-hours" if device == "cpu" else "GPU-hours"
     if len(study.slots) > 1:
         unit = "hours of a slot"

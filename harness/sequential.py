@@ -59,13 +59,19 @@ def takes(pack: Pack, device: torch.device) -> bool:
 
 
 def missing() -> str:
-    """Why the loop can't be compiled here, as a sentence; "" where it can."""
-    return _built()[1]
+    """Why the loop can't be compiled here, in words; "" where it can."""
+    function, said = _built()
+    return said if function is None else ""
+
+
+def name() -> str:
+    """The loop as rows record it: its compiler decides which products and sums are rounded together."""
+    return f"sequential, {_built()[1]}"
 
 
 @functools.cache
 def _built() -> tuple[Any, str]:
-    """The function `train` of the source and "", or None and why there is none."""
+    """The function `train` of the source and its compiler's version, or None and why there is none."""
     compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
     said = ""
     with tempfile.TemporaryDirectory(prefix="manyseeds-") as folder:
@@ -74,14 +80,22 @@ def _built() -> tuple[Any, str]:
             command = [*compiler, "-O3", *flags, "-shared", "-fPIC", str(_SOURCE), "-o", library, "-lm"]
             try:
                 done = subprocess.run(command, capture_output=True, text=True)
-            except OSError:
+                if done.returncode == 0:
+                    function = ctypes.CDLL(library).train  # the file may go once it is loaded
+                    function.argtypes = [ctypes.c_int64] * 6 + [ctypes.c_void_p] * 8
+                    return function, _first_line(
+                        subprocess.run([*compiler, "--version"], capture_output=True, text=True).stdout
+                    )
+            except FileNotFoundError:
                 return None, f"there is no C compiler `{compiler[0]}` (install one, or set CC)"
-            if done.returncode == 0:
-                function = ctypes.CDLL(library).train  # the file may go once it is loaded
-                function.argtypes = [ctypes.c_int64] * 6 + [ctypes.c_void_p] * 8
-                return function, ""
-            said = done.stderr.strip().partition("\n")[0]
+            except OSError as error:
+                return None, f"the C compiler `{shlex.join(compiler)}` or what it made can't be used: {error}"
+            said = _first_line(done.stderr)
     return None, f"the C compiler `{shlex.join(compiler)}` failed: {said or 'it said nothing'}"
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
 
 
 def until(pack: Pack, step: int) -> int:
@@ -94,9 +108,9 @@ def until(pack: Pack, step: int) -> int:
 
 
 class Loop:
-    """The steps of a pack in C. Weights are those of `flat`, whose layers are the model's."""
+    """The steps of a pack in C, on the weights of its model, a `models.mlp.Perceptron`, as they lie in `flat`."""
 
-    def __init__(self, pack: Pack, feed: Feed, model: nn.Module, flat: FlatParameters, scalars: Scalars):
+    def __init__(self, pack: Pack, feed: Feed, model: Any, flat: FlatParameters, scalars: Scalars):
         self.feed, self.flat, self.scalars = feed, flat, scalars
         self.parameters = [model.layers[0].weight, model.layers[0].bias, model.head.weight, model.head.bias]
         self.steps = feed.train.steps

@@ -386,7 +386,7 @@ def train(
     state = Training(pack, device, weights, should_stop, tutor_of(pack, store, device, should_stop, say, Stopped))
     patiently(lambda: state.restore(store), should_stop, say)
     if state.loop is None and sequential.takes(pack, device):
-        say(f"batch-1 SGD takes the ordinary loop, about a hundred times slower: {sequential.missing()}")
+        say(f"batch-1 SGD takes the ordinary loop, many times slower: {sequential.missing()}")
     steps = state.train.steps
     saved, pause = time.monotonic(), checkpoint_s
     while state.step < steps or state.recorded < state.step:
@@ -453,7 +453,11 @@ def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime)
         "host": socket.gethostname(),
         "device": describe(state.device),
         "numerics": numerics(
-            state.device, train.precision, bool(pack.numerics.get("compile")), state.replay is not None, state.loop is not None
+            state.device,
+            train.precision,
+            bool(pack.numerics.get("compile")),
+            state.replay is not None,
+            "" if state.loop is None else sequential.name(),
         ),
         "versions": json.dumps(versions(), sort_keys=True),
         "git": commit,

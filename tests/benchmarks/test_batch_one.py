@@ -6,7 +6,7 @@ import harness.sequential as sequential
 from benchmarks import batch_one
 
 
-@pytest.mark.skipif(bool(sequential.missing()), reason="no C compiler")
+@pytest.mark.skipif(bool(sequential.missing()), reason=sequential.missing())
 @pytest.mark.filterwarnings("ignore:There is a performance drop")  # of vmap, which is measured
 def test_a_small_run_has_a_rate_and_equal_losses_for_every_way():
     rows = batch_one.measure(size=3, width=20, rounds=1, seconds=0.02, steps=50)

@@ -13,7 +13,10 @@ import harness.sequential as sequential
 from harness.configuration import Condition, EvaluationSet, Monitor, Train, build
 from harness.draw import Draw
 from harness.optimizer import FlatParameters
+from harness.pack import resolve
+from harness.run import announce, executor_of, prepare
 from harness.schedule import learning_rate
+from harness.study import from_tree
 from harness.train import Stopped, Training, train
 from results.store import open_store
 from tests.harness.packs import pack
@@ -25,7 +28,7 @@ TREE = {"name": "hierarchical_parity"}
 COSINE = {"schedule": "cosine", "final_lr": 0.1, "warmup": 0}
 SMALL = {"name": "sparse_parity", "length": 30, "degree": 3}
 
-pytestmark = pytest.mark.skipif(bool(sequential.missing()), reason="no C compiler")
+pytestmark = pytest.mark.skipif(bool(sequential.missing()), reason=sequential.missing())
 
 
 def condition(task=PARITY, width=100, steps=STEPS, name="c", **fields) -> Condition:
@@ -261,7 +264,7 @@ def test_the_row_says_which_loop_it_was_and_no_compiler_is_said_aloud(tmp_path, 
         return json.loads(found["numerics"][0].as_py()), found["loss"][0].as_py()
 
     fast = trained("fast")
-    assert fast[0]["loop"] == "sequential"
+    assert fast[0]["loop"].startswith("sequential, ")
     assert not said
     monkeypatch.setenv("CC", "no-such-compiler")
     sequential._built.cache_clear()
@@ -273,6 +276,41 @@ def test_the_row_says_which_loop_it_was_and_no_compiler_is_said_aloud(tmp_path, 
     assert fast[1] == pytest.approx(slow[1], rel=1e-5)
     assert len(said) == 1
     assert "there is no C compiler `no-such-compiler`" in said[0]
+
+
+def test_a_study_takes_the_loop_by_itself_and_its_plan_says_so(tmp_path):
+    train_node = {
+        "steps": 300,
+        "batch": 1,
+        "optimizer": "sgd",
+        "lr": 0.01,
+        "schedule": "constant",
+        "warmup": 0,
+        "weight_decay": 0.0,
+    }
+    tree = {
+        "name": "batch-one",
+        "question": "Which loop?",
+        "task": SMALL,
+        "model": {"name": "mlp", "width": 20},
+        "train": train_node,
+    }
+    tree |= {
+        "evaluate": {"sets": {"test": {"sequences": 64, "every": 100}}, "curve_every": 50},
+        "replicates": 3,
+        "executor": "local",
+    }
+    tree |= {"conditions": {"one": {}, "two": {"train": {"batch": 2}}}, "store": str(tmp_path), "wandb": "off", "device": "cpu"}
+    study, said = from_tree(tree), list[str]()
+    prepared = prepare(study, executor_of(study))
+    announce(prepared, said.append)
+    assert "  batch-1 SGD (1 of 2 conditions) takes the compiled loop" in said
+    packs = resolve(prepared.plan, prepared.numerics, {})
+    assert {(each.replicates[0].condition.name, sequential.takes(each, CPU)) for each in packs} == {
+        ("one", True),
+        ("two", False),
+    }
+    assert all(rate.step_s > 0 for rate in prepared.rates.values())
 
 
 def test_a_compiler_that_fails_is_quoted(tmp_path, monkeypatch):

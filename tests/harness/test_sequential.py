@@ -1,6 +1,5 @@
 """The compiled loop of batch-1 SGD against torch's own loop, and that neither the pack, a look nor a stop changes a bit."""
 
-import functools
 import json
 import os
 from dataclasses import replace
@@ -58,11 +57,15 @@ def ordinary(conditions, seeds, **options) -> Training:
     return training
 
 
-@functools.cache
 def strings(task, data_seed: int):
-    """Inputs and classes of every step, each drawn alone."""
-    draws = [task.sample(Draw(torch.tensor([data_seed]), "data", step), 1) for step in range(1, STEPS + 1)]
-    return [(each.inputs[0], each.targets[0, :, -1]) for each in draws]
+    """Inputs [S, 1, d] and classes [S, 1] of every step: the steps as further replicates, some of them drawn alone as well."""
+    steps = torch.arange(1, STEPS + 1)
+    whole = task.sample(Draw(torch.full_like(steps, data_seed), "data", steps), 1)
+    for step in (1, 2, 164, STEPS):
+        alone = task.sample(Draw(torch.tensor([data_seed]), "data", step), 1)
+        assert torch.equal(alone.inputs[0], whole.inputs[step - 1])
+        assert torch.equal(alone.targets[0], whole.targets[step - 1])
+    return whole.inputs, whole.targets[..., -1]
 
 
 def plain_losses(one: Condition, seed: int) -> torch.Tensor:
@@ -77,7 +80,7 @@ def plain_losses(one: Condition, seed: int) -> torch.Tensor:
     model = nn.Sequential(hidden, nn.ReLU(), head)
     optimizer = torch.optim.SGD(model.parameters(), lr=one.train.lr)
     found = []
-    for step, (tokens, label) in enumerate(strings(one.task, seed), 1):
+    for step, (tokens, label) in enumerate(zip(*strings(one.task, seed), strict=True), 1):
         optimizer.param_groups[0]["lr"] = learning_rate(one.train, step)
         loss = nn.functional.cross_entropy(model(1.0 - 2.0 * tokens), label)
         optimizer.zero_grad()
@@ -301,6 +304,7 @@ def test_a_study_takes_the_loop_by_itself_and_its_plan_says_so(tmp_path):
         "executor": "local",
     }
     tree |= {"conditions": {"one": {}, "two": {"train": {"batch": 2}}}, "store": str(tmp_path), "wandb": "off", "device": "cpu"}
+    tree |= {"pack": {"size": 2}}
     study, said = from_tree(tree), list[str]()
     prepared = prepare(study, executor_of(study))
     announce(prepared, said.append)

@@ -20,6 +20,7 @@ from tasks.batch import tokens_of
 from tasks.pcfg import MASK
 from tests.harness.chained import write_study as write_lego
 from tests.harness.distilled import GRAMMAR, PARITY, write_study
+from tests.harness.test_graph import again
 
 CPU = torch.device("cpu")
 
@@ -156,6 +157,19 @@ def test_a_monitor_is_answered_by_the_checkpoint_of_the_step(grammar):
     for strings in other.feed.monitored(6, 4):
         total += other.losses(other.tutor(strings, 5)).double() * strings.inputs.shape[1]
     assert found == (total / 6).tolist()
+
+
+@pytest.mark.parametrize("name", ["shared", "risen"])
+def test_a_replayed_student_equals_an_eager_one(parity, name):
+    """Labels of a teacher's argmax, and its probabilities: both are copied into the replay's fixed places."""
+    store, packs = parity
+    eager, replayed = _student(packs, store, name), _student(packs, store, name)
+    assert replayed.fix(again)
+    for _ in range(24):
+        eager.advance()
+        replayed.advance()
+    assert torch.equal(eager.recent, replayed.recent)
+    assert torch.equal(eager.flat.values, replayed.flat.values)
 
 
 def test_a_rule_is_the_first_step_of_its_grid(parity):

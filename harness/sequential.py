@@ -12,13 +12,14 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Collection
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from harness.configuration import Condition
+from harness.configuration import Condition, Train
 from harness.feed import Feed
 from harness.optimizer import FlatParameters
 from harness.pack import Pack
@@ -30,26 +31,24 @@ from tasks.hierarchical_parity import HierarchicalParity
 from tasks.parity import SparseParity
 
 _SOURCE = Path(__file__).with_name("sequential.c")
+# options of a training that may be whatever they are
+_KNOWN = "steps lr betas eps warmup schedule final_lr patience factor pool positions monitor".split()
 _FLAGS = (("-march=native",), ())  # some compilers do not know the first
 _TOKENS = 2**20  # drawn at once, at most, where a step has fewer
 _PRODUCTS = 2**31  # of a call, at most: half a second, so that a stop is soon heeded
 
 
 def fits(condition: Condition) -> bool:
-    """Whether the loop computes a condition's steps: one hidden layer, one labelled string a step, SGD with nothing added to it."""
-    train = condition.train
-    plain = train.optimizer == "sgd" and train.batch == 1 and train.precision == "fp32"
-    extras = (train.momentum, train.weight_decay, train.clip, train.ema, train.sharpen is not None and train.sharpen.weight)
+    """Whether the loop computes a condition's steps: one hidden layer, one labelled string a step, SGD with nothing added to it.
+
+    An option that the loop knows nothing of has to be at its default.
+    """
+    train, wanted = condition.train, Train(batch=1, optimizer="sgd", weight_decay=0.0)
+    plain = all(getattr(train, each.name) == getattr(wanted, each.name) for each in fields(Train) if each.name not in _KNOWN)
     # labels are the task's own; weights may begin as those of the stage before
     labelled = link_of(condition) in (None, Link(init="previous"))
-    return (
-        plain
-        and not any(extras)
-        and labelled
-        and isinstance(condition.model, MLP)
-        and condition.model.layers == 1
-        and isinstance(condition.task, SparseParity | HierarchicalParity)
-    )
+    perceptron = isinstance(condition.model, MLP) and condition.model == MLP(condition.model.width)
+    return plain and labelled and perceptron and isinstance(condition.task, SparseParity | HierarchicalParity)
 
 
 def takes(pack: Pack, device: torch.device) -> bool:
@@ -65,7 +64,7 @@ def missing() -> str:
 
 
 def name() -> str:
-    """The loop as rows record it: its compiler decides which products and sums are rounded together."""
+    """The loop as rows record it: the compiler and the processor decide which products and sums are rounded together."""
     return f"sequential, {_built()[1]}"
 
 

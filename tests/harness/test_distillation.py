@@ -121,7 +121,8 @@ def test_a_teacher_and_its_student_read_the_same_masked_strings(grammar):
         assert answered.needed is strings.needed
         assert bool((strings.inputs == MASK).any())
         for slot, replicate in enumerate(training.pack.replicates):
-            logits = _teacher(store, replicate, of_teacher)(strings.inputs[slot][None])[0].double()
+            mine = {"hidden": strings.hidden[slot][None]}  # the padding
+            logits = _teacher(store, replicate, of_teacher)(strings.inputs[slot][None], **mine)[0].double()
             place = strings.needed.order[slot][..., None].expand(-1, -1, logits.shape[-1])
             expected = (logits.gather(1, place) / 0.5).softmax(-1)
             assert torch.allclose(answered.soft[slot].double(), expected, atol=1e-6)
@@ -134,7 +135,7 @@ def test_the_loss_is_the_forward_divergence_and_its_gradient_that_of_soft_target
     wanted, weights = strings.needed, strings.needed.weights.double()
     training.flat.differentiate(training.losses(strings).sum())
     gradients = [each.grad.clone() for each in training.model.parameters()]
-    logits = training.model(strings.inputs, wanted.blocks)
+    logits = training.model(strings.inputs, wanted.blocks, hidden=strings.hidden)
     given = strings.soft.double()
     divergence = (given * (given.log() - logits.double().log_softmax(-1))).sum(-1)
     expected = (divergence * weights).sum((-1, -2)) / weights.sum((-1, -2))

@@ -186,10 +186,12 @@ def _seeds(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
     """Seeds and endings by condition, those that are alike together."""
     seeds: dict[str, list[tuple[int, int]]] = {each["name"]: [] for each in manifest["conditions"]}
     endings: dict[str, dict[str, int]] = {each["name"]: dict.fromkeys(ENDINGS, 0) for each in manifest["conditions"]}
-    first = min((each.stage for each in known), default=0)
+    last: dict[str, int] = {}  # conditions may share their first stage, which then is one of them alone
+    for each in known:
+        last[each.condition] = max(each.stage, last.get(each.condition, 0))
     for each in known:
         endings[each.condition][each.status] += 1
-        if each.stage == first:
+        if each.stage == last[each.condition]:
             seeds[each.condition].append((each.init_seed, each.data_seed))
     staged = len({each.stage for each in known}) > 1
     texts = {}

@@ -12,6 +12,7 @@ from results.methods import methods_text, ranges
 from results.report import write_report
 from results.store import Store, committed, open_store, read
 from results.summary import replicates_of, summarise
+from tests.results.automata_rows import planned
 from tests.results.synthetic import failure, manifest, write
 
 HOSTILE = "<script>alert('x')</script>\nand “more” & {{ 7*7 }}"
@@ -90,6 +91,13 @@ def test_seeds_that_are_not_paired_and_replicates_that_failed_are_told(study: St
     text = methods_text(plan, known, committed(study).slice(0, 0), summarise(plan, known))
     assert "1 failed, 10 missing" in text
     assert "failed or are missing are bounded" in text
+
+
+def test_a_condition_that_shares_its_first_stage_has_the_replicates_of_its_last() -> None:
+    """Warm and cold chains begin with one training, which is the first condition's."""
+    text = text_of(planned("lego_self_training", overrides=["replicates=3"]), None)
+    several = "3 replicates (initialisation seeds 200 to 202, data seeds 200 to 202, paired; over all stages {} missing)"
+    assert f"warm: {several.format(12)}; cold: {several.format(9)}; cyclic: {several.format(3)}." in text
 
 
 def failed(key: str) -> Any:

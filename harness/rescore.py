@@ -98,7 +98,7 @@ def rescore(store: Store, keys: Sequence[str], wanted: Wanted, device: torch.dev
         about = {name: row[name] for name in ("key", "stage", "pack", "condition", "init_seed", "data_seed")}
         about |= {"step": kept.step, "weights": "raw"}
         results, number = scores[0]
-        found += [about | each | _interval(each) for each in results.evaluation_rows(number, row["status"] == "diverged")]
+        found += [about | each | _interval(each) for each in results.evaluation_rows(number, row["status"] != "finished")]
     return pa.Table.from_pylist(found, SCHEMA)
 
 
@@ -151,7 +151,7 @@ def show(
 
 def _line(row: dict[str, Any]) -> str:
     if row["count"] is None:
-        return "diverged"
+        return "no numbers: it diverged, or had no teacher to learn from"
     rate = row["errors"] / row["count"] if row["count"] else float("nan")
     return f"{rate:.3g} [{row['low']:.3g}, {row['high']:.3g}] ({row['errors']} of {row['count']} reads)"
 

@@ -8,7 +8,6 @@ the last layer are combined by weights that depend on positions alone,
 with f_r linear and P trained. One probe answers for all levels, each with outputs of its own.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +16,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from harness.configuration import Train
 from harness.draw import Draw
 from harness.hidden import hiding
 from harness.probes.attention import SEED, Rows
+from harness.schedule import learning_rate
 from models.linear import Linear, parameter
 from tasks.derivations import Trees
 from tasks.grammars import level_of, symbols_of
@@ -89,9 +90,10 @@ def nonterminals(model: Any, task: PCFG, count: int, settings: NonTerminals) -> 
     probe = Probe(settings, model.config.width, task.length - 1, len(levels))
     optimizer = torch.optim.Adam(probe.parameters(), lr=settings.lr)
     steps = settings.epochs * -(-count // settings.batch)
-    for step, (vectors, trees) in enumerate(_training(model, task, count, settings)):
+    schedule = Train(steps=steps, lr=settings.lr, warmup=round(settings.warmup * steps), schedule="cosine")
+    for step, (vectors, trees) in enumerate(_training(model, task, count, settings), 1):
         for group in optimizer.param_groups:
-            group["lr"] = settings.lr * _schedule(step, steps, round(settings.warmup * steps))
+            group["lr"] = learning_rate(schedule, step)
         logits, labels = _asked(probe(vectors, trees.ends[0] > 0), trees, levels)
         loss = torch.zeros(())
         for place, level in enumerate(levels):
@@ -152,10 +154,3 @@ def _asked(logits: Tensor, trees: Trees, levels: range) -> tuple[Tensor, Tensor]
     first = torch.tensor([symbols_of(level)[0] for level in levels])
     symbols = trees.ancestors[0][..., [level - 1 for level in levels]].long()
     return logits.unflatten(-1, (len(levels), _CLASSES)), (symbols - first).clamp(min=0)
-
-
-def _schedule(step: int, steps: int, warmup: int) -> float:
-    """The factor of the learning rate at a step counted from 0: linear up to 1, then a cosine down to 0."""
-    if step < warmup:
-        return (step + 1) / warmup
-    return (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup))) / 2

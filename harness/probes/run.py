@@ -75,7 +75,7 @@ def run(
             f"no replicate of {', '.join(store.study for store in stores)} has kept weights: run a study with keep: all or keep: tail(n), "
             "or manyseeds rerun STORE KEY --keep weights"
         )
-    suited = [(store, row) for store, row in chosen if row["status"] != "diverged" and suits(probe, _condition(row))]
+    suited = [(store, row) for store, row in chosen if row["status"] == "finished" and suits(probe, _condition(row))]
     if not suited:
         kind = MEASURES[probe].kind if probe in MEASURES else _KINDS[probe]
         raise ValueError(f"the {probe} probe is for {kind}, and none of the {len(chosen)} replicates with weights is one")

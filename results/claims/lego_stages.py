@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.evidence import Condition, Evidence, require
-from results.claims.lego import PRACTICAL, gated, of_family, only, wrong
+from results.claims.lego import FAR, FARTHEST, PRACTICAL, gated, learned, of_family, only, wrong
 from results.lego import SIMPLY_TRANSITIVE, SYMMETRY
 from results.statistics import Floats, clopper_pearson, quantile, quantile_interval
 
@@ -82,14 +82,23 @@ def last_stage_equals_simply_transitive(evidence: Evidence, terms: Terms, needs:
     found = chain(evidence, terms, needs)
     other = only(of_family(evidence, SIMPLY_TRANSITIVE, PRACTICAL), "the practical model on a simply transitive action")
     longest = max(found.along)
-    require([other], [found.along[longest]], needs)
+    if longest < FARTHEST * found.trained[0]:
+        settle(NOT_RUN, f"the longest sentences are of {longest}, and the claim is of {FARTHEST} times {found.trained[0]}")
+    require([other], found.along.values(), needs)
+    missed = learned(evidence, other, found.along[found.trained[0]], terms.gate)
+    if missed is not None:
+        settle(PRECONDITION, missed)
     mine, theirs = (ordered(evidence, each, found.along[longest]) for each in (found.stages[-1], other))
     common = sorted(mine.keys() & theirs.keys())
     if len(common) < needs:
         settle(
-            NOT_RUN, f"{len(common)} seeds are common to {found.stages[-1].name} and {other.name}, and the claim needs {needs}"
+            TOO_FEW, f"{len(common)} seeds are common to {found.stages[-1].name} and {other.name}, and the claim needs {needs}"
         )
     behind = np.array([mine[seeds] - theirs[seeds] for seeds in common])  # positive: fewer sentences right
+    if quantile(np.array([theirs[seeds] for seeds in common]), 0.5) > 1 - FAR:
+        settle(
+            PRECONDITION, f"the median accuracy of {other.name} at {longest} is below {FAR:g}, which nobody calls near-perfect"
+        )
     interval = quantile_interval(behind, 0.5)
     a, b = (1 - quantile(np.array([each[seeds] for seeds in common]), 0.5) for each in (mine, theirs))
     return decide(

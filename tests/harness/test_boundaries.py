@@ -14,6 +14,7 @@ from results.store import open_store, read
 from tasks.automata import Automaton
 from tasks.composition import states_after
 from tasks.named_automata import semiautomaton
+from tests.harness.attending import Fixed, by_place
 
 GRID = Automaton(automaton="Grid4", length=12)
 STUDY = """
@@ -30,22 +31,6 @@ wandb: off
 keep: all
 pack: {size: 1}
 """
-
-
-def by_place(rows):
-    return {(row["head"], row["item"]): row["value"] for row in rows}
-
-
-class Fixed(torch.nn.Module):
-    """Attends as it is told: `of`: tokens [B, T] → [B, H, T, T]."""
-
-    def __init__(self, heads, of):
-        super().__init__()
-        self.config, self.of = type("Config", (), {"heads": heads}), of
-
-    def forward(self, tokens, attend):
-        attend(0, self.of(tokens[0])[None])
-        return tokens
 
 
 def walk(moves, last):
@@ -73,7 +58,7 @@ def patterns(tokens):
 
 def test_hand_made_patterns_have_the_masses_that_they_were_made_of():
     count = 9
-    rows = by_place(boundaries(Fixed(4, patterns), GRID, count))
+    rows = by_place(boundaries(Fixed(4, patterns), GRID, count), "head", "item")
     assert [rows[0, item] for item in ("visits", "latest", "before", "peak")] == pytest.approx([1, 1, 0, 1])
     assert rows[3, "visits"] == pytest.approx(1)
     assert rows[3, "latest"] + rows[3, "before"] == pytest.approx(1)

@@ -14,6 +14,7 @@ from results.probes import by_key
 from results.store import open_store, read
 from tasks.lego import Lego
 from tasks.lego_attention import diluted
+from tests.harness.attending import Fixed, by_place
 from tests.models.lego_construction import load as solution
 
 STUDY = """
@@ -32,22 +33,6 @@ pack: {size: 1}
 """
 
 
-def by_place(rows):
-    return {(row["layer"], row["head"], row["item"]): row["value"] for row in rows}
-
-
-class Fixed(torch.nn.Module):
-    """Says nothing and attends as it is told, with `of(string number, [B, 2L, 5]) → [B, H, 2L, 2L]`."""
-
-    def __init__(self, heads, of):
-        super().__init__()
-        self.config, self.of = type("Config", (), {"heads": heads}), of
-
-    def forward(self, tokens, attend):
-        attend(0, self.of(tokens[0])[None])
-        return tokens
-
-
 def test_a_hand_made_attention_has_the_masses_that_it_was_made_of():
     """Head 0 looks at the predicate and itself by half, head 1 spreads over the others; sentences have their predicates shuffled."""
     task = Lego(group="C3", length=3, variables=13, order="shuffled")
@@ -64,7 +49,7 @@ def test_a_hand_made_attention_has_the_masses_that_it_was_made_of():
                 weights[b, 1, query, consumes] = 1.0
         return weights
 
-    rows = by_place(concentrations(Fixed(2, attention), task, 5))
+    rows = by_place(concentrations(Fixed(2, attention), task, 5), "layer", "head", "item")
     for length in (3, 6, 12):
         for head, epsilon, gap in ((0, 0.2, 0.2), (1, 0, 1), (None, 0.1, 0.6)):
             assert rows[0, head, f"L={length} epsilon"] == pytest.approx(epsilon, abs=1e-6)

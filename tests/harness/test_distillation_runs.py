@@ -1,25 +1,19 @@
 """Whole studies of teachers and students: the same bits in any pack and after a kill in any phase; what no teacher teaches."""
 
-from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 
-import harness.execute
-import harness.probe
-import harness.run
-import harness.train
 from harness import study
+from harness.probes.run import run as probe
 from harness.rerun import rerun
+from harness.rescore import parse, rescore
 from harness.run import executor_of, prepare, run
-from harness.train import Training, train
 from results.store import committed, list_names, open_store, read
 from tests.harness.distilled import write_study
+from tests.harness.killed import killed, without_report
 from tests.harness.tiny import tables
-
-
-class Killed(BaseException):
-    """The process is gone."""
 
 
 def _run(folder, *words):
@@ -29,17 +23,14 @@ def _run(folder, *words):
 
 @pytest.fixture(autouse=True)
 def no_report(monkeypatch):
-    """Its figures, and seconds of timed steps, take longer than these trainings."""
-    monkeypatch.setattr(harness.probe, "_BUDGET_S", 0.0)
-    monkeypatch.setattr(harness.run, "write_report", lambda store: "none")
+    without_report(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(harness.probe, "_BUDGET_S", 0.0)
-        patched.setattr(harness.run, "write_report", lambda store: "none")
+        without_report(patched)
         status, store = _run(folder)
     assert status == 0
     return store
@@ -91,21 +82,13 @@ def test_the_pack_changes_no_bit(whole, tmp_path, size):
 )
 def test_a_kill_in_any_phase_changes_no_bit(whole, tmp_path, monkeypatch, stage, step, words):
     """The student of a rule learns from its first checkpoint to step 10, then from the last."""
-    advance, seen = Training.advance, []
 
-    def dying(training):
+    def there(training):
         mine = not stage or training.pack.replicates[0].condition.name == "risen"
-        if mine and not training.pack.id.startswith("probe") and (training.pack.stage, training.step) == (stage, step):
-            seen.append(training.pack.id)
-            raise Killed
-        advance(training)
+        return mine and (training.pack.stage, training.step) == (stage, step)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(harness.execute, "train", partial(train, checkpoint_s=0.0))
-        patched.setattr(harness.train, "CHECKPOINT_SHARE", 1e9)
-        patched.setattr(Training, "advance", dying)
-        with pytest.raises(Killed):
-            _run(tmp_path, *words)
+    with killed(monkeypatch, there) as seen:
+        _run(tmp_path, *words)
     assert list_names(open_store(tmp_path / "store", "distilled"), f"checkpoints/{seen[0]}") == [f"{step}.safetensors"]
     status, store = _run(tmp_path)
     assert status == 0
@@ -114,7 +97,7 @@ def test_a_kill_in_any_phase_changes_no_bit(whole, tmp_path, monkeypatch, stage,
 
 def test_a_teacher_that_never_gets_there_is_said_and_the_study_goes_on(tmp_path, capsys):
     """train.lr keeps the teacher where it began; only the students of the rule are lost."""
-    status, store = _run(tmp_path, "train.lr=1e-9", "replicates=2", "only=[risen, one_shot]")
+    status, store = _run(tmp_path, "train.lr=1e-9", "replicates=2", "only=[risen, one_shot]", "keep=all")
     assert status == 0
     printed = "".join(capsys.readouterr())
     assert "has accuracy 0.7 at none of its steps 5, 10, … 60, at most 0." in printed
@@ -123,6 +106,13 @@ def test_a_teacher_that_never_gets_there_is_said_and_the_study_goes_on(tmp_path,
     lost = [row for row in rows if row["condition"] == "risen"]
     assert [row["status"] for row in lost] == ["no_transition"] * 2
     assert {row["status"] for row in rows if row["condition"] == "one_shot"} == {"finished"}
+    # their weights are no numbers: nothing is measured of them
+    opened = open_store(store, "distilled")
+    probe([opened], "monomials", 20, None, print, ["degrees=1", "outside=2"])
+    probed = set(read(opened, "probes")["key"].to_pylist())
+    assert probed == {row["key"] for row in _rows(store) if row["status"] == "finished"}
+    again = rescore(opened, [row["key"] for row in lost], parse("sequences=5", None), torch.device("cpu"))
+    assert set(again["errors"].to_pylist()) == {None}
     keys = {row["key"] for row in lost}
     for row in lost:
         assert row["parent_step"] is row["diverged_at"] is None

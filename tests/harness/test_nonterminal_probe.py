@@ -1,11 +1,9 @@
 """The probe of non-terminals: its formula position by position, vectors that say the symbol, and vectors that say nothing."""
 
-import math
-
 import pytest
 import torch
 
-from harness.probes.nonterminals import NonTerminals, Probe, _schedule, nonterminals
+from harness.probes.nonterminals import NonTerminals, Probe, nonterminals
 from tasks.pcfg import PCFG
 
 SMALL = {"heads": 2, "width": 8, "epochs": 2, "batch": 16, "validation": 48, "lr": 0.05}
@@ -65,14 +63,6 @@ def test_vectors_that_say_the_symbol_are_read_and_others_give_the_commonest(posi
     assert knows["level=4 every"] > (0.95 if positions == "every" else 0.8)
     assert abs(blank["level=4 boundary"] - blank["level=4 largest"]) < 0.25
     assert blank["level=4 boundary"] < 0.7
-
-
-def test_the_learning_rate_warms_up_and_falls_to_zero():
-    rates = [_schedule(step, 100, 6) for step in range(100)]
-    assert rates[:6] == pytest.approx([1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1])
-    assert rates[6] == 1
-    assert rates[53] == pytest.approx((1 + math.cos(math.pi / 2)) / 2)
-    assert 0 < rates[-1] < 1e-3
 
 
 def test_what_cannot_be_probed_is_refused():

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,20 +24,17 @@ from harness.plan import plan, replicates_of
 from harness.rerun import rerun
 from harness.rollout import label
 from harness.run import run
-from harness.train import Training, train
+from harness.train import Training
 from results.manifest import newest_manifest
 from results.status import show_status
 from results.store import committed, list_names, open_store
 from tasks.batch import tokens_of
 from tests.harness.chained import write_study
+from tests.harness.killed import killed, without_report
 from tests.harness.tiny import tables
 
 CPU = torch.device("cpu")
 ROOT = Path(__file__).parents[2]
-
-
-class Killed(BaseException):
-    """The process is gone."""
 
 
 def _run(folder, name="store", *words):
@@ -57,9 +53,7 @@ def whole(tmp_path_factory):
 
 @pytest.fixture
 def no_report(monkeypatch):
-    """Its figures, and seconds of timed steps, take longer than these trainings."""
-    monkeypatch.setattr(harness.probe, "_BUDGET_S", 0.0)
-    monkeypatch.setattr(harness.run, "write_report", lambda store: "none")
+    without_report(monkeypatch)
 
 
 def test_a_row_names_its_parent_and_the_arms_share_their_first_stage(whole):
@@ -86,20 +80,8 @@ def test_the_pack_changes_no_bit(whole, no_report, tmp_path, size):
 
 @pytest.mark.parametrize("stage", [*(pytest.param(stage, marks=pytest.mark.slow) for stage in (0, 2)), 1])
 def test_a_kill_in_any_stage_changes_no_bit(whole, no_report, tmp_path, monkeypatch, stage):
-    advance, seen = Training.advance, []
-
-    def dying(training):
-        if (training.pack.stage, training.step) == (stage, 7) and not training.pack.id.startswith("probe"):
-            seen.append(training.pack.id)
-            raise Killed
-        advance(training)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(harness.execute, "train", partial(train, checkpoint_s=0.0))
-        patched.setattr(harness.train, "CHECKPOINT_SHARE", 1e9)
-        patched.setattr(Training, "advance", dying)
-        with pytest.raises(Killed):
-            _run(tmp_path)
+    with killed(monkeypatch, lambda training: (training.pack.stage, training.step) == (stage, 7)) as seen:
+        _run(tmp_path)
     store = open_store(str(tmp_path / "store"), "chained")
     assert list_names(store, f"checkpoints/{seen[0]}") == ["7.safetensors"]
     assert set(committed(store)["stage"].to_pylist()) == set(range(stage))

@@ -1,0 +1,45 @@
+"""A training whose process is gone at a chosen step, and studies without what takes longer than tiny trainings."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+
+import harness.execute
+import harness.probe
+import harness.run
+import harness.train
+from harness.train import Training, train
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@contextmanager
+def killed(patch: pytest.MonkeyPatch, when: Callable[[Training], bool]) -> Iterator[list[str]]:
+    """Within, a training ends as its process would at the first step of which `when` is true; a checkpoint is written at every step.
+
+    Gives a list that gets the pack's id.
+    """
+    advance, seen = Training.advance, list[str]()
+
+    def dying(training: Training) -> None:
+        if not training.pack.id.startswith("probe") and when(training):
+            seen.append(training.pack.id)
+            raise Killed
+        advance(training)
+
+    with patch.context() as patched:
+        patched.setattr(harness.execute, "train", partial(train, checkpoint_s=0.0))
+        patched.setattr(harness.train, "CHECKPOINT_SHARE", 1e9)
+        patched.setattr(Training, "advance", dying)
+        with pytest.raises(Killed):
+            yield seen
+
+
+def without_report(patch: pytest.MonkeyPatch) -> None:
+    """A report's figures, and seconds of timed steps, take longer than these trainings."""
+    patch.setattr(harness.probe, "_BUDGET_S", 0.0)
+    patch.setattr(harness.run, "write_report", lambda store: "none")

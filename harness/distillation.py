@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import harness.checkpoint as checkpoints
 from harness import artifacts
+from harness.checkpoint_schedule import SelectionRule, Span, at
 from harness.configuration import Condition
 from harness.draw import Draw
 from harness.evaluate import score
@@ -22,8 +23,7 @@ from harness.identity import digest
 from harness.pack import Pack, ScoredSet
 from harness.patience import patiently
 from harness.precision import set_matmul
-from harness.stages import lessons_of, link_of, outputs_of, parent_of
-from harness.teaching import Lesson, Rise, at
+from harness.stages import link_of, outputs_of, parent_of, spans_of
 from results.store import Store
 from tasks.batch import tokens_of
 
@@ -31,34 +31,34 @@ Read = Callable[[str, int], Mapping[str, Tensor]]  # the weights of a replicate,
 
 
 @dataclass(frozen=True)
-class Course:
-    """What one teacher teaches: the steps of its checkpoints, settled, or why there is nothing to learn from it."""
+class Schedule:
+    """What one teacher teaches: the steps of its checkpoints, resolved, or why there is nothing to learn from it."""
 
-    lessons: tuple[Lesson, ...]
+    spans: tuple[Span, ...]
     diverged: bool = False
     without: str = ""  # the rule that no step of the teacher meets, in words
 
     @property
     def first(self) -> int | None:
-        """The teacher's step that is learnt from first; None where it is not settled."""
-        step = self.lessons[0].at
+        """The teacher's step that is learnt from first; None where it is not resolved."""
+        step = self.spans[0].at
         return step if isinstance(step, int) else None
 
     def step(self, of_student: int) -> int:
-        found = self.lessons[at(self.lessons, of_student)].at
-        if isinstance(found, Rise):
-            raise ValueError("this course is not settled")
+        found = self.spans[at(self.spans, of_student)].at
+        if isinstance(found, SelectionRule):
+            raise ValueError("this schedule is not resolved")
         return found
 
 
-def is_taught(pack: Pack) -> bool:
+def is_student(pack: Pack) -> bool:
     """Whether the labels of a pack are a teacher's."""
     link = link_of(pack.replicates[0].condition)
     return link is not None and link.labels == "teacher"
 
 
-class Tutor:
-    """The teachers of a pack. `tutor(strings, step)` are the same strings with their answers; `courses`: one a replicate."""
+class Teachers:
+    """The teachers of a pack. `teachers(strings, step)` are the same strings with their answers; `schedules`: one a replicate."""
 
     def __init__(self, pack: Pack, device: torch.device, read: Read | None, still: Callable[[], None] = lambda: None):
         """read: None for fresh weights, where only the cost is measured. still(): called between looks at checkpoints, may raise."""
@@ -68,22 +68,22 @@ class Tutor:
             raise ValueError(f"pack {pack.id} has no stage before it")
         self.temperature, self._read, self._precision = link.temperature, read, first.train.precision
         # replicates with one teacher and one sequence of strings are answered once
-        names = [(each.parent, each.data_seed, each.condition.task, lessons_of(each.condition)) for each in pack.replicates]
+        names = [(each.parent, each.data_seed, each.condition.task, spans_of(each.condition)) for each in pack.replicates]
         distinct = list(dict.fromkeys(names)) if read is not None else names
         self._keys = [name[0] for name in distinct]
         self._slots = torch.tensor([names.index(name) for name in distinct], device=device)
         self._which = torch.tensor([distinct.index(name) for name in names], device=device)
         self._shared = len(distinct) < len(names)
         self.model = _made(parent, len(distinct), device)
-        found: dict[tuple[str | None, tuple[Lesson, ...]], Course] = {}
+        found: dict[tuple[str | None, tuple[Span, ...]], Schedule] = {}
         for slot in self._slots.tolist():
             key, _, _, plan = names[slot]
             if read is not None and (key, plan) not in found:
-                found[key, plan] = settled(pack.replicates[slot].condition, key or "", read, device, still)
-        self._courses = [found.get((key, plan), Course(plan)) for key, _, _, plan in distinct]
-        self.courses = [self._courses[number] for number in self._which.tolist()]
+                found[key, plan] = resolved(pack.replicates[slot].condition, key or "", read, device, still)
+        self._schedules = [found.get((key, plan), Schedule(plan)) for key, _, _, plan in distinct]
+        self.schedules = [self._schedules[number] for number in self._which.tolist()]
         self._at: list[int | None] = [None] * len(distinct)
-        self._begins = sorted({lesson.begin for course in self._courses for lesson in course.lessons})
+        self._begins = sorted({span.begin for schedule in self._schedules for span in schedule.spans})
         self._part = 0  # how many of them have passed
 
     @torch.no_grad()
@@ -108,7 +108,7 @@ class Tutor:
         part = bisect_right(self._begins, step)
         if self._read is None or part == self._part:
             return
-        now = [None if each.diverged or each.without else each.step(step) for each in self._courses]
+        now = [None if each.diverged or each.without else each.step(step) for each in self._schedules]
         loaded: dict[tuple[str, int], Mapping[str, Tensor]] = {}
         for place, (key, old, new) in enumerate(zip(self._keys, self._at, now, strict=True)):
             if new is not None and new != old:
@@ -119,19 +119,19 @@ class Tutor:
         self._at, self._part = now, part
 
 
-def tutor_of(
+def teachers_of(
     pack: Pack,
     store: Store,
     device: torch.device,
     should_stop: Callable[[], bool],
     say: Callable[[str], None],
     stopped: Callable[[int], Exception],
-) -> Tutor | None:
-    """The tutor of a pack out of a store, None where the pack has no teacher; says which replicates have nothing to learn from.
+) -> Teachers | None:
+    """The teachers of a pack out of a store, None where the pack has no teacher; says which replicates have nothing to learn from.
 
     stopped(step): raised where asked to stop meanwhile. Raises ValueError naming weights that are not there.
     """
-    if not is_taught(pack):
+    if not is_student(pack):
         return None
 
     def read(key: str, step: int) -> Mapping[str, Tensor]:
@@ -141,14 +141,14 @@ def tutor_of(
         if should_stop():
             raise stopped(max(checkpoints.steps(store, pack.id), default=0))
 
-    tutor = Tutor(pack, device, read, still)
-    for replicate, course in zip(pack.replicates, tutor.courses, strict=True):
-        if course.without:
+    teachers = Teachers(pack, device, read, still)
+    for replicate, schedule in zip(pack.replicates, teachers.schedules, strict=True):
+        if schedule.without:
             say(
-                f"{replicate.condition.name}, stage {pack.stage}, seeds {replicate.init_seed}, {replicate.data_seed}: {course.without}, "
+                f"{replicate.condition.name}, stage {pack.stage}, seeds {replicate.init_seed}, {replicate.data_seed}: {schedule.without}, "
                 "so this student has nothing to learn from: it is recorded as no_transition"
             )
-    return tutor
+    return teachers
 
 
 def probabilities(logits: Tensor, temperature: float) -> Tensor:
@@ -157,38 +157,40 @@ def probabilities(logits: Tensor, temperature: float) -> Tensor:
     return ((logits - logits.amax(-1, keepdim=True)) / temperature).softmax(-1)
 
 
-def settled(student: Condition, key: str, read: Read, device: torch.device, still: Callable[[], None] = lambda: None) -> Course:
-    """The course of the students of the teacher `key`, rules replaced by the steps that they resolve to."""
-    teacher, plan = parent_of(student), lessons_of(student)
+def resolved(
+    student: Condition, key: str, read: Read, device: torch.device, still: Callable[[], None] = lambda: None
+) -> Schedule:
+    """The schedule of the students of the teacher `key`, rules replaced by the steps that they resolve to."""
+    teacher, plan = parent_of(student), spans_of(student)
     if teacher is None:
         raise ValueError(f"{student.name} has no stage before it")
     horizon = teacher.train.steps
     set_matmul("fp32")
     if not all(bool(tensor.isfinite().all()) for tensor in read(key, horizon).values()):
-        return Course(plan, diverged=True)
+        return Schedule(plan, diverged=True)
     shares: dict[tuple[int, int], float] = {}
     found = []
-    for lesson in plan:
-        step = lesson.at
-        if isinstance(step, Rise):
-            rise = step
-            risen = _risen(teacher, key, rise, read, device, still, shares)
-            if risen is None:
-                best = max(shares[each, rise.sequences] for each in rise.grid(horizon))
-                about = f"accuracy {rise.accuracy:g} at none of its steps {rise.every}, {2 * rise.every}, … {horizon}, at most {best:.3g}"
-                return Course(plan, without=f"the teacher {key[:12]} has {about}")
-            step = risen + rise.plus
-            if step not in rise.grid(horizon):
-                about = f"accuracy {rise.accuracy:g} at step {risen}, and {rise.plus:+d} leads out of its {horizon} steps"
-                return Course(plan, without=f"the teacher {key[:12]} has {about}")
-        found.append(Lesson(lesson.begin, step))
-    return Course(tuple(found))
+    for span in plan:
+        step = span.at
+        if isinstance(step, SelectionRule):
+            rule = step
+            found_at = _first_step(teacher, key, rule, read, device, still, shares)
+            if found_at is None:
+                best = max(shares[each, rule.sequences] for each in rule.grid(horizon))
+                about = f"accuracy {rule.accuracy:g} at none of its steps {rule.every}, {2 * rule.every}, … {horizon}, at most {best:.3g}"
+                return Schedule(plan, without=f"the teacher {key[:12]} has {about}")
+            step = found_at + rule.plus
+            if step not in rule.grid(horizon):
+                about = f"accuracy {rule.accuracy:g} at step {found_at}, and {rule.plus:+d} leads out of its {horizon} steps"
+                return Schedule(plan, without=f"the teacher {key[:12]} has {about}")
+        found.append(Span(span.begin, step))
+    return Schedule(tuple(found))
 
 
-def _risen(
+def _first_step(
     teacher: Condition,
     key: str,
-    rise: Rise,
+    rule: SelectionRule,
     read: Read,
     device: torch.device,
     still: Callable[[], None],
@@ -196,13 +198,13 @@ def _risen(
 ) -> int | None:
     """The first step of the rule's grid with its accuracy; None where there is none. shares: those that are known, by step and strings."""
     model = None
-    for step in rise.grid(teacher.train.steps):
-        if (step, rise.sequences) not in shares:
+    for step in rule.grid(teacher.train.steps):
+        if (step, rule.sequences) not in shares:
             still()
             model = model or _made(teacher, 1, device)
             _put(model, 0, read(key, step))
-            shares[step, rise.sequences] = _accuracy(model, teacher, rise.sequences, device)
-        if shares[step, rise.sequences] >= rise.accuracy:
+            shares[step, rule.sequences] = _accuracy(model, teacher, rule.sequences, device)
+        if shares[step, rule.sequences] >= rule.accuracy:
             return step
     return None
 

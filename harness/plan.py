@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from harness.configuration import Condition, EvaluationSet, Study, name_of, nearest
 from harness.identity import canonical, describe, digest
-from harness.stages import keys, lessons_of, parent_of
+from harness.stages import keys, parent_of, spans_of
 
 # of `train`; these become vectors over the replicates of a pack
 VECTORS = (
@@ -182,7 +182,7 @@ def signature(condition: Condition, sets: Sequence[EvaluationSet] = ()) -> str:
     model |= {name: "on" for name in loose if getattr(condition.model, name)}
     scored = [[each.name, each.sequences, each.every, _shape(each.task(condition.task))] for each in sets]
     later: dict[str, Any] = {"stages": [condition.stage, condition.stages[-1]]} if condition.stages else {}
-    if lessons_of(condition) and (parent := parent_of(condition)) is not None:
+    if spans_of(condition) and (parent := parent_of(condition)) is not None:
         later["teacher"] = parent.config()["model"]
     return canonical(config | {"train": shared, "model": model, "task": _shape(condition.task), "sets": scored} | later)
 

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 
 from harness import identity
+from harness.checkpoint_schedule import Span, Teacher, kept, spans
 from harness.configuration import Condition, from_dict, name_of, nearest, refuse_unknown
 from harness.draw import Draw
-from harness.teaching import Lesson, Teacher, kept, lessons
 from models.custom import Custom
 from tasks.batch import tokens_of
 from tasks.continuation import refuse_blind
@@ -102,7 +102,7 @@ def _refuse_teacher(parent: Condition, student: Condition, given: Link, where: s
                 f"{where}: the teacher has {size(parent.task)} {what} and the student {size(student.task)}: give both the same task"
             )
     try:
-        lessons(given.teacher, parent.train.steps, student.train.steps)
+        spans(given.teacher, parent.train.steps, student.train.steps)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
 
@@ -162,18 +162,18 @@ def keys(condition: Condition) -> list[tuple[str, str | None]]:
     ]
 
 
-def lessons_of(condition: Condition) -> tuple[Lesson, ...]:
+def spans_of(condition: Condition) -> tuple[Span, ...]:
     """What a student learns from, in order; () where no teacher answers it."""
     given, parent = link_of(condition), parent_of(condition)
     if given is None or parent is None or given.labels != "teacher":
         return ()
-    return lessons(given.teacher, parent.train.steps, condition.train.steps)
+    return spans(given.teacher, parent.train.steps, condition.train.steps)
 
 
 def steps_taken(condition: Condition) -> frozenset[int]:
     """The steps of its parent whose weights a condition may ask for, the last among them; empty for a first stage."""
     parent = parent_of(condition)
-    return frozenset() if parent is None else kept(lessons_of(condition), parent.train.steps)
+    return frozenset() if parent is None else kept(spans_of(condition), parent.train.steps)
 
 
 def taken_from(conditions: Sequence[Condition]) -> dict[str, frozenset[int]]:

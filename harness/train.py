@@ -23,7 +23,7 @@ import harness.checkpoint as checkpoints
 import harness.parents as parents
 import harness.sequential as sequential
 from harness.device import describe, numerics
-from harness.distillation import Tutor, is_taught, tutor_of
+from harness.distillation import Teachers, is_student, teachers_of
 from harness.draw import Draw
 from harness.evaluate import score
 from harness.feed import Feed, Strings, data_seeds
@@ -75,9 +75,9 @@ class Training:
         device: torch.device,
         weights: parents.Weights | None = None,
         should_stop: Callable[[], bool] = lambda: False,
-        tutor: Tutor | None = None,
+        teachers: Teachers | None = None,
     ):
-        """weights: those that a later stage begins from, tutor: what answers a student's strings; None: fresh ones, where only the cost
+        """weights: those that a later stage begins from, teachers: what answers a student's strings; None: fresh ones, where only the cost
         is measured."""
         first = pack.replicates[0].condition
         self.pack, self.device = pack, device
@@ -95,7 +95,7 @@ class Training:
             tasks = [replicate.condition.task for replicate in pack.replicates]
             annotator = parents.Annotator(teacher, tasks, data_seeds(pack, device), self.train.pool, self._still)
         self.feed = Feed(pack, device, annotator)
-        self.tutor = Tutor(pack, device, None) if tutor is None and is_taught(pack) else tutor
+        self.teachers = Teachers(pack, device, None) if teachers is None and is_student(pack) else teachers
         if weights is not None and parents.begins(pack):
             parents.fill(self.model, weights)
         self.should_stop = should_stop
@@ -124,8 +124,8 @@ class Training:
             warnings.warn(
                 "the CUDA graph of this pack computes another step than its kernels: they are launched one by one", stacklevel=1
             )
-        if self.tutor is not None:
-            untaught = torch.tensor([each.diverged or bool(each.without) for each in self.tutor.courses], device=device)
+        if self.teachers is not None:
+            untaught = torch.tensor([each.diverged or bool(each.without) for each in self.teachers.schedules], device=device)
             self.diverged_at[untaught] = 0
             with torch.no_grad():
                 self.flat.values[untaught] = torch.nan  # whatever the temperature makes of such a teacher's answers
@@ -158,7 +158,7 @@ class Training:
         self.step = step
 
     def _answered(self, strings: Strings, step: int) -> Strings:
-        return strings if self.tutor is None else self.tutor(strings, step)
+        return strings if self.teachers is None else self.teachers(strings, step)
 
     def _took(self, losses: Tensor) -> None:
         """Note the losses [S, R] of the steps that the compiled loop has taken."""
@@ -383,7 +383,7 @@ def train(
     began = datetime.datetime.now(datetime.UTC)
     begun = parents.annotates(pack) or parents.begins(pack)
     weights = patiently(lambda: parents.read(store, pack), should_stop, say) if begun else None
-    state = Training(pack, device, weights, should_stop, tutor_of(pack, store, device, should_stop, say, Stopped))
+    state = Training(pack, device, weights, should_stop, teachers_of(pack, store, device, should_stop, say, Stopped))
     patiently(lambda: state.restore(store), should_stop, say)
     if state.loop is None and sequential.takes(pack, device):
         say(f"batch-1 SGD takes the ordinary loop, many times slower: {sequential.missing()}")
@@ -434,8 +434,8 @@ def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime)
     pack, train = state.pack, state.train
     size = len(pack.replicates)
     commit, dirty = code_state()
-    courses = None if state.tutor is None else state.tutor.courses
-    taken = parents.steps_of(pack) if courses is None else [None if each.without else each.first for each in courses]
+    schedules = None if state.teachers is None else state.teachers.schedules
+    taken = parents.steps_of(pack) if schedules is None else [None if each.without else each.first for each in schedules]
     loss, diverged_at = state.mean_loss(_WINDOW).tolist(), state.diverged_at.tolist()
     shared = {
         "stage": pack.stage,
@@ -475,7 +475,7 @@ def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime)
             "data_seed": replicate.data_seed,
             "slot": slot,
             "sets": sorted(scored.hash for scored in replicate.sets),
-            **_ending(diverged_at[slot], "" if courses is None else courses[slot].without),
+            **_ending(diverged_at[slot], "" if schedules is None else schedules[slot].without),
             "loss": loss[slot],
         }
         for slot, replicate in enumerate(pack.replicates)

@@ -108,7 +108,7 @@ def test_every_link_of_a_page_leads_somewhere():
 def test_the_students_of_the_page_on_stages_are_taught_as_it_says():
     from omegaconf import OmegaConf
 
-    from harness.stages import lessons_of, parent_of, steps_taken
+    from harness.stages import parent_of, spans_of, steps_taken
 
     _, text = _blocks("docs/stages.md", "yaml")
     loaded = from_tree(OmegaConf.to_container(OmegaConf.create(text)))
@@ -116,7 +116,7 @@ def test_the_students_of_the_page_on_stages_are_taught_as_it_says():
     assert len(loaded.conditions) == 5  # one teacher
     assert {parent_of(each).config()["model"]["width"] for each in students.values()} == {50_000}
     begins = {
-        name: [(each.begin, getattr(each.at, "plus", each.at)) for each in lessons_of(one)] for name, one in students.items()
+        name: [(each.begin, getattr(each.at, "plus", each.at)) for each in spans_of(one)] for name, one in students.items()
     }
     last = (1_000_001, 20_000_000)
     assert begins == {
@@ -128,7 +128,7 @@ def test_the_students_of_the_page_on_stages_are_taught_as_it_says():
     assert steps_taken(students["middle"]) == set(range(100_000, 20_000_001, 100_000))
     for words in re.findall(r"^\| .* \| `({(?:checkpoints|shots).*?})`", (ROOT / "docs/stages.md").read_text(), re.MULTILINE):
         stage = f"stages=[{{train: {{steps: 19950000}}, labels: teacher, teacher: {words}}}]"
-        assert lessons_of(from_tree(yaml.safe_load(text), ["conditions=null", stage]).conditions[1])[-1].at == 20_000_000
+        assert spans_of(from_tree(yaml.safe_load(text), ["conditions=null", stage]).conditions[1])[-1].at == 20_000_000
 
 
 def test_the_code_and_the_numbers_of_the_distillation_page_are_true(capsys):

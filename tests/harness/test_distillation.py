@@ -6,7 +6,7 @@ from safetensors.torch import load
 from torch.nn.functional import cross_entropy, one_hot
 
 from harness import artifacts, study
-from harness.distillation import Tutor, probabilities, settled, tutor_of
+from harness.distillation import Teachers, probabilities, resolved, teachers_of
 from harness.draw import Draw
 from harness.exchange.weights import single
 from harness.feed import Strings
@@ -30,14 +30,14 @@ def _packs(folder, text, *words, size=2):
     return resolve(plan(loaded, None, size, numerics={}), {}, {})
 
 
-def _tutor(pack, store, said=None):
-    return tutor_of(pack, store, CPU, lambda: False, (said if said is not None else []).append, Stopped)
+def _teachers(pack, store, said=None):
+    return teachers_of(pack, store, CPU, lambda: False, (said if said is not None else []).append, Stopped)
 
 
 def _student(packs, store, name):
     """The training of the pack of the second stage that holds this condition."""
     (pack,) = (each for each in packs if each.stage and each.replicates[0].condition.name == name)
-    return Training(pack, CPU, tutor=_tutor(pack, store))
+    return Training(pack, CPU, teachers=_teachers(pack, store))
 
 
 def _teacher(store, replicate, step):
@@ -69,7 +69,7 @@ def grammar(tmp_path_factory):
 def _hardened(training, store, steps):
     """The same training on the labels that single teachers give, step by step: steps(of the student) is the teacher's."""
     plain = Training(training.pack, CPU)
-    plain.tutor, feed = None, plain.feed.at
+    plain.teachers, feed = None, plain.feed.at
 
     def at(step):
         strings = feed(step)
@@ -101,7 +101,7 @@ def test_a_temperature_of_zero_is_training_on_the_teachers_own_labels(parity):
 def test_a_low_temperature_comes_near_it(parity, temperature, tolerance):
     store, packs = parity
     hard, soft = _student(packs, store, "shared"), _student(packs, store, "shared")
-    soft.tutor.temperature = temperature
+    soft.teachers.temperature = temperature
     for _ in range(24):
         hard.advance()
         soft.advance()
@@ -116,7 +116,7 @@ def test_a_teacher_and_its_student_read_the_same_masked_strings(grammar):
     training = _student(packs, store, "progressive")
     for step, of_teacher in [(1, 4), (2, 4), (3, 8), (4, 8), (5, 12), (10, 12)]:
         strings = training.feed.at(step)
-        answered = training.tutor(strings, step)
+        answered = training.teachers(strings, step)
         assert answered.inputs is strings.inputs
         assert answered.needed is strings.needed
         assert bool((strings.inputs == MASK).any())
@@ -131,7 +131,7 @@ def test_a_teacher_and_its_student_read_the_same_masked_strings(grammar):
 def test_the_loss_is_the_forward_divergence_and_its_gradient_that_of_soft_targets(grammar):
     store, packs = grammar
     training = _student(packs, store, "progressive")
-    strings = training.tutor(training.feed.at(3), 3)
+    strings = training.teachers(training.feed.at(3), 3)
     wanted, weights = strings.needed, strings.needed.weights.double()
     training.flat.differentiate(training.losses(strings).sum())
     gradients = [each.grad.clone() for each in training.model.parameters()]
@@ -152,11 +152,11 @@ def test_a_monitor_is_answered_by_the_checkpoint_of_the_step(grammar):
     training = _student(packs, store, "progressive")
     for _ in range(5):
         training.advance()
-    found, other = training.monitored(), Training(training.pack, CPU, tutor=_tutor(training.pack, store))
+    found, other = training.monitored(), Training(training.pack, CPU, teachers=_teachers(training.pack, store))
     other.flat.values.data.copy_(training.flat.values)
     total = torch.zeros(2, dtype=torch.float64)
     for strings in other.feed.monitored(6, 4):
-        total += other.losses(other.tutor(strings, 5)).double() * strings.inputs.shape[1]
+        total += other.losses(other.teachers(strings, 5)).double() * strings.inputs.shape[1]
     assert found == (total / 6).tolist()
 
 
@@ -177,10 +177,10 @@ def test_a_rule_is_the_first_step_of_its_grid(parity):
     """Against scores of single models on 20,000 fresh strings: the step is where they cross the rule's accuracy."""
     store, packs = parity
     pack = next(each for each in packs if each.stage and each.replicates[0].condition.name == "risen")
-    tutor = _tutor(pack, store)
-    for replicate, course in zip(pack.replicates, tutor.courses, strict=True):
-        risen = course.first + 5
-        assert [(lesson.begin, lesson.at) for lesson in course.lessons] == [(1, risen - 5), (11, 60)]
+    teachers = _teachers(pack, store)
+    for replicate, schedule in zip(pack.replicates, teachers.schedules, strict=True):
+        risen = schedule.first + 5
+        assert [(span.begin, span.at) for span in schedule.spans] == [(1, risen - 5), (11, 60)]
         task, right = replicate.condition.task, {}
         strings = task.sample(Draw(torch.tensor([99])), 20_000)
         for step in range(5, risen + 1, 5):
@@ -195,10 +195,10 @@ def test_students_of_one_teacher_and_one_sequence_of_strings_are_answered_once(p
     packs = _packs(tmp_path, PARITY, "pack.size=6")
     pack = next(each for each in packs if each.stage and each.replicates[0].condition.name == "one_shot")
     assert [each.condition.name for each in pack.replicates] == ["one_shot"] * 3 + ["slower"] * 3
-    tutor = _tutor(pack, store)
-    assert next(tutor.model.parameters()).shape[0] == 3
+    teachers = _teachers(pack, store)
+    assert next(teachers.model.parameters()).shape[0] == 3
     strings = Training(pack, CPU).feed.at(2)
-    soft = tutor(strings, 2).soft
+    soft = teachers(strings, 2).soft
     assert torch.equal(soft[:3], soft[3:])
     for slot, replicate in enumerate(pack.replicates):
         logits = _teacher(store, replicate, 60)(strings.inputs[slot][None], [strings.needed.blocks[0][slot][None]])
@@ -211,7 +211,7 @@ def test_a_position_of_several_tokens_adds_up_their_divergences(tmp_path):
     loaded = study.load(write_lego(tmp_path), words)
     pack = resolve(plan(loaded, None, 2, numerics={}), {}, {})[1]
     training = Training(pack, CPU)  # its teacher is a fresh model
-    strings = training.tutor(training.feed.at(1), 1)
+    strings = training.teachers(training.feed.at(1), 1)
     wanted, weights = strings.needed, strings.needed.weights.double()
     assert strings.soft.shape[:-1] == wanted.targets.shape
     with torch.no_grad():
@@ -233,16 +233,16 @@ def test_weights_that_are_not_the_teachers_are_named(parity):
     _, packs = parity
     pack = next(each for each in packs if each.stage)
     with pytest.raises(ValueError, match="the teacher's weights do not fit"):
-        Tutor(pack, CPU, lambda key, step: {"other": torch.zeros(3)})(Training(pack, CPU).feed.at(1), 1)
+        Teachers(pack, CPU, lambda key, step: {"other": torch.zeros(3)})(Training(pack, CPU).feed.at(1), 1)
 
 
 def test_a_stop_while_a_rule_is_looked_for_is_one(parity):
     store, packs = parity
     pack = next(each for each in packs if each.stage and each.replicates[0].condition.name == "risen")
     with pytest.raises(Stopped):
-        tutor_of(pack, store, CPU, lambda: True, lambda text: None, Stopped)
-    course = settled(pack.replicates[0].condition, pack.replicates[0].parent, _reader(store), CPU)
-    assert course.first in range(5, 60, 5)
+        teachers_of(pack, store, CPU, lambda: True, lambda text: None, Stopped)
+    schedule = resolved(pack.replicates[0].condition, pack.replicates[0].parent, _reader(store), CPU)
+    assert schedule.first in range(5, 60, 5)
 
 
 def _reader(store):

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import study
+from harness.checkpoint_schedule import Checkpoint, SelectionRule, Teacher, at, kept, spans
 from harness.identity import describe
 from harness.manifest import build, plan_of, read, to_bytes
 from harness.pack import resolve
 from harness.plan import plan, replicates_of, signature
 from harness.stages import link_of, parent_of
-from harness.teaching import Checkpoint, Rise, Teacher, at, kept, lessons
 from tests.harness.distilled import write_study
 
 COUNT = st.integers(1, 8)
@@ -21,7 +21,7 @@ COUNT = st.integers(1, 8)
 
 def _taught(teacher, horizon, steps):
     """The teacher's step at each step of the student."""
-    plan = lessons(teacher, horizon, steps)
+    plan = spans(teacher, horizon, steps)
     return plan, [plan[at(plan, step)].at for step in range(1, steps + 1)]
 
 
@@ -81,9 +81,9 @@ def test_a_tiny_kappa_is_one_shot():
 
 def test_the_card_s_second_experiment_is_written_in_two_checkpoints():
     """P2: the middle of the transition is the first checkpoint with accuracy 0.75; 0.5M before it the beginning."""
-    rise = Rise(0.75, every=100_000, plus=-500_000)
-    plan = lessons(Teacher(checkpoints=(Checkpoint(rise, 1_000_000), Checkpoint())), 20_000_000, 2_000_000)
-    assert [(lesson.begin, lesson.at) for lesson in plan] == [(1, rise), (1_000_001, 20_000_000)]
+    rule = SelectionRule(0.75, every=100_000, plus=-500_000)
+    plan = spans(Teacher(checkpoints=(Checkpoint(rule, 1_000_000), Checkpoint())), 20_000_000, 2_000_000)
+    assert [(span.begin, span.at) for span in plan] == [(1, rule), (1_000_001, 20_000_000)]
     assert kept(plan, 20_000_000) == set(range(100_000, 20_000_001, 100_000))
 
 

@@ -16,7 +16,7 @@ from harness.configuration import nearest
 
 
 @dataclass(frozen=True)
-class Rise:
+class SelectionRule:
     """The first of the teacher's steps `every`, 2·every, … at which it answers a share `accuracy` right, and `plus` steps on from it.
 
     plus: a multiple of `every`, below 0 for earlier ones. The share is of the scored positions of `sequences` strings of the teacher's
@@ -47,7 +47,7 @@ class Rise:
 class Checkpoint:
     """at: the teacher's step, its `last`, or a rule; steps: how long the student stays with it, null to the end."""
 
-    at: int | str | Rise = "last"
+    at: int | str | SelectionRule = "last"
     steps: int | None = None
 
     def __post_init__(self) -> None:
@@ -99,15 +99,15 @@ class Teacher:
 
 
 @dataclass(frozen=True)
-class Lesson:
+class Span:
     """From step `begin` of the student on, counted from 1, it learns from the teacher at step `at` (or where a rule says)."""
 
     begin: int
-    at: int | Rise
+    at: int | SelectionRule
 
 
-def lessons(teacher: Teacher, horizon: int, steps: int) -> tuple[Lesson, ...]:
-    """The lessons of a student of `steps` steps with a teacher of `horizon`, in order, the first at step 1.
+def spans(teacher: Teacher, horizon: int, steps: int) -> tuple[Span, ...]:
+    """The spans of a student of `steps` steps with a teacher of `horizon`, in order, the first at step 1.
 
     ValueError for a step beyond the teacher's horizon and for a checkpoint that the student never gets to.
     """
@@ -115,7 +115,7 @@ def lessons(teacher: Teacher, horizon: int, steps: int) -> tuple[Lesson, ...]:
         found, begin = [], 1
         for each in teacher.checkpoints:
             _refuse_beyond(each.at, horizon)
-            found.append(Lesson(begin, horizon if isinstance(each.at, str) else each.at))
+            found.append(Span(begin, horizon if isinstance(each.at, str) else each.at))
             begin += each.steps or 0
         if found[-1].begin > steps:
             raise ValueError(
@@ -136,29 +136,29 @@ def lessons(teacher: Teacher, horizon: int, steps: int) -> tuple[Lesson, ...]:
         part = Fraction(repr(teacher.kappa)) * horizon / count
     else:
         part = Fraction(steps, count)
-    whole = [Lesson(int(index * part) + 1, (index + 1) * horizon // count) for index in range(count)]
+    whole = [Span(int(index * part) + 1, (index + 1) * horizon // count) for index in range(count)]
     # one that begins where the next does is never taught
-    last = [lesson for lesson, later in pairwise(whole) if lesson.begin < later.begin]
-    return tuple(lesson for lesson in [*last, whole[-1]] if lesson.begin <= steps)
+    last = [span for span, later in pairwise(whole) if span.begin < later.begin]
+    return tuple(span for span in [*last, whole[-1]] if span.begin <= steps)
 
 
-def _refuse_beyond(at: int | str | Rise, horizon: int) -> None:
+def _refuse_beyond(at: int | str | SelectionRule, horizon: int) -> None:
     if isinstance(at, int) and at > horizon:
         raise ValueError(f"teacher.checkpoints: at = {at} is beyond the teacher's {horizon} steps")
-    if isinstance(at, Rise) and at.every > horizon:
+    if isinstance(at, SelectionRule) and at.every > horizon:
         raise ValueError(f"teacher.checkpoints: at.every = {at.every} is beyond the teacher's {horizon} steps")
-    if isinstance(at, Rise) and abs(at.plus) >= horizon:
+    if isinstance(at, SelectionRule) and abs(at.plus) >= horizon:
         raise ValueError(f"teacher.checkpoints: at.plus = {at.plus} leads out of the teacher's {horizon} steps")
 
 
-def kept(plan: Sequence[Lesson], horizon: int) -> frozenset[int]:
-    """The steps whose weights the lessons may ask for, with the last one, which tells whether the teacher diverged."""
+def kept(plan: Sequence[Span], horizon: int) -> frozenset[int]:
+    """The steps whose weights the spans may ask for, with the last one, which tells whether the teacher diverged."""
     steps = {horizon}
-    for lesson in plan:
-        steps.update(lesson.at.grid(horizon) if isinstance(lesson.at, Rise) else (lesson.at,))
+    for span in plan:
+        steps.update(span.at.grid(horizon) if isinstance(span.at, SelectionRule) else (span.at,))
     return frozenset(steps)
 
 
-def at(plan: Sequence[Lesson], step: int) -> int:
-    """The number of the lesson of a student's `step`, which counts from 1."""
-    return bisect_right([lesson.begin for lesson in plan], step) - 1
+def at(plan: Sequence[Span], step: int) -> int:
+    """The number of the span of a student's `step`, which counts from 1."""
+    return bisect_right([span.begin for span in plan], step) - 1

@@ -14,6 +14,7 @@ import harness.artifacts as artifacts
 from harness.evaluate import batch_size, score
 from harness.memory import Memory, free_memory
 from harness.pack import Pack, ScoredSet
+from harness.parents import annotates
 from harness.train import Training
 
 _BUDGET_S = 1.0  # of timed steps a size
@@ -47,24 +48,26 @@ def sizes(device: str) -> tuple[int, ...]:
 def measure(pack: Pack, device: torch.device) -> Rate:
     """Time the pack: one step to warm up, then up to `_BUDGET_S` of steps (at least two), and a part of every evaluation set.
 
-    A part that would take longer than that is not taken: the first one, after which memory is known, says as much.
+    A part that would take longer than that is not taken: the first one, after which memory is known, says as much. Of what a model
+    answers with its own words fed back one pass is timed, and as many counted as it may take: an untrained one takes them all.
     """
     firsts: list[tuple[int, float]] = []
+    scored = [*map(_in_one_pass, pack.sets), *_labelled(pack)]
     with Memory(device) as memory:
         training = Training(pack, device)
         training.advance()
-        for sets in pack.sets:
+        for sets, _ in scored:
             first = min(sets[0].sequences, batch_size(sets[0], device))
             firsts.append((first, _timed(device, partial(_score, training, sets, device, first))))
     step_s, steps = _step_seconds(training, device), training.train.steps
     evaluate_s = 0.0
-    for sets, (part, seconds) in zip(pack.sets, firsts, strict=True):
+    for (sets, passes), (part, seconds) in zip(scored, firsts, strict=True):
         whole, every = sets[0].sequences, sets[0].every
         wanted = min(whole, max(1, 2**15 // sets[0].task.length))
         if seconds * wanted <= _BUDGET_S * part:
             part, seconds = wanted, _timed(device, partial(_score, training, sets, device, wanted))
         rounds = 1 + (steps - 1) // every if every else 1
-        evaluate_s += seconds * whole / part * rounds
+        evaluate_s += seconds * passes * whole / part * rounds
     weights = len(artifacts.content(pack, training.model, 0)) if pack.keep else 0
     return Rate(len(pack.replicates), step_s, evaluate_s, memory.peak(), weights)
 
@@ -83,6 +86,22 @@ def _step_seconds(training: Training, device: torch.device) -> float:
     while len(times) < 2 or (sum(times) < _BUDGET_S and len(times) < 50):
         times.append(_timed(device, training.advance))
     return sorted(times)[len(times) // 2]
+
+
+def _in_one_pass(sets: Sequence[ScoredSet]) -> tuple[Sequence[ScoredSet], int]:
+    """The sets as one pass scores them, and the passes that they take at most."""
+    passes = getattr(sets[0].task, "passes", 1)
+    return (sets, 1) if passes == 1 else ([replace(each, task=each.task.forced()) for each in sets], passes)
+
+
+def _labelled(pack: Pack) -> list[tuple[Sequence[ScoredSet], int]]:
+    """As `_in_one_pass`, the strings of the pool, or of all steps, that the stage before answers."""
+    if not annotates(pack):
+        return []
+    train = pack.replicates[0].condition.train
+    strings = train.pool or train.steps * train.batch
+    tasks = [each.condition.task.evaluation() for each in pack.replicates]
+    return [([ScoredSet("labels", task, strings, None, "0") for task in tasks], tasks[0].length)]
 
 
 def _score(training: Training, sets: Sequence[ScoredSet], device: torch.device, sequences: int) -> None:

@@ -94,7 +94,8 @@ class Training:
                 parents.fill(teacher, weights)
             tasks = [replicate.condition.task for replicate in pack.replicates]
             annotator = parents.Annotator(teacher, tasks, data_seeds(pack, device), self.train.pool, self._still)
-        self.feed = Feed(pack, device, annotator)
+        # where only the cost is measured, a step has the task's own labels; the time of these is measured apart
+        self.feed = Feed(pack, device, None if weights is None else annotator)
         self.teachers = Teachers(pack, device, None) if teachers is None and is_student(pack) else teachers
         if weights is not None and parents.begins(pack):
             parents.fill(self.model, weights)

@@ -103,6 +103,15 @@ class Lego:
         """The task that an evaluation set of this one holds: the same sentences, every slot of every answer scored."""
         return dataclasses.replace(self, loss="clause", steps=())
 
+    @property
+    def passes(self) -> int:
+        """Passes that an evaluation takes at most."""
+        return self.length if self.decode == "greedy" else 1
+
+    def forced(self) -> "Lego":
+        """The same sentences, each answer after the true ones."""
+        return dataclasses.replace(self, decode="forced")
+
     def scored_positions(self) -> int | None:
         """L: the positions whose next clause is an answer."""
         return self.length

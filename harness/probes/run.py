@@ -1,10 +1,11 @@
 """`manyseeds probe`: run a probe on every replicate whose weights are kept, and add its rows to the store.
 
-Most probes look at the last weights, `heads` and those of progressive distillation (`MEASURES`) at those of every step that was kept.
+What there is to run: `registry.py`.
 """
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,41 +14,14 @@ from harness.configuration import Condition, from_dict
 from harness.exchange.replicate import find
 from harness.exchange.weights import single
 from harness.identity import describe, typed
-from harness.probes.attention import Rows, attention, pattern
-from harness.probes.boundaries import boundaries
-from harness.probes.concentration import concentrations
-from harness.probes.dilution import dilution
-from harness.probes.distillation import MEASURES
-from harness.probes.drift import drift
-from harness.probes.heads import heads
+from harness.probes.attention import Rows
+from harness.probes.registry import PROBES
 from harness.train import outputs_of
-from models.clauses import Clauses
-from models.lego_theory import LegoTheory
-from models.lego_transformer import LegoTransformer
-from models.transformer import Decoder, Transformer
+from models.transformer import Decoder
 from results.attention_figures import write_figures
 from results.filesystem import names
 from results.probes import add, probed
 from results.store import Store, committed
-from tasks.automata import Automaton
-from tasks.flipflop import FlipFlop
-from tasks.lego import Lego
-from tasks.simulation import Simulation
-
-# each gives rows of probes by name; the pattern is one of the attention probe's
-PROBES: dict[str, Callable[[Decoder, Any, int], dict[str, Rows]]] = {
-    "attention": lambda model, task, count: (
-        {"attention": attention(model, task, count)} | ({"pattern": pattern(model)} if isinstance(task, Simulation) else {})
-    ),
-    "dilution": lambda model, task, count: {"dilution": dilution(model, task, count)},
-    "drift": lambda model, task, count: {"drift": drift(model, task)},
-    "heads": lambda model, task, count: {"heads": heads(model, task, count)},
-    "concentration": lambda model, task, count: {"concentration": concentrations(model, task, count)},
-    "boundaries": lambda model, task, count: {"boundaries": boundaries(model, task, count)},
-}
-
-
-_STRINGS = 64  # of a probe that is none of `MEASURES`
 
 
 def run(
@@ -60,13 +34,12 @@ def run(
 ) -> None:
     """Add the rows of a probe to each study; a replicate that has them is left as it is. `figures`: a folder to draw them into.
 
-    count: strings, None for the probe's own number. options: NAME=VALUE, settings of one of `MEASURES`; where they differ from the
+    count: strings, None for the probe's own number. options: NAME=VALUE, the probe's settings; where they differ from the
     defaults, rows have them in the probe's name, such as nonterminals-heads-4.
     Raises ValueError where no replicate has kept weights, or none is of a kind that the probe is for.
     """
     settings = _settings(probe, options)
-    if count is None:
-        count = MEASURES[probe].strings if probe in MEASURES else _STRINGS
+    count = PROBES[probe].strings if count is None else count
     if count < 1:
         raise ValueError(f"--strings {count} must be at least 1")
     chosen = [(store, row) for store in stores for row in committed(store).to_pylist() if _has_weights(store, row["key"])]
@@ -77,8 +50,9 @@ def run(
         )
     suited = [(store, row) for store, row in chosen if row["status"] == "finished" and suits(probe, _condition(row))]
     if not suited:
-        kind = MEASURES[probe].kind if probe in MEASURES else _KINDS[probe]
-        raise ValueError(f"the {probe} probe is for {kind}, and none of the {len(chosen)} replicates with weights is one")
+        raise ValueError(
+            f"the {probe} probe is for {PROBES[probe].kind}, and none of the {len(chosen)} replicates with weights is one"
+        )
     for store in stores:
         mine = [row for each, row in suited if each is store]
         if mine:
@@ -89,41 +63,16 @@ def run(
                 say(f"  {path}")
 
 
-_KINDS = {
-    "attention": "transformers of flipflop and flipflop_simulation that have not diverged",
-    "dilution": "such transformers without rotary and alibi positions",
-    "drift": "transformers of flipflop_simulation with 1 layer, 1 head and positions: linear",
-    "heads": "transformers of flipflop_simulation that have not diverged",
-    "concentration": "models of lego that have not diverged",
-    "boundaries": "causal transformers of automaton on Grid<n>, without scratchpad, that have not diverged",
-}
-
-
 def suits(probe: str, condition: Condition) -> bool:
     """Whether a probe is for the replicates of a condition."""
-    model, task = condition.model, condition.task
-    if probe in MEASURES:
-        return MEASURES[probe].suits(model, task)
-    if probe == "concentration":
-        return isinstance(task, Lego) and isinstance(model, Clauses | LegoTransformer | LegoTheory)
-    if probe == "boundaries":
-        walks = isinstance(task, Automaton) and str(task.automaton).startswith("Grid") and not task.scratchpad
-        return walks and isinstance(model, Transformer) and model.causal
-    if not isinstance(model, Transformer) or not isinstance(task, FlipFlop | Simulation):
-        return False
-    if probe == "dilution":
-        return model.positions not in ("rotary", "alibi")
-    if probe in ("drift", "heads") and not isinstance(task, Simulation):
-        return False
-    return probe != "drift" or (model.layers, model.heads, model.positions) == (1, 1, "linear")
+    return PROBES[probe].suits(condition.model, condition.task)
 
 
 def _settings(probe: str, options: Sequence[str]) -> Any:
-    """What is set of a probe, None where nothing can be. ValueError in one sentence."""
-    if probe not in MEASURES:
-        if options:
-            raise ValueError(f"--option {options[0]}: nothing can be set of the {probe} probe")
-        return None
+    """What is set of a probe. ValueError in one sentence."""
+    kind = PROBES[probe].settings
+    if options and not fields(kind):
+        raise ValueError(f"--option {options[0]}: nothing can be set of the {probe} probe")
     given = {}
     for option in options:
         name, equals, word = option.partition("=")
@@ -133,13 +82,12 @@ def _settings(probe: str, options: Sequence[str]) -> Any:
             given[name] = json.loads(word)
         except ValueError:
             given[name] = word  # what is no number, true or false
-    return typed(MEASURES[probe].settings, given, probe)
+    return typed(kind, given, probe)
 
 
 def _named(probe: str, settings: Any) -> str:
     """The name in rows: with what is set otherwise than by default."""
-    changed = {} if settings is None else describe(settings)
-    return "-".join([probe, *(f"{name}-{value}" for name, value in sorted(changed.items()))])
+    return "-".join([probe, *(f"{name}-{value}" for name, value in sorted(describe(settings).items()))])
 
 
 def _probe(store: Store, rows: list[dict[str, Any]], probe: str, count: int, settings: Any) -> int:
@@ -150,7 +98,7 @@ def _probe(store: Store, rows: list[dict[str, Any]], probe: str, count: int, set
         stage = row["stage"]
         if find(store, row["key"]).stage != stage:
             continue
-        steps = artifacts.steps_of(store, row["key"], stage)[0 if probe == "heads" or probe in MEASURES else -1 :]
+        steps = artifacts.steps_of(store, row["key"], stage)[0 if PROBES[probe].every_step else -1 :]
         missing = [step for step in steps if (row["key"], stage, step) not in held]
         found: dict[str, Rows] = {}
         for step in missing:
@@ -165,7 +113,7 @@ def _probe(store: Store, rows: list[dict[str, Any]], probe: str, count: int, set
 
 def _found(probe: str, own: str, model: Decoder, task: Any, count: int, settings: Any) -> dict[str, Rows]:
     """Rows of one replicate and step by the probe's name in the store."""
-    return {own: MEASURES[probe].run(model, task, count, settings)} if probe in MEASURES else PROBES[probe](model, task, count)
+    return PROBES[probe].beside(model, task) | {own: PROBES[probe].run(model, task, count, settings)}
 
 
 def _model(store: Store, row: dict[str, Any], step: int) -> tuple[Decoder, Any]:

@@ -6,10 +6,12 @@ All of it is a function of the teacher's weights in the store and the step, so n
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import torch
 from safetensors.torch import load
 from torch import Tensor, nn
+from torch.func import functional_call
 
 import harness.checkpoint as checkpoints
 from harness import artifacts
@@ -24,10 +26,14 @@ from harness.pack import Pack, ScoredSet
 from harness.patience import patiently
 from harness.precision import set_matmul
 from harness.stages import link_of, outputs_of, parent_of, spans_of
+from models.mlp import MLP
 from results.store import Store
 from tasks.batch import tokens_of
 
 Read = Callable[[str, int], Mapping[str, Tensor]]  # the weights of a replicate, by key, after a step
+
+_TOGETHER = 256  # strings that one teacher answers at once at most, where a step has one
+_ACTIVATIONS = 2**22  # of one layer of one teacher, at most, as far as a single string allows
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,11 @@ class Teachers:
         self._which = torch.tensor([distinct.index(name) for name in names], device=device)
         self._shared = len(distinct) < len(names)
         self.model = _made(parent, len(distinct), device)
+        length = 1 if isinstance(parent.model, MLP) else tokens_of(parent.task)
+        # a power of two of the teacher's own: strings that are answered together are always the same ones
+        fitting = max(1, min(_TOGETHER, _ACTIVATIONS // (length * getattr(parent.model, "width", 1))))
+        self.block = 2 ** (fitting.bit_length() - 1)
+        self.products = length * sum(parameter.numel() for parameter in self.model.parameters())
         found: dict[tuple[str | None, tuple[Span, ...]], Schedule] = {}
         for slot in self._slots.tolist():
             key, _, _, plan = names[slot]
@@ -102,6 +113,39 @@ class Teachers:
         if self.temperature == 0:
             return replace(strings, needed=replace(wanted, targets=logits.argmax(-1)))
         return replace(strings, soft=probabilities(logits, self.temperature))
+
+    @torch.no_grad()
+    def answers(self, inputs: Tensor, first: int) -> Tensor:
+        """What the checkpoints of the students' steps `first`, first + 1, … say at the last position of one string a step, inputs [S, R, T]
+        and probabilities [S, R, C].
+
+        A product of another number of strings may be rounded otherwise. So strings are answered `block` at once, those of the steps
+        1 … block, then the next: `first` has to begin a block and S to end one. Where a checkpoint comes in between, both answer all.
+        """
+        if (first - 1) % self.block or len(inputs) % self.block:
+            raise ValueError(f"steps {first} … {first + len(inputs) - 1} are no whole blocks of {self.block}")
+        parts, mine = [], inputs[:, self._slots]
+        set_matmul("fp32")
+        for begin in range(first, first + len(inputs), self.block):
+            end, strings = begin + self.block, mine[begin - first : begin - first + self.block].transpose(0, 1)
+            turns = [begin, *(step for step in self._begins if begin < step < end), end]
+            for step, until in pairwise(turns):
+                self._turn(step)
+                parts.append(self._said(strings)[step - begin : until - begin])
+        set_matmul(self._precision)
+        return torch.cat(parts)[:, self._which]
+
+    def _said(self, strings: Tensor) -> Tensor:
+        """Probabilities [B, D, C] of every distinct teacher on its own strings [D, B, T], one teacher after the other."""
+        last = torch.full((1, strings.shape[1], 1), strings.shape[2] - 1, device=strings.device)
+        found = []
+        for place, read in enumerate(strings):
+            alone = {name: parameter[place : place + 1] for name, parameter in self.model.named_parameters()}
+            found.append(functional_call(self.model, alone, (read[None], (last,)))[0, :, 0].float())
+        logits = torch.stack(found, dim=1)
+        if self.temperature == 0:
+            return nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).float()
+        return probabilities(logits, self.temperature)
 
     def _turn(self, step: int) -> None:
         """Load the checkpoints of the students' `step` where they are others than those of the step before."""

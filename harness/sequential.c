@@ -63,8 +63,8 @@ static inline float total(lanes sum) {
     return sum[0];
 }
 
-/* Cross-entropy of the logits z against the probabilities y; d becomes its derivative. */
-static float entropy(const float *z, const float *y, float *d, int64_t classes) {
+/* KL(y || softmax(z)) of the probabilities y, which is cross-entropy where y is a label; d becomes its derivative by z. */
+static float divergence(const float *z, const float *y, float *d, int64_t classes) {
     double most = z[0], sum = 0, loss = 0;
     for (int64_t c = 1; c < classes; c++)
         if (z[c] > most) most = z[c];
@@ -72,7 +72,7 @@ static float entropy(const float *z, const float *y, float *d, int64_t classes) 
     double scale = log(sum);
     for (int64_t c = 0; c < classes; c++) {
         double surprise = scale - (z[c] - most);
-        if (y[c] != 0) loss += y[c] * surprise;
+        if (y[c] != 0) loss += y[c] * (y[c] == 1 ? surprise : log(y[c]) + surprise);
         d[c] = (float)(exp(-surprise) - y[c]);
     }
     return (float)loss;
@@ -117,7 +117,7 @@ static void one(shape s, const int64_t *tokens, const float *targets, const floa
             }
             z[c] = head_bias[c] + total(sum);
         }
-        losses[t * s.replicates] = entropy(z, targets + t * s.replicates * s.classes, d, s.classes);
+        losses[t * s.replicates] = divergence(z, targets + t * s.replicates * s.classes, d, s.classes);
         for (int64_t block = 0; block < blocks; block++) {
             masks off = h[block] <= 0;
             lanes active = (lanes)(~off & (masks)h[block]), g = {0};

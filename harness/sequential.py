@@ -2,7 +2,8 @@
 
 Panigrahi et al. 2025 (section 4.2.7.1 of the thesis) take 20 million steps of one string each. The step is the ordinary one, to float32
 rounding: cross-entropy, the gradient of one string, W ← W - lr·g, lr of the step's own. The source is compiled once a process by the
-machine's C compiler; where there is none, the pack takes the ordinary loop, which is said.
+machine's C compiler; where there is none, the pack takes the ordinary loop, which is said. A student's strings are answered by its
+teacher before each call, many at once.
 """
 
 import ctypes
@@ -12,14 +13,16 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Collection
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from harness.checkpoint_schedule import Teacher
 from harness.configuration import Condition, Train
+from harness.distillation import Teachers
 from harness.feed import Feed
 from harness.optimizer import FlatParameters
 from harness.pack import Pack
@@ -45,8 +48,12 @@ def fits(condition: Condition) -> bool:
     """
     train, wanted = condition.train, Train(batch=1, optimizer="sgd", weight_decay=0.0)
     plain = all(getattr(train, each.name) == getattr(wanted, each.name) for each in fields(Train) if each.name not in _KNOWN)
-    # labels are the task's own; weights may begin as those of the stage before
-    labelled = link_of(condition) in (None, Link(init="previous"))
+    # labels are the task's own or a teacher's; weights may begin as those of the stage before
+    link = link_of(condition) or Link()
+    labelled = (
+        link.labels in ("task", "teacher")
+        and replace(link, labels="task", init="fresh", temperature=1.0, teacher=Teacher()) == Link()
+    )
     perceptron = isinstance(condition.model, MLP) and condition.model == MLP(condition.model.width)
     return plain and labelled and perceptron and isinstance(condition.task, SparseParity | HierarchicalParity)
 
@@ -109,14 +116,20 @@ def until(pack: Pack, step: int) -> int:
 class Loop:
     """The steps of a pack in C, on the weights of its model, a `models.mlp.Perceptron`, as they lie in `flat`."""
 
-    def __init__(self, pack: Pack, feed: Feed, model: Any, flat: FlatParameters, scalars: Scalars):
-        self.feed, self.flat, self.scalars = feed, flat, scalars
+    def __init__(
+        self, pack: Pack, feed: Feed, model: Any, flat: FlatParameters, scalars: Scalars, teachers: Teachers | None = None
+    ):
+        """teachers: what answers the strings instead of the task."""
+        self.feed, self.flat, self.scalars, self.teachers = feed, flat, scalars, teachers
         self.parameters = [model.layers[0].weight, model.layers[0].bias, model.head.weight, model.head.bias]
         self.steps = feed.train.steps
         self.shape = (len(pack.replicates), tokens_of(feed.tasks[0]), *model.head.weight.shape[1:])
         replicates, inputs, width, _ = self.shape
         tokens = replicates * inputs
-        self.window = max(1, min(_TOKENS // tokens, _PRODUCTS // (tokens * width)))  # steps whose strings are drawn at once
+        self._block = 1 if teachers is None else teachers.block
+        taught = 0 if teachers is None else teachers.products
+        window = min(_TOKENS // tokens, _PRODUCTS // (tokens * width + taught))
+        self.window = max(1, window // self._block) * self._block  # steps whose strings are drawn at once
         self._first, self._inputs, self._targets = 1, torch.empty(0), torch.empty(0)
 
     def advance(self, step: int, last: int) -> Tensor:
@@ -138,9 +151,14 @@ class Loop:
         return losses
 
     def _draw(self, first: int) -> None:
-        count = max(1, min(self.window, self.steps + 1 - first))
-        batch = self.feed.batch(first, count)
-        self._first, self._inputs = first, batch.inputs.view(count, *self.shape[:2]).contiguous()
-        # probabilities [S, R, C]: what a teacher says of the same strings could stand here
+        """The strings of `first` and of the steps around it, and their probabilities [S, R, C]: whole blocks of a teacher's."""
+        block = self._block
+        begin = first - (first - 1) % block
+        count = -(-max(1, min(self.window, self.steps + 1 - begin)) // block) * block
+        batch = self.feed.batch(begin, count)
+        self._first, self._inputs = begin, batch.inputs.view(count, *self.shape[:2]).contiguous()
+        if self.teachers is not None:
+            self._targets = self.teachers.answers(self._inputs, begin).contiguous()
+            return
         classes = batch.targets[:, 0, -1].view(count, -1)
         self._targets = nn.functional.one_hot(classes, self.shape[-1]).float()

@@ -120,7 +120,7 @@ class Training:
         self.replay: Replay | None = None
         self.loop: sequential.Loop | None = None
         if sequential.takes(pack, device) and not sequential.missing():
-            self.loop = sequential.Loop(pack, self.feed, self.model, self.flat, self.scalars)
+            self.loop = sequential.Loop(pack, self.feed, self.model, self.flat, self.scalars, self.teachers)
         if device.type == "cuda" and not self.fix(cuda_capture):
             warnings.warn(
                 "the CUDA graph of this pack computes another step than its kernels: they are launched one by one", stacklevel=1

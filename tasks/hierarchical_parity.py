@@ -79,5 +79,5 @@ class HierarchicalParity:
         return at_the_end(inputs, node - self.outputs)
 
     def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """class: the largest logit is another class's."""
-        return {"class": logits.argmax(-1) != targets}
+        """read, the name that reports and claims are made from: the largest logit is another class's."""
+        return {"read": logits.argmax(-1) != targets}

@@ -61,8 +61,8 @@ class SparseParity:
         return at_the_end(inputs, inputs[..., list(self.coordinates)].sum(-1) % 2)
 
     def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """class: the larger of the two logits is the other one's."""
-        return {"class": logits.argmax(-1) != targets}
+        """read, the name that reports and claims are made from: the larger of the two logits is the other class's."""
+        return {"read": logits.argmax(-1) != targets}
 
 
 def bits(draw, batch: int, length: int) -> Tensor:

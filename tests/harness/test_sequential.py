@@ -213,18 +213,18 @@ def test_a_replicate_that_diverges_disturbs_no_other():
 
 
 def test_the_loss_is_of_the_probabilities_it_is_given():
-    """Cross-entropy with a probability for every class, as torch has it: what a teacher's answers will be."""
+    """The divergence from a probability for every class, and its gradient, as torch has them."""
     training = looped([condition(SMALL, 20, 50)] * 3, [0, 1, 2])
     model, loop = training.model, training.loop
     loop._draw(1)
     loop._targets = torch.rand(loop._targets.shape).softmax(-1)
     inputs, targets = loop._inputs[0][:, None], loop._targets[0]
-    expected = nn.functional.cross_entropy(model(inputs)[:, 0, -1], targets, reduction="none")
+    expected = nn.functional.kl_div(model(inputs)[:, 0, -1].log_softmax(-1), targets, reduction="none").sum(-1)
     before, flat = training.flat.values.clone(), training.flat
     flat.differentiate(expected.sum())
     rate = learning_rate(training.train, 1)
     found = loop.advance(0, 1)
-    torch.testing.assert_close(found[0], expected.detach(), rtol=1e-6, atol=0)
+    torch.testing.assert_close(found[0], expected.detach(), rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(flat.values, before - rate * flat.gradient, rtol=1e-6, atol=1e-8)
 
 
@@ -251,7 +251,10 @@ def test_other_models_tasks_devices_and_stages_take_the_ordinary_loop():
     flips = replace(one, task=build("task", {"name": "flipflop", "length": 16}))
     taught = replace(one, stages=({"task": {}, "train": {}}, {"labels": "previous"}))
     begun = replace(one, stages=({"task": {}, "train": {}}, {"init": "previous"}))
-    assert [sequential.fits(each) for each in (deep, flips, taught, begun)] == [False, False, False, True]
+    student = replace(
+        one, stages=({"task": {}, "train": {}}, {"labels": "teacher", "temperature": 0.5, "teacher": {"shots": 3}})
+    )
+    assert [sequential.fits(each) for each in (deep, flips, taught, begun, student)] == [False, False, False, True, True]
     whole = pack([one], [0], sets=())
     assert sequential.takes(whole, CPU)
     assert not sequential.takes(whole, torch.device("cuda"))

@@ -3,13 +3,15 @@
 python -m benchmarks.batch_one [--size 64] [--width 100] [--rounds 5] [--seconds 1] [--out benchmarks/results/cpu]
 
 Every way trains (100, 6)-parity with a perceptron, draws its strings and pays for them, on one thread. A rate is of processor time of
-that thread; a ratio is the median of the rounds' ratios to the plain loop, which each round times beside the others.
+that thread; a ratio is the median of the rounds' ratios to the plain loop, which each round times beside the others. Students pay for
+their teachers' answers as well.
 """
 
 import argparse
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,6 +24,7 @@ from harness.device import prepare
 from harness.draw import Draw
 from harness.feed import Feed
 from harness.pack import Pack, Replicate
+from harness.stages import Link, after
 from harness.train import Training
 from models.mlp import MLP
 from tasks.parity import SparseParity
@@ -29,7 +32,10 @@ from tasks.parity import SparseParity
 CPU = torch.device("cpu")
 LR = 5e-3
 CHECKED = 1000  # steps whose losses are compared
+TEACHER = 1000  # its width
 TARGET = 60.0  # times the plain loop's replicate-steps per second
+
+_STUDENT = f"students, each of a teacher of width {TEACHER:,}, compiled loop"
 
 Advance = Callable[[], Tensor]  # takes steps of R replicates and returns their losses [S, R]
 
@@ -134,9 +140,18 @@ def batched(size: int, width: int) -> Advance:
     return advance
 
 
-def ordinary(size: int, width: int) -> Advance:
+def students(size: int, width: int) -> Pack:
+    """The same as students, each of a teacher of its own, of width TEACHER, whose weights are fresh ones."""
+    plain = pack(size, width)
+    own = plain.replicates[0].condition
+    teacher = replace(own, model=MLP(TEACHER))
+    condition = after(teacher, Link(labels="teacher"), own.task, own.model, own.train, "the student")
+    return replace(plain, replicates=tuple(replace(each, condition=condition) for each in plain.replicates), stage=1)
+
+
+def ordinary(one: Pack) -> Advance:
     """The harness without its compiled loop."""
-    training = Training(pack(size, width), CPU)
+    training = Training(one, CPU)
     training.loop = None
 
     def advance() -> Tensor:
@@ -146,13 +161,12 @@ def ordinary(size: int, width: int) -> Advance:
     return advance
 
 
-def compiled(size: int, width: int) -> Advance:
+def compiled(one: Pack) -> Advance:
     """The compiled loop as a study has it. ValueError where it can't be compiled."""
     import harness.sequential as sequential
 
     if said := sequential.missing():
         raise ValueError(f"there is nothing to measure: {said}")
-    one = pack(size, width)
     training = Training(one, CPU)
     loop = training.loop
     assert loop is not None
@@ -171,9 +185,10 @@ def ways(size: int, width: int) -> dict[str, tuple[int, Advance]]:
         "plain PyTorch loop": (1, plain(width)),
         f"vmap, R = {size}": (size, mapped(size, width)),
         f"batched by hand, R = {size}": (size, batched(size, width)),
-        f"packed, ordinary loop, R = {size}": (size, ordinary(size, width)),
-        f"packed, compiled loop, R = {size}": (size, compiled(size, width)),
-        "packed, compiled loop, R = 1": (1, compiled(1, width)),
+        f"packed, ordinary loop, R = {size}": (size, ordinary(pack(size, width))),
+        f"packed, compiled loop, R = {size}": (size, compiled(pack(size, width))),
+        "packed, compiled loop, R = 1": (1, compiled(pack(1, width))),
+        f"{_STUDENT}, R = {size}": (size, compiled(students(size, width))),
     }
 
 
@@ -195,13 +210,15 @@ def losses(advance: Advance, steps: int) -> Tensor:
 
 
 def furthest(size: int, width: int, steps: int) -> dict[str, float]:
-    """Largest relative difference of a loss from the plain loop's over the first steps, of the first replicate and the last."""
+    """Largest relative difference of a loss from the plain loop's over the first steps, of the first replicate and the last; of students
+    from the ordinary loop's, whose losses are divergences: a difference from 0.1 below that."""
     expected = torch.stack([losses(plain(width, seed), steps)[:, 0] for seed in (0, size - 1)], dim=-1).double()
+    taught = losses(ordinary(students(size, width)), steps).double()[:, [0, size - 1]]
     found = {}
     for name, (count, advance) in ways(size, width).items():
         got = losses(advance, steps).double()[:, [0, count - 1]]
-        theirs = expected if count == size else expected[:, [0, 0]]
-        found[name] = float(((got - theirs).abs() / theirs).max())
+        theirs = taught if name.startswith(_STUDENT) else expected if count == size else expected[:, [0, 0]]
+        found[name] = float(((got - theirs).abs() / theirs.clamp(min=0.1 if theirs is taught else 0)).max())
     return found
 
 

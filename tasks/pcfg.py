@@ -131,8 +131,9 @@ class PCFG:
         return Batch(tokens, pad(tokens[..., 1:], (0, 1), value=PADDING), mean_weights(ends >= self.level), {"level": ends})
 
     def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """token: the argmax over the whole vocabulary is another token; 1 - its rate is the reported top-1 accuracy."""
-        return {"token": logits.argmax(-1) != targets}
+        """read, the name that reports and claims are made from: the argmax over the whole vocabulary is another token; 1 - its rate is the
+        paper's top-1 accuracy."""
+        return {"read": logits.argmax(-1) != targets}
 
 
 def level_from_root(level: int) -> int:

@@ -88,7 +88,7 @@ def test_scores_use_the_mask():
         seen, unseen = model(batch.inputs, hidden=batch.hidden), model(batch.inputs)
     scored = batch.weights > 0
     errors = [int((logits.argmax(-1) != batch.targets)[scored].sum()) for logits in (seen, unseen)]
-    assert scores.sums["token"][0, 0] == errors[0] != errors[1]
+    assert scores.sums["read"][0, 0] == errors[0] != errors[1]
 
 
 @pytest.mark.parametrize("model", [{"name": "lstm", "width": 8}, {"name": "attn_only"}])

@@ -102,6 +102,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
     if is_of(manifest, "automaton"):
         profiles = profiles.filter(pc.field("axis") != "position")  # drawn there
     losses = read(store, "curves", filter=pc.field("metric") == "loss", winning=finished)
+    measured = read(store, "probes", winning=finished)
     drawings = draw_all(manifest, known, finished, evaluations, profiles, losses)
     drawings += [
         Drawing(*each) for page_of in (automata_page, lego_page) for each in page_of.drawings(store, manifest, known, finished)
@@ -126,7 +127,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
         finished,
         failures,
         shown,
-        claims_html(verdicts(manifest, known, by_key(read(store, "probes", winning=finished)), evaluations)),
+        claims_html(verdicts(manifest, known, by_key(measured), evaluations, measured)),
         interactive=pareto.section(manifest, known, evaluations),
     ).encode()  # last: it links to the others
     for name, data in files.items():

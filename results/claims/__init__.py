@@ -22,6 +22,9 @@ from results.claims import (
     choices,
     context,
     data,
+    distillation_measures,
+    distillation_pcfg,
+    distillation_sweep,
     language,
     lego,
     lego_attention,
@@ -72,6 +75,13 @@ REGISTRY: dict[str, Claim] = {
     "L6": lego_stages.L6,
     "L7": lego_stages.L7,
     "L8": lego_stages.L8,
+    "PD-P13": distillation_pcfg.P13,
+    "PD-P13-one-shot": distillation_pcfg.P13_ONE_SHOT,
+    "PD-R4": distillation_sweep.R4,
+    "PD-R5": distillation_measures.R5,
+    "PD-R7": distillation_pcfg.R7,
+    "PD-R7-horizon": distillation_pcfg.R7_HORIZON,
+    "PD-R7-tokens": distillation_pcfg.R7_TOKENS,
 }
 REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")
 
@@ -90,7 +100,8 @@ def scoreboard(store: Store) -> list[Verdict]:
     finished = committed(store)
     rows = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
     known = replicates_of(manifest, finished, rows, read(store, "failures"))
-    return verdicts(manifest, known, by_key(read(store, "probes", winning=finished)), rows)
+    measured = read(store, "probes", winning=finished)
+    return verdicts(manifest, known, by_key(measured), rows, measured)
 
 
 def verdicts(
@@ -98,16 +109,17 @@ def verdicts(
     known: list[Any],
     probes: Mapping[str, Mapping[Name, float]] | None = None,
     evaluations: pa.Table | None = None,
+    measured: pa.Table | None = None,
 ) -> list[Verdict]:
-    """As `scoreboard`, from a manifest, the replicates of `results.summary.replicates_of`, the values of `results.probes.by_key` and the
-    evaluations of every step."""
+    """As `scoreboard`, from a manifest, the replicates of `results.summary.replicates_of`, the values of `results.probes.by_key`, the
+    evaluations of every step, and the table `probes`."""
     stated = manifest.get("claims") or {}
     if not stated:
         return []
     unknown = [name for name in stated if name not in REGISTRY]
     if unknown:
         raise ValueError(f"the manifest of {manifest['study']} states the claim {unknown[0]}; there is {', '.join(REGISTRY)}")
-    evidence = gather(manifest, known, probes, evaluations)
+    evidence = gather(manifest, known, probes, evaluations, measured)
     scaled = bool(reductions(manifest))
     return [_verdict(REGISTRY[name], terms_of(REGISTRY[name], node), evidence, scaled) for name, node in stated.items()]
 

@@ -37,11 +37,13 @@ PLAIN = {
 
 @dataclass(frozen=True)
 class Condition:
-    """`settings`: every option by its dotted path, defaults included. `replicates`: those planned. A later stage is one of its own."""
+    """`settings`: every option by its dotted path, defaults included. `replicates`: those planned. A later stage is one of its own.
+    `config`: what is hashed, the stages before it included."""
 
     name: str
     settings: dict[str, Any]
     replicates: tuple[Replicate, ...]
+    config: Mapping[str, Any] = field(default_factory=dict)
 
     def errors(self, name: str) -> Floats:
         """Error rates on a set of the replicates that have a number there; infinity for those that diverged."""
@@ -60,6 +62,7 @@ class Evidence:
     trained: p_ignore of the training distribution, as `training_law` finds it: 0.8, or what a study at a shorter length has for it.
     probes: what `manyseeds probe` measured, by key (`results.probes.by_key`). definitions: of every set that is scored at the end, the
     fields of the task in which it differs. evaluations: the table of that name, with every look during training; None: not read.
+    measured: the table `probes`, with every stage and step; None: not read.
     """
 
     conditions: tuple[Condition, ...]
@@ -69,6 +72,7 @@ class Evidence:
     probes: Mapping[str, Mapping[Name, float]] = field(default_factory=dict)
     definitions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     evaluations: pa.Table | None = None
+    measured: pa.Table | None = None
 
     def probed(self, condition: Condition, probe: str) -> list[tuple[Replicate, dict[Name, float]]]:
         """The replicates of a condition that have values of a probe, with these by (probe, layer, head, item)."""
@@ -124,6 +128,7 @@ def gather(
     known: Sequence[Replicate],
     probes: Mapping[str, Mapping[Name, float]] | None = None,
     evaluations: pa.Table | None = None,
+    measured: pa.Table | None = None,
 ) -> Evidence:
     """Evidence of a manifest and the replicates of `results.summary.replicates_of`. ValueError where the manifest is too old."""
     by: dict[tuple[str, int], list[Replicate]] = {}
@@ -135,7 +140,9 @@ def gather(
             raise ValueError(f"the manifest of {manifest['study']} lacks the settings of its conditions: run the study again")
         stage = stage_of(each)
         conditions.append(
-            Condition(label(each["name"], stage), flatten(each["settings"]), tuple(by.get((each["name"], stage), ())))
+            Condition(
+                label(each["name"], stage), flatten(each["settings"]), tuple(by.get((each["name"], stage), ())), each["config"]
+            )
         )
     sets, sequences, trained = {}, {}, training_law(conditions)
     for name in reported_sets(manifest):
@@ -144,7 +151,7 @@ def gather(
         if definition.keys() <= {"p_ignore"} and isinstance(p, int | float):
             sets[name], sequences[name] = float(p), manifest["sets"][name]["sequences"]
     definitions = {name: manifest["sets"][name]["definition"] for name in reported_sets(manifest)}
-    return Evidence(tuple(conditions), sets, sequences, trained, probes or {}, definitions, evaluations)
+    return Evidence(tuple(conditions), sets, sequences, trained, probes or {}, definitions, evaluations, measured)
 
 
 def training_law(conditions: Sequence[Condition]) -> float:

@@ -1,0 +1,264 @@
+"""The claims on distillation over grammars give each verdict where the rows of a study, as its file plans it, deserve that."""
+
+import math
+
+import pytest
+
+from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
+from tests.results.pcfg_rows import judged, planned
+
+# figure 4.4 right: labels, one-shot at the better temperature, progressive, teacher, at 2000, 4000, 8000 and 16000 steps
+PAPER = {
+    "labels": (0.746, 0.866, 0.926, 0.927),
+    "one_shot": (0.769, 0.901, 0.928, 0.953),
+    "progressive": (0.803, 0.921, 0.957, 0.962),
+    "teacher": (0.910, 0.960, 0.970, 0.980),
+}
+PLACES = ("quarter", "half", "whole", "double")
+
+
+@pytest.fixture(scope="module")
+def plans():
+    return {name: planned(name) for name in ("p13", "p14", "gpt2")}
+
+
+def paper(name, settings):
+    """The figure's numbers for every seed; the one-shot of temperature 1 is worse."""
+    name = name.partition(",")[0]
+    if name == "teacher":
+        return PAPER["teacher"][2]
+    arm, place = name.rsplit("_", 1)
+    value = PAPER[arm.replace("_cold", "")][PLACES.index(place)]
+    return value - 0.02 * (arm == "one_shot")
+
+
+def changed(accuracy, change):
+    """Every seed's number with what `change` gives for the arm and its place added, by seed."""
+
+    def changes(name, settings):
+        value, bare = accuracy(name, settings), name.partition(",")[0]
+        arm, place = bare.rsplit("_", 1) if "_" in bare else (bare, "whole")
+        return [value + change(arm, place, seed) for seed in range(6)]
+
+    return changes
+
+
+def test_the_papers_numbers_reproduce_its_claims(plans):
+    found = judged(plans["p13"], "PD-P13", paper)
+    assert found.verdict == REPRODUCED
+    assert "2000 steps: +0.0340; 4000 steps: +0.0200; 8000 steps: +0.0290; 16000 steps: +0.0090" in found.finding.measured
+    assert judged(plans["p13"] | {"scale": "laptop"}, "PD-P13", paper).verdict == SCALED
+    assert judged(plans["p13"], "PD-P13-one-shot", paper).verdict == REPRODUCED
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        (lambda arm, place, seed: -0.1 * (arm == "progressive"), NOT_REPRODUCED),
+        (lambda arm, place, seed: -0.1 * (arm == "progressive" and place == "double"), NOT_REPRODUCED),  # worse on average
+        (lambda arm, place, seed: -0.04 * (arm == "progressive" and place == "double"), REPRODUCED),
+        (lambda arm, place, seed: -0.1 * (arm == "progressive" and seed < 2), TOO_FEW),
+        (lambda arm, place, seed: -0.2 * (arm == "teacher"), PRECONDITION),  # there is nothing to distil
+        (lambda arm, place, seed: -0.2 * (arm == "teacher" and seed < 3), REPRODUCED),
+        (lambda arm, place, seed: -0.2 * (arm == "teacher" and seed < 4), PRECONDITION),
+    ],
+)
+def test_progressive_against_one_shot(plans, change, verdict):
+    assert judged(plans["p13"], "PD-P13", changed(paper, change)).verdict == verdict
+
+
+def test_one_shot_counts_at_its_better_temperature(plans):
+    """The worse one may be as bad as it likes, and the better one decides at every horizon by itself."""
+    change = lambda arm, place, seed: -0.5 * (arm == ("one_shot" if place == "half" else "one_shot_cold"))  # noqa: E731
+    shown = judged(plans["p13"], "PD-P13", changed(paper, change)).finding.measured
+    assert "2000 steps: +0.0540; 4000 steps: +0.0200; 8000 steps: +0.0490" in shown
+    better = lambda arm, place, seed: 0.06 * (arm == "one_shot_cold")  # noqa: E731
+    assert judged(plans["p13"], "PD-P13", changed(paper, better)).verdict == NOT_REPRODUCED
+
+
+def test_seeds_are_paired(plans):
+    """Seeds differ by more than strategies do, and each of them gains."""
+    spread = lambda arm, place, seed: -0.1 * seed  # noqa: E731
+    assert judged(plans["p13"], "PD-P13", changed(paper, spread)).verdict == REPRODUCED
+    against = lambda arm, place, seed: -0.1 * (5 - seed if arm == "progressive" else seed)  # noqa: E731
+    assert judged(plans["p13"], "PD-P13", changed(paper, against)).verdict == TOO_FEW
+
+
+def test_a_diverged_student_has_nothing_right(plans):
+    def diverged(name, settings):
+        return [None] * 6 if name.startswith("progressive_quarter") else paper(name, settings)
+
+    assert judged(plans["p13"], "PD-P13", diverged).verdict == NOT_REPRODUCED
+
+
+def test_five_replicates_are_too_few_and_without_an_arm_nothing_is_run(plans):
+    few = planned("p13", overrides=["replicates=5"])
+    assert judged(few, "PD-P13", paper).verdict == TOO_FEW
+    for arm in ("labels", "progressive", "teacher"):
+        keep = [i for i, each in enumerate(plans["p13"]["conditions"]) if not each["name"].startswith(arm)]
+        cut = plans["p13"] | {
+            "conditions": [plans["p13"]["conditions"][i] for i in keep],
+            "replicates": [[key, keep.index(at), *seeds] for key, at, *seeds in plans["p13"]["replicates"] if at in keep],
+        }
+        assert judged(cut, "PD-P13", paper).verdict == NOT_RUN
+
+
+def gains(by_place, by_level=(1.0, 0.6, 0.3)):
+    """GPT-2: the progressive student's gain by horizon, times a factor by level 4, 3, 2."""
+
+    def accuracy(name, settings):
+        bare = name.partition(",")[0]
+        if bare == "teacher":
+            return 0.99
+        arm, _, place = bare.rsplit("_", 2)
+        gain = by_place[PLACES.index(place)] * by_level[4 - settings["task.level"]]
+        return 0.7 + 0.05 * PLACES.index(place) + 0.02 * (arm == "one_shot") + (0.02 + gain) * (arm == "progressive")
+
+    return accuracy
+
+
+FALLING = (0.05, 0.04, 0.02, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("claim", "accuracy", "verdict"),
+    [
+        ("PD-R7", gains(FALLING), REPRODUCED),
+        ("PD-R7", gains((-0.01, -0.01, -0.01, 0.0)), NOT_REPRODUCED),
+        ("PD-R7-horizon", gains(FALLING), REPRODUCED),
+        ("PD-R7-horizon", gains(FALLING[::-1]), NOT_REPRODUCED),
+        ("PD-R7-horizon", gains((0.02, 0.04, 0.04, 0.02)), TOO_FEW),  # equal ends say neither
+        ("PD-R7-horizon", gains((0.0, 0.0, 0.0, -0.01)), PRECONDITION),
+        ("PD-R7-tokens", gains(FALLING), REPRODUCED),
+        ("PD-R7-tokens", gains(FALLING, (0.3, 0.6, 1.0)), NOT_REPRODUCED),
+        ("PD-R7-tokens", gains(FALLING, (-0.1, 0.5, 0.5)), PRECONDITION),
+    ],
+)
+def test_gpt2(plans, claim, accuracy, verdict):
+    assert judged(plans["gpt2"], claim, accuracy).verdict == verdict
+
+
+def test_a_shrinking_gain_needs_two_ends_and_the_objective_next(plans):
+    one = planned("gpt2", overrides=["grid.task.level=[3]"])
+    assert judged(one, "PD-R7-tokens", gains(FALLING)).verdict == NOT_RUN
+    masked = plans["p13"] | {"claims": {"PD-R7-horizon": {"value": 0}}}
+    assert judged(masked, "PD-R7-horizon", paper).verdict == NOT_RUN
+
+
+def rising(condition, step):
+    """A plateau, a rapid rise around step 1000, a slow rest."""
+    return 0.5 + 0.4 / (1 + math.exp(-(step - 1000) / 100)) + 0.05 * step / 8000
+
+
+STEPS = range(200, 8001, 200)
+
+
+def at_peak(peak=1000, spread=0):
+    """L_robust of the teacher, with its largest value at `peak` + `spread` times the seed."""
+
+    def probes(condition, step, seed):
+        return {"ngrams": {"robust n=3 tv": math.exp(-abs(step - peak - spread * seed) / 1000), "robust n=2 tv": step / 8000}}
+
+    return probes
+
+
+def swept(best=1000, last=0.8):
+    """Accuracy by the first checkpoint, with T = 1000 (t2) as the best one."""
+
+    def accuracy(name, settings):
+        if name == "teacher":
+            return 0.95
+        if name.startswith("one_shot"):
+            return last
+        at = settings["stage.teacher.checkpoints"][0]
+        return 0.92 - abs(at["at"] - best) / 100_000 - 0.01 * (at["steps"] != 1000)
+
+    return accuracy
+
+
+def sweep(plans, accuracy=None, look=rising, probes=None, **terms):
+    return judged(plans["p14"], "PD-R4", accuracy or swept(), look, STEPS, probes or at_peak(), lambda each: STEPS, **terms)
+
+
+def test_the_best_checkpoint_is_where_robust_peaks(plans):
+    found = sweep(plans)
+    assert found.verdict == REPRODUCED
+    assert "peaks at steps 1000 to 1000" in found.finding.measured
+    assert "1000: 0.920, 1200: 0.918" in found.finding.measured
+    assert "visible in 6 of 6" in found.finding.measured
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict"),
+    [
+        ({"accuracy": swept(best=4000)}, NOT_REPRODUCED),
+        ({"accuracy": swept(best=1400)}, REPRODUCED),  # 0.002 short of 0.92
+        ({"accuracy": swept(best=1400), "value": 0.001}, NOT_REPRODUCED),
+        ({"accuracy": swept(last=0.93)}, NOT_REPRODUCED),  # the last alone is better
+        ({"probes": at_peak(8000)}, NOT_REPRODUCED),
+        ({"probes": at_peak(2000, spread=1000), "accuracy": swept(best=1000)}, NOT_REPRODUCED),
+        ({"probes": at_peak(1000, spread=60), "accuracy": swept(best=1000)}, REPRODUCED),
+        ({"look": lambda condition, step: step / 8000}, PRECONDITION),
+        ({"look": lambda condition, step: 0.5}, PRECONDITION),
+    ],
+)
+def test_the_sweep(plans, more, verdict):
+    assert sweep(plans, **more).verdict == verdict
+
+
+def test_the_sweep_needs_its_rows(plans):
+    assert judged(plans["p14"], "PD-R4", swept()).verdict == NOT_RUN  # no looks
+    assert judged(plans["p14"], "PD-R4", swept(), rising, STEPS).verdict == NOT_RUN  # no probes
+    rows = judged(plans["p14"], "PD-R4", swept(), rising, STEPS, at_peak(), lambda each: [200, 8000])
+    assert rows.verdict == NOT_RUN
+    assert "step 400" in rows.finding.reason
+    some = lambda each: STEPS if each.init_seed else []  # noqa: E731
+    assert judged(plans["p14"], "PD-R4", swept(), rising, STEPS, at_peak(), some).verdict == TOO_FEW
+    without = plans["p13"] | {"claims": {"PD-R4": {"value": 0.005}}}
+    assert judged(without, "PD-R4", paper).verdict == NOT_RUN
+
+
+def measures(robust=0.1, close=0.1, symbols=0.9, short=0.9, low=0.1):
+    """Of the progressive student at T0; the others have 0.2, 0.2 and 0.8. short: L_close of n < 4; low: the levels far from the root."""
+
+    def probes(condition, step, seed):
+        mine = condition.startswith("progressive")
+        near = symbols[seed] if isinstance(symbols, list) else symbols
+        return {
+            "ngrams": {f"robust n={n} tv": robust if mine else 0.2 for n in (2, 3, 4, 5)}
+            | {f"close n={n} tv": (close if n >= 4 else short) if mine else 0.2 for n in (2, 3, 4, 5)}
+            | {f"close n={n} l1": 9.0 for n in (2, 3, 4, 5)},
+            "nonterminals": {f"level={level} boundary": (near if level <= 3 else low) if mine else 0.8 for level in range(1, 6)}
+            | {"level=1 every": 0.0, "level=1 largest": 0.5},
+        }
+
+    return probes
+
+
+@pytest.mark.parametrize(
+    ("probes", "verdict"),
+    [
+        (measures(), REPRODUCED),
+        (measures(robust=0.3), TOO_FEW),  # six replicates refute none of six comparisons
+        (measures(symbols=[0.9] * 5 + [0.7]), TOO_FEW),
+    ],
+)
+def test_progress_measures(plans, probes, verdict):
+    assert judged(plans["p13"], "PD-R5", paper, probes=probes).verdict == verdict
+
+
+def test_nine_replicates_refute_a_measure():
+    plan = planned("p15", overrides=["replicates=9"])
+    accuracy = lambda name, settings: paper(f"{name.partition(',')[0]}_whole".replace("teacher_whole", "teacher"), settings)  # noqa: E731
+    for probes, verdict in (
+        (measures(), REPRODUCED),
+        (measures(robust=0.3), NOT_REPRODUCED),
+        (measures(close=0.3), NOT_REPRODUCED),
+        (measures(symbols=0.7), NOT_REPRODUCED),
+    ):
+        assert judged(plan, "PD-R5", accuracy, probes=probes).verdict == verdict
+    assert judged(plan, "PD-R5", accuracy).verdict == NOT_RUN
+
+
+def test_the_measures_are_of_the_longest_horizon_up_to_the_teachers(plans):
+    assert "at 8000 steps" in judged(plans["p13"], "PD-R5", paper, probes=measures()).finding.measured

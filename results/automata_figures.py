@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import matplotlib.ticker
@@ -66,12 +66,14 @@ def lines(
     log: bool = False,
     marked: Sequence[float] = (),
     value: str = "accuracy",
+    shared: Literal["y", "none"] = "y",
 ) -> Figure:
-    """A panel a key, a line each of its own: median bold, quartiles shaded, best and worst thin. `marked`: dashed verticals."""
+    """A panel a key, a line each of its own: median bold, quartiles shaded, best and worst thin. `marked`: dashed verticals.
+    shared: whether panels have one vertical axis; where each has its own, its title says of what."""
     names = list(dict.fromkeys(name for by in panels.values() for name in by))
     with mpl.rc_context(STYLE):
         handles: dict[str, Line2D] = {}
-        figure, axes = rows_of_panels(len(panels), 4.4, 3.6, "y", 0.2 + 0.1 * len(names))
+        figure, axes = rows_of_panels(len(panels), 4.4, 3.6, shared, 0.2 + 0.1 * len(names))
         for panel, (title, by) in zip(axes, panels.items(), strict=True):
             panel.set_title(title)
             for name, bands in by.items():

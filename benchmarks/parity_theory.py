@@ -119,10 +119,9 @@ def main() -> None:
         labels = middle([found_from_labels(seed, length, 4) for seed in range(5)]) if length <= 31 else math.nan
         taught = [found_from_teacher(seed, length, 4) for seed in range(15)]
         gap = abs(float(majority(length, 3))) - abs(float(majority(length, 5)))
-        print(
-            f"  d {length}: {labels:.0f}, {middle(taught):.0f} ({taught.count(None)} never); labels · gap^2 = {labels * gap**2:.1f}, k^2 log d = {16 * math.log(length):.0f}",
-            flush=True,
-        )
+        counts = f"{labels:.0f}, {middle(taught):.0f} ({taught.count(None)} never)"
+        scales = f"labels · gap^2 = {labels * gap**2:.1f}, k^2 log d = {16 * math.log(length):.0f}"
+        print(f"  d {length}: {counts}; {scales}", flush=True)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from harness.draw import Draw
 from harness.evaluate import score
 from harness.feed import Strings
 from harness.hidden import hiding
-from harness.identity import digest
+from harness.identity import digest, placeless
 from harness.pack import Pack, ScoredSet
 from harness.patience import patiently
 from harness.precision import set_matmul
@@ -255,7 +255,7 @@ def _first_step(
 
 def _accuracy(model: nn.Module, condition: Condition, sequences: int, device: torch.device) -> float:
     """The share of scored positions that a model with R = 1 answers right, on strings that belong to this condition and number alone."""
-    name = digest({"teacher": condition.config(), "sequences": sequences}, 16)
+    name = digest({"teacher": placeless(condition.config()), "sequences": sequences}, 16)
     one = ScoredSet("transition", condition.task.evaluation(), sequences, None, name)
     scores = score(model, [one], device, "fp32")
     if scores is None:

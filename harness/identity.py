@@ -17,6 +17,8 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
+PLACES = ("folder",)  # options of a task that say where its data lie, not what they are: in no hash
+
 
 def canonical(value: Any) -> str:
     """JSON with sorted keys and no spaces, floats by `repr`. TypeError or ValueError on what has no single spelling in JSON."""
@@ -31,7 +33,7 @@ def key(config: Mapping[str, Any], stage: int, init_seed: int, data_seed: int, p
     """
     if (stage > 0) != (parent is not None):
         raise ValueError(f"stage {stage} with parent {parent!r}: a later stage has a parent's key and stage 0 has none")
-    identity = {**config, "init_seed": init_seed, "data_seed": data_seed}
+    identity = {**placeless(config), "init_seed": init_seed, "data_seed": data_seed}
     if stage:
         identity |= {"stage": stage, "parent": parent}
     return digest(identity, 32)
@@ -42,10 +44,20 @@ def set_hash(task: Mapping[str, Any], sequences: int, seed: int, every: int | No
 
     The cadence belongs to it: a replicate scored only at the end lacks the rows that `every: 100` asks for.
     """
-    identity: dict[str, Any] = {"task": task, "sequences": sequences, "seed": seed}
+    identity: dict[str, Any] = {**placeless({"task": task}), "sequences": sequences, "seed": seed}
     if every is not None:
         identity["every"] = every
     return digest(identity, 16)
+
+
+def placeless(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A `Condition.config()` without the options of its tasks, also of earlier stages, that are `PLACES`."""
+    found = dict(config)
+    if "task" in found:
+        found["task"] = {name: value for name, value in found["task"].items() if name not in PLACES}
+    if "stages" in found:
+        found["stages"] = [placeless(each) for each in found["stages"]]
+    return found
 
 
 def digest(value: Any, digits: int) -> str:

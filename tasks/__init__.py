@@ -5,6 +5,7 @@ import difflib
 
 from tasks.automata import Automaton
 from tasks.batch import Batch
+from tasks.corpus import Corpus
 from tasks.flipflop import FlipFlop
 from tasks.hierarchical_parity import HierarchicalParity
 from tasks.lego import Lego
@@ -20,6 +21,7 @@ REGISTRY: dict[str, type] = {
     "sparse_parity": SparseParity,
     "hierarchical_parity": HierarchicalParity,
     "pcfg": PCFG,
+    "corpus": Corpus,
 }
 
 __all__ = ["REGISTRY", "Batch", "build"]

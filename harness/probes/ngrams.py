@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from harness.probes.attention import Rows, strings
+from tasks.corpus import Corpus
 from tasks.ngrams import causally_hidden, hidden, median, shift
 from tasks.pcfg import MASK, PADDING, PCFG
 
@@ -40,7 +41,7 @@ class NGrams:
             raise ValueError(f"largest = {self.largest} must be at least 2: a window of one token holds no neighbour")
 
 
-def ngrams(model: Any, task: PCFG, count: int, settings: NGrams) -> Rows:
+def ngrams(model: Any, task: PCFG | Corpus, count: int, settings: NGrams) -> Rows:
     """Medians over `count` strings and their predicted positions; the model is a pack with R = 1 that hides keys.
 
     "robust n=3 tv" and "robust n=3 l1", and the same of close, for n = 2 … largest; "predictions": how many the medians are of.
@@ -53,7 +54,7 @@ def ngrams(model: Any, task: PCFG, count: int, settings: NGrams) -> Rows:
     found: dict[tuple[str, int], list[Tensor]] = {name: [] for name in names}
     for tokens in _strings(task, count, max(1, _TOKENS // (task.length * (len(names) + 1)))):
         for place in range(settings.every, min(settings.last, task.length - 1) + 1, settings.every):
-            held = tokens[tokens[:, place] != PADDING]
+            held = tokens[~_padding(task, tokens)[:, place]]
             if not len(held):
                 break
             alone, *others = answers(model, task, held, place, names, hide_masked)
@@ -61,7 +62,7 @@ def ngrams(model: Any, task: PCFG, count: int, settings: NGrams) -> Rows:
                 found[name].append(shift(alone, other)["l1"])
     if not found[names[0]]:
         raise ValueError(
-            f"no string of {task.grammar} from {task.root} reaches position {settings.every}: write a smaller every than {settings.every}"
+            f"no string of {_name(task)} reaches position {settings.every}: write a smaller every than {settings.every}"
         )
     rows = [("predictions", float(sum(len(each) for each in found[names[0]])))]
     for (measure, n), values in found.items():
@@ -71,26 +72,38 @@ def ngrams(model: Any, task: PCFG, count: int, settings: NGrams) -> Rows:
 
 
 @torch.no_grad()
-def answers(model: Any, task: PCFG, tokens: Tensor, place: int, names: list[tuple[str, int]], hide_masked: bool) -> Tensor:
+def answers(
+    model: Any, task: PCFG | Corpus, tokens: Tensor, place: int, names: list[tuple[str, int]], hide_masked: bool
+) -> Tensor:
     """Logits of the token at `place` of strings int64 [B, T] that all reach it: [1 + len(names), B, V].
 
     First with nothing hidden but the token itself (of a causal model, and what follows), then with what (measure, n) hides.
     """
     length, causal = tokens.shape[1], task.objective == "next"
+    begin = int(not isinstance(task, Corpus) or task.begin is not None)
     pairs = [
-        causally_hidden(measure, place, n, length) if causal else hidden(measure, place, n, length, begin=1)
+        causally_hidden(measure, place, n, length) if causal else hidden(measure, place, n, length, begin=begin)
         for measure, n in names
     ]
     masks = torch.stack([pairs[0][0], *(other for _, other in pairs)])[:, None]  # [P, 1, T]
-    padding = tokens == PADDING
-    read = tokens.expand(len(masks), -1, -1) if causal else torch.where(masks & ~padding, MASK, tokens)
+    padding, mask = _padding(task, tokens), (task.mask if isinstance(task, Corpus) else MASK)
+    read = tokens.expand(len(masks), -1, -1) if mask is None or causal else torch.where(masks & ~padding, mask, tokens)
     unseen = (masks if causal or hide_masked else torch.zeros_like(masks)) | padding
     needed = torch.full((1, len(masks) * len(tokens), 1), place - causal)
     logits = model(read.flatten(0, 1)[None], (needed,), hidden=unseen.flatten(0, 1)[None])
     return logits[0, :, 0].unflatten(0, (len(masks), len(tokens)))
 
 
-def _strings(task: PCFG, count: int, size: int) -> Iterator[Tensor]:
+def _strings(task: PCFG | Corpus, count: int, size: int) -> Iterator[Tensor]:
     """The whole strings, nothing masked, int64 [B, T]."""
     for batch in strings(task, count, size):
         yield (batch.inputs if task.objective == "next" else batch.targets)[0]
+
+
+def _padding(task: PCFG | Corpus, tokens: Tensor) -> Tensor:
+    """What is no text; windows of a corpus are full."""
+    return torch.zeros_like(tokens, dtype=torch.bool) if isinstance(task, Corpus) else tokens == PADDING
+
+
+def _name(task: PCFG | Corpus) -> str:
+    return task.folder if isinstance(task, Corpus) else f"{task.grammar} from {task.root}"

@@ -21,6 +21,7 @@ from models.lego_theory import LegoTheory
 from models.lego_transformer import LegoTransformer
 from models.transformer import Transformer
 from tasks.automata import Automaton
+from tasks.corpus import Corpus
 from tasks.flipflop import FlipFlop
 from tasks.hierarchical_parity import HierarchicalParity
 from tasks.lego import Lego
@@ -63,11 +64,16 @@ def _of_walks(model: Any, task: Any) -> bool:
     return walks and isinstance(model, Transformer) and model.causal
 
 
+def _of_grammars(model: Any, task: Any) -> bool:
+    return isinstance(task, PCFG) and _of_strings(model, task)
+
+
 def _of_strings(model: Any, task: Any) -> bool:
-    return isinstance(model, Transformer) and isinstance(task, PCFG) and (task.objective == "masked" or model.causal)
+    return isinstance(model, Transformer) and isinstance(task, PCFG | Corpus) and (task.objective == "masked" or model.causal)
 
 
-_STRINGS = "transformers of pcfg that have not diverged, causal ones where the objective is next"
+_GRAMMARS = "transformers of pcfg that have not diverged, causal ones where the objective is next"
+_STRINGS = "transformers of pcfg and corpus that have not diverged, causal ones where the objective is next"
 
 PROBES: dict[str, Probe] = {
     "attention": Probe(
@@ -119,5 +125,5 @@ PROBES: dict[str, Probe] = {
         every_step=True,
     ),
     "ngrams": Probe(ngrams, _of_strings, _STRINGS, strings=1024, settings=NGrams, every_step=True),
-    "nonterminals": Probe(nonterminals, _of_strings, _STRINGS, strings=51_200, settings=NonTerminals, every_step=True),
+    "nonterminals": Probe(nonterminals, _of_grammars, _GRAMMARS, strings=51_200, settings=NonTerminals, every_step=True),
 }

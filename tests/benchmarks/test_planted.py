@@ -155,7 +155,7 @@ def test_recall_counts_one_occurrence_and_breaks_ties_by_chance():
 
 
 def test_what_cannot_be_planted_is_refused():
-    with pytest.raises(ValueError, match="effect 0.95 is outside 0 … 0.9"):
+    with pytest.raises(ValueError, match=r"effect 0\.95 is outside 0 … 0.9"):
         plant("absolute", 0, 0.95)
     with pytest.raises(ValueError, match="family 'relative' is not one of absolute, "):
         plant("relative", 0, 0.5)

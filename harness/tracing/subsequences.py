@@ -1,0 +1,76 @@
+"""Beam search for the token subsequence whose presence goes with the error: Algorithm 2 of Sun et al. 2025, by token identity.
+
+A subsequence stands in a string where its tokens do in their order, with anything between them. `Search(z=0, support=1)` is the paper's
+code, which ranks by the conditional probability of the hit; z and support guard against candidates that few strings hold.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from harness.tracing.search import Found, Search, chosen, lower_bound
+
+
+def search_tokens(strings: Tensor, prompt: Tensor, hit: Tensor, how: Search) -> list[Found]:
+    """The best subsequence of 1, 2, … tokens of the prompt; `events` are token numbers. Ties go to the lower tokens.
+
+    strings int64 [N, m], prompt int64 [n], hit float64 [N] in 0 … 1. A subsequence of l + 1 tokens is one of the beam with a token inserted
+    such that it is still one of the prompt.
+    """
+    if not len(hit):
+        raise ValueError("there is no string to search a cause in")
+    known = prompt.unique()  # ascending
+    mine, theirs = _Table(prompt[None], known), _Table(strings, known)
+    base, wilson = float(hit.mean()), bool(((hit == 0) | (hit == 1)).all())
+    values = torch.stack([torch.ones_like(hit), hit, hit**2])
+    beam: list[tuple[int, ...]] = [()]  # numbers in `known`
+    found: list[Found] = []
+    for _ in range(min(how.size, len(prompt))):
+        best: dict[tuple[int, ...], tuple[float, int, float]] = {}
+        for each in beam:
+            fits, contains = mine.inserted(each), theirs.inserted(each)  # [1, gaps, K], [N, gaps, K]
+            count, total, square = torch.einsum("sn,ngk->sgk", values, contains.double()).unbind(0)
+            bound = lower_bound(count, total, square, how.z, wilson).masked_fill(count < how.support, -math.inf)
+            for gap, token in torch.nonzero(fits[0] & (bound > -math.inf)).tolist():
+                name = (*each[:gap], token, *each[gap:])
+                if name not in best:
+                    n = int(count[gap, token])
+                    best[name] = float(bound[gap, token]), n, float(total[gap, token]) / n
+        if not best:
+            break
+        beam = sorted(best, key=lambda each: (-best[each][0], each))[: how.beam]
+        bounded, support, mean = best[beam[0]]
+        found.append(Found(tuple(int(known[each]) for each in beam[0]), support, mean, bounded, base))
+        if how.patience is not None and len(found) - chosen(found) > how.patience:
+            break
+    return found
+
+
+class _Table:
+    """Where tokens follow and precede each place of strings [N, m]: containment of a subsequence is one look-up a token."""
+
+    def __init__(self, strings: Tensor, known: Tensor):
+        rows, m = strings.shape
+        place = torch.arange(m, dtype=torch.int32)[:, None]
+        is_token = strings[..., None] == known  # [N, m, K]
+        # end of the first occurrence at or after a place, m + 1 for none; so that m + 1 leads to m + 1
+        ends = torch.where(is_token, place + 1, m + 1).flip(1).cummin(1).values.flip(1)
+        self.after = torch.nn.functional.pad(ends, (0, 0, 0, 2), value=m + 1)  # [N, m + 2, K]
+        # begin of the last occurrence before a place, -1 for none; row b + 1 is of place b, so that -1 leads to -1
+        begins = torch.where(is_token, place, -1).cummax(1).values
+        self.before = torch.nn.functional.pad(begins, (0, 0, 2, 0), value=-1)  # [N, m + 2, K]
+        self.row, self.m = torch.arange(rows), m
+
+    def inserted(self, subsequence: Sequence[int]) -> Tensor:
+        """bool [N, l + 1, K]: whether the subsequence (numbers of known tokens) stands in a string with token k inserted at a gap."""
+        ends = [torch.zeros_like(self.row)]
+        for token in subsequence:
+            ends.append(self.after[self.row, ends[-1], token].long())
+        begins = [torch.full_like(self.row, self.m)]
+        for token in reversed(subsequence):
+            begins.append(self.before[self.row, begins[-1] + 1, token].long())
+        first = torch.stack(ends, dim=1)  # [N, l + 1]: where the part before the gap ends at the earliest
+        last = torch.stack(begins[::-1], dim=1)  # where the part behind it begins at the latest
+        return self.after[self.row[:, None], first] <= last[..., None]

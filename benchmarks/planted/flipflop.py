@@ -68,8 +68,9 @@ class Defect:
 
 def events(tokens: Tensor) -> Events:
     """(instructions, symbols), [..., P] each, of tokens [..., T]; the instruction is -1 where the two tokens are no event."""
+    if tokens.shape[-1] % 2:  # it ends in the instruction that is asked about
+        tokens = torch.nn.functional.pad(tokens, (0, 1), value=SYMBOL)
     instructions, symbols = tokens[..., 0::2], tokens[..., 1::2]
-    instructions = instructions[..., : symbols.shape[-1]]
     grammatical = (instructions < SYMBOL) & (symbols >= SYMBOL)
     return torch.where(grammatical, instructions, -1), (symbols - SYMBOL).clamp(min=0)
 

@@ -25,7 +25,15 @@ FAMILIES = ("type", "gen", "iid", "shift")
 ANCHORS = ("position", "offset")
 MASKINGS = ("rgrand", "bernoulli")
 
-_COUNT, _PLACES, _FIRST, _SECOND, _LAW, _SHIFT, _SITES = 0, 1, 2, 3, 4, 5, 8  # sites of the draws; each use and family has its own
+_COUNT, _PLACES, _FIRST, _SECOND, _LAW, _SHIFT, _SITES = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    8,
+)  # sites of the draws; each use and family has its own
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,14 @@ def perturbed(
     if anchors == "offset" or family == "shift":
         shifts = draw.integers(prompt.room + n // 2 + 1, (count,), base + _SHIFT)[0] - n // 2
     return _filled(prompt, keep, shifts, family, draw, base, (), anchors)
+
+
+def refilled(prompt: Prompt, keep: Tensor, draw: Draw) -> Corpus:
+    """The prompt with the events that are not kept, bool [N, P - 1], replaced as in type."""
+    whole = pad(keep, (0, 1), value=True)
+    return _filled(
+        prompt, whole, torch.zeros(len(keep), dtype=torch.int64), "type", draw, 2 * len(FAMILIES) * _SITES, (), "offset"
+    )
 
 
 def conditioned(prompt: Prompt, events: Sequence[int], family: str, count: int, draw: Draw) -> Corpus | None:

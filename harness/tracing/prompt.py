@@ -58,6 +58,8 @@ def prompt_of(task: FlipFlop, tokens: Tensor, position: int | None = None) -> Pr
     """
     position = len(tokens) - 2 if position is None else position
     if position % 2 or not 4 <= position < len(tokens) - 1 or int(tokens[position]) != READ or int(tokens[0]) != WRITE:
-        raise ValueError(f"position {position} is no read behind at least two events of a flip-flop string of {len(tokens)} tokens")
+        raise ValueError(
+            f"position {position} is no read behind at least two events of a flip-flop string of {len(tokens)} tokens"
+        )
     events = tokens[: position + 2].view(-1, 2)
     return Prompt(task, events[:, 0].clone(), events[:, 1] - SYMBOL)

@@ -43,7 +43,9 @@ def perturbed_tokens(
 
 def _chosen(prompt: Tensor, choices: Sequence[Sequence[int]], count: int, draw: Draw, site: int) -> Tensor:
     most = max(1, *(len(each) for each in choices))
-    table = torch.tensor([[*(each or [token]), *[0] * most][:most] for token, each in zip(prompt.tolist(), choices, strict=True)])
+    table = torch.tensor(
+        [[*(each or [token]), *[0] * most][:most] for token, each in zip(prompt.tolist(), choices, strict=True)]
+    )
     sizes = torch.tensor([max(1, len(each)) for each in choices])
     at = draw.words((count, len(prompt)), site)[0] * sizes >> 32  # [N, n]
     return table.expand(count, -1, -1).gather(-1, at[..., None])[..., 0]

@@ -25,9 +25,7 @@ def a_prompt(seed=0, events=20, task=TASK):
 
 def strings(corpus):
     """Each string up to its read as events."""
-    return [
-        row[: query + 2].view(-1, 2).tolist() for row, query in zip(corpus.tokens, corpus.query.tolist(), strict=True)
-    ]
+    return [row[: query + 2].view(-1, 2).tolist() for row, query in zip(corpus.tokens, corpus.query.tolist(), strict=True)]
 
 
 def check_grammar(corpus):

@@ -11,7 +11,7 @@ from torch import Tensor
 class Search:
     """beam: B, None for all (an exhaustive search). size: largest number of events. support: strings that a candidate must stand in.
 
-    z: candidates are ranked by a lower bound of their mean hit, z standard errors below it (Wilson's for hits of 0 and 1); 0 ranks by the mean.
+    z: candidates are ranked by a lower bound of their mean hit, z standard errors below it (Wilson's for hits of 0 and 1); 0: by the mean.
     patience: stop where the bound has not grown for so many sizes, None for never.
     """
 

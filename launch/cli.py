@@ -278,6 +278,24 @@ def evaluate(store: str, key: str, definition: str, name: str | None, study: str
     show([_open(store, each) for each in _studies(store, study)], key, definition, name, device, write, click.echo)
 
 
+@cli.command()
+@click.argument("store")
+@click.argument("key")
+@click.option("--set", "set_name", metavar="NAME", help="Of the study's evaluation sets; by default that with the most errors.")
+@click.option("--limit", default=1000, show_default=True, help="Of glitches, the first in the order of the strings.")
+@click.option("--sisters", default=25, show_default=True, help="Other seeds of the condition that are asked the same.")
+@click.option("--study", help="Only this study; by default every study of the store.")
+@click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
+@click.option("--out", type=click.Path(file_okay=False), help="Folder of the page; by default the study's report.")
+def glitches(
+    store: str, key: str, set_name: str | None, limit: int, sisters: int, study: str | None, device: str, out: str | None
+) -> None:
+    """List the flip-flop errors of one replicate with kept weights, and draw where its heads look. KEY may be its first digits."""
+    from harness.probes.glitch_record import show
+
+    show([_open(store, each) for each in _studies(store, study)], key, set_name, limit, sisters, device, out, click.echo)
+
+
 @cli.command("language-model")
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER…")
 @click.option("--store", required=True, help="Path or URI of the store.")

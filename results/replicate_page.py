@@ -5,6 +5,7 @@ write_replicate_page(open_store("runs", "fflm-quick"), "3f2a")  # → runs/fflm-
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from markupsafe import Markup
 from results import figures
 from results.claims.evidence import flatten
 from results.filesystem import refuse_links_out, write_local
+from results.glitch_page import write_glitch_page
+from results.glitches import sets_of
 from results.manifest import newest_manifest
 from results.store import Store, read
 from results.summary import METRIC, replicates_of, set_names
@@ -44,9 +47,10 @@ def write_replicate_page(store: Store, prefix: str, out: str | os.PathLike[str] 
             f"the replicate {row[0]} of {manifest['study']} has not ended, so there is nothing to draw: run the study again"
         )
     evaluations = read(store, "evaluations", filter=mine & (pc.field("metric") == METRIC) & (pc.field("weights") == "raw"))
-    text = page(manifest, row, ended, evaluations)
     default = Path(store.path("report")) if store.is_local else Path(f"report-{store.study}")
     folder = Path(out) if out is not None else default
+    links = {name: write_glitch_page(store, row[0], name, out).name for name in sets_of(store, row[0])}
+    text = page(manifest, row, ended, evaluations, links)
     target = folder.absolute() / f"replicate-{row[0][:12]}.html"
     if out is None and store.is_local:
         refuse_links_out(store.root, str(target))
@@ -69,8 +73,13 @@ def planned(manifest: dict[str, Any], prefix: str) -> list[Any]:
     return list(found[0])
 
 
-def page(manifest: dict[str, Any], row: list[Any], ended: pa.Table, evaluations: pa.Table) -> str:
-    """The page as one string of HTML; `ended` has a row a stage, and both tables hold rows of this replicate alone."""
+def page(
+    manifest: dict[str, Any], row: list[Any], ended: pa.Table, evaluations: pa.Table, links: Mapping[str, str] | None = None
+) -> str:
+    """The page as one string of HTML; `ended` has a row a stage, and both tables hold rows of this replicate alone.
+
+    links: pages of its glitches by set.
+    """
     from results.report import format_rate  # the report imports what this module imports, not this module
 
     condition = manifest["conditions"][row[1]]
@@ -104,6 +113,7 @@ def page(manifest: dict[str, Any], row: list[Any], ended: pa.Table, evaluations:
         stages=stages,
         sets=[name for name in set_names(manifest) if name in condition["sets"]],
         settings={name: _plain(value) for name, value in flatten(condition.get("settings", condition["config"])).items()},
+        links=links or {},
         complete="settings" in condition,
     )
 

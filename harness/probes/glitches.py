@@ -1,0 +1,140 @@
+"""Single errors of a trained model: where they are, by how much the wrong bit wins, and where every head looks there.
+
+"Attention glitches": Liu, Ash, Goel, Krishnamurthy, Zhang, "Exposing attention glitches with flip-flop language modeling" (NeurIPS 2023);
+what is looked at follows Liu's thesis, 3.5.6.5, figures 3.35 and 3.37.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from harness.evaluate import batch_size, strings
+from harness.needed import needed
+from harness.pack import ScoredSet
+from harness.precision import autocast
+from harness.probes.heads import look
+from models.transformer import Decoder
+from tasks.flipflop import SYMBOL, FlipFlop
+from tasks.simulation import Simulation
+
+KEPT = 16  # keys of a head and glitch
+_ELEMENTS = 2**24  # of attention weights of all layers in a forward pass
+
+
+@dataclass(frozen=True)
+class Glitches:
+    """N errors of a model on an evaluation set, in the order of its strings; int64 [N] but tokens [N, T] and margin float64 [N].
+
+    string: its number in the set. position: of the query. answer, right: classes. margin: logit of the wrong bit minus the right one, of
+    several wrong ones the largest. write: where the bit stands that answers. since_write, since_event: as the task counts them. looked:
+    strings that were searched.
+    """
+
+    string: Tensor
+    position: Tensor
+    tokens: Tensor
+    answer: Tensor
+    right: Tensor
+    margin: Tensor
+    write: Tensor
+    since_write: Tensor
+    since_event: Tensor
+    looked: int
+
+
+@torch.no_grad()
+def glitches(model: nn.Module, scored: ScoredSet, limit: int, device: torch.device, precision: str) -> Glitches:
+    """The first `limit` errors (metric `read`) of a pack with R = 1 on a set, scored as the study scored it; no string after them is
+    looked at. The task is FlipFlop or Simulation.
+    """
+    task, first, found = scored.task, 0, 0
+    parts: list[dict[str, Tensor]] = []
+    for batch in strings(scored, device):
+        if found >= limit:
+            break
+        wanted = needed(batch, task.scored_positions())
+        with autocast(device, precision):
+            logits = model(batch.inputs, wanted.blocks).float()
+        valid = wanted.weights > 0
+        at = ((task.wrong(logits, wanted.targets)["read"] & valid)[0].nonzero())[: limit - found]  # [n, 2]: string, place
+        string, place = at.unbind(-1)
+        position = torch.arange(batch.inputs.shape[-1], device=device).expand_as(batch.inputs)
+        own = {"position": wanted.of(position), "since_write": wanted.of(batch.about["since_write"])}
+        own["since_event"] = wanted.of(batch.about.get("since_event", batch.about["since_write"]))
+        part = {name: values[0, string, place].cpu() for name, values in own.items()}
+        right = wanted.targets[0, string, place]
+        part |= {"string": (string + first).cpu(), "tokens": batch.inputs[0, string].cpu(), "right": right.cpu()}
+        part |= {"margin": margin(task, logits[0, string, place], right).cpu()}
+        part |= {"answer": logits[0, string, place].argmax(-1).cpu()}
+        parts.append(part)
+        first, found = first + batch.inputs.shape[1], found + len(at)
+    joined = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+    if found >= limit:  # strings after the last glitch do not count as searched
+        first = int(joined["string"][-1]) + 1
+    return Glitches(write=last_write(task, joined["position"], joined["since_write"]), looked=first, **joined)
+
+
+def margin(task: Any, logits: Tensor, right: Tensor) -> Tensor:
+    """Logit of the wrong bit (of several the largest) minus the right one's, float64 [N]: logits [N, V], right [N] classes."""
+    first = SYMBOL if isinstance(task, FlipFlop) else 0
+    bits = logits[:, first:].double()
+    own = bits.gather(-1, (right - first)[:, None])
+    others = bits.scatter(-1, (right - first)[:, None], -torch.inf)
+    return others.amax(-1) - own[:, 0]
+
+
+def last_write(task: Any, position: Tensor, since_write: Tensor) -> Tensor:
+    """Where the bit of the last write stands: the language has it after its `w`, and counts distances in instructions."""
+    return position - since_write if isinstance(task, Simulation) else position - 2 * since_write + 1
+
+
+@torch.no_grad()
+def answers(
+    model: nn.Module, scored: ScoredSet, found: Glitches, device: torch.device, precision: str
+) -> tuple[Tensor, Tensor]:
+    """Another model at the same places: its margins float64 [N], and where it is wrong too, bool [N]."""
+    task = scored.task
+    margins, wrong = [torch.empty(0, dtype=torch.float64)], [torch.empty(0, dtype=torch.bool)]
+    for part in torch.arange(len(found.string)).split(batch_size(scored, device)):
+        at = found.position[part].to(device)[None, :, None]
+        with autocast(device, precision):
+            given = model(found.tokens[part].to(device)[None], (at,))
+        logits, right = given[0, :, 0].float(), found.right[part].to(device)
+        margins.append(margin(task, logits, right).cpu())
+        wrong.append(task.wrong(logits, right)["read"].cpu())
+    return torch.cat(margins), torch.cat(wrong)
+
+
+def attended(model: Decoder, found: Glitches, kept: int = KEPT) -> Iterator[dict[str, Tensor]]:
+    """Where each head looks in the row of each glitch, one glitch after another, in their order.
+
+    keys int64, weights a_ij and norms ‖a_ij v_j‖ float64 [L, H, K] of K = min(kept, T) keys: the last write's bit, then
+    those with the largest weight or share of the row's norms, the largest first; totals [L, H]: the row's sum of norms over all keys.
+    """
+    length = found.tokens.shape[1]
+    config = model.config
+    size = max(1, _ELEMENTS // (config.layers * config.heads * length**2))
+    device = model.tokens.device
+    distinct = found.string.unique()  # several glitches of a string share its pass
+    first_of = torch.searchsorted(found.string, distinct)
+    for chunk in torch.arange(len(distinct)).split(size):
+        seen = look(model, found.tokens[first_of[chunk]].to(device))
+        for place, one in enumerate(chunk.tolist()):
+            rows = (found.string == distinct[one]).nonzero()[:, 0].tolist()
+            weights = torch.stack([each[place] for each in seen.weights])  # [L, H, T, T]
+            values = torch.stack([each[place] for each in seen.norms])  # [L, H, T]
+            for row in rows:
+                yield _row(weights[:, :, found.position[row]].cpu(), values.cpu(), int(found.write[row]), min(kept, length))
+
+
+def _row(weights: Tensor, values: Tensor, write: int, kept: int) -> dict[str, Tensor]:
+    """What `attended` gives of one row: weights and norms of values [L, H, T]."""
+    norms = weights * values
+    totals = norms.sum(-1)
+    large = torch.maximum(weights, norms / totals[..., None].clamp(min=torch.finfo(torch.float64).tiny))
+    large[..., write] = torch.inf
+    keys = large.topk(kept, -1).indices
+    return {"keys": keys, "weights": weights.gather(-1, keys), "norms": norms.gather(-1, keys), "totals": totals}

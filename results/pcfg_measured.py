@@ -11,7 +11,7 @@ from results.automata_page import accuracy
 from results.automata_trained import BANDS, Drawn
 from results.family import Family
 from results.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, TWO, first_checkpoint, looks, strategy, watched
-from results.pcfg_students import Student
+from results.pcfg_students import VARIED, Student
 from results.statistics import Floats
 from results.summary import METRIC
 
@@ -27,7 +27,12 @@ def sweep(mine: Family, students: Sequence[Student], test: str, ngrams: Steps, e
     teacher, settings = two[0].teacher, mine.settings[two[0].teacher]
     steps, horizon = settings["train.steps"], two[0].settings["train.steps"]
     points: dict[str, list[tuple[float, Floats]]] = {}
-    last = [each for each in students if each.kind == ONE_SHOT and each.settings["train.steps"] == horizon]
+    like = ("train.steps", "stage.temperature", *VARIED)
+    last = [
+        each
+        for each in students
+        if each.kind == ONE_SHOT and all(each.settings[name] == two[0].settings[name] for name in like)
+    ]
     for each in [*two, *last]:
         first = each.settings["stage.teacher.checkpoints"]
         name = f"T = {first[0]['steps']}" if each.kind == TWO else "the last alone"

@@ -67,7 +67,7 @@ def strategies(mine: Family, students: Sequence[Student], test: str) -> list[Dra
     caption = f"Accuracy on “{test}”. {of} {BANDS} The teacher: models like it, trained on labels for as long as the students."
     numbers = f"Accuracy in per cent on “{test}” by strategy and by steps of training over the teacher's. {of}"
     return [
-        ("strategies", "Accuracy by strategy and horizon", caption, lines(panels, "steps over the teacher's", log=True)),
+        ("strategies", "Accuracy by strategy and horizon", caption, lines(panels, "steps over the teacher's")),
         (
             "strategies-table",
             "Accuracy by strategy and horizon, beside the thesis",

@@ -11,7 +11,7 @@ from results.manifest import label, stage_of
 from results.pcfg import LABELS, TWO, strategy, teacher_config
 from results.statistics import Floats
 
-VARIED = {"task.grammar": "{}", "task.level": "level {}", "task.mask_rate": "mask rate {}", "model.heads": "{} heads"}
+VARIED = {"task.grammar": "{}", "task.level": "level {}", "task.mask_rate": "mask rate {}", "model.heads": "heads: {}"}
 
 
 @dataclass(frozen=True)

@@ -92,18 +92,18 @@ def test_lines_are_of_each_strategy_by_horizon_and_of_the_better_one_shot(drawn)
     figures, known = drawn
     figure = figures["strategies"][3]
     whole, half = (np.median(accuracies(known, name)) for name in ("teacher", "teacher_half"))
-    assert middles(figure, "teacher") == {"1 heads": ([0.5, 1], pytest.approx([half, whole]))}
+    assert middles(figure, "teacher") == {"heads: 1": ([0.5, 1], pytest.approx([half, whole]))}
     better = max((accuracies(known, name) for name in ("one_shot_half, stage 1", "one_shot_cold_half, stage 1")), key=np.mean)
-    assert middles(figure, "one-shot") == {"1 heads": ([0.5], pytest.approx([np.median(better)]))}
+    assert middles(figure, "one-shot") == {"heads: 1": ([0.5], pytest.approx([np.median(better)]))}
     labels = [np.median(accuracies(known, name)) for name in ("labels_half", "labels")]
-    assert middles(figure, "labels") == {"1 heads": ([0.5, 1], pytest.approx(labels))}
-    assert middles(figure, "progressive")["1 heads"][0] == [0.5, 1]
+    assert middles(figure, "labels") == {"heads: 1": ([0.5, 1], pytest.approx(labels))}
+    assert middles(figure, "progressive")["heads: 1"][0] == [0.5, 1]
 
 
 def test_the_table_holds_them_beside_the_thesis(drawn):
     figures, known = drawn
     mine, theirs = figures["strategies-table"][3].axes[:2]
-    assert mine.get_title(loc="left") == "1 heads, median of seeds"
+    assert mine.get_title(loc="left") == "heads: 1, median of seeds"
     shown = [text.get_text() for text in theirs.texts]
     assert shown == [f"{100 * row[at][0]:.1f}" for row in thesis.STRATEGIES.values() for at in (0.5, 1.0)]
     assert f"{100 * np.median(accuracies(known, 'teacher')):.1f}" in [text.get_text() for text in mine.texts]
@@ -115,6 +115,8 @@ def test_the_sweep_is_drawn_beside_its_teacher(study, drawn):
     students = middles(figure, "T = 2")["Student's accuracy by its first checkpoint"]
     expected = [np.median(accuracies(known, name)) for name in ("at_4_t2, stage 1", "at_12_t2, stage 1")]
     assert students == ([25, 75], pytest.approx(expected))
+    last = np.median(accuracies(known, "one_shot_half, stage 1"))  # of their temperature
+    assert middles(figure, "the last alone")["Student's accuracy by its first checkpoint"] == ([100], pytest.approx([last]))
     rows = by_step(read(study, "probes"), "ngrams")
     mine = [rows[each.key] for each in known if each.condition == "teacher"]
     robust = [np.median([each[step]["robust n=3 tv"] for each in mine]) for step in (4, 8, 12, 16)]

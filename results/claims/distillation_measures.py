@@ -6,12 +6,13 @@ says, although it also means less use of the context outside the window.
 
 from collections.abc import Callable, Mapping
 
-from results.claims.claim import Claim, Finding, Terms, decide
-from results.claims.distillation_students import Cell, Seeds, cells, gate_teacher, majority
-from results.claims.distillation_sweep import Values, probed
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.distillation_students import Cell, Seeds, cells, gate_teacher, majority, right
+from results.claims.distillation_sweep import PEAK, Values, probed
 from results.claims.evidence import Evidence
-from results.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, mean
+from results.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, looks, mean, watched
 from results.statistics import clopper_pearson
+from results.summary import METRIC
 
 LONG = 4  # from this n on a window is called long
 
@@ -22,7 +23,9 @@ def progress_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     gate_teacher(found, terms.gate)
     cell = max(found, key=lambda each: (each.horizon <= each.teacher.settings["train.steps"], each.horizon))
     arms = list(cell.arms.values())
-    ngrams, symbols = (probed(evidence, arms, probe, needs) for probe in ("ngrams", "nonterminals"))
+    ngrams = probed(evidence, [*arms, cell.teacher], "ngrams", needs)
+    gate_past_peak(evidence, cell, ngrams, terms.gate)
+    symbols = probed(evidence, arms, "nonterminals", needs)
     measures = {"L_robust": _robust, "L_close": _close, "non-terminals": _symbols}
     texts, holds, fails = [], [], []
     for title, measure in measures.items():
@@ -44,6 +47,28 @@ def progress_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         "each of the six must hold in more than half of all replicates: lower L_robust, lower L_close for long n, better probe of the "
         "higher levels",
     )
+
+
+def gate_past_peak(evidence: Evidence, cell: Cell, ngrams: Values, share: float) -> None:
+    """Settles a claim unless in `share` of the replicates all students end more accurate than their teacher was where its L_robust of
+    3-grams is largest: before that peak a low L_robust says that little was learned."""
+    if evidence.evaluations is None or (name := watched(evidence.evaluations)) is None:
+        settle(NOT_RUN, "no set is scored on the way, so it is not known how accurate the teacher was at its peak of L_robust")
+    curves = looks(evidence.evaluations, name, METRIC)
+    ends = [right(each, cell.test) for each in cell.arms.values()]
+    past = {}
+    for each in cell.teacher.replicates:
+        seeds, rows = (each.init_seed, each.data_seed), ngrams.get(each.key, {})
+        peak = max(rows, key=lambda step: rows[step][PEAK], default=0)
+        before = [value for step, value in curves.get(each.key, []) if step <= peak]
+        if before and all(seeds in end for end in ends):
+            past[seeds] = min(end[seeds] for end in ends) > before[-1]
+    if sum(past.values()) < share * len(past) or not past:
+        settle(
+            PRECONDITION,
+            f"in {sum(past.values())} of {len(past)} replicates all students end more accurate than their teacher was where its L_robust "
+            f"is largest, and {share:.0%} must: before that a low L_robust says that little was learned",
+        )
 
 
 def _of(cell: Cell, kind: str, values: Values, measure: Callable[[Mapping[str, float]], float]) -> dict[Seeds, float]:

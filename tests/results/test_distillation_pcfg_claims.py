@@ -218,12 +218,15 @@ def test_the_sweep_needs_its_rows(plans):
     assert judged(without, "PD-R4", paper).verdict == NOT_RUN
 
 
-def measures(robust=0.1, close=0.1, symbols=0.9, short=0.9, low=0.1):
-    """Of the progressive student at T0; the others have 0.2, 0.2 and 0.8. short: L_close of n < 4; low: the levels far from the root."""
+def measures(robust=0.1, close=0.1, symbols=0.9, short=0.9, low=0.1, peak=1000):
+    """Of the progressive student at T0; the others have 0.2, 0.2 and 0.8. short: L_close of n < 4; low: the levels far from the root.
+    peak: where the teacher's L_robust has it."""
 
     def probes(condition, step, seed):
         mine = condition.startswith("progressive")
         near = symbols[seed] if isinstance(symbols, list) else symbols
+        if condition == "teacher":
+            return at_peak(peak)(condition, step, seed)
         return {
             "ngrams": {f"robust n={n} tv": robust if mine else 0.2 for n in (2, 3, 4, 5)}
             | {f"close n={n} tv": (close if n >= 4 else short) if mine else 0.2 for n in (2, 3, 4, 5)}
@@ -241,10 +244,17 @@ def measures(robust=0.1, close=0.1, symbols=0.9, short=0.9, low=0.1):
         (measures(), REPRODUCED),
         (measures(robust=0.3), TOO_FEW),  # six replicates refute none of six comparisons
         (measures(symbols=[0.9] * 5 + [0.7]), TOO_FEW),
+        (measures(peak=8000), PRECONDITION),  # students are less accurate than their teacher there
     ],
 )
 def test_progress_measures(plans, probes, verdict):
-    assert judged(plans["p13"], "PD-R5", paper, probes=probes).verdict == verdict
+    assert progress(plans["p13"], paper, probes).verdict == verdict
+
+
+def progress(plan, accuracy, probes):
+    """Students are probed at their end, the teacher at its checkpoints."""
+    steps = lambda each: range(1000, 8001, 1000) if each.condition == "teacher" else [1]  # noqa: E731
+    return judged(plan, "PD-R5", accuracy, rising, STEPS, probes, steps)
 
 
 def test_nine_replicates_refute_a_measure():
@@ -256,9 +266,10 @@ def test_nine_replicates_refute_a_measure():
         (measures(close=0.3), NOT_REPRODUCED),
         (measures(symbols=0.7), NOT_REPRODUCED),
     ):
-        assert judged(plan, "PD-R5", accuracy, probes=probes).verdict == verdict
+        assert progress(plan, accuracy, probes).verdict == verdict
     assert judged(plan, "PD-R5", accuracy).verdict == NOT_RUN
+    assert judged(plan, "PD-R5", accuracy, probes=measures()).verdict == NOT_RUN  # no looks
 
 
 def test_the_measures_are_of_the_longest_horizon_up_to_the_teachers(plans):
-    assert "at 8000 steps" in judged(plans["p13"], "PD-R5", paper, probes=measures()).finding.measured
+    assert "at 8000 steps" in progress(plans["p13"], paper, measures()).finding.measured

@@ -25,6 +25,7 @@ from results.claims import (
     distillation_measures,
     distillation_pcfg,
     distillation_sweep,
+    distillation_transformers,
     language,
     lego,
     lego_attention,
@@ -82,6 +83,7 @@ REGISTRY: dict[str, Claim] = {
     "PD-R7": distillation_pcfg.R7,
     "PD-R7-horizon": distillation_pcfg.R7_HORIZON,
     "PD-R7-tokens": distillation_pcfg.R7_TOKENS,
+    "PD-R6": distillation_transformers.R6,
 }
 REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")
 

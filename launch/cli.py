@@ -332,6 +332,44 @@ def probe(store: str, study: str | None, name: str, strings: int | None, options
     run_probe([_open(store, each) for each in _studies(store, study)], name, strings, figures, click.echo, options)
 
 
+@cli.command()
+@click.argument("store")
+@click.argument("key", metavar="KEY|all")
+@click.option("--study", help="Only this study; by default every study of the store.")
+@click.option(
+    "--method", "methods", multiple=True, help="Beside the trace; may be repeated. By default all that the model allows."
+)
+@click.option("--glitches", default=5, show_default=True, help="Of each evaluation set, one a string.")
+@click.option("--events", type=int, help="Of each method; by default as many as the search has most confidence in.")
+@click.option(
+    "--set", "sets", multiple=True, help="Of the study's evaluation sets; may be repeated. By default those scored at the end."
+)
+@click.option("--strings", default=4096, show_default=True, help="Perturbed strings that the cause of a glitch is searched in.")
+@click.option("--replays", default=1024, show_default=True, help="Fresh strings of each family that it is judged by.")
+@click.option("--seed", default=0, help="Of the strings.")
+@click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
+@_ALLOW
+def trace(
+    store: str,
+    key: str,
+    study: str | None,
+    methods: tuple[str, ...],
+    glitches: int,
+    events: int | None,
+    sets: tuple[str, ...],
+    strings: int,
+    replays: int,
+    seed: int,
+    device: str,
+) -> None:
+    """Search the events of a prompt that wrong reads of kept weights hang on. KEY may be its first digits; all: every replicate."""
+    from harness.tracing.run import Wanted, run
+    from harness.tracing.trace import Settings
+
+    wanted = Wanted(methods, glitches, events, sets, replays, seed, Settings(strings=strings))
+    run([_open(store, each) for each in _studies(store, study)], key, wanted, device, click.echo)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """`manyseeds`: what was wrong is one sentence on stderr and exit status 2."""
     _guard(lambda: cli.main(arguments, prog_name="manyseeds", standalone_mode=False))

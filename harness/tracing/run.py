@@ -1,0 +1,177 @@
+"""`manyseeds trace`: trace wrong reads of replicates whose weights are kept, and add the rows to the store.
+
+Rows of the table `probes`: probe is `trace`, or `trace-<method>`; item is the glitch (set, string, position of the read) and a name:
+
+    events, event 1 …     how many events the set has, and their numbers (event j is tokens 2j and 2j + 1)
+    support, p_cond, p_base, psi, lcb     of the search (probe `trace` alone)
+    srep, srep_<family>, soft_<family>, preserved_<family>     in fresh strings: share of wrong reads, mean probability, truth kept
+
+and, over the glitches of the replicate, `median srep`, with `low srep` and `high srep` where so few glitches bound it.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+import harness.device
+from harness.tracing.baselines import top
+from harness.tracing.glitches import Glitch, glitches
+from harness.tracing.methods import BASELINES, TRACE, Case, asked
+from harness.tracing.replay import STRINGS, replay
+from harness.tracing.replicate import Replicate, loaded, rows_of
+from harness.tracing.trace import Settings, Trace, evidence, searched
+from results.bootstrap import quantile_bootstrap
+from results.probes import add
+from results.store import Store
+
+Rows = list[dict[str, Any]]
+_MARKS = "wri"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """methods: () for all. glitches: of each evaluation set. events: k, None for the size with the highest lower bound. sets: () for all.
+
+    replays: strings of a family in S_rep. seed: of the corpora.
+    """
+
+    methods: tuple[str, ...] = ()
+    glitches: int = 5
+    events: int | None = None
+    sets: tuple[str, ...] = ()
+    replays: int = STRINGS
+    seed: int = 0
+    how: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        for option, value in (("--glitches", self.glitches), ("--events", self.events), ("--replays", self.replays)):
+            if value is not None and value < 1:
+                raise ValueError(f"{option} {value} must be at least 1")
+        if self.seed < 0:
+            raise ValueError(f"--seed {self.seed} must be at least 0")
+
+
+def run(stores: Sequence[Store], key: str, wanted: Wanted, device: str, say: Callable[[str], None]) -> None:
+    """Trace the glitches of a replicate (key: 32 digits, or as many as tell it apart) or of all that have weights.
+
+    Raises ValueError in one sentence, before anything is traced, where there are no weights, the task is another, or a set or method is
+    not there; and where no read is wrong.
+    """
+    torch_device = harness.device.resolve(device)
+    chosen = [loaded(store, row, wanted.sets, torch_device) for store, row in rows_of(stores, key)]
+    for each in chosen:
+        asked(wanted.methods, each.model)
+    harness.device.prepare(torch_device)
+    medians: dict[str, list[float]] = {}
+    reads = [_glitches(each, wanted, torch_device, say) for each in chosen]
+    if not any(reads):
+        raise ValueError(f"no read of {_sets(chosen)} is wrong: there is no glitch to trace")
+    for each, found in zip(chosen, reads, strict=True):
+        if not found:
+            continue
+        for method, median in _trace(each, found, wanted, say).items():
+            medians.setdefault(method, []).append(median)
+    if len(chosen) > 1:
+        say("median S_rep over replicates, each by its own median")
+        for method, values in medians.items():
+            say(f"  {method:15} {_interval(values)} ({len(values)} replicates)")
+
+
+def _trace(one: Replicate, found: Sequence[Glitch], wanted: Wanted, say: Callable[[str], None]) -> dict[str, float]:
+    """Trace the glitches of a replicate and keep the rows; median S_rep by method."""
+    methods, left = asked(wanted.methods, one.model)
+    for reason in left:
+        say(f"  {reason}")
+    rows: dict[str, Rows] = {method: [] for method in methods}
+    sreps: dict[str, list[float]] = {method: [] for method in methods}
+    for number, glitch in enumerate(found, 1):
+        began = time.perf_counter()
+        traced, by_method = traced_by(one.model, glitch, methods, wanted)
+        for method, (events, played) in by_method.items():
+            rows[method] += _glitch_rows(glitch, events, traced if method == TRACE else None, played)
+            sreps[method].append(played.srep)
+        events = by_method[TRACE][0]
+        shown = " ".join(_shown(glitch, event) for event in events)
+        say(
+            f"  {number} of {len(found)}: set {glitch.set}, string {glitch.string}, read at {glitch.position}: {shown}, "
+            f"S_rep {sreps[TRACE][-1]:.3f} ({time.perf_counter() - began:.1f} s)"
+        )
+    medians = {}
+    for method in methods:
+        known = [value for value in sreps[method] if not math.isnan(value)]
+        if known:
+            medians[method] = float(np.median(known))
+            rows[method] += _summary_rows(known)
+            say(f"  {method:15} S_rep {_interval(known)} (median of {len(known)} glitches)")
+        name = TRACE if method == TRACE else f"{TRACE}-{method}"
+        about = {"key": one.row["key"], "stage": one.row["stage"], "step": one.step}
+        add(one.store, one.row["pack"], name, [about | each for each in rows[method]])
+    return medians
+
+
+def traced_by(model: Any, glitch: Glitch, methods: Sequence[str], wanted: Wanted) -> tuple[Trace, dict[str, tuple[Any, Any]]]:
+    """The trace of a glitch, and by method its events and what they do in fresh strings; every method takes as many events."""
+    how = wanted.how
+    if wanted.events is not None:
+        how = replace(how, search=replace(how.search, size=wanted.events))
+    prompt = glitch.prompt
+    given = evidence(model, prompt, how, wanted.seed)
+    traced = searched(given, prompt, how.search)
+    best = traced.best if wanted.events is None else traced.of(wanted.events)
+    case = Case(model, prompt, given, wanted.seed)
+    found = {}
+    for method in methods:
+        k = len(best.events)
+        events = best.events if method == TRACE else top(BASELINES[method].scores(case), k, prompt, wanted.seed)
+        found[method] = events, replay(model, prompt, events, wanted.seed, wanted.replays)
+    return traced, found
+
+
+def _glitch_rows(glitch: Glitch, events: Sequence[int], traced: Trace | None, played: Any) -> Rows:
+    values: dict[str, float] = {"events": len(events)}
+    values |= {f"event {index}": event for index, event in enumerate(events, 1)}
+    if traced is not None:
+        best = traced.of(len(events))
+        values |= {"support": best.support, "p_cond": best.mean, "p_base": best.base, "psi": best.psi, "lcb": best.bound}
+        values["preserved"] = traced.preserved
+    values["srep"] = played.srep
+    for name, by_family in (("srep", played.hard), ("soft", played.soft), ("preserved", played.preserved)):
+        values |= {f"{name}_{family}": value for family, value in by_family.items()}
+    return [{"item": f"{glitch.name} {name}", "value": float(value)} for name, value in values.items()]
+
+
+def _summary_rows(sreps: Sequence[float]) -> Rows:
+    interval = quantile_bootstrap(sreps, 0.5)
+    values = {"median srep": float(np.median(sreps)), "low srep": interval.low}
+    if math.isfinite(interval.high):
+        values["high srep"] = interval.high
+    return [{"item": name, "value": value} for name, value in values.items()]
+
+
+def _interval(values: Sequence[float]) -> str:
+    interval = quantile_bootstrap(values, 0.5)
+    high = f"{interval.high:.3f}" if math.isfinite(interval.high) else "1"  # it is a share
+    return f"{np.median(values):.3f} [{interval.low:.3f}, {high}]"
+
+
+def _shown(glitch: Glitch, event: int) -> str:
+    """Such as w1@-12: what it is, and how many events before the read."""
+    prompt = glitch.prompt
+    return f"{_MARKS[int(prompt.instructions[event])]}{int(prompt.symbols[event])}@{event - prompt.query}"
+
+
+def _glitches(one: Replicate, wanted: Wanted, device: torch.device, say: Callable[[str], None]) -> list[Glitch]:
+    found = [glitch for scored in one.sets for glitch in glitches(one.model, scored, wanted.glitches, device)]
+    say(f"{one.row['key'][:12]} ({one.row['condition']}): {len(found)} glitches on {', '.join(each.name for each in one.sets)}")
+    return found
+
+
+def _sets(chosen: Sequence[Replicate]) -> str:
+    sets = dict.fromkeys(each.name for one in chosen for each in one.sets)
+    who = chosen[0].row["key"] if len(chosen) == 1 else f"{len(chosen)} replicates"
+    return f"{who} on {', '.join(sets)}"

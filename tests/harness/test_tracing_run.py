@@ -1,0 +1,146 @@
+"""`manyseeds trace` on a tiny study: rows of every method, the same again, and one sentence for what cannot be."""
+
+import shutil
+
+import pyarrow.compute as pc
+import pytest
+import torch
+
+from harness.run import run as run_study
+from harness.study import load
+from harness.tracing.glitches import glitches
+from harness.tracing.replicate import loaded, rows_of
+from launch.cli import main
+from results.store import open_store, read
+from tests.harness.tiny import write_study
+
+CPU = torch.device("cpu")
+QUICK = ["--strings", "256", "--replays", "64", "--device", "cpu"]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("traced")
+    study = load(write_study(folder), [f"store={folder}/runs", "keep=all", "replicates=2", "task.length=32", "pack.size=2"])
+    assert run_study(study, say=lambda text: None) == 0
+    return open_store(folder / "runs", "tiny")
+
+
+def key_of(store, condition):
+    rows = read(store, "replicates").to_pylist()
+    return min(row["key"] for row in rows if row["condition"] == condition)
+
+
+def rows_by_probe(store, key):
+    found = {}
+    for row in read(store, "probes", filter=pc.field("key") == key).to_pylist():
+        found.setdefault(row["probe"], {})[row["item"]] = row["value"]
+    return found
+
+
+def test_glitches_are_the_wrong_reads_of_the_rows(store):
+    ((_, row),) = rows_of([store], key_of(store, "transformer"))
+    one = loaded(store, row, (), CPU)
+    assert [each.name for each in one.sets] == ["sparse", "dense"]
+    found = glitches(one.model, one.sets[1], 10**6, CPU)
+    counted = read(store, "evaluations", filter=pc.field("key") == row["key"]).to_pylist()
+    (dense,) = [each for each in counted if each["set"] == "dense" and each["metric"] == "read_restricted"]
+    assert len({each.string for each in found}) == len(found)
+    assert 0 < len(found) <= dense["sequences_wrong"]
+    few = glitches(one.model, one.sets[1], 3, CPU)
+    assert [each.name for each in few] == [each.name for each in found[:3]]
+    for glitch in found[:10]:
+        with torch.no_grad():
+            logits = one.model(glitch.prompt.tokens[None, None, :-1])[0, 0, -1]
+        assert int(logits[3:].argmax()) != glitch.prompt.truth
+        assert len(glitch.prompt.tokens) == glitch.position + 2
+
+
+def test_rows_of_every_method_and_the_same_again(store, capsys):
+    key = key_of(store, "transformer")
+    words = ["trace", str(store.root).removesuffix("/tiny"), key[:10], "--glitches", "2", "--events", "2", *QUICK]
+    main(words)
+    said = capsys.readouterr().out
+    assert "4 glitches on sparse, dense" in said
+    assert "4 of 4: set dense" in said
+    first = rows_by_probe(store, key)
+    methods = {"", "-random", "-last-write", "-leave-one-out", "-lime", "-attention", "-rollout"}
+    assert {f"trace{method}" for method in methods} <= set(first)
+    for items in first.values():
+        glitch = next(item for item in items if item.endswith(" srep")).removesuffix(" srep")
+        assert items[f"{glitch} events"] == 2
+        families = [items[f"{glitch} srep_{family}"] for family in ("type", "gen", "iid") if f"{glitch} srep_{family}" in items]
+        moved = [items[name] for name in (f"{glitch} srep_shift",) if name in items]
+        assert items[f"{glitch} srep"] == pytest.approx(sum(families + moved) / len(families + moved))
+        assert 0 <= items["low srep"] <= items["median srep"] <= 1
+    assert any(item.endswith(" psi") for item in first["trace"])
+    main([*words, "--method", "lime"])
+    again = rows_by_probe(store, key)
+    assert again["trace"] == first["trace"]
+    assert again["trace-lime"] == first["trace-lime"]
+    main([*words, "--method", "lime", "--seed", "1"])
+    assert rows_by_probe(store, key)["trace"] != first["trace"]
+
+
+def test_all_replicates_and_models_without_attention(store, capsys):
+    main(["trace", str(store.root).removesuffix("/tiny"), "all", "--glitches", "1", "--events", "1", "--set", "dense", *QUICK])
+    said = capsys.readouterr().out
+    assert "attention is left out: it looks into causal transformers" in said
+    assert "median S_rep over replicates" in said
+    assert "(4 replicates)" in said
+    assert "(2 replicates)" in said  # of attention
+    assert "trace-attention" not in rows_by_probe(store, key_of(store, "lstm"))
+
+
+def fails(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+def test_what_cannot_be_traced_is_one_sentence(store, tmp_path, capsys):
+    root, key = str(store.root).removesuffix("/tiny"), key_of(store, "lstm")
+    assert "--method shap must be one of trace, random, " in fails(["trace", root, key, "--method", "shap", *QUICK], capsys)
+    assert "--method attention: it looks into causal" in fails(["trace", root, key, "--method", "attention", *QUICK], capsys)
+    assert "--set far is no set of tiny: write sparse or dense" in fails(["trace", root, key, "--set", "far", *QUICK], capsys)
+    assert "--glitches 0 must be at least 1" in fails(["trace", root, key, "--glitches", "0"], capsys)
+    assert "strings = 0 must be at least 1" in fails(["trace", root, key, "--strings", "0"], capsys)
+    assert "no key of the 4 replicates" in fails(["trace", root, "zz", *QUICK], capsys)
+
+
+SIMULATION = """
+name: other
+question: Where does it look?
+task: {name: flipflop_simulation, length: 10}
+model: {name: lstm, width: 4}
+train: {steps: 2, batch: 2}
+evaluate: {sets: {own: {sequences: 4}}}
+replicates: 1
+executor: local
+wandb: off
+keep: all
+"""
+
+
+def test_no_weights_and_another_task_are_one_sentence(store, tmp_path, capsys):
+    root, key = str(store.root).removesuffix("/tiny"), key_of(store, "lstm")
+    shutil.copytree(root, tmp_path / "bare", ignore=shutil.ignore_patterns("artifacts"))
+    assert f"the weights of {key} were not kept: manyseeds rerun" in fails(["trace", f"{tmp_path}/bare", key[:8]], capsys)
+    assert "no replicate of tiny is a finished one of the task flipflop" in fails(["trace", f"{tmp_path}/bare", "all"], capsys)
+    (tmp_path / "other.yaml").write_text(SIMULATION)
+    study = load(str(tmp_path / "other.yaml"), [f"store={tmp_path}/runs"])
+    assert run_study(study, say=lambda text: None) == 0
+    (key,) = read(open_store(tmp_path / "runs", "other"), "replicates")["key"].to_pylist()
+    said = fails(["trace", f"{tmp_path}/runs", key], capsys)
+    assert f"is for the task flipflop, and {key} was trained on flipflop_simulation" in said
+    assert "no replicate of other is a finished one of the task flipflop" in fails(["trace", f"{tmp_path}/runs", "all"], capsys)
+
+
+def test_a_model_that_makes_no_error_has_nothing_to_trace(store, monkeypatch, capsys):
+    import harness.tracing.run as runs
+
+    monkeypatch.setattr(runs, "glitches", lambda *rest: [])
+    root, key = str(store.root).removesuffix("/tiny"), key_of(store, "lstm")
+    assert f"no read of {key} on sparse, dense is wrong: there is no glitch to trace" in fails(["trace", root, key], capsys)

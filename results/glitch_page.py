@@ -15,7 +15,9 @@ import pyarrow as pa
 from markupsafe import Markup
 
 from results import glitches
+from results.figures import inline_svg, svg
 from results.filesystem import refuse_links_out, write_local
+from results.glitch_theory import Dilution, Margins, dilution, dilution_figure, margin_figure, margins
 from results.glitches import About
 from results.pareto import script_json
 from results.store import Store
@@ -36,7 +38,7 @@ def write_glitch_page(store: Store, key: str, set_name: str, out: str | os.PathL
     target = folder.absolute() / page_name(key, set_name)
     if out is None and store.is_local:
         refuse_links_out(store.root, str(target))
-    write_local(str(target), page(about, rows).encode())
+    write_local(str(target), page(about, rows, dilution(store, about, rows), margins(store, about)).encode())
     return folder / target.name
 
 
@@ -45,8 +47,8 @@ def page_name(key: str, set_name: str) -> str:
     return f"glitches-{key[:12]}-{set_name}.html"
 
 
-def page(about: About, rows: pa.Table) -> str:
-    """The page as one string of HTML."""
+def page(about: About, rows: pa.Table, bounds: Dilution | None = None, drift: Margins | None = None) -> str:
+    """The page as one string of HTML; bounds and drift: what theory says of it, where probes left rows."""
     folder = Path(__file__).parent
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
@@ -59,6 +61,16 @@ def page(about: About, rows: pa.Table) -> str:
         about=about,
         found=rows.num_rows,
         shown=min(MOST, rows.num_rows),
+        bounds=None if bounds is None else bounds.rows(about.length),
+        drift=drift,
+        figures={
+            name: Markup(inline_svg(svg(figure), name, title))
+            for name, title, figure in (
+                ("dilution", "Bounds and largest weights by length", bounds and dilution_figure(bounds)),
+                ("drift", "Wrong positions by the margin of positions", drift and margin_figure(drift)),
+            )
+            if figure
+        },
         data=script_json(_data(about, rows.slice(0, MOST))),
         script=Markup((folder / "glitches.js").read_text(encoding="utf-8")),
     )

@@ -26,6 +26,8 @@ from results.claims import (
     distillation_pcfg,
     distillation_sweep,
     distillation_transformers,
+    distillation_curriculum,
+    distillation_parity,
     language,
     lego,
     lego_attention,
@@ -84,6 +86,11 @@ REGISTRY: dict[str, Claim] = {
     "PD-R7-horizon": distillation_pcfg.R7_HORIZON,
     "PD-R7-tokens": distillation_pcfg.R7_TOKENS,
     "PD-R6": distillation_transformers.R6,
+    "PD-R1": distillation_curriculum.R1,
+    "PD-R1-low": distillation_curriculum.R1_LOW,
+    "PD-R2": distillation_parity.R2,
+    "PD-R3": distillation_parity.R3,
+    "PD-R6-width": distillation_curriculum.R6_WIDTH,
 }
 REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")
 

@@ -1,0 +1,248 @@
+"""The claims on distilled parities give each verdict where the rows of a study, as its file plans it, deserve that."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import harness.manifest as manifests
+from harness.plan import plan
+from harness.study import find_study, load
+from results.claims import Verdict, verdicts
+from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
+from results.manifest import label, stage_of
+from results.schema import SCHEMAS
+from results.summary import METRIC, Replicate, Score
+
+COUNT = 1000
+M = 1_000_000
+NEVER, DIVERGED, LOST, FAILED, MISSING = None, "diverged", "no_transition", "failed", "missing"
+Times = Callable[
+    [str, int], Any
+]  # condition and its stage, number of the seed → the step at which it is right, or one of the above
+Contrast = Callable[
+    [int, int, int], float
+]  # degree, number of the seed, steps after the transition in 0.1M → inside over outside
+
+
+def planned(name: str, scale: str = "paper", overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """The manifest of a study of this family."""
+    study = load(find_study("progressive_distillation", name), [f"scale={scale}", *overrides])
+    return manifests.build(plan(study, None, 16, numerics={}), {}, {}, None, None) | {"overrides": []}
+
+
+def rows(manifest: Mapping[str, Any], times: Times) -> tuple[list[Replicate], pa.Table]:
+    """Every planned replicate, and looks at the set `curve`: a guess up to 0.2M steps before it is right, 0.95 then, 1 from 0.4M later."""
+    known, table, seen = [], [], {}
+    for key, index, init_seed, data_seed in manifest["replicates"]:
+        condition = manifest["conditions"][index]
+        stage = stage_of(condition)
+        at = seen[index] = seen.get(index, -1) + 1
+        time, last = times(label(condition["name"], stage), at), condition["settings"]["train"]["steps"]
+        status = time if time in (DIVERGED, LOST, FAILED, MISSING) else "finished"
+        scores = {"test": Score(0, COUNT, COUNT, 0.0, 0.0, 1.0)} if status == "finished" else {}
+        known.append(Replicate(condition["name"], stage, key, init_seed, data_seed, status, 0.1, None, scores))
+        if status in (FAILED, MISSING):
+            continue
+        rise = last + 1 if isinstance(time, str) or time is NEVER else time
+        looks = {last: 1.0 if rise < last else 0.5, 100_000: 0.5, max(rise - 200_000, 200_000): 0.5}
+        looks |= {rise: 0.95, rise + 400_000: 1.0}
+        row = {"key": key, "stage": stage, "pack": "p", "weights": "raw", "set": "curve", "set_hash": "0", "metric": METRIC}
+        for step, accuracy in looks.items():
+            errors, count = (None, None) if status in (DIVERGED, LOST) else (round((1 - accuracy) * COUNT), COUNT)
+            if step <= last:
+                table.append(row | {"step": step, "errors": errors, "count": count, "sequences": COUNT})
+    return known, pa.Table.from_pylist(table, SCHEMAS["evaluations"])
+
+
+def monomials(known: Sequence[Replicate], times: Times, contrast: Contrast, places: Sequence[int] = range(-5, 9)) -> pa.Table:
+    """Rows of the probe for every replicate of the teacher, at steps in 0.1M from its transition on."""
+    found = []
+    for at, each in enumerate(replicate for replicate in known if label(replicate.condition, replicate.stage) == "teacher"):
+        time = times("teacher", at)
+        for place in places if isinstance(time, int) else ():
+            row = {"key": each.key, "stage": 0, "pack": "p", "step": time + place * 100_000, "probe": "monomials"}
+            for degree in (1, 2, 3):
+                outside = 0.01 / degree
+                found += [row | {"item": f"degree={degree} outside", "value": outside}]
+                found += [row | {"item": f"degree={degree} inside", "value": outside * contrast(degree, at, place)}]
+    return pa.Table.from_pylist(found, SCHEMAS["probes"])
+
+
+def judged(manifest: Mapping[str, Any], claim: str, times: Times, contrast: Contrast | None = None, **options: Any) -> Verdict:
+    cut = dict(manifest) | {"claims": {claim: manifest["claims"][claim]}}
+    known, evaluations = rows(cut, times)
+    measured = None if contrast is None else monomials(known, times, contrast, **options)
+    (found,) = verdicts(cut, known, None, evaluations, measured)
+    assert found.finding.reason
+    assert "nan" not in found.finding.measured + found.finding.reason
+    return found
+
+
+@pytest.fixture(scope="module")
+def plans():
+    return {name: planned(name) for name in ("p1", "p2", "p4")}
+
+
+def like(**changes: Any) -> Times:
+    """The thesis' figures: the teacher at 10M, students of its checkpoints with it, labels late, the rest never; steps or lists of them."""
+    usual = {"teacher": 10 * M, "progressive": 10.2 * M, "middle": M, "labels": 19 * M}
+
+    def times(name: str, seed: int) -> Any:
+        bare = name.partition(",")[0].removesuffix("_wider")
+        found = changes.get(name.partition(",")[0], changes.get(bare, usual.get(bare, NEVER)))
+        found = found[seed] if isinstance(found, list) else found
+        return int(found) if isinstance(found, float) else found
+
+    return times
+
+
+def test_the_figures_reproduce_the_claims(plans):
+    labels = [19 * M] * 2 + [NEVER] * 8  # figure 4.4: most never within 20M
+    for study, claim in (("p1", "PD-R3"), ("p2", "PD-R2")):
+        assert judged(plans[study], claim, like(labels=labels)).verdict == REPRODUCED
+    shown = judged(plans["p1"], "PD-R3", like(labels=labels)).finding.measured
+    assert "width 100, 10,200,000 against never of one_shot, stage 1: P = 1.00" in shown
+    assert "width 1000, 10,200,000 against never of labels_wider" in shown
+    laptop = planned("p1", "laptop", ["replicates=10"])
+    small = like(teacher=140_000, progressive=160_000, labels=700_000, one_shot=[NEVER] * 5 + [900_000] * 5)
+    assert judged(laptop, "PD-R3", lambda name, seed: small(name, seed)).verdict == SCALED
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({"one_shot": 15 * M}, REPRODUCED),  # right, and later
+        ({"one_shot": 5 * M}, NOT_REPRODUCED),
+        ({"one_shot_cold": 5 * M}, NOT_REPRODUCED),  # one temperature is enough
+        ({"one_shot_wider": 5 * M}, NOT_REPRODUCED),  # and one width
+        ({"progressive": NEVER, "labels": 20 * M}, NOT_REPRODUCED),  # labels are right
+        ({"progressive": NEVER, "labels": NEVER}, TOO_FEW),  # all of a pair are equal
+        ({"one_shot": [5 * M] * 4 + [NEVER] * 6}, TOO_FEW),
+        ({"labels": 19 * M, "teacher": 9.5 * M}, REPRODUCED),
+        ({"labels": 19 * M - 1, "teacher": 9.5 * M}, PRECONDITION),
+        ({"labels_wider": 12 * M}, PRECONDITION),
+        ({"teacher": NEVER}, PRECONDITION),
+        ({"teacher": 11 * M, "labels": NEVER}, PRECONDITION),  # never within 20M is not twice 11M
+        ({"one_shot": [DIVERGED] * 10}, REPRODUCED),
+        ({"progressive": [DIVERGED] * 10}, NOT_REPRODUCED),
+        ({"progressive": [10 * M] * 9 + [FAILED]}, TOO_FEW),
+        ({"progressive": [10 * M] * 9 + [MISSING]}, TOO_FEW),
+    ],
+)
+def test_students_in_order_need_fewer_strings(plans, changes, verdict):
+    base = {"labels": 20 * M}
+    assert judged(plans["p1"], "PD-R3", like(**base | changes)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, REPRODUCED),
+        ({"middle": 1.9 * M, "end": 2 * M}, REPRODUCED),
+        ({"begin": 0.5 * M}, NOT_REPRODUCED),
+        ({"end_wider": 0.5 * M}, NOT_REPRODUCED),
+        ({"one_shot": 0.5 * M}, NOT_REPRODUCED),
+        ({"middle": NEVER}, TOO_FEW),  # nobody is right within 2M
+        ({"middle": NEVER, "end": M}, NOT_REPRODUCED),
+        ({"begin": [0.5 * M] * 5 + [NEVER] * 5}, TOO_FEW),
+        ({"labels": 15 * M}, PRECONDITION),
+        ({"middle": [LOST] * 10}, TOO_FEW),
+        ({"begin": [LOST] + [NEVER] * 9}, TOO_FEW),  # nine pairs are left
+    ],
+)
+def test_only_the_checkpoint_within_the_transition_helps(plans, changes, verdict):
+    assert judged(plans["p2"], "PD-R2", like(**{"labels": 20 * M} | changes)).verdict == verdict
+
+
+def test_seeds_are_paired(plans):
+    """Every student of a middle checkpoint is sooner than its own of the end; of other seeds half would be."""
+    middle, end = [k * 100_000 + 250_000 for k in range(10)], [k * 100_000 + 300_000 for k in range(10)]
+    assert judged(plans["p2"], "PD-R2", like(labels=NEVER, middle=middle, end=end)).verdict == REPRODUCED
+    assert judged(plans["p2"], "PD-R2", like(labels=NEVER, middle=middle, end=end[::-1])).verdict == TOO_FEW
+
+
+@pytest.mark.parametrize(("study", "claim"), [("p1", "PD-R3"), ("p2", "PD-R2"), ("p2", "PD-R1"), ("p4", "PD-R6-width")])
+def test_without_its_conditions_or_looks_nothing_is_run(plans, study, claim):
+    manifest = plans[study]
+    kept = [0]
+    alone = manifest | {
+        "conditions": [manifest["conditions"][index] for index in kept],
+        "replicates": [each for each in manifest["replicates"] if each[1] in kept],
+    }
+    assert judged(alone, claim, like()).verdict == NOT_RUN
+    cut = manifest | {"claims": {claim: manifest["claims"][claim]}}
+    known, _ = rows(cut, like())
+    (found,) = verdicts(cut, known, None, None, None)
+    assert found.verdict == NOT_RUN
+
+
+def spike(degrees: Sequence[int], high: float = 5.0, before: float = 1.0, after: float = 1.0) -> Contrast:
+    """Of these degrees, at the transition and 0.1M later."""
+
+    def contrast(degree: int, seed: int, place: int) -> float:
+        flat = before if place < 0 else after
+        return high if degree in degrees and place in (0, 1) else flat
+
+    return contrast
+
+
+@pytest.mark.parametrize(
+    ("contrast", "single", "low"),
+    [
+        (spike([1]), REPRODUCED, REPRODUCED),
+        (spike([2]), NOT_REPRODUCED, REPRODUCED),  # figure 4.12
+        (spike([2, 3]), NOT_REPRODUCED, REPRODUCED),
+        (spike([]), NOT_REPRODUCED, NOT_REPRODUCED),
+        (spike([1], high=1.9), NOT_REPRODUCED, NOT_REPRODUCED),
+        (spike([1, 2, 3], before=6.0), NOT_REPRODUCED, NOT_REPRODUCED),
+        (spike([1, 2, 3], after=6.0), NOT_REPRODUCED, NOT_REPRODUCED),
+        (spike([1, 2, 3], before=3.0, after=3.0), REPRODUCED, REPRODUCED),  # less than at the transition
+        (lambda degree, seed, place: spike([1])(degree, seed, place) if seed < 6 else 1.0, TOO_FEW, TOO_FEW),
+        (lambda degree, seed, place: spike([1])(degree, seed, place) if seed < 1 else 1.0, NOT_REPRODUCED, TOO_FEW),
+    ],
+)
+def test_correlations_spike_during_the_transition(plans, contrast, single, low):
+    assert judged(plans["p2"], "PD-R1", like(), contrast).verdict == single
+    assert judged(plans["p2"], "PD-R1-low", like(), contrast).verdict == low
+
+
+def test_a_curriculum_needs_transitions_and_probes_around_them(plans):
+    def verdict(contrast=None, places=range(-5, 9), **changes):
+        contrast = contrast or spike([1])
+        return judged(plans["p2"], "PD-R1", like(**changes), contrast, places=places).verdict
+
+    assert verdict() == REPRODUCED
+    assert verdict(teacher=[10 * M] * 4 + [NEVER] * 6) == PRECONDITION
+    assert verdict(teacher=[10 * M] * 6 + [NEVER] * 4) == TOO_FEW  # six are no ten
+    assert verdict(teacher=[10 * M] * 9 + [MISSING]) == TOO_FEW
+    assert verdict(places=range(0, 9)) == TOO_FEW  # not probed before
+    assert verdict(places=range(-5, 3)) == TOO_FEW  # nor after
+    assert judged(plans["p2"], "PD-R1", like()).verdict == NOT_RUN
+    shown = judged(plans["p2"], "PD-R1", like(), spike([1])).finding.measured
+    assert "medians of teacher: degree 1: 1.00, 5.00 and 1.00, a spike in 10 of 10" in shown
+
+
+@pytest.mark.parametrize(
+    ("steps", "verdict"),
+    [
+        ((NEVER, 15 * M, 12 * M, 10 * M), REPRODUCED),
+        ((15 * M, 15 * M, 12 * M, 12 * M), REPRODUCED),  # neighbours may be equal
+        ((15 * M, 12 * M, 14 * M, 10 * M), NOT_REPRODUCED),  # and not the other way round
+        ((10 * M, 10 * M, 10 * M, 12 * M), NOT_REPRODUCED),
+        ((10 * M, 10 * M, 10 * M, 10 * M), TOO_FEW),
+        ((NEVER, NEVER, NEVER, NEVER), PRECONDITION),
+        ((NEVER, 15 * M, 12 * M, [10 * M] * 9 + [FAILED]), TOO_FEW),
+        ((NEVER, 15 * M, 12 * M, [DIVERGED] * 10), NOT_REPRODUCED),
+    ],
+)
+def test_wider_perceptrons_are_earlier(plans, steps, verdict):
+    names = [each["name"] for each in plans["p4"]["conditions"]]
+    wanted = dict(zip(names, steps, strict=True))
+
+    def times(name, seed):
+        found = wanted[name]
+        return found[seed] if isinstance(found, list) else found
+
+    assert judged(plans["p4"], "PD-R6-width", times).verdict == verdict

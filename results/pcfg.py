@@ -12,7 +12,7 @@ from results.transition import accuracies
 
 LABELS, ONE_SHOT, PROGRESSIVE, TWO = "labels", "one-shot", "progressive", "(2, T)"
 PHASE_BEGIN, PHASE_END = 0.1, 0.8  # parts of the whole rise between which it is called rapid
-STEEPER = 2.0  # times as steep as before and after, at least
+STEEPER = 1.5  # times as steep as before and after, at least; 1 is a straight line, and the teacher of figure 4.7 has 2.8
 
 Settings = Mapping[str, Any]
 
@@ -83,8 +83,8 @@ def phases(curve: Sequence[tuple[int, float]]) -> Phases | None:
     """The three phases of a training's accuracy, or of minus its loss: hardly any change, a rapid rise, a slow rest.
 
     Panigrahi et al. 2025, section 4.2.8 of the thesis, says them in words; here: rapid is from where PHASE_BEGIN of the whole rise is
-    reached for the first time to where PHASE_END is, between looks by straight lines. The whole rise is from the first look, which
-    stands for all before it, to the best one. None with fewer than 4 looks, and where nothing rises.
+    reached for the first time to where PHASE_END is, between looks by straight lines. The whole rise is from the first look to the best
+    one, and what comes before the rapid phase begins at the first look. None with fewer than 4 looks, and where nothing rises.
     """
     ordered = sorted(curve)
     if len(ordered) < 4:
@@ -95,7 +95,7 @@ def phases(curve: Sequence[tuple[int, float]]) -> Phases | None:
     begin, end = (_reached(ordered, first + part * (best - first)) for part in (PHASE_BEGIN, PHASE_END))
     if end <= begin or last <= end:
         return Phases(begin, end, False)
-    before, rapid, after = PHASE_BEGIN / begin, (PHASE_END - PHASE_BEGIN) / (end - begin), (1 - PHASE_END) / (last - end)
+    before, rapid, after = PHASE_BEGIN / (begin - ordered[0][0]), (PHASE_END - PHASE_BEGIN) / (end - begin), (1 - PHASE_END) / (last - end)
     return Phases(begin, end, rapid >= STEEPER * before and rapid >= STEEPER * after)
 
 

@@ -1,0 +1,150 @@
+"""What a report of a study on parities draws beside the figures of every study: teachers with their students, and correlation spikes.
+
+Panigrahi et al. 2025, figures 4.4, 4.5 and 4.16 of the thesis (curves of students beside their teacher's), and 4.5, 4.12, 4.15, 4.20
+(correlations of a teacher's answer with monomials), for which `manyseeds probe --probe monomials` has to have added rows of several steps.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.automata_figures import Bands, bands_of
+from results.automata_trained import Drawn
+from results.claims.automata_curves import Curve, curves
+from results.distillation_figures import Lesson, Spikes, lessons, spikes
+from results.family import Family, family
+from results.store import Store, read
+from results.summary import METRIC, Replicate
+
+TASKS = ("sparse_parity", "hierarchical_parity")
+MOST = 4  # replicates of a condition that have a panel of spikes: those with the lowest seeds
+_LOOKS = 3  # fewer steps are no curve
+_ITEM = re.compile(r"(node=\d+ )?degree=(\d+) (inside|outside|outside_sd|x\d+)$")
+
+
+def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+    """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
+    mine = next((found for name in TASKS if (found := family(manifest, known, name)) is not None), None)
+    if mine is None:
+        return []
+    evaluations = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
+    looks = curves(evaluations, [each.key for each in known if each.status == "finished"])
+    probes = read(store, "probes", filter=pc.field("probe") == "monomials", winning=finished)
+    return _lessons(mine, looks, finished) + _spikes(mine, looks, probes)
+
+
+def _lessons(mine: Family, looks: Mapping[str, Curve], finished: pa.Table) -> list[Drawn]:
+    """A panel for every condition that teaches another."""
+    by_key = {each.key: name for name, members in mine.members.items() for each in members}
+    rows = {row["key"]: row for row in finished.select(["key", "parent_key", "parent_step"]).to_pylist()}
+    pupils: dict[str, list[str]] = {}
+    for name, members in mine.members.items():
+        if mine.settings[name].get("stage.labels") != "teacher":
+            continue
+        parents = {by_key.get(rows[each.key]["parent_key"] or "") for each in members if each.key in rows}
+        for teacher in sorted(parent for parent in parents if parent is not None):
+            pupils.setdefault(teacher, []).append(name)
+    panels = {}
+    for teacher, students in pupils.items():
+        arms = [*_taught_by_labels(mine, teacher, students), *students]
+        found = {name: bands for name in arms if (bands := _bands(mine, name, looks)) is not None}
+        whole = _bands(mine, teacher, looks)
+        if whole is None or not any(name in found for name in students):
+            continue
+        learnt = {name: _learnt(mine, name, rows, looks) for name in students if name in found}
+        panels[teacher] = Lesson((f"{teacher} (teaches)", whole), found, {name: each for name, each in learnt.items() if each})
+    if not panels:
+        return []
+    caption = (
+        "Share of strings whose class is right, on the set that is scored most often, against each training's own steps; diverged "
+        "seeds aside. Broken, black: the teachers. Bold: the median over seeds; shading: from their 25 % to their 75 % quantile; thin: "
+        "the best and the worst seed. Open marks on a teacher's curve: what each seed of a student of this colour learns from first."
+    )
+    return [("students-and-teachers", "Students and their teachers", caption, lessons(panels))]
+
+
+def _taught_by_labels(mine: Family, teacher: str, students: Sequence[str]) -> list[str]:
+    """First stages with the model and task of a student."""
+
+    def of(name: str) -> dict[str, Any]:
+        return {option: value for option, value in mine.settings[name].items() if option.startswith(("model.", "task."))}
+
+    models = [of(name) for name in students]
+    plain = (name for name, options in mine.settings.items() if "stage.number" not in options and name != teacher)
+    return [name for name in plain if of(name) in models]
+
+
+def _bands(mine: Family, name: str, looks: Mapping[str, Curve]) -> Bands | None:
+    """Accuracy over the seeds at the steps that all of them were scored at."""
+    rows = [dict(looks[each.key]) for each in mine.members[name] if each.key in looks]
+    steps = sorted(set.intersection(*(set(row) for row in rows))) if rows else []
+    return bands_of([(step, np.array([row[step] for row in rows])) for step in steps]) if len(steps) > 1 else None
+
+
+def _learnt(
+    mine: Family, name: str, rows: Mapping[str, Mapping[str, Any]], looks: Mapping[str, Curve]
+) -> list[tuple[float, float]]:
+    """(step, accuracy) of the first checkpoint of each seed, its teacher's accuracy at the nearest look; not the teacher's last one."""
+    found = []
+    for each in mine.members[name]:
+        row = rows.get(each.key, {})
+        curve, step = looks.get(row.get("parent_key") or ""), row.get("parent_step")
+        if curve and step is not None and step < curve[-1][0]:
+            found.append((float(step), min(curve, key=lambda look: abs(look[0] - step))[1]))
+    return sorted(set(found))
+
+
+def _spikes(mine: Family, looks: Mapping[str, Curve], probes: pa.Table) -> list[Drawn]:
+    """A figure a degree, of the replicates that were probed at several steps."""
+    values: dict[str, dict[int, dict[tuple[str, int, str], float]]] = {}
+    for row in probes.select(["key", "step", "item", "value"]).to_pylist():
+        found = _ITEM.match(row["item"] or "")
+        if found and row["value"] is not None:
+            place = (found[1] or "", int(found[2]), found[3])
+            values.setdefault(row["key"], {}).setdefault(row["step"], {})[place] = row["value"]
+    drawn = []
+    degrees = sorted({degree for by in values.values() for items in by.values() for _, degree, _ in items})
+    for degree in degrees:
+        panels = {}
+        for name, members in mine.members.items():
+            probed = sorted((each for each in members if len(values.get(each.key, ())) >= _LOOKS), key=_seeds)[:MOST]
+            for each in probed:
+                panel = _spike(values[each.key], degree, looks.get(each.key))
+                if panel is not None:
+                    panels[f"{name}, seed {each.init_seed}"] = panel
+        if panels:
+            caption = (
+                f"Absolute correlation of the answer, its first class at temperature 1, with monomials of degree {degree}: within the "
+                f"support{' one by one' if degree == 1 else ', their mean'} (of hierarchical parity the mean of each node on the way to "
+                f"class 0), and outside it. At most {MOST} seeds of a condition."
+            )
+            drawn.append((f"correlations-{degree}", f"Correlations of degree {degree} by step", caption, spikes(panels)))
+    return drawn
+
+
+def _seeds(each: Replicate) -> tuple[int, int]:
+    return each.init_seed, each.data_seed
+
+
+def _spike(by_step: Mapping[int, Mapping[tuple[str, int, str], float]], degree: int, curve: Curve | None) -> Spikes | None:
+    """Of one replicate; None where a degree has no sets outside."""
+    steps = sorted(step for step, items in by_step.items() if any(at == degree for _, at, _ in items))
+    rows = [{(node, item): value for (node, at, item), value in by_step[step].items() if at == degree} for step in steps]
+    places = [place for place in (rows[0] if rows else ()) if all(place in row for row in rows)]
+    nodes = [node for node, item in places if item == "outside"]
+    if not nodes or len(rows) < _LOOKS:
+        return None
+    bits = sorted((item for node, item in places if not node and item.startswith("x")), key=lambda item: int(item[1:]))
+    lines = [("", bit) for bit in bits] or [(node, "inside") for node, item in places if item == "inside"]
+
+    def row_of(place: tuple[str, str]) -> np.ndarray:
+        return np.array([row[place] for row in rows], dtype=np.float64)
+
+    outside, sd = (np.mean([row_of((node, item)) for node in nodes], axis=0) for item in ("outside", "outside_sd"))
+    table = np.array(curve or [], dtype=np.float64).reshape(-1, 2)
+    inside = {(node.strip() or item if item == "inside" else item): row_of((node, item)) for node, item in lines}
+    return Spikes(np.array(steps, dtype=np.float64), inside, outside, sd, (table[:, 0], table[:, 1]) if len(table) else None)

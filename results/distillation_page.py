@@ -1,4 +1,4 @@
-"""What a report of a study on parities draws beside the figures of every study: teachers with their students, and correlation spikes.
+"""What a report of a study on distillation draws beside the figures of every study: teachers with their students, and correlation spikes.
 
 Panigrahi et al. 2025, figures 4.4, 4.5 and 4.16 of the thesis (curves of students beside their teacher's), and 4.5, 4.12, 4.15, 4.20
 (correlations of a teacher's answer with monomials), for which `manyseeds probe --probe monomials` has to have added rows of several steps.
@@ -20,9 +20,10 @@ from results.family import Family, family
 from results.store import Store, read
 from results.summary import METRIC, Replicate
 
-TASKS = ("sparse_parity", "hierarchical_parity")
+TASKS = ("sparse_parity", "hierarchical_parity", "pcfg", "corpus")
 MOST = 4  # replicates of a condition that have a panel of spikes: those with the lowest seeds
 _LOOKS = 3  # fewer steps are no curve
+Kind = tuple[tuple[str, str], ...]
 _ITEM = re.compile(r"(node=\d+ )?degree=(\d+) (inside|outside|outside_sd|x\d+)$")
 
 
@@ -38,44 +39,48 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
 
 
 def _lessons(mine: Family, looks: Mapping[str, Curve], finished: pa.Table) -> list[Drawn]:
-    """A panel for every condition that teaches another."""
+    """A panel for every condition that teaches others, and for each model and horizon of its students where they differ."""
     by_key = {each.key: name for name, members in mine.members.items() for each in members}
     rows = {row["key"]: row for row in finished.select(["key", "parent_key", "parent_step"]).to_pylist()}
-    pupils: dict[str, list[str]] = {}
+    groups: dict[str, dict[Kind, list[str]]] = {}
     for name, members in mine.members.items():
         if mine.settings[name].get("stage.labels") != "teacher":
             continue
         parents = {by_key.get(rows[each.key]["parent_key"] or "") for each in members if each.key in rows}
         for teacher in sorted(parent for parent in parents if parent is not None):
-            pupils.setdefault(teacher, []).append(name)
+            groups.setdefault(teacher, {}).setdefault(_kind(mine, name), []).append(name)
     panels = {}
-    for teacher, students in pupils.items():
-        arms = [*_taught_by_labels(mine, teacher, students), *students]
-        found = {name: bands for name in arms if (bands := _bands(mine, name, looks)) is not None}
+    for teacher, kinds in groups.items():
         whole = _bands(mine, teacher, looks)
-        if whole is None or not any(name in found for name in students):
-            continue
-        learnt = {name: _learnt(mine, name, rows, looks) for name in students if name in found}
-        panels[teacher] = Lesson((f"{teacher} (teaches)", whole), found, {name: each for name, each in learnt.items() if each})
+        for kind, students in kinds.items():
+            plain = [name for name, options in mine.settings.items() if "stage.number" not in options and name != teacher]
+            arms = [*(name for name in plain if _kind(mine, name) == kind), *students]
+            found = {name: bands for name in arms if (bands := _bands(mine, name, looks)) is not None}
+            if whole is None or not any(name in found for name in students):
+                continue
+            learnt = {name: _learnt(mine, name, rows, looks) for name in students if name in found}
+            marks = {name: each for name, each in learnt.items() if each}
+            panels[_title(teacher, kind, list(kinds))] = Lesson((f"{teacher} (teaches)", whole), found, marks)
     if not panels:
         return []
     caption = (
-        "Share of strings whose class is right, on the set that is scored most often, against each training's own steps; diverged "
+        "Share of scored positions that are right, on the set that is scored most often, against each training's own steps; diverged "
         "seeds aside. Broken, black: the teachers. Bold: the median over seeds; shading: from their 25 % to their 75 % quantile; thin: "
         "the best and the worst seed. Open marks on a teacher's curve: what each seed of a student of this colour learns from first."
     )
     return [("students-and-teachers", "Students and their teachers", caption, lessons(panels))]
 
 
-def _taught_by_labels(mine: Family, teacher: str, students: Sequence[str]) -> list[str]:
-    """First stages with the model and task of a student."""
+def _kind(mine: Family, name: str) -> Kind:
+    """What the trainings of one panel have in common: options of model and task, and the number of steps."""
+    kept = {option: str(value) for option, value in mine.settings[name].items() if option.startswith(("model.", "task."))}
+    return tuple(sorted((kept | {"train.steps": str(mine.settings[name]["train.steps"])}).items()))
 
-    def of(name: str) -> dict[str, Any]:
-        return {option: value for option, value in mine.settings[name].items() if option.startswith(("model.", "task."))}
 
-    models = [of(name) for name in students]
-    plain = (name for name, options in mine.settings.items() if "stage.number" not in options and name != teacher)
-    return [name for name in plain if of(name) in models]
+def _title(teacher: str, kind: Kind, kinds: Sequence[Kind]) -> str:
+    """The teacher, and what tells the students of this panel from its others."""
+    apart = [f"{option.split('.')[1]} {value}" for option, value in kind if any((option, value) not in each for each in kinds)]
+    return f"{teacher}; students: {', '.join(apart)}" if apart else teacher
 
 
 def _bands(mine: Family, name: str, looks: Mapping[str, Curve]) -> Bands | None:

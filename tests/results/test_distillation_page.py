@@ -146,13 +146,36 @@ def test_the_nodes_of_hierarchical_parity_are_lines(tmp_path):
     assert set(handles(figures["correlations-2"][3])) == {"node=1", "node=2", "outside, mean ± sd", "accuracy (right)"}
 
 
-def test_other_tasks_and_studies_without_rows_have_none(tmp_path):
-    store = made(tmp_path, yaml.safe_load(GRAMMAR))
-    assert drawn_of(store)[0] == {}
-    manifest = json.loads(json.dumps(newest_manifest(store)[1]))
-    for each in manifest["conditions"]:
-        each["settings"]["task"]["name"] = "sparse_parity"
+def test_students_of_other_models_and_horizons_have_their_own_panels(tmp_path):
+    tree = TREE | {
+        "conditions": {
+            name: {"stages": [{"model": {"width": width}, "train": {"steps": steps}, "labels": "teacher"}]}
+            for name, width, steps in (("a", 8, 24), ("b", 8, 36), ("c", 4, 24))
+        }
+        | {"labels": {"model": {"width": 4}, "train": {"steps": 24}}},
+        "keep": "none",
+    }
+    figures, _ = drawn_of(made(tmp_path, tree))
+    (_, _, _, figure) = figures["students-and-teachers"]
+    lines = {each.get_title(loc="left"): sum(line.get_linewidth() == 2 for line in each.lines) for each in figure.axes}
+    assert {title: count for title, count in lines.items() if title} == {
+        "a; students: width 8, steps 24": 2,
+        "a; students: width 8, steps 36": 2,
+        "a; students: width 4, steps 24": 3,
+    }
+
+
+def test_grammars_have_students_and_no_spikes_and_studies_without_rows_nothing(tmp_path):
+    tree = yaml.safe_load(GRAMMAR)
+    tree["evaluate"]["sets"]["test"]["every"] = 5
+    store = made(tmp_path, tree)
+    assert set(drawn_of(store)[0]) == {"students-and-teachers"}
+    manifest = newest_manifest(store)[1]
     assert drawings(store, manifest, [], committed(store).slice(0, 0)) == []
+    manifest = json.loads(json.dumps(manifest))
+    for each in manifest["conditions"]:
+        each["settings"]["task"]["name"] = "flipflop"
+    assert drawings(store, manifest, [], committed(store)) == []
 
 
 def test_the_report_shows_them(study, monkeypatch):

@@ -1,0 +1,197 @@
+"""Tracing a causal language model of a local Hugging Face folder: which tokens of a text make it say a target (Sun et al. 2025).
+
+`load` of `harness/probes/language_models.py` opens the folder. All strings of a corpus have as many tokens as the text, so they run in
+batches without padding.
+"""
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from zlib import crc32
+
+import torch
+from torch import Tensor
+
+from harness.draw import Draw
+from harness.probes.language_models import LanguageModel
+from harness.tracing.corpus import MASKINGS
+from harness.tracing.search import Found, Search
+from harness.tracing.subsequences import search_tokens
+from harness.tracing.text import Target, accepting, detect, refuse_echoes
+from harness.tracing.tokens import TOKEN_FAMILIES, around, neighbours, perturbed_tokens, places_of
+
+_TOKENS = 2**13  # of a forward pass
+_SAMPLE = 4096  # first site of the draws of generated tokens
+_RAND = 100  # tokens at each end of a vocabulary that `rand` leaves out, as in the paper
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """strings, rate, masking, nearest (k of Algorithm 1): of the corpus. search: Search(z=0, support=1) is the paper's code.
+
+    hits: soft, the exact probability that the answer begins with a target; sampled, whether a target is in one sampled answer of
+    new_tokens tokens at a temperature (the paper's way).
+    """
+
+    strings: int = 512
+    rate: float = 0.5
+    masking: str = "rgrand"
+    nearest: int = 50
+    hits: str = "soft"
+    new_tokens: int = 128
+    temperature: float = 1.0
+    search: Search = field(default_factory=Search)
+
+    def __post_init__(self) -> None:
+        if self.hits not in ("soft", "sampled") or self.masking not in MASKINGS:
+            raise ValueError(
+                f"hits = {self.hits!r} must be soft or sampled, and masking = {self.masking!r} {' or '.join(MASKINGS)}"
+            )
+        if min(self.strings, self.nearest, self.new_tokens) < 1 or not (0 < self.rate <= 1 and self.temperature > 0):
+            raise ValueError(
+                "strings, nearest and new_tokens must be at least 1, rate in 0 … 1 (0 excluded), temperature above 0"
+            )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A text as tokens [n], what always stands before and behind it, what its tokens may become, and the targets."""
+
+    language: LanguageModel
+    before: list[int]
+    tokens: Tensor
+    behind: list[int]
+    choices: list[list[int]]
+    targets: tuple[Target, ...]
+    answers: list[list[int]]  # tokens of the targets, for soft hits
+    seed: int
+
+    @property
+    def draw(self) -> Draw:
+        """A function of the tokens and the seed."""
+        whole = ",".join(str(token) for token in [*self.before, -1, *self.tokens.tolist(), -1, *self.behind])
+        return Draw(torch.tensor([self.seed]), "evaluate", 2**31 + (crc32(whole.encode()) >> 1))
+
+
+def ask(
+    language: LanguageModel,
+    text: str,
+    targets: Sequence[Target],
+    how: TextSettings,
+    seed: int = 0,
+    prefix: str = "",
+    suffix: str = "",
+) -> Asked:
+    """A text to trace. targets: any of them is a hit; a tuple of strings is one where all of them are said.
+
+    ValueError where a target is in the text already, has no token, or is too much for soft hits, and where the model is too short.
+    """
+    refuse_echoes(targets, prefix + text + suffix)
+
+    def ids(words: str) -> list[int]:
+        return language.tokenizer(words, add_special_tokens=False)["input_ids"] if words else []
+
+    alone, whole = ids(text), language.tokenizer(text)["input_ids"]
+    if not alone:
+        raise ValueError("the text has no token: give words to trace")
+    start = whole[: next((i for i in range(len(whole)) if whole[i : i + len(alone)] == alone), 0)]  # such as a BOS
+    answers: list[list[int]] = []
+    if how.hits == "soft":
+        for target in targets:
+            if not isinstance(target, str):
+                raise ValueError(f"the target {target} of several strings needs hits = 'sampled': it has no single probability")
+            answers.append(ids(target))
+        if not all(answers) or any(a[: len(b)] == b for i, a in enumerate(answers) for j, b in enumerate(answers) if i != j):
+            raise ValueError(f"soft hits need targets with tokens of which none begins another: {', '.join(map(str, targets))}")
+    before, behind = [*start, *ids(prefix)], ids(suffix)
+    longest = len(before) + len(alone) + len(behind) + (max(map(len, answers)) if answers else how.new_tokens)
+    if language.longest is not None and longest > language.longest:
+        raise ValueError(
+            f"the text and its answer have {longest} tokens, and {language.name} takes {language.longest}: shorten them"
+        )
+    tokens = torch.tensor(alone)
+    embeddings = language.model.get_input_embeddings().weight
+    choices = neighbours(embeddings, tokens, how.nearest, accepting(language.tokenizer))
+    return Asked(language, before, tokens, behind, choices, tuple(targets), answers, seed)
+
+
+def trace_text(asked: Asked, how: TextSettings) -> list[Found]:
+    """The best subsequence of 1, 2, … tokens (token numbers), up to 0.9 of the text as in the paper's code, or to search.size.
+
+    ValueError where no token stands in enough strings.
+    """
+    strings = perturbed_tokens(asked.tokens, asked.choices, how.strings, how.rate, asked.draw, how.masking)
+    hit = text_hits(asked, strings, how, asked.draw)
+    most = Search(**(vars(how.search) | {"size": min(how.search.size, -(-9 * len(asked.tokens) // 10))}))
+    found = search_tokens(strings, asked.tokens, hit, most)
+    if not found:
+        raise ValueError(
+            f"no token stands in {how.search.support} of the {how.strings} strings: make more strings or ask for less"
+        )
+    return found
+
+
+def replay_text(asked: Asked, subsequence: Sequence[int], how: TextSettings, strings: int = 25) -> dict[str, float]:
+    """S_rep by family (near, rand, moved) and their mean, `srep`: mean hit of fresh strings around the subsequence's right-most places.
+
+    Sampled hits are replaced by greedy answers, as in the paper.
+    """
+    places = places_of(asked.tokens, subsequence)
+    size = asked.language.model.get_input_embeddings().weight.shape[0]
+    any_token = (_RAND, size - _RAND) if size > 10 * _RAND else (0, size)  # of a small vocabulary all tokens
+    found = {}
+    for family in TOKEN_FAMILIES:
+        each = around(asked.tokens, places, family, strings, asked.draw, asked.choices, any_token)
+        found[family] = float(text_hits(asked, each, how, None).mean())
+    return found | {"srep": sum(found.values()) / len(found)}
+
+
+@torch.no_grad()
+def text_hits(asked: Asked, strings: Tensor, how: TextSettings, draw: Draw | None) -> Tensor:
+    """float64 [N] of strings int64 [N, n]; draw: of sampled answers, None for greedy ones."""
+    rows = len(strings)
+    whole = torch.cat([_rows(asked.before, rows), strings, _rows(asked.behind, rows)], dim=1)
+    size = max(1, _TOKENS // (whole.shape[1] + (0 if asked.answers else how.new_tokens)))
+    found = []
+    for first in range(0, rows, size):
+        part = whole[first : first + size]
+        if asked.answers:
+            found.append(torch.stack([_probability(asked.language, part, answer) for answer in asked.answers]).sum(0))
+        else:
+            texts = answers(asked.language, part, how, None if draw is None else draw.rows(first))
+            found.append(torch.tensor([float(detect(asked.targets, text)) for text in texts], dtype=torch.float64))
+    return torch.cat(found)
+
+
+def _rows(tokens: list[int], rows: int) -> Tensor:
+    return torch.tensor(tokens, dtype=torch.int64).expand(rows, -1)
+
+
+def _probability(language: LanguageModel, strings: Tensor, answer: list[int]) -> Tensor:
+    """The probability that strings [B, n] go on with the answer's tokens, float64 [B]."""
+    device = next(language.model.parameters()).device
+    tokens = torch.cat([strings, _rows(answer[:-1], len(strings))], dim=1).to(device)
+    last_only = "logits_to_keep" in inspect.signature(language.model.forward).parameters
+    kept = {"logits_to_keep": len(answer)} if last_only else {}
+    logits = language.model(input_ids=tokens, use_cache=False, **kept).logits[:, -len(answer) :]
+    spoken = torch.tensor(answer, device=device).expand(len(tokens), -1)[..., None]
+    return logits.double().log_softmax(-1).gather(-1, spoken)[..., 0].sum(-1).exp().cpu()
+
+
+def answers(language: LanguageModel, strings: Tensor, how: TextSettings, draw: Draw | None) -> list[str]:
+    """What the model says behind strings [B, n], up to its end token: sampled with keyed draws, or the likeliest tokens."""
+    device = next(language.model.parameters()).device
+    tokens, past, said = strings.to(device), None, []
+    for step in range(how.new_tokens):
+        out = language.model(input_ids=tokens, past_key_values=past, use_cache=True)
+        past, logits = out.past_key_values, out.logits[:, -1].double()
+        if draw is None:
+            tokens = logits.argmax(-1, keepdim=True)
+        else:
+            upto = (logits / how.temperature).softmax(-1).cumsum(-1)
+            dice = draw.uniform((len(strings), 1), _SAMPLE + step)[0].double().to(device) * upto[:, -1:]
+            tokens = torch.searchsorted(upto, dice, right=True).clamp(max=logits.shape[-1] - 1)
+        said.append(tokens)
+    end = language.tokenizer.eos_token_id
+    rows = torch.cat(said, dim=1).tolist()
+    return [language.tokenizer.decode(row[: row.index(end)] if end in row else row) for row in rows]

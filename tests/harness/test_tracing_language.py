@@ -1,0 +1,169 @@
+"""Tracing a causal Hugging Face model of a local folder: batches equal one string after the other, and a planted cause is found."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from benchmarks.planted import plant_literal
+from harness.draw import Draw
+from harness.probes.language_models import LanguageModel, load
+from harness.tracing.language import TextSettings, answers, ask, replay_text, text_hits, trace_text
+from harness.tracing.search import Search
+from harness.tracing.text import accepting, category, detect
+
+WORDS = "a b c d e f g h i j cat cats dog 1 2 3 12 + - ( ) . , on off".split()
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def language(tmp_path_factory):
+    import tokenizers
+    import transformers
+
+    path = tmp_path_factory.mktemp("models") / "tiny-gpt2"
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({w: i for i, w in enumerate(["?", *WORDS])}, unk_token="?"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="?", eos_token="?").save_pretrained(path)
+    torch.manual_seed(0)
+    sizes = {"vocab_size": len(WORDS) + 1, "n_positions": 40, "n_embd": 16, "n_layer": 1, "n_head": 2}
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, bos_token_id=None, eos_token_id=None))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(8)  # so that answers differ
+    model.save_pretrained(path)
+    return load(path, CPU)
+
+
+def test_soft_hits_are_probabilities_of_the_answer(language):
+    how = TextSettings(strings=40)
+    asked = ask(language, "a b c cat d 1", ["on", "dog off"], how, prefix="e f", suffix=".")
+    strings = asked.tokens.repeat(50, 1)
+    strings[:, 2] = torch.arange(50) % 20
+    found = text_hits(asked, strings, how, None)
+    ids = {word: index for index, word in enumerate(["?", *WORDS])}
+    with torch.no_grad():
+        for row, p in zip(strings, found.tolist(), strict=True):
+            tokens = torch.tensor([[ids["e"], ids["f"], *row.tolist(), ids["."]]])
+            first = language.model(tokens).logits[0, -1].double().softmax(-1)
+            second = language.model(torch.cat([tokens, torch.tensor([[ids["dog"]]])], 1)).logits[0, -1].double().softmax(-1)
+            assert p == pytest.approx(float(first[ids["on"]] + first[ids["dog"]] * second[ids["off"]]), rel=1e-4)
+
+
+@torch.no_grad()
+def test_sampled_answers_follow_the_models_law_and_the_seed(language):
+    how = TextSettings(hits="sampled", new_tokens=3, temperature=0.7)
+    strings = torch.tensor([[3, 5, 7]]).repeat(3000, 1)
+    draw = Draw(torch.tensor([1]), "evaluate")
+    said = answers(language, strings, how, draw)
+    assert said == answers(language, strings, how, draw)
+    assert said[5:9] == answers(language, strings[5:9], how, draw.rows(5))
+    law = (language.model(strings[:1]).logits[0, -1].double() / 0.7).softmax(-1)
+    firsts = [text.split()[0] for text in said if text]
+    for word in set(firsts):
+        p = float(law[1 + WORDS.index(word)])
+        assert firsts.count(word) / 3000 == pytest.approx(p, abs=0.04)
+    greedy = answers(language, strings[:1], how, None)[0].split()
+    tokens = strings[:1]
+    for word in greedy:
+        best = int(language.model(tokens).logits[0, -1].argmax())
+        assert (["?", *WORDS])[best] == word
+        tokens = torch.cat([tokens, torch.tensor([[best]])], 1)
+    assert not any("?" in text for text in said)  # the end token ends an answer
+
+
+@pytest.mark.parametrize("hits", ["soft", "sampled"])
+def test_a_text_is_traced_and_replayed(language, hits):
+    how = TextSettings(strings=60, nearest=10, hits=hits, new_tokens=4, search=Search(size=3, support=5))
+    asked = ask(language, "a b c cat d 1 a g", ["on"], how, seed=3)
+    found = trace_text(asked, how)
+    assert [len(each.events) for each in found] == [1, 2, 3]
+    assert found == trace_text(asked, how)
+    assert set(found[2].events) <= set(asked.tokens.tolist())
+    played = replay_text(asked, found[2].events, how, 20)
+    assert set(played) == {"near", "rand", "moved", "srep"}
+    assert played["srep"] == pytest.approx((played["near"] + played["rand"] + played["moved"]) / 3)
+    assert all(0 <= value <= 1 for value in played.values())
+
+
+class Planted(torch.nn.Module):
+    """A planted cause behind the interface of a causal language model."""
+
+    def __init__(self, defect):
+        super().__init__()
+        self.defect, self.table = defect, torch.nn.Embedding.from_pretrained(defect.embeddings)
+
+    def get_input_embeddings(self):
+        return self.table
+
+    def forward(self, input_ids, use_cache=False):
+        return SimpleNamespace(logits=self.defect(input_ids[None])[0])
+
+
+class Numbers:
+    """A tokenizer of numbers."""
+
+    all_special_ids = ()
+
+    def __call__(self, text, add_special_tokens=True):
+        return {"input_ids": [int(word.strip("#")) for word in text.split()]}
+
+    def decode(self, ids):
+        return " ".join(f"#{token}#" for token in ids)
+
+
+def test_a_planted_cause_is_found_through_the_adapter():
+    for number in range(3):
+        defect = plant_literal(number, 0.5)
+        language = LanguageModel(Planted(defect), Numbers(), "planted", 0, None, "")
+        how = TextSettings(nearest=10, search=Search(size=3))
+        text = Numbers().decode(defect.prompt.tolist())
+        asked = ask(language, text, [f"#{defect.target}#"], how)
+        assert trace_text(asked, how)[-1].events == defect.cause
+        assert replay_text(asked, defect.cause, how)["srep"] > 0.5 > replay_text(asked, defect.cause[:2], how)["srep"]
+
+
+def test_targets_are_said_by_any_string_or_all_of_a_tuple():
+    assert detect(["cat", ("x", "y")], "The CAT sat")
+    assert not detect([("cat", "dog")], "the cat")
+    assert detect([("cat", "dog")], "dogs and cats")
+
+
+def test_neighbours_are_of_one_category_and_no_part_of_the_word(language):
+    ids = {word: index for index, word in enumerate(["?", *WORDS])}
+    accept = accepting(language.tokenizer)
+    some = [ids[word] for word in ("?", "cat", "cats", "dog", "1", "on", "on")]
+    assert accept(ids["cat"], some) == [ids["dog"], ids["on"]]
+    assert accept(ids["1"], [ids[word] for word in ("12", "2", "a", "1")]) == [ids["2"]]
+    kinds = {
+        " ": "whitespace",
+        "12": "digit",
+        "cat": "word",
+        "+": "operator",
+        "(": "bracket",
+        ".": "punctuation",
+        "4th": "unknown",
+    }
+    assert {text: category(text) for text in kinds} == kinds
+
+
+def test_texts_that_cannot_be_traced_are_one_sentence(language):
+    how = TextSettings()
+    for text, targets, said in (
+        ("a cat b", ["CAT"], "the target 'CAT' stands in the text itself"),
+        ("a b", [], "there is no target"),
+        ("a b", [""], "a target is an empty string"),
+        ("a b", [("on", "off")], "needs hits = 'sampled'"),
+        ("a b", ["on", "on off"], "none begins another"),
+        (" ", ["on"], "the text has no token"),
+        ("a " * 50, ["on"], "have 51 tokens, and tiny-gpt2 takes 40"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            ask(language, text, targets, how)
+    with pytest.raises(ValueError, match="hits = 'hard' must be soft or sampled"):
+        TextSettings(hits="hard")
+    with pytest.raises(ValueError, match="temperature above 0"):
+        TextSettings(temperature=0)
+    few = TextSettings(strings=3)
+    with pytest.raises(ValueError, match="no token stands in 32 of the 3 strings"):
+        trace_text(ask(language, "a b c", ["on"], few), few)

@@ -95,7 +95,11 @@ def phases(curve: Sequence[tuple[int, float]]) -> Phases | None:
     begin, end = (_reached(ordered, first + part * (best - first)) for part in (PHASE_BEGIN, PHASE_END))
     if end <= begin or last <= end:
         return Phases(begin, end, False)
-    before, rapid, after = PHASE_BEGIN / (begin - ordered[0][0]), (PHASE_END - PHASE_BEGIN) / (end - begin), (1 - PHASE_END) / (last - end)
+    before, rapid, after = (
+        PHASE_BEGIN / (begin - ordered[0][0]),
+        (PHASE_END - PHASE_BEGIN) / (end - begin),
+        (1 - PHASE_END) / (last - end),
+    )
     return Phases(begin, end, rapid >= STEEPER * before and rapid >= STEEPER * after)
 
 

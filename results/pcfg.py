@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.transition import accuracies
 
 LABELS, ONE_SHOT, PROGRESSIVE, TWO = "labels", "one-shot", "progressive", "(2, T)"
-PHASE_BEGIN, PHASE_END = 0.1, 0.8  # parts of the whole rise between which it is called rapid
-STEEPER = 1.5  # times as steep as before and after, at least; 1 is a straight line, and the teacher of figure 4.7 has 2.8
+RAPID, FLAT = 0.1, 0.025  # of the training: the stretch that is called rapid, and one before it that must be flat
+STEEPER = 2.0  # times as steep as before and after, at least
 
 Settings = Mapping[str, Any]
 
@@ -79,36 +79,33 @@ class Phases:
     visible: bool
 
 
-def phases(curve: Sequence[tuple[int, float]]) -> Phases | None:
-    """The three phases of a training's accuracy, or of minus its loss: hardly any change, a rapid rise, a slow rest.
+def phases(losses: Sequence[tuple[int, float]], warmup: int) -> Phases | None:
+    """The three phases of a training's loss: hardly any change, a rapid drop, a slow rest.
 
-    Panigrahi et al. 2025, section 4.2.8 of the thesis, says them in words; here: rapid is from where PHASE_BEGIN of the whole rise is
-    reached for the first time to where PHASE_END is, between looks by straight lines. The whole rise is from the first look to the best
-    one, and what comes before the rapid phase begins at the first look. None with fewer than 4 looks, and where nothing rises.
+    Panigrahi et al. 2025, section 4.2.8 of the thesis, says them in words; here: rapid is the stretch of RAPID of the training, after the
+    warm-up, over which the loss falls most. Before it the flattest stretch of FLAT of the training counts, from the middle of the warm-up
+    on, since the frequencies of tokens are learned first; behind it all that is left. Between points the loss is a straight line.
+    None with fewer than 4 points, and where nothing falls.
     """
-    ordered = sorted(curve)
-    if len(ordered) < 4:
-        return None
-    first, best, last = ordered[0][1], max(value for _, value in ordered), ordered[-1][0]
-    if best <= first:
-        return None
-    begin, end = (_reached(ordered, first + part * (best - first)) for part in (PHASE_BEGIN, PHASE_END))
-    if end <= begin or last <= end:
-        return Phases(begin, end, False)
-    before, rapid, after = (
-        PHASE_BEGIN / (begin - ordered[0][0]),
-        (PHASE_END - PHASE_BEGIN) / (end - begin),
-        (1 - PHASE_END) / (last - end),
+    points = np.array(
+        sorted((step, loss) for step, loss in losses if 2 * step >= warmup and np.isfinite(loss)), dtype=np.float64
     )
-    return Phases(begin, end, rapid >= STEEPER * before and rapid >= STEEPER * after)
+    if len(points) < 4:
+        return None
+    steps, last = points[:, 0], points[-1, 0]
+    long, short = RAPID * last, FLAT * last
 
+    def fall(begin: Any, width: float) -> Any:
+        """Mean fall a step over `width` steps."""
+        return (np.interp(begin, steps, points[:, 1]) - np.interp(begin + width, steps, points[:, 1])) / width
 
-def _reached(ordered: Sequence[tuple[int, float]], value: float) -> float:
-    """The step at which a value above the first one is reached, between two looks by a straight line."""
-    for (step, low), (later, high) in pairwise(ordered):
-        if high >= value:
-            return step + (later - step) * (value - low) / (high - low)
-    raise ValueError(f"{value:g} is not reached")
+    starts = steps[(steps >= warmup) & (steps + long < last)]
+    if not starts.size or (falls := fall(starts, long)).max() <= 0:
+        return None
+    rapid, begin = float(falls.max()), float(starts[int(falls.argmax())])
+    before = fall(steps[steps + short <= begin], short)
+    after = fall(begin + long, last - begin - long)
+    return Phases(begin, float(begin + long), bool(before.size and rapid >= STEEPER * max(before.min(), after)))
 
 
 def mean(values: Iterable[float]) -> float:
@@ -125,3 +122,11 @@ def watched(evaluations: pa.Table) -> str | None:
         counts[row["set"]] = counts.get(row["set"], 0) + 1
     found = max(sorted(counts), key=lambda name: counts[name], default=None)
     return found if found is not None and counts[found] > 1 else None
+
+
+def losses(curves: pa.Table) -> dict[str, list[tuple[int, float]]]:
+    """The training loss by key, in order of the steps, of a table of `curves`."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for row in curves.filter(pc.field("metric") == "loss").sort_by("step").to_pylist():
+        found.setdefault(row["key"], []).append((row["step"], row["value"]))
+    return found

@@ -129,7 +129,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
         finished,
         failures,
         shown,
-        claims_html(verdicts(manifest, known, by_key(measured), evaluations, measured)),
+        claims_html(verdicts(manifest, known, by_key(measured), evaluations, measured, losses)),
         interactive=pareto.section(manifest, known, evaluations),
     ).encode()  # last: it links to the others
     for name, data in files.items():

@@ -110,7 +110,8 @@ def scoreboard(store: Store) -> list[Verdict]:
     rows = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
     known = replicates_of(manifest, finished, rows, read(store, "failures"))
     measured = read(store, "probes", winning=finished)
-    return verdicts(manifest, known, by_key(measured), rows, measured)
+    losses = read(store, "curves", filter=pc.field("metric") == "loss", winning=finished)
+    return verdicts(manifest, known, by_key(measured), rows, measured, losses)
 
 
 def verdicts(
@@ -119,16 +120,17 @@ def verdicts(
     probes: Mapping[str, Mapping[Name, float]] | None = None,
     evaluations: pa.Table | None = None,
     measured: pa.Table | None = None,
+    losses: pa.Table | None = None,
 ) -> list[Verdict]:
     """As `scoreboard`, from a manifest, the replicates of `results.summary.replicates_of`, the values of `results.probes.by_key`, the
-    evaluations of every step, and the table `probes`."""
+    evaluations of every step, the table `probes`, and the losses of the table `curves`."""
     stated = manifest.get("claims") or {}
     if not stated:
         return []
     unknown = [name for name in stated if name not in REGISTRY]
     if unknown:
         raise ValueError(f"the manifest of {manifest['study']} states the claim {unknown[0]}; there is {', '.join(REGISTRY)}")
-    evidence = gather(manifest, known, probes, evaluations, measured)
+    evidence = gather(manifest, known, probes, evaluations, measured, losses)
     scaled = bool(reductions(manifest))
     return [_verdict(REGISTRY[name], terms_of(REGISTRY[name], node), evidence, scaled) for name, node in stated.items()]
 

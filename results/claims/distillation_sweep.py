@@ -11,9 +11,8 @@ import numpy as np
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.distillation_students import Seeds, grammars, majority, reported, right, teacher_of
 from results.claims.evidence import Condition, Evidence, require
-from results.pcfg import ONE_SHOT, TWO, by_step, first_checkpoint, looks, mean, phases, strategy, watched
+from results.pcfg import ONE_SHOT, TWO, by_step, first_checkpoint, losses, mean, phases, strategy
 from results.statistics import quantile
-from results.summary import METRIC
 
 PEAK = "robust n=3 tv"
 
@@ -100,10 +99,10 @@ def best_where_robust_peaks(evidence: Evidence, terms: Terms, needs: int) -> Fin
 
 def gate_phases(evidence: Evidence, teacher: Condition, share: float, needs: int) -> str:
     """Settles a claim unless three phases are visible (`results.pcfg.phases`) in `share` of the teachers; says where the rapid one is."""
-    if evidence.evaluations is None or (name := watched(evidence.evaluations)) is None:
-        settle(NOT_RUN, "no set is scored on the way, so the phases of the teacher are not known")
-    curves = looks(evidence.evaluations, name, METRIC)
-    found = [phases(curves[each.key]) for each in teacher.replicates if each.key in curves]
+    if evidence.losses is None:
+        settle(NOT_RUN, "there are no losses on the way, so the phases of the teacher are not known")
+    curves, warmup = losses(evidence.losses), teacher.settings["train.warmup"]
+    found = [phases(curves[each.key], warmup) for each in teacher.replicates if each.key in curves]
     if len(found) < needs:
         settle(TOO_FEW, f"{len(found)} teachers have a curve, and the claim needs {needs}")
     seen = [each for each in found if each is not None and each.visible]

@@ -62,7 +62,7 @@ class Evidence:
     trained: p_ignore of the training distribution, as `training_law` finds it: 0.8, or what a study at a shorter length has for it.
     probes: what `manyseeds probe` measured, by key (`results.probes.by_key`). definitions: of every set that is scored at the end, the
     fields of the task in which it differs. evaluations: the table of that name, with every look during training; None: not read.
-    measured: the table `probes`, with every stage and step; None: not read.
+    measured: the table `probes`, with every stage and step; losses: the rows of `curves` of that metric; None: not read.
     """
 
     conditions: tuple[Condition, ...]
@@ -73,6 +73,7 @@ class Evidence:
     definitions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     evaluations: pa.Table | None = None
     measured: pa.Table | None = None
+    losses: pa.Table | None = None
 
     def probed(self, condition: Condition, probe: str) -> list[tuple[Replicate, dict[Name, float]]]:
         """The replicates of a condition that have values of a probe, with these by (probe, layer, head, item)."""
@@ -129,6 +130,7 @@ def gather(
     probes: Mapping[str, Mapping[Name, float]] | None = None,
     evaluations: pa.Table | None = None,
     measured: pa.Table | None = None,
+    losses: pa.Table | None = None,
 ) -> Evidence:
     """Evidence of a manifest and the replicates of `results.summary.replicates_of`. ValueError where the manifest is too old."""
     by: dict[tuple[str, int], list[Replicate]] = {}
@@ -151,7 +153,7 @@ def gather(
         if definition.keys() <= {"p_ignore"} and isinstance(p, int | float):
             sets[name], sequences[name] = float(p), manifest["sets"][name]["sequences"]
     definitions = {name: manifest["sets"][name]["definition"] for name in reported_sets(manifest)}
-    return Evidence(tuple(conditions), sets, sequences, trained, probes or {}, definitions, evaluations, measured)
+    return Evidence(tuple(conditions), sets, sequences, trained, probes or {}, definitions, evaluations, measured, losses)
 
 
 def training_law(conditions: Sequence[Condition]) -> float:

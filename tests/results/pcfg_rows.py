@@ -57,6 +57,17 @@ def looked(replicates: Sequence[Replicate], look: Look, steps: Sequence[int], na
     return pa.Table.from_pylist(rows, SCHEMAS["evaluations"])
 
 
+def lost(replicates: Sequence[Replicate], loss: Look, steps: Sequence[int]) -> pa.Table:
+    """A table of training losses at these steps."""
+    rows = [
+        {"key": each.key, "stage": each.stage, "pack": "p", "step": step, "metric": "loss"}
+        | {"value": loss(label(each.condition, each.stage), step)}
+        for each in replicates
+        for step in steps
+    ]
+    return pa.Table.from_pylist(rows, SCHEMAS["curves"])
+
+
 def probed(replicates: Sequence[Replicate], probes: Probes, steps: Callable[[Replicate], Sequence[int]]) -> pa.Table:
     """A table of probes at these steps."""
     first = min((each.init_seed for each in replicates), default=0)
@@ -78,14 +89,16 @@ def judged(
     steps: Sequence[int] = (),
     probes: Probes | None = None,
     probe_steps: Callable[[Replicate], Sequence[int]] = lambda each: (1,),
+    loss: Look | None = None,
     **terms: float,
 ) -> Verdict:
-    """The verdict on one claim of a study."""
+    """The verdict on one claim of a study; looks and losses are at `steps`."""
     cut = manifest | {"claims": {claim: manifest["claims"][claim] | terms}}
     mine = known(cut, accuracy)
     evaluations = None if look is None else looked(mine, look, steps)
     measured = None if probes is None else probed(mine, probes, probe_steps)
-    (verdict,) = verdicts(cut, mine, None, evaluations, measured)
+    losses = None if loss is None else lost(mine, loss, steps)
+    (verdict,) = verdicts(cut, mine, None, evaluations, measured, losses)
     assert verdict.finding.reason
     assert "nan" not in f"{verdict.finding.measured} {verdict.finding.reason}"
     return verdict

@@ -150,6 +150,10 @@ def rising(condition, step):
     return 0.5 + 0.4 / (1 + math.exp(-(step - 1000) / 100)) + 0.05 * step / 8000
 
 
+def falling(condition, step):
+    return 1 - rising(condition, step)
+
+
 STEPS = range(200, 8001, 200)
 
 
@@ -176,8 +180,9 @@ def swept(best=1000, last=0.8):
     return accuracy
 
 
-def sweep(plans, accuracy=None, look=rising, probes=None, **terms):
-    return judged(plans["p14"], "PD-R4", accuracy or swept(), look, STEPS, probes or at_peak(), lambda each: STEPS, **terms)
+def sweep(plans, accuracy=None, loss=falling, probes=None, **terms):
+    rows = probes or at_peak()
+    return judged(plans["p14"], "PD-R4", accuracy or swept(), None, STEPS, rows, lambda each: STEPS, loss, **terms)
 
 
 def test_the_best_checkpoint_is_where_robust_peaks(plans):
@@ -198,8 +203,8 @@ def test_the_best_checkpoint_is_where_robust_peaks(plans):
         ({"probes": at_peak(8000)}, NOT_REPRODUCED),
         ({"probes": at_peak(2000, spread=1000), "accuracy": swept(best=1000)}, NOT_REPRODUCED),
         ({"probes": at_peak(1000, spread=60), "accuracy": swept(best=1000)}, REPRODUCED),
-        ({"look": lambda condition, step: step / 8000}, PRECONDITION),
-        ({"look": lambda condition, step: 0.5}, PRECONDITION),
+        ({"loss": lambda condition, step: -step / 8000}, PRECONDITION),
+        ({"loss": lambda condition, step: 0.5}, PRECONDITION),
     ],
 )
 def test_the_sweep(plans, more, verdict):
@@ -207,13 +212,13 @@ def test_the_sweep(plans, more, verdict):
 
 
 def test_the_sweep_needs_its_rows(plans):
-    assert judged(plans["p14"], "PD-R4", swept()).verdict == NOT_RUN  # no looks
-    assert judged(plans["p14"], "PD-R4", swept(), rising, STEPS).verdict == NOT_RUN  # no probes
-    rows = judged(plans["p14"], "PD-R4", swept(), rising, STEPS, at_peak(), lambda each: [200, 8000])
+    assert judged(plans["p14"], "PD-R4", swept()).verdict == NOT_RUN  # no losses
+    assert judged(plans["p14"], "PD-R4", swept(), None, STEPS, loss=falling).verdict == NOT_RUN  # no probes
+    rows = judged(plans["p14"], "PD-R4", swept(), None, STEPS, at_peak(), lambda each: [200, 8000], falling)
     assert rows.verdict == NOT_RUN
     assert "step 400" in rows.finding.reason
     some = lambda each: STEPS if each.init_seed else []  # noqa: E731
-    assert judged(plans["p14"], "PD-R4", swept(), rising, STEPS, at_peak(), some).verdict == TOO_FEW
+    assert judged(plans["p14"], "PD-R4", swept(), None, STEPS, at_peak(), some, falling).verdict == TOO_FEW
     without = plans["p13"] | {"claims": {"PD-R4": {"value": 0.005}}}
     assert judged(without, "PD-R4", paper).verdict == NOT_RUN
 

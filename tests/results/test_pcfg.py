@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -14,6 +15,7 @@ from results.pcfg import (
     by_step,
     first_checkpoint,
     looks,
+    losses,
     phases,
     strategy,
     teacher_config,
@@ -22,40 +24,54 @@ from results.pcfg import (
 from results.schema import SCHEMAS
 from tests.results.pcfg_rows import planned
 
-# the teacher of figure 4.7: minus its loss by step, as read off the figure
-PAPER = [(200, -1.03), (600, -1.03), (1000, -0.52), (2000, -0.18), (8000, -0.04)]
+# the teacher of figure 4.7: its loss by step, as read off the figure, by straight lines in between
+PAPER = [
+    (step, float(np.interp(step, (200, 600, 1000, 2000, 8000), (1.03, 1.03, 0.52, 0.18, 0.04))))
+    for step in range(200, 8001, 50)
+]
 
 
 def test_three_phases_are_visible_in_the_papers_teacher():
-    found = phases(PAPER)
+    found = phases(PAPER, 480)
     assert found.visible
-    # it draws their borders at 600 and 2000
-    assert 600 < found.begin < 800
-    assert 1600 < found.end < 2000
+    assert (found.begin, found.end) == (600, 1400)  # the figure draws the borders at 600 and 2000
 
 
 @pytest.mark.parametrize(
-    "value",
+    "loss",
     [
-        lambda t: t,  # one steady rise
-        lambda t: 1 - math.exp(-t / 0.2),  # fast from the start: there is no first phase
-        lambda t: max(0.0, (t - 0.5) / 0.5),  # no slow rest
+        lambda t: 1 - t,
+        lambda t: math.exp(-t / 0.2),  # fast from the start: there is no first phase
+        lambda t: min(1.0, 2 - 2 * t),  # no slow rest
+        lambda t: 1 / (1 + 20 * t),
         lambda t: 0.5,
-        lambda t: -t,
+        lambda t: t,
     ],
 )
-def test_other_shapes_have_no_three_phases(value):
-    found = phases([(step, value(step / 20)) for step in range(1, 21)])
+def test_other_shapes_have_no_three_phases(loss):
+    found = phases([(step, loss(step / 1000)) for step in range(10, 1001, 10)], 60)
     assert found is None or not found.visible
 
 
-def test_a_step_in_the_middle_is_found_where_it_is():
-    found = phases([(step, 0.3 + 0.5 / (1 + math.exp(-(step - 300) / 30))) for step in range(50, 2001, 50)])
+def test_a_rapid_phase_is_found_where_it_is_behind_frequencies_that_are_learned_first():
+    def loss(step):
+        return 1.5 * math.exp(-step / 20) + 0.8 / (1 + math.exp((step - 300) / 20)) + 0.2 * (1 - step / 2000)
+
+    found = phases([(step, loss(step)) for step in range(20, 2001, 20)], 120)
     assert found.visible
-    # the logistic curve is at 0.1 and 0.8 of its rise at -2.2 and 1.4 widths from the middle
-    assert found.begin == pytest.approx(300 - 30 * math.log(9), abs=15)
-    assert found.end == pytest.approx(300 + 30 * math.log(4), abs=15)
-    assert phases([(1, 0.0), (2, 1.0), (3, 1.0)]) is None
+    assert (found.begin, found.end) == (200, 400)
+    assert phases([(step, loss(step)) for step in (1980, 2000, 1900)], 120) is None
+    broken = phases([(step, loss(step) if step < 1500 else math.nan) for step in range(20, 2001, 20)], 120)
+    assert broken.begin == pytest.approx(220, abs=20)  # a stretch is a tenth of what was trained
+
+
+def test_losses_are_of_that_metric_by_key():
+    base = {"stage": 0, "pack": "p", "key": "a"}
+    rows = [
+        base | {"step": step, "metric": metric, "value": value} for step, metric, value in ((2, "loss", 0.5), (1, "loss", 1.0))
+    ]
+    rows.append(base | {"step": 1, "metric": "lr", "value": 9.0})
+    assert losses(pa.Table.from_pylist(rows, SCHEMAS["curves"])) == {"a": [(1, 1.0), (2, 0.5)]}
 
 
 def test_strategies_and_teachers_of_the_studies_are_recognised():

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from results.transition import accuracies
 
 LABELS, ONE_SHOT, PROGRESSIVE, TWO = "labels", "one-shot", "progressive", "(2, T)"
-RAPID, FLAT = 0.1, 0.025  # of the training: the stretch that is called rapid, and one before it that must be flat
+RAPID, FLAT = 0.05, 0.025  # of the training: the stretch that is called rapid, and one before it that must be flat
 STEEPER = 2.0  # times as steep as before and after, at least
 
 Settings = Mapping[str, Any]

@@ -17,7 +17,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-PLACES = ("folder",)  # options of a task that say where its data lie, not what they are: in no hash
+PLACE, HASHED = "folder", "content"  # options of a task: where its files lie, in no hash, beside the hash of what they hold
 
 
 def canonical(value: Any) -> str:
@@ -51,10 +51,10 @@ def set_hash(task: Mapping[str, Any], sequences: int, seed: int, every: int | No
 
 
 def placeless(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A `Condition.config()` without the options of its tasks, also of earlier stages, that are `PLACES`."""
+    """A `Condition.config()` without the `PLACE` of its tasks, also of earlier stages, that have the hash of their files."""
     found = dict(config)
-    if "task" in found:
-        found["task"] = {name: value for name, value in found["task"].items() if name not in PLACES}
+    if HASHED in found.get("task", {}):
+        found["task"] = {name: value for name, value in found["task"].items() if name != PLACE}
     if "stages" in found:
         found["stages"] = [placeless(each) for each in found["stages"]]
     return found

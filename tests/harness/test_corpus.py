@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from harness.configuration import build
+from harness.identity import key
 from harness.run import run
 from harness.study import from_tree, load
 from launch.cli import main
@@ -172,3 +173,11 @@ def test_the_page_on_it_is_true(tmp_path, monkeypatch):
     assert {name: str(defaults[name]) for name in ("part", "vocabulary", "length", "objective")}.items() <= table.items()
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", page, re.MULTILINE)
     assert set(defaults) == {name for row in rows for name in re.findall(r"\w+", row)}
+
+
+def test_a_folder_is_left_out_of_a_key_only_beside_the_hash_of_its_files():
+    def hashed(**task):
+        return key({"task": {"name": "own", **task}, "model": {}, "train": {}}, 0, 0, 0)
+
+    assert hashed(folder="a") != hashed(folder="b")
+    assert hashed(folder="a", content="1") == hashed(folder="b", content="1") != hashed(folder="a", content="2")

@@ -15,7 +15,7 @@ from benchmarks.planted import FAMILIES, expected_recall, plant, plant_literal, 
 from benchmarks.tables import conditions, markdown, write
 from harness.device import prepare
 from harness.draw import Draw
-from harness.tracing.baselines import last_write, leave_one_out, lime, random_scores
+from harness.tracing.baselines import last_write, leave_one_out, lime, random_scores, ridge
 from harness.tracing.hits import logits_at
 from harness.tracing.prompt import prompt_of
 from harness.tracing.search import Search
@@ -64,9 +64,7 @@ def literal(number: int, effect: float, seed: int) -> Iterator[tuple[str, float,
     for method, (hit, how) in ways.items():
         tokens = search_tokens(strings, defect.prompt, hit, how)[-1].events
         yield method, len(truth & set(tokens)) / k, 0.0 if set(tokens) <= truth else float("nan")
-    same = (strings == defect.prompt).double()
-    x, y = same - same.mean(0), p - p.mean()
-    scores = torch.linalg.solve(x.T @ x + torch.eye(len(defect.prompt), dtype=torch.float64), x.T @ y)
+    scores = ridge(strings == defect.prompt, p)
     places = {frozenset(_places(defect))}
     for method, each in (("random", torch.zeros_like(scores)), ("lime", scores)):
         yield method, expected_recall(each, k, tuple(places)), len(defect.decoys & set(each.topk(k).indices.tolist())) / k

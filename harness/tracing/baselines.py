@@ -34,7 +34,12 @@ def leave_one_out(model: Model, prompt: Prompt, seed: int, tries: int = TRIES) -
 
 def lime(given: Evidence, penalty: float = 1.0) -> Tensor:
     """LIME (Ribeiro et al. 2016) on the tracer's own strings: ridge regression of the hit on which events stand in a string."""
-    x, y = given.same[:, :-1].double(), given.hit
+    return ridge(given.same[:, :-1], given.hit, penalty)
+
+
+def ridge(same: Tensor, hit: Tensor, penalty: float = 1.0) -> Tensor:
+    """Coefficients float64 [P] of the ridge regression of hit [N] on same bool [N, P], with an intercept."""
+    x, y = same.double(), hit
     x, y = x - x.mean(0), y - y.mean()
     return torch.linalg.solve(x.T @ x + penalty * torch.eye(x.shape[1], dtype=torch.float64), x.T @ y)
 

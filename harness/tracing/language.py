@@ -4,7 +4,6 @@
 batches without padding.
 """
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from zlib import crc32
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from harness.draw import Draw
 from harness.probes.language_models import LanguageModel
+from harness.tracing.answers import alike, probability, said
 from harness.tracing.corpus import MASKINGS
 from harness.tracing.search import Found, Search
 from harness.tracing.subsequences import search_tokens
@@ -21,7 +21,6 @@ from harness.tracing.text import Target, accepting, detect, refuse_echoes
 from harness.tracing.tokens import TOKEN_FAMILIES, around, neighbours, perturbed_tokens, places_of
 
 _TOKENS = 2**13  # of a forward pass
-_SAMPLE = 4096  # first site of the draws of generated tokens
 _RAND = 100  # tokens at each end of a vocabulary that `rand` leaves out, as in the paper
 
 
@@ -115,13 +114,18 @@ def ask(
     return Asked(language, before, tokens, behind, choices, tuple(targets), answers, seed)
 
 
-def trace_text(asked: Asked, how: TextSettings) -> list[Found]:
+def text_evidence(asked: Asked, how: TextSettings) -> tuple[Tensor, Tensor]:
+    """The corpus of a text, int64 [N, n], and its hits, float64 [N]."""
+    strings = perturbed_tokens(asked.tokens, asked.choices, how.strings, how.rate, asked.draw, how.masking)
+    return strings, text_hits(asked, strings, how, asked.draw)
+
+
+def trace_text(asked: Asked, how: TextSettings, given: tuple[Tensor, Tensor] | None = None) -> list[Found]:
     """The best subsequence of 1, 2, … tokens (token numbers), up to 0.9 of the text as in the paper's code, or to search.size.
 
-    ValueError where no token stands in enough strings.
+    given: what `text_evidence` gave. ValueError where no token stands in enough strings.
     """
-    strings = perturbed_tokens(asked.tokens, asked.choices, how.strings, how.rate, asked.draw, how.masking)
-    hit = text_hits(asked, strings, how, asked.draw)
+    strings, hit = text_evidence(asked, how) if given is None else given
     most = Search(**(vars(how.search) | {"size": min(how.search.size, -(-9 * len(asked.tokens) // 10))}))
     found = search_tokens(strings, asked.tokens, hit, most)
     if not found:
@@ -132,11 +136,15 @@ def trace_text(asked: Asked, how: TextSettings) -> list[Found]:
 
 
 def replay_text(asked: Asked, subsequence: Sequence[int], how: TextSettings, strings: int = 25) -> dict[str, float]:
-    """S_rep by family (near, rand, moved) and their mean, `srep`: mean hit of fresh strings around the subsequence's right-most places.
+    """S_rep of a subsequence of tokens at its right-most places: see `replay_places`."""
+    return replay_places(asked, places_of(asked.tokens, subsequence), how, strings)
 
-    Sampled hits are replaced by greedy answers, as in the paper.
+
+def replay_places(asked: Asked, places: Sequence[int], how: TextSettings, strings: int = 25) -> dict[str, float]:
+    """By family (near, rand, moved) the mean hit of fresh strings that hold these tokens of the text, and their mean, `srep`.
+
+    Sampled hits are replaced by greedy answers, as in the paper. Sets of places that are compared share their random numbers.
     """
-    places = places_of(asked.tokens, subsequence)
     size = asked.language.model.get_input_embeddings().weight.shape[0]
     any_token = (_RAND, size - _RAND) if size > 10 * _RAND else (0, size)  # of a small vocabulary all tokens
     found = {}
@@ -150,48 +158,16 @@ def replay_text(asked: Asked, subsequence: Sequence[int], how: TextSettings, str
 def text_hits(asked: Asked, strings: Tensor, how: TextSettings, draw: Draw | None) -> Tensor:
     """float64 [N] of strings int64 [N, n]; draw: of sampled answers, None for greedy ones."""
     rows = len(strings)
-    whole = torch.cat([_rows(asked.before, rows), strings, _rows(asked.behind, rows)], dim=1)
+    whole = torch.cat([alike(asked.before, rows), strings, alike(asked.behind, rows)], dim=1)
     size = max(1, _TOKENS // (whole.shape[1] + (0 if asked.answers else how.new_tokens)))
     found = []
     for first in range(0, rows, size):
         part = whole[first : first + size]
         if asked.answers:
-            found.append(torch.stack([_probability(asked.language, part, answer) for answer in asked.answers]).sum(0))
+            found.append(torch.stack([probability(asked.language, part, answer) for answer in asked.answers]).sum(0))
         else:
-            texts = answers(asked.language, part, how, None if draw is None else draw.rows(first))
+            texts = said(
+                asked.language, part, how.new_tokens, how.temperature, None if draw is None else draw.rows(draw.first + first)
+            )
             found.append(torch.tensor([float(detect(asked.targets, text)) for text in texts], dtype=torch.float64))
     return torch.cat(found)
-
-
-def _rows(tokens: list[int], rows: int) -> Tensor:
-    return torch.tensor(tokens, dtype=torch.int64).expand(rows, -1)
-
-
-def _probability(language: LanguageModel, strings: Tensor, answer: list[int]) -> Tensor:
-    """The probability that strings [B, n] go on with the answer's tokens, float64 [B]."""
-    device = next(language.model.parameters()).device
-    tokens = torch.cat([strings, _rows(answer[:-1], len(strings))], dim=1).to(device)
-    last_only = "logits_to_keep" in inspect.signature(language.model.forward).parameters
-    kept = {"logits_to_keep": len(answer)} if last_only else {}
-    logits = language.model(input_ids=tokens, use_cache=False, **kept).logits[:, -len(answer) :]
-    spoken = torch.tensor(answer, device=device).expand(len(tokens), -1)[..., None]
-    return logits.double().log_softmax(-1).gather(-1, spoken)[..., 0].sum(-1).exp().cpu()
-
-
-def answers(language: LanguageModel, strings: Tensor, how: TextSettings, draw: Draw | None) -> list[str]:
-    """What the model says behind strings [B, n], up to its end token: sampled with keyed draws, or the likeliest tokens."""
-    device = next(language.model.parameters()).device
-    tokens, past, said = strings.to(device), None, []
-    for step in range(how.new_tokens):
-        out = language.model(input_ids=tokens, past_key_values=past, use_cache=True)
-        past, logits = out.past_key_values, out.logits[:, -1].double()
-        if draw is None:
-            tokens = logits.argmax(-1, keepdim=True)
-        else:
-            upto = (logits / how.temperature).softmax(-1).cumsum(-1)
-            dice = draw.uniform((len(strings), 1), _SAMPLE + step)[0].double().to(device) * upto[:, -1:]
-            tokens = torch.searchsorted(upto, dice, right=True).clamp(max=logits.shape[-1] - 1)
-        said.append(tokens)
-    end = language.tokenizer.eos_token_id
-    rows = torch.cat(said, dim=1).tolist()
-    return [language.tokenizer.decode(row[: row.index(end)] if end in row else row) for row in rows]

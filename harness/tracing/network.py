@@ -45,7 +45,7 @@ def gradient_shap(model: Decoder, prompt: Prompt, seed: int) -> Tensor:
     attr = captum()
     wrong, vectors = _from_vectors(model, prompt)
     origin = model.tokens.detach().mean(1, keepdim=True).expand_as(vectors)
-    with _seeded(int(prompt.draw(seed).words((1,), 2000))):
+    with seeded(int(prompt.draw(seed).words((1,), 2000))):
         found = attr.GradientShap(wrong).attribute(vectors, baselines=origin, n_samples=SAMPLES, stdevs=0.0)
     return _by_event(found[0].detach().double().sum(-1))
 
@@ -96,7 +96,7 @@ def _by_event(tokens: Tensor) -> Tensor:
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def seeded(seed: int) -> Iterator[None]:
     """captum draws from the global generators: seeded here, and put back afterwards."""
     state = np.random.get_state()
     np.random.seed(seed)

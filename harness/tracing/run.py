@@ -124,11 +124,13 @@ def traced_by(model: Any, glitch: Glitch, methods: Sequence[str], wanted: Wanted
     traced = searched(given, prompt, how.search)
     best = traced.best if wanted.events is None else traced.of(wanted.events)
     case = Case(model, prompt, given, wanted.seed)
-    found = {}
+    found, played = {}, {}
     for method in methods:
         k = len(best.events)
         events = best.events if method == TRACE else top(BASELINES[method].scores(case), k, prompt, wanted.seed)
-        found[method] = events, replay(model, prompt, events, wanted.seed, wanted.replays)
+        if events not in played:  # methods that agree share the strings, and so the answers
+            played[events] = replay(model, prompt, events, wanted.seed, wanted.replays)
+        found[method] = events, played[events]
     return traced, found
 
 

@@ -170,6 +170,17 @@ def test_the_association_is_that_of_all_strings():
     assert (found[1].support, chosen(search(strings == prompt, p, [1, 3], Search(size=2, support=2)))) == (27, 2)
 
 
+def test_a_search_without_patience_stops_where_the_bound_falls():
+    draw = Draw(torch.tensor([4]))
+    same = draw.uniform((500, 6), 0)[0] < 0.7
+    hit = same[:, 2].double() * 0.5 + 0.1 * draw.uniform((500,), 1)[0]
+    whole = search(same, hit, list(range(6)), Search())
+    size = chosen(whole)
+    assert size < len(whole) == 6
+    assert all(whole[n].bound > whole[n - 1].bound for n in range(1, size))
+    assert search(same, hit, list(range(6)), Search(patience=0)) == whole[: size + 1]
+
+
 def test_bounds_of_zeros_and_ones_are_wilsons():
     from scipy.stats import binomtest
 

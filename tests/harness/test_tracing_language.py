@@ -8,9 +8,11 @@ import torch
 from benchmarks.planted import plant_literal
 from harness.draw import Draw
 from harness.probes.language_models import LanguageModel, load
-from harness.tracing.language import TextSettings, answers, ask, replay_text, text_hits, trace_text
+from harness.tracing.answers import said as answers
+from harness.tracing.language import TextSettings, ask, replay_text, text_hits, trace_text
 from harness.tracing.search import Search
 from harness.tracing.text import accepting, category, detect
+from harness.tracing.text_methods import TEXT_BASELINES, TextCase, _from_vectors, compare_text
 
 WORDS = "a b c d e f g h i j cat cats dog 1 2 3 12 + - ( ) . , on off".split()
 CPU = torch.device("cpu")
@@ -52,18 +54,18 @@ def test_soft_hits_are_probabilities_of_the_answer(language):
 
 @torch.no_grad()
 def test_sampled_answers_follow_the_models_law_and_the_seed(language):
-    how = TextSettings(hits="sampled", new_tokens=3, temperature=0.7)
+    how = (3, 0.7)  # tokens, temperature
     strings = torch.tensor([[3, 5, 7]]).repeat(3000, 1)
     draw = Draw(torch.tensor([1]), "evaluate")
-    said = answers(language, strings, how, draw)
-    assert said == answers(language, strings, how, draw)
-    assert said[5:9] == answers(language, strings[5:9], how, draw.rows(5))
+    said = answers(language, strings, *how, draw)
+    assert said == answers(language, strings, *how, draw)
+    assert said[5:9] == answers(language, strings[5:9], *how, draw.rows(5))
     law = (language.model(strings[:1]).logits[0, -1].double() / 0.7).softmax(-1)
     firsts = [text.split()[0] for text in said if text]
     for word in set(firsts):
         p = float(law[1 + WORDS.index(word)])
         assert firsts.count(word) / 3000 == pytest.approx(p, abs=0.04)
-    greedy = answers(language, strings[:1], how, None)[0].split()
+    greedy = answers(language, strings[:1], *how, None)[0].split()
     tokens = strings[:1]
     for word in greedy:
         best = int(language.model(tokens).logits[0, -1].argmax())
@@ -121,6 +123,64 @@ def test_a_planted_cause_is_found_through_the_adapter():
         asked = ask(language, text, [f"#{defect.target}#"], how)
         assert trace_text(asked, how)[-1].events == defect.cause
         assert replay_text(asked, defect.cause, how)["srep"] > 0.5 > replay_text(asked, defect.cause[:2], how)["srep"]
+
+
+def test_methods_are_compared_on_a_planted_cause():
+    defect = plant_literal(1, 0.8)
+    language = LanguageModel(Planted(defect), Numbers(), "planted", 0, None, "")
+    how = TextSettings(nearest=10, search=Search(size=3))
+    asked = ask(language, Numbers().decode(defect.prompt.tolist()), [f"#{defect.target}#"], how)
+    found = compare_text(asked, how, 3, ["lime", "leave-one-out", "random"], strings=60)
+    assert list(found) == ["trace", "lime", "leave-one-out", "random"]
+    assert found["trace"] == replay_text(asked, defect.cause, how, 60)
+    assert found["trace"]["srep"] > 0.8
+    assert found["lime"] == found["leave-one-out"] == found["trace"]
+    assert found["random"]["srep"] < 0.2
+    with pytest.raises(ValueError, match="method 'reagent' must be one of random, leave-one-out"):
+        compare_text(asked, how, 3, ["reagent"])
+    with pytest.raises(ValueError, match="k = 0 must be 1 to 24"):
+        compare_text(asked, how, 0)
+
+
+def test_attention_is_that_of_the_last_token(language):
+    how = TextSettings(strings=40)
+    asked = ask(language, "a b c cat d 1", ["on"], how, prefix="e f", suffix=".")
+    before = language.model.config._attn_implementation
+    scores = TEXT_BASELINES["attention"](TextCase(asked, how, torch.empty(0), torch.empty(0)))
+    assert language.model.config._attn_implementation == before
+    block, ids = language.model.transformer, torch.tensor([[5, 6, *asked.tokens.tolist(), len(WORDS) - 3]])
+    with torch.no_grad():
+        x = block.h[0].ln_1(block.wte(ids) + block.wpe(torch.arange(9)))
+        query, key, _ = block.h[0].attn.c_attn(x)[0].split(16, dim=-1)
+        weights = torch.stack([(query[-1, part] @ key[:, part].T / 8**0.5).softmax(-1) for part in (slice(8), slice(8, 16))])
+    assert scores.tolist() == pytest.approx(weights.mean(0)[2:8].tolist(), abs=1e-5)
+
+
+def test_gradients_of_a_text_are_those_of_finite_differences(language):
+    pytest.importorskip("captum")
+    how = TextSettings(strings=40)
+    asked = ask(language, "a b c cat d 1", ["on", "dog off"], how, prefix="e f", suffix=".")
+    language.model.double()
+    try:
+        case = TextCase(asked, how, torch.empty(0), torch.empty(0))
+        scores = TEXT_BASELINES["gradient-input"](case)
+        said, vectors, _ = _from_vectors(case)
+        with torch.no_grad():
+            assert float(said(vectors).exp()) == pytest.approx(float(text_hits(asked, asked.tokens[None], how, None)))
+            for place in range(6):
+                step = torch.zeros_like(vectors)
+                step[:, place] = 1e-6 * vectors[:, place]
+                slope = float(said(vectors + step) - said(vectors - step)) / 2e-6
+                assert float(scores[place]) == pytest.approx(slope, rel=1e-4, abs=1e-7)
+        shap = TEXT_BASELINES["gradient-shap"](case)
+        assert torch.equal(shap, TEXT_BASELINES["gradient-shap"](case))
+    finally:
+        language.model.float()
+    sampled = TextSettings(hits="sampled", new_tokens=2)
+    case = TextCase(ask(language, "a b", ["on"], sampled), sampled, torch.empty(0), torch.empty(0))
+    with pytest.raises(ValueError, match="gradients need hits = 'soft'"):
+        TEXT_BASELINES["gradient-input"](case)
+    assert bool(TEXT_BASELINES["leave-one-out"](case).isfinite().all())
 
 
 def test_targets_are_said_by_any_string_or_all_of_a_tuple():

@@ -225,6 +225,7 @@ class Study:
     leases: bool = True  # whether drivers of one study divide its packs by hints in the store
     store: str = "runs"
     wandb: str = "offline"
+    wandb_runs: str = "study"  # what has W&B runs of its own: study, condition or replicate (results.dashboard_rows)
     claims: Mapping[str, Any] = field(default_factory=dict)  # {id: {value: …}} of `results.claims`; not hashed
     slots: tuple[Any, ...] = ()  # `kinds.Kind`s of device slots; (): all GPUs, or all cores where there is none. Not hashed
     adaptive: Mapping[str, Any] | None = None  # fields of `results.adaptive_rules.Rule`; conditions have its maximum of seeds

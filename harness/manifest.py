@@ -21,7 +21,7 @@ _KEYS = tuple(
     "study question source scale reductions overrides wandb keep device executor store pack_size curve_every sets conditions "
     "replicates packs numerics versions git dirty".split()
 )
-_ADDED = ("claims", "adaptive", "slots", "parts")  # keys that older manifests lack
+_ADDED = ("claims", "adaptive", "slots", "parts", "wandb_runs")  # keys that older manifests lack
 
 
 def build(
@@ -40,6 +40,7 @@ def build(
         "reductions": list(study.reductions),
         "overrides": [public_override(each) for each in study.overrides],
         "wandb": study.wandb,
+        **({"wandb_runs": study.wandb_runs} if study.wandb_runs != "study" else {}),
         "claims": dict(study.claims),
         **({} if study.adaptive is None else {"adaptive": dict(study.adaptive)}),
         **({"slots": [each.as_dict() for each in study.slots]} if study.slots else {}),
@@ -154,6 +155,7 @@ def study_of(manifest: Mapping[str, Any]) -> Study:
         executor=manifest["executor"],
         store=manifest["store"],
         wandb=manifest["wandb"],
+        wandb_runs=manifest.get("wandb_runs", "study"),
         claims=manifest.get("claims", {}),
         adaptive=manifest.get("adaptive"),
         slots=parse_kinds(manifest["slots"]) if "slots" in manifest else (),

@@ -341,5 +341,5 @@ def finish(prepared: Prepared, say: Callable[[str], None], patience_s: float = 0
     if prepared.study.wandb != "off":
         from results.publish import publish
 
-        where = publish(prepared.store, prepared.study.wandb)
+        where = publish(prepared.store, prepared.study.wandb, runs=prepared.study.wandb_runs, say=say)
         say(f"W&B ({prepared.study.wandb}): {where}")

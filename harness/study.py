@@ -27,6 +27,7 @@ from harness.seeds import pairs_of
 from results.adaptive_rules import Rule, as_dict, parse
 from results.claims import REGISTRY as CLAIMS
 from results.claims import TERMS, terms_of
+from results.dashboard_count import RUNS, check_count
 from results.filesystem import public_override, reason
 
 STUDIES = Path(__file__).resolve().parent.parent / "launch" / "studies"
@@ -39,7 +40,8 @@ _KEYS = (
     *_HASHED,
     "stages",
 )
-_CHOICES = {"executor": ("ray", "local"), "leases": ("on", "off"), "wandb": ("off", "offline", "online")}
+_CHOICES = {"executor": ("ray", "local"), "leases": ("on", "off")}
+_WANDB = ("off", "offline", "online")
 _REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.]+\}")
 
 
@@ -80,7 +82,7 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
     base = {key: value for key, value in tree.items() if key not in ("scale", "scales")}
     smaller = _mapping(scales, scale)
     refuse_unknown(smaller, [key for key in _KEYS if key not in ("scale", "scales", "name")], f"scales.{scale}")
-    merged = _resolve(_merge(_merge(base, smaller), given), where)
+    merged = _resolve(_merge(_merge(_with_wandb(base), _with_wandb(smaller)), _with_wandb(given)), where)
 
     for section in _HASHED:
         if section in merged:
@@ -107,13 +109,15 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         executor=_choice(merged, "executor", "ray"),
         leases=_choice(merged, "leases", "on") == "on",
         store=_typed(merged, "store", str, "runs"),
-        wandb=_choice(merged, "wandb", "offline"),
+        wandb=_wandb(merged)[0],
+        wandb_runs=_wandb(merged)[1],
         claims=_claims(merged),
         adaptive=None if rule is None else as_dict(rule),
         slots=_slots(merged),
     )
     _validate_sets(study)
     _validate_keep(study)
+    check_count(study.wandb_runs, len(study.conditions), sum(len(each.seeds) for each in study.conditions))
     if rule is not None:
         _validate_rule(study, rule, points)
     return study
@@ -416,12 +420,28 @@ def _slots(merged: dict[str, Any]) -> tuple[Kind, ...]:
 
 
 def _choice(merged: dict[str, Any], key: str, default: str) -> str:
-    value = merged.get(key, default)
+    return _one_of(merged.get(key, default), key, _CHOICES[key])
+
+
+def _one_of(value: Any, name: str, choices: tuple[str, ...]) -> str:
     if isinstance(value, bool):  # YAML 1.1 reads a bare `off` as false
         value = "on" if value else "off"
-    if value not in _CHOICES[key]:
-        raise ValueError(f"{key} = {value!r} must be {' or '.join(_CHOICES[key])}{nearest(value, _CHOICES[key])}")
-    return value
+    if value not in choices:
+        raise ValueError(f"{name} = {value!r} must be {' or '.join(choices)}{nearest(value, choices)}")
+    return str(value)
+
+
+def _with_wandb(tree: dict[str, Any]) -> dict[str, Any]:
+    """`wandb: offline` as `wandb: {mode: offline}`, so that a file's and the command line's words merge."""
+    value = tree.get("wandb", {})
+    return tree if isinstance(value, dict) else tree | {"wandb": {"mode": value}}
+
+
+def _wandb(merged: dict[str, Any]) -> tuple[str, str]:
+    """Its mode, and what gets a run of its own beside the study."""
+    node = _mapping(merged, "wandb")
+    refuse_unknown(node, ("mode", "runs"), "wandb")
+    return _one_of(node.get("mode", "offline"), "wandb", _WANDB), _one_of(node.get("runs", "study"), "wandb.runs", RUNS)
 
 
 def _count(node: Mapping[str, Any], key: str, prefix: str, alternative: str = "") -> int:

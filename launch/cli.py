@@ -179,6 +179,33 @@ def report(store: str, study: str | None, out: str | None, key: str | None) -> N
 
 @cli.command()
 @click.argument("store")
+@click.argument("study", required=False)
+@click.option("--mode", type=click.Choice(["offline", "online"]), default="offline", show_default=True)
+@click.option("--runs", type=click.Choice(["study", "condition", "replicate"]), default="study", show_default=True)
+@click.option("--out", type=click.Path(file_okay=False), help="Folder for W&B's files; by default beside the tables.")
+def publish(store: str, study: str | None, mode: str, runs: str, out: str | None) -> None:
+    """Make the W&B runs of a study again, from its tables: its own, and with --runs one a condition or replicate more."""
+    from results.publish import publish as publish_study
+
+    for name in _studies(store, study):
+        click.echo(publish_study(_open(store, name), mode, out, runs, click.echo))
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("study")
+@click.option("--entity", help="Of W&B, a team or user; by default that of the login.")
+@click.option("--out", type=click.Path(file_okay=False), help="Write both layouts there as JSON, and send nothing.")
+def dashboard(store: str, study: str, entity: str | None, out: str | None) -> None:
+    """Create or update a W&B workspace and a W&B report of a study, laid out by code."""
+    from results.dashboard import show_dashboard
+
+    for name in _studies(store, study):
+        show_dashboard(_open(store, name), entity, out, click.echo)
+
+
+@cli.command()
+@click.argument("store")
 @click.option("--study", help="Only this study; by default every study of the store.")
 def claims(store: str, study: str | None) -> None:
     """Hold a store against the paper's claims; exit status 1 where one is not reproduced."""

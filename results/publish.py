@@ -1,101 +1,72 @@
-"""A study on Weights & Biases: exactly one run, made from the rows that are in Parquet and made again at any time.
+"""A study on Weights & Biases, made from the rows that are in Parquet and made again at any time: one run, or more where asked.
 
-The only module that imports `wandb`. Nothing is logged while training; offline (the default everywhere) nothing is sent.
+The only module that imports `wandb`. Nothing is logged while training; offline (the default everywhere) nothing is sent. What is sent:
+`results.dashboard_rows`.
 """
 
-import math
+import hashlib
+import io
+import json
 import os
 import re
 import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from results.manifest import newest_manifest
-from results.statistics import quantile
-from results.store import Store, committed, read
-from results.summary import METRIC, QUANTILES, raw_rows, replicates_of, summarise
+from results.dashboard_rows import Run, rows_of, runs_of
+from results.figures import png
+from results.store import Store
 
 MODES = ("off", "offline", "online")
-MOST_ROWS = 10_000  # of the table of replicates: what W&B shows of one table
-_LEFT_OUT = ("replicates", "packs", "store")  # the first two are long, and a store's URI can hold credentials
+PAUSE_S = 0.5  # between the starts of two runs online: W&B limits the requests of a project
 
 
-def publish(store: Store, mode: str, directory: str | os.PathLike[str] | None = None) -> str | None:
-    """One W&B run of a study; returns its folder (offline) or address (online), None when off.
+def publish(
+    store: Store,
+    mode: str,
+    directory: str | os.PathLike[str] | None = None,
+    runs: str = "study",
+    say: Callable[[str], None] = lambda line: None,
+) -> str | None:
+    """The W&B runs of a study; returns the folder (offline) or address (online) of the study's own, None when off.
 
-    The run's name is the study; its id follows from the study and its newest manifest, so publishing again replaces it (online:
-    resumes it). Offline runs lie in `directory`/wandb, by default the study's folder in a local store, or the current one. The
-    study's earlier offline runs there are removed. W&B's own process writes the file's end, at the latest when this process exits.
-    Raises ValueError for an unknown mode, a study without a manifest and where W&B refuses.
+    runs: study (exactly one), condition (one a condition more) or replicate (one a replicate more, refused above 1,000). Run ids follow
+    from the study, its newest manifest and the keys, so publishing again replaces a run. Online it is resumed: where it says the same
+    nothing is sent, else tables and summary are written over; lines of history are never sent twice, and quantiles by step are history
+    only once every planned replicate has ended, until then they are a table. Offline runs lie in `directory`/wandb, by default the
+    study's folder in a local store, or the current one; the study's earlier offline runs there are removed. W&B's own process writes
+    the file's end, at the latest when this process exits, and sends again what was refused (429) or lost.
+    Raises ValueError for an unknown mode, a study without a manifest, too many runs and where W&B refuses.
     """
     if mode not in MODES:
         raise ValueError(f"wandb={mode!r} is no way to publish: use one of {', '.join(MODES)}")
     if mode == "off":
         return None
-    newest = newest_manifest(store)
-    if newest is None:
-        raise ValueError(f"{store.path('manifests')} has no manifest, so there is no study to publish: run it first")
-    manifest_hash, manifest = newest
-    finished = committed(store)
-    evaluations = read(store, "evaluations", winning=finished)
-    known = replicates_of(manifest, finished, evaluations, read(store, "failures"))
-    summary, replicates = summarise(manifest, known), raw_rows(manifest, known)
-    bands = online_bands(manifest, evaluations)
-    config = {name: value for name, value in manifest.items() if name not in _LEFT_OUT}
-    config |= {"manifest": manifest_hash, "replicates_planned": replicates.num_rows}
-    if replicates.num_rows > MOST_ROWS:
-        config["replicates_note"] = f"the table shows the first {MOST_ROWS} of {replicates.num_rows} replicates"
-
+    rows = rows_of(store)
+    planned = runs_of(store, runs, rows)
+    first = next(planned)
     folder = Path(directory if directory is not None else store.path() if store.is_local else os.getcwd())
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / "wandb").is_symlink():  # runs are removed below
         raise ValueError(f"{folder / 'wandb'} is a symbolic link: remove it")
     _remove_offline_runs(folder / "wandb", store.study)
-    return _write_run(mode, folder, store.study, f"{store.study}-{manifest_hash[:16]}", config, bands, summary, replicates)
+    keep_history = mode == "offline" or rows.complete
+    where, count, started = _write_run(mode, folder, first, keep_history), 1, time.monotonic()
+    for run in planned:
+        if mode == "online":
+            time.sleep(max(0.0, started + PAUSE_S - time.monotonic()))
+        started = time.monotonic()
+        _write_run(mode, folder, run, keep_history or run.kind == "replicate")
+        count += 1
+        if count % 100 == 0:
+            say(f"W&B: {count} runs written")
+    return where
 
 
-def online_bands(manifest: dict[str, Any], evaluations: pa.Table) -> list[dict[str, Any]]:
-    """Error quantiles over replicates by condition, set and step, for the sets that are scored on the way; sorted by step.
-
-    A replicate that had diverged by then counts as infinity. `replicates` is how many have a number or had diverged.
-    """
-    names = pa.array([name for name, value in manifest["sets"].items() if value.get("every") is not None], pa.string())
-    condition_of = {key: manifest["conditions"][index] for key, index, *_ in manifest["replicates"]}
-    chosen = (pc.field("metric") == METRIC) & (pc.field("weights") == "raw") & pc.field("set").isin(names)
-    pooled = (
-        evaluations.filter(chosen)
-        .group_by(["key", "stage", "set", "set_hash", "step"])
-        .aggregate([("errors", "sum"), ("count", "sum")])
-    )
-    errors: dict[tuple[int, str, int, str], list[float]] = {}
-    for row in pooled.to_pylist():
-        condition = condition_of.get(row["key"])
-        if condition is None or condition["sets"].get(row["set"], {}).get("hash") != row["set_hash"] or row["count_sum"] == 0:
-            continue
-        error = math.inf if row["errors_sum"] is None else row["errors_sum"] / row["count_sum"]
-        errors.setdefault((row["step"], condition["name"], row["stage"], row["set"]), []).append(error)
-    return [
-        {"step": step, "condition": condition, "stage": stage, "set": name, "replicates": len(values)}
-        | {"diverged": int(np.isinf(values).sum())}
-        | {f"error_{label}": quantile(values, q) for label, q in QUANTILES.items()}
-        for (step, condition, stage, name), values in sorted(errors.items())
-    ]
-
-
-def _write_run(
-    mode: str,
-    folder: Path,
-    study: str,
-    run_id: str,
-    config: dict[str, Any],
-    bands: list[dict[str, Any]],
-    summary: pa.Table,
-    replicates: pa.Table,
-) -> str:
+def _write_run(mode: str, folder: Path, run: Run, with_history: bool) -> str:
     if mode == "offline":
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # read on import; nothing may leave the machine
     import wandb
@@ -112,25 +83,40 @@ def _write_run(
         x_disable_stats=True,
         x_save_requirements=False,
     )
-    project = os.environ.get("WANDB_PROJECT", "manyseeds")
     try:
         # create_new: a run that the caller has open stays as it is
         with wandb.init(
-            project=project,
-            name=study,
-            id=run_id,
+            project=project(),
+            name=run.name,
+            id=run.id,
+            group=run.group,
+            job_type=run.kind,
             dir=folder,
-            config=config,
+            config=run.config,
             resume="allow" if mode == "online" else None,
             reinit="create_new",
             settings=settings,
-        ) as run:
-            run.define_metric("step")
-            run.define_metric("*", step_metric="step")
-            for step in sorted({band["step"] for band in bands}):
-                run.log({"step": step} | _curves([band for band in bands if band["step"] == step]))
-            run.log({"summary": _table(wandb, summary), "replicates": _table(wandb, replicates.slice(0, MOST_ROWS))})
-            return str(run.url if mode == "online" else Path(run.dir).parent)
+        ) as open_run:
+            content = _digest(run, with_history)
+            if open_run.resumed and open_run.config.get("content") == content:  # all of it is there
+                return str(open_run.url)
+            open_run.define_metric("step")
+            open_run.define_metric("*", step_metric="step")
+            if with_history:
+                sent = open_run.starting_step  # a run that is resumed has its lines
+                for step, values in run.history:
+                    if step >= sent:
+                        open_run.log({"step": step} | values, step=step, commit=True)
+            line: dict[str, Any] = {
+                name: wandb.Table(columns=list(columns), data=data) for name, (columns, data) in run.tables.items()
+            }
+            line |= {name: _image(wandb, figure) for name, figure in run.figures.items()}
+            if line:
+                open_run.log(line)
+            if run.summary:
+                open_run.summary.update(run.summary)
+            open_run.config.update({"content": content}, allow_val_change=True)  # last: whoever stops before sends it all again
+            return str(open_run.url if mode == "online" else Path(open_run.dir).parent)
     except wandb.errors.Error as error:
         reason = " ".join(str(error).split())
         raise ValueError(
@@ -138,22 +124,39 @@ def _write_run(
         ) from error
 
 
-def _curves(bands: list[dict[str, Any]]) -> dict[str, float]:
-    """Values to plot. Infinity can't be drawn: such a quantile is a gap in its line, and `diverged` says why."""
-    values = {}
-    for band in bands:
-        stage = f"/stage {band['stage']}" if band["stage"] else ""
-        for name in ("replicates", "diverged", *(f"error_{label}" for label in QUANTILES)):
-            if math.isfinite(band[name]):
-                values[f"{band['condition']}{stage}/{band['set']}/{name}"] = band[name]
-    return values
+@contextmanager
+def connect() -> Iterator[Any]:
+    """W&B's public API, for what asks it more than to hold runs. ValueError in one sentence where it fails."""
+    import wandb
+
+    try:
+        yield wandb.Api()
+    except (wandb.errors.Error, ConnectionError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"W&B can't be asked ({reason}): log in with `wandb login`") from error
 
 
-def _table(wandb: Any, rows: pa.Table) -> Any:
-    return wandb.Table(columns=rows.schema.names, data=[list(row.values()) for row in rows.to_pylist()])
+def project() -> str:
+    """The W&B project that runs go to."""
+    return os.environ.get("WANDB_PROJECT", "manyseeds")
+
+
+def _digest(run: Run, with_history: bool) -> str:
+    """What a run says, as a hash; figures follow from the tables."""
+    said = [run.config, run.history if with_history else [], run.tables, sorted(run.figures), run.summary]
+    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _image(wandb: Any, figure: Any) -> Any:
+    from PIL import Image
+
+    with Image.open(io.BytesIO(png(figure))) as picture:
+        picture.load()
+        return wandb.Image(picture)
 
 
 def _remove_offline_runs(folder: Path, study: str) -> None:
+    own = rf"{re.escape(study)}-([0-9a-f]{{1,16}}(-c\d+)?|[0-9a-z]{{1,16}}-s\d+)"
     for run in folder.glob("offline-run-*"):
-        if re.fullmatch(rf"offline-run-\d+_\d+-{re.escape(study)}-[0-9a-f]{{1,16}}", run.name):
+        if re.fullmatch(rf"offline-run-\d+_\d+-{own}", run.name):
             shutil.rmtree(run)

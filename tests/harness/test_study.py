@@ -219,6 +219,18 @@ def test_a_bare_off_is_no_truth_value():
     assert _study("wandb=off").wandb == "off"
 
 
+def test_what_has_wandb_runs_merges_with_the_mode_of_the_file():
+    assert (_study().wandb, _study().wandb_runs) == (_study("wandb.mode=" + _study().wandb).wandb, "study")
+    chosen = _study("wandb.runs=condition", wandb="online")
+    assert (chosen.wandb, chosen.wandb_runs) == ("online", "condition")
+    chosen = _study("wandb=off", wandb={"mode": "online", "runs": "replicate"})
+    assert (chosen.wandb, chosen.wandb_runs) == ("off", "replicate")
+    assert _study("wandb.runs=replicate", "replicates=1000").wandb_runs == "replicate"
+    assert _refused("wandb.runs=replicate", "replicates=1001") == (
+        "wandb.runs = replicate would make 1,001 W&B runs of this study and W&B shows 1,000: write condition or study, or select fewer"
+    )
+
+
 # ---- bad input: one sentence that says where and what instead
 
 
@@ -256,6 +268,8 @@ def test_a_bare_off_is_no_truth_value():
         ("device=gpu", "device = 'gpu' must be auto, cpu, cuda"),
         ("executor=slurm", "executor = 'slurm' must be ray or local"),
         ("wandb=on", "wandb = 'on' must be off or offline or online"),
+        ("wandb.runs=conditions", "wandb.runs = 'conditions' must be study or condition or replicate; did you mean condition?"),
+        ("wandb.rums=study", "wandb has no key 'rums'; did you mean runs?"),
         ("name=a/b", "name = 'a/b' must be a word"),
         ("only=[lsmt]", "there is no condition 'lsmt'; conditions: transformer"),
         ("seeds.init=0..2", "must give both init and data"),

@@ -12,9 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from results import publish as publishing
+from launch.cli import main
+from results import dashboard_rows
+from results.claims import scoreboard
 from results.publish import publish
 from results.store import commit, open_store, read, write_bytes
+from tests.results import synthetic
 from tests.results.sample_rows import STEPS, commit_pack, failure, manifest
 
 TRANSFORMERS, LSTMS = ["a", "b", "c", "d", "e"], ["k", "l", "m"]  # d diverges; e is planned and never trained
@@ -173,7 +176,7 @@ def test_publishing_again_leaves_one_run_and_other_studies_alone(study, tmp_path
 
 
 def test_a_table_too_long_for_wandb_is_cut_and_says_so(study, monkeypatch):
-    monkeypatch.setattr(publishing, "MOST_ROWS", 3)
+    monkeypatch.setattr(dashboard_rows, "MOST_ROWS", 3)
     folder = publish(study, "offline")
     assert len(table(folder, "replicates")) == 3
     assert read_run(folder)[1]["replicates_note"] == "the table shows the first 3 of 8 replicates"
@@ -197,3 +200,45 @@ def test_what_can_not_be_published_is_said_in_one_sentence(study, tmp_path):
         publish(study, "of")
     with pytest.raises(ValueError, match="has no manifest, so there is no study to publish"):
         publish(open_store(tmp_path, "nothing"), "offline")
+
+
+def test_conditions_and_replicates_have_offline_runs_of_their_own_and_earlier_ones_are_removed(study, tmp_path):
+    for runs, count in (("replicate", 1 + 7), ("condition", 1 + 2)):
+        publish(study, "offline", tmp_path, runs)
+        names = [path.name.split("-", 3)[3] for path in (tmp_path / "wandb").glob("offline-run-*")]
+        assert len(names) == len(set(names)) == count
+    run, config, history = read_run(next((tmp_path / "wandb").glob("offline-run-*-c1")))
+    assert (run.display_name, run.run_group, run.job_type, config["condition"]) == ("lstm", "quick", "condition", "lstm")
+    known = rates(study, LSTMS, "sparse_online", 100)
+    assert history[0]["sparse_online/error_min"] == known[0]
+    assert history[0]["sparse_online/error_max"] == known[-1]
+
+
+def test_the_study_has_figures_quantiles_and_claims(tmp_path):
+    store = open_store(tmp_path / "runs", "synthetic")
+    plan = synthetic.manifest(6) | {"claims": {"R2": {"value": 1.0, "of": 100}}}
+    plan["conditions"] = [each | {"settings": each["config"]} for each in plan["conditions"]]
+    synthetic.write(store, plan)
+    folder = publish(store, "offline")
+    _, config, history = read_run(folder)
+    line = history[-1]
+    for name in ("violins", "scatter"):
+        assert line[f"{name}._type"] == "image-file"
+        assert (Path(folder) / "files" / line[f"{name}.path"]).read_bytes().startswith(b"\x89PNG")
+    (claim,) = table(folder, "claims")
+    (verdict,) = scoreboard(store)
+    assert (claim["claim"], claim["verdict"], claim["measured"]) == ("R2", verdict.verdict, verdict.finding.measured)
+    bands = table(folder, "bands")
+    assert {(band["condition"], band["set"]) for band in bands} == {(name, "sparse_online") for name in ("transformer", "lstm")}
+    curves = {line["step"]: line for line in history[:-1]}
+    for band in bands:
+        expected = curves[band["step"]].get(f"{band['condition']}/sparse_online/error_median")
+        assert band["error_median"] in (expected, "Infinity")
+    assert config["complete"]
+
+
+def test_the_command_publishes_a_study_again(study, tmp_path, capsys):
+    main(["publish", study.root, "--runs", "condition", "--out", str(tmp_path)])
+    folder = capsys.readouterr().out.strip()
+    assert read_run(folder)[0].run_id == "quick-00112233445566ff"
+    assert len(list((tmp_path / "wandb").glob("offline-run-*"))) == 3

@@ -41,7 +41,7 @@ def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, dict[str, An
         for store in stores
         for row in committed(store).to_pylist()
         if row["status"] == "finished" and isinstance(_condition(row).task, FlipFlop)
-        if names(store.filesystem, store.shared("artifacts", row["key"], str(row["stage"])))
+        if _last_kept(store, row["key"]) == row["stage"]
     ]
     if not found:
         raise ValueError(
@@ -49,6 +49,13 @@ def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, dict[str, An
             "run a study with keep: all or keep: tail(n), or manyseeds rerun STORE KEY --keep weights"
         )
     return found
+
+
+def _last_kept(store: Store, key: str) -> int | None:
+    """The last stage of a replicate whose weights are kept, as `find` takes it; None for none."""
+    folder = store.shared("artifacts", key)
+    stages = [int(name) for name in names(store.filesystem, folder) if name.isdecimal()]
+    return max(stages) if stages and names(store.filesystem, f"{folder}/{max(stages)}") else None
 
 
 def loaded(store: Store, row: dict[str, Any], wanted: Sequence[str], device: torch.device) -> Replicate:
@@ -65,6 +72,8 @@ def loaded(store: Store, row: dict[str, Any], wanted: Sequence[str], device: tor
             f"manyseeds trace asks what stands before a read, and {row['key']} is a model that also sees what follows"
         )
     kept = find(store, row["key"])
+    if kept.stage != row["stage"]:
+        raise ValueError(f"the weights of stage {row['stage']} of {row['key']} were not kept, only those of stage {kept.stage}")
     model = single(condition.model, task.vocabulary, task.length, kept.tensors, row["init_seed"], outputs=outputs_of(task))
     sets = _evaluated(store, condition)
     for name in wanted:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 
 from results.store import Store, list_names, read_bytes, write_bytes
@@ -99,11 +100,23 @@ def read(store: Store, key: str, set_name: str) -> tuple[About, pa.Table] | None
         table = pyarrow.parquet.read_table(io.BytesIO(read_bytes(store, f"{FOLDER}/{name}")))
         given = json.loads((table.schema.metadata or {})[_META])
         about = About(**{field.name: given[field.name] for field in fields(About)})
-        return about, table.select(SCHEMA.names).cast(SCHEMA)
+        found = table.select(SCHEMA.names).cast(SCHEMA)
+        _check_lengths(about, found)
+        return about, found
     except (pa.ArrowInvalid, KeyError, ValueError, TypeError) as error:
         raise ValueError(
             f"{store.path(FOLDER, name)} holds no glitches ({type(error).__name__}): delete it and run the command again"
         ) from error
+
+
+def _check_lengths(about: About, rows: pa.Table) -> None:
+    """ValueError where a list is longer or shorter than `about` says."""
+    heads = about.layers * about.heads
+    lengths = {"margins": len(about.steps), "totals": heads, **dict.fromkeys(("keys", "weights", "norms"), heads * about.kept)}
+    lengths |= dict.fromkeys(("sister_margins", "sister_wrong"), len(about.sisters))
+    for name, length in lengths.items():
+        if set(pc.list_value_length(rows[name]).to_pylist()) - {length}:
+            raise ValueError(f"{name} must have {length} values a glitch")
 
 
 def sets_of(store: Store, key: str) -> list[str]:

@@ -62,7 +62,7 @@ def asked(path: Path, folder: Path, width: int) -> dict[str, Any]:
     return dict(json.loads(unquote(base64.b64decode(found[1]).decode())))
 
 
-@pytest.mark.parametrize("width", [1300, 500])
+@pytest.mark.parametrize("width", [1300, pytest.param(500, marks=pytest.mark.slow)])
 def test_a_thousand_glitches_of_48_heads_are_a_small_page_that_draws_what_is_chosen(
     study: Store, tmp_path: Path, width: int
 ) -> None:
@@ -132,5 +132,9 @@ def test_a_file_that_is_missing_or_another_is_one_sentence(tmp_path: Path) -> No
     with pytest.raises(ValueError, match=r"^glitchy has no glitches of 012345678901 on dense: run manyseeds glitches first$"):
         write_glitch_page(store, "0123456789012345", "dense")
     write_bytes(store, "glitches/k-dense.parquet", b"PAR1 no")
+    told = about(layers=1, heads=2)
+    glitches.write(store, told, rows(about(layers=1, heads=1), 1))
+    with pytest.raises(ValueError, match=r"-dense.parquet holds no glitches \(ValueError\): delete it and run"):
+        write_glitch_page(store, told.key, "dense")
     with pytest.raises(ValueError, match=r"k-dense.parquet holds no glitches \(ArrowInvalid\): delete it and run"):
         glitches.read(store, "k", "dense")

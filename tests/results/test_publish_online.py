@@ -81,6 +81,7 @@ def check_study(double: Double, store: Store, keys: dict[str, list[str]]) -> Non
         assert number(band["error_max"]) == expected
 
 
+@pytest.mark.slow
 def test_ten_thousand_replicates_survive_refusals_and_dropped_connections(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -123,6 +124,7 @@ def test_publishing_again_sends_nothing_new(monkeypatch: pytest.MonkeyPatch, tmp
     assert len(double.runs) == 8
 
 
+@pytest.mark.slow
 def test_replicates_and_conditions_have_runs_with_their_own_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     store = study_of(tmp_path)
     evaluations, curves = read(store, "evaluations").to_pylist(), read(store, "curves").to_pylist()
@@ -154,6 +156,7 @@ def test_replicates_and_conditions_have_runs_with_their_own_rows(monkeypatch: py
             }
 
 
+@pytest.mark.slow
 def test_a_study_that_is_not_complete_sends_tables_and_later_its_history(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -122,13 +122,3 @@ def test_the_claims_find_their_students_at_every_scale(name, scale):
     for claim in manifest["claims"]:
         if claim != "PD-R5":
             assert judged(manifest, claim, accuracy).verdict == wanted
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_the_sweeps_teacher_keeps_its_checkpoints_at_every_scale(scale):
-    found = study("p14", scale)
-    kept = {int(step) for step in found.keep.removeprefix("steps(").removesuffix(")").split(",")}
-    for each in found.conditions:
-        teacher = parent_of(each)
-        if teacher is not None:
-            assert kept | {teacher.train.steps} >= {step for _, step in learnt_from(each)}

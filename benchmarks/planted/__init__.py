@@ -3,7 +3,8 @@
 What a tracer must find is known, so its recall can be counted: docs/tracing.md has the protocol, `python -m benchmarks.planted` runs it.
 """
 
-from benchmarks.planted.flipflop import FAMILIES, Defect, plant
+from benchmarks.planted.families import FAMILIES
+from benchmarks.planted.flipflop import Defect, plant
 from benchmarks.planted.literal import Literal, plant_literal
 from benchmarks.planted.score import expected_recall, recall
 

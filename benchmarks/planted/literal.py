@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from benchmarks.planted.flipflop import BACKGROUND, seen
+from benchmarks.planted.events import seen
+from benchmarks.planted.flipflop import BACKGROUND
 from harness.draw import Draw
 
 VOCABULARY, GROUP, WIDTH = 200, 10, 16

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from benchmarks.planted import FAMILIES, expected_recall, plant, plant_literal, recall
-from benchmarks.planted.flipflop import events
+from benchmarks.planted.events import events
 from tasks.flipflop import IGNORE, READ, SYMBOL, WRITE
 
 NUMBERS = range(12)

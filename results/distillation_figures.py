@@ -85,9 +85,11 @@ def spikes(panels: Mapping[str, Spikes]) -> Figure:
                 (handles["accuracy (right)"],) = right.plot(*each.accuracy, color=INK, lw=1.2, ls="--", alpha=0.7)
                 right.set_ylim(0, 1.02)
                 right.spines["right"].set_visible(True)
-            panel.set_ylim(bottom=0)
+            panel.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5))  # steps have many digits
             panel.set_xlabel("step")
             panel.grid(axis="y")
+        for panel in axes:  # at last: it ends the scaling of the axis that they share
+            panel.set_ylim(bottom=0)
         label_rows(axes, "absolute correlation")
         _legend(figure, handles)
     return figure

@@ -108,7 +108,7 @@ def latest_start(tokens: Tensor, piece: Piece) -> Tensor:
     That of a piece [L, R] within x_1 … x_t is that of L before the latest start of R, so that a head has one position to look up. Takes
     position encodings and a head for each part of a piece. The first layer finds the latest occurrence of each token.
     """
-    starts = {(token,): _latest(tokens, token) for token in set(piece)}
+    starts: dict[Piece, Tensor] = {(token,): _latest(tokens, token) for token in set(piece)}
     return _start(piece, starts)[:, 1:].round().to(torch.int64)
 
 

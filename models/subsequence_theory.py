@@ -37,7 +37,7 @@ def exceeding(cosine: float, dimension: int) -> float:
 
 
 def gold_vectors(degree: int) -> Tensor:
-    """2^(2m) unit vectors in d = 2^m - 1 dimensions with |cosine| <= (1 + 2^((m+1)/2)) / d: Gold's sequences, m = 3, 5, 7, float64 [N, d]."""
+    """Gold's sequences, degree m 3, 5 or 7: 2^(2m) unit vectors, float64 [N, d], d = 2^m - 1, |cosine| <= (1 + 2^((m+1)/2)) / d."""
     modulus = {3: 0b1011, 5: 0b100101, 7: 0b10000011}[degree]
     length = 2**degree - 1
     powers = [1]

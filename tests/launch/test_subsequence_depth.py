@@ -5,9 +5,9 @@ import itertools
 import torch
 
 from harness.draw import Draw
-from harness.study import load
+from harness.study import find_study, load
 
-STUDY = "launch/studies/subsequences/depth.yaml"
+STUDY = find_study("subsequences", "depth")
 
 
 def piece_of(task):

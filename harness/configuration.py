@@ -5,6 +5,7 @@ Defaults here NEVER change: a field equal to its default is not hashed. Unknown 
 
 import dataclasses
 import difflib
+import json
 import re
 import typing
 from collections.abc import Iterable, Mapping
@@ -278,6 +279,11 @@ def name_of(config: Any) -> str:
 def to_dict(condition: Condition) -> dict[str, Any]:
     """{name, config}: what a manifest holds of a condition beside its seeds."""
     return {"name": condition.name, "config": condition.config()}
+
+
+def condition_of(row: Mapping[str, Any]) -> Condition:
+    """The condition of a row of `replicates`, as `from_dict`."""
+    return from_dict({"name": row["condition"], "config": json.loads(row["config"])})
 
 
 def from_dict(data: Mapping[str, Any], seeds: Iterable[tuple[int, int]] = ()) -> Condition:

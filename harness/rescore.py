@@ -5,7 +5,6 @@ rows added later would be lost. They go to <store>/<study>/rescored/<name>.parqu
 """
 
 import io
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import yaml
 
 import harness.device
 import harness.manifest as manifests
-from harness.configuration import EvaluationSet, from_dict
+from harness.configuration import EvaluationSet, condition_of
 from harness.evaluate import score
 from harness.exchange.replicate import find, resolve_key
 from harness.exchange.weights import single
@@ -157,7 +156,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _prepared(store: Store, row: dict[str, Any], wanted: Wanted) -> tuple[ScoredSet, Any]:
-    condition = from_dict({"name": row["condition"], "config": json.loads(row["config"])})
+    condition = condition_of(row)
     each = wanted.set
     try:
         task, digest = each.task(condition.task), each.hash(condition.task, wanted.seed)

@@ -1,6 +1,5 @@
 """What `manyseeds glitches` looks into: a committed replicate with kept weights, a set of its study, and its sisters."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +8,7 @@ import pyarrow.compute as pc
 
 import harness.manifest as manifests
 from harness import artifacts
-from harness.configuration import Condition, from_dict, name_of
+from harness.configuration import Condition, condition_of, name_of
 from harness.exchange.replicate import find, resolve_key
 from harness.pack import ScoredSet
 from results.manifest import newest_manifest
@@ -42,7 +41,7 @@ def source(stores: Sequence[Store], key: str, set_name: str | None) -> Source:
     store = next(each for each in stores if full in set(committed(each)["key"].to_pylist()))
     everyone = committed(store).to_pylist()
     row = max((each for each in everyone if each["key"] == full), key=lambda each: each["stage"])
-    condition = from_dict({"name": row["condition"], "config": json.loads(row["config"])})
+    condition = condition_of(row)
     name = f"{full[:12]} of {store.study}"
     if not isinstance(condition.task, FlipFlop | Simulation):
         task = name_of(condition.task)

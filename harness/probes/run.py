@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness import artifacts
-from harness.configuration import Condition, from_dict
+from harness.configuration import Condition, condition_of
 from harness.exchange.replicate import find
 from harness.exchange.weights import single
 from harness.identity import describe, typed
@@ -48,7 +48,7 @@ def run(
             f"no replicate of {', '.join(store.study for store in stores)} has kept weights: run a study with keep: all or keep: tail(n), "
             "or manyseeds rerun STORE KEY --keep weights"
         )
-    suited = [(store, row) for store, row in chosen if row["status"] == "finished" and suits(probe, _condition(row))]
+    suited = [(store, row) for store, row in chosen if row["status"] == "finished" and suits(probe, condition_of(row))]
     if not suited:
         raise ValueError(
             f"the {probe} probe is for {PROBES[probe].kind}, and none of the {len(chosen)} replicates with weights is one"
@@ -118,15 +118,11 @@ def _found(probe: str, own: str, model: Decoder, task: Any, count: int, settings
 
 def _model(store: Store, row: dict[str, Any], step: int) -> tuple[Decoder, Any]:
     """A replicate with its weights of a step, as a pack with R = 1, and its task."""
-    condition = _condition(row)
+    condition = condition_of(row)
     task = condition.task
     tensors = find(store, row["key"], step).tensors
     model = single(condition.model, task.vocabulary, task.length, tensors, row["init_seed"], outputs=outputs_of(task))
     return cast(Decoder, model), task
-
-
-def _condition(row: dict[str, Any]) -> Condition:
-    return from_dict({"name": row["condition"], "config": json.loads(row["config"])})
 
 
 def _has_weights(store: Store, key: str) -> bool:

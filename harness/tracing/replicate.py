@@ -1,6 +1,5 @@
 """Replicates whose glitches can be traced: their weights, and the evaluation sets of their study."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import torch
 
 import harness.manifest as manifests
-from harness.configuration import Condition, from_dict
+from harness.configuration import Condition, condition_of
 from harness.exchange.replicate import find, resolve_key
 from harness.exchange.weights import single
 from harness.pack import ScoredSet, scored_sets
@@ -40,7 +39,7 @@ def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, dict[str, An
         (store, row)
         for store in stores
         for row in committed(store).to_pylist()
-        if row["status"] == "finished" and isinstance(_condition(row).task, FlipFlop)
+        if row["status"] == "finished" and isinstance(condition_of(row).task, FlipFlop)
         if _last_kept(store, row["key"]) == row["stage"]
     ]
     if not found:
@@ -60,7 +59,7 @@ def _last_kept(store: Store, key: str) -> int | None:
 
 def loaded(store: Store, row: dict[str, Any], wanted: Sequence[str], device: torch.device) -> Replicate:
     """A replicate with its last weights. wanted: names of sets, none for all. ValueError where it is none that can be traced."""
-    condition = _condition(row)
+    condition = condition_of(row)
     task = condition.task
     if not isinstance(task, FlipFlop):
         name = condition.config()["task"]["name"]
@@ -92,7 +91,3 @@ def _evaluated(store: Store, condition: Condition) -> list[ScoredSet]:
         )
     sets = scored_sets(manifests.study_of(newest[1]), condition)
     return [each for each in sets if each.every is None] or list(sets)
-
-
-def _condition(row: dict[str, Any]) -> Condition:
-    return from_dict({"name": row["condition"], "config": json.loads(row["config"])})

@@ -310,3 +310,17 @@ def test_a_tied_head_needs_a_class_a_token():
     config = models.configure("transformer", layers=1, width=8, heads=2, tied=True)
     with pytest.raises(ValueError, match="3 classes for 5 tokens: write false"):
         config.make(Draw(seeds(1), "init"), 5, 7, outputs=3)
+
+
+def test_without_positions_prefixes_of_one_token_are_answered_alike():
+    """Why no such model gets all of a parity: after 1, 11, 111, … it says the same, and is wrong in every other one of these."""
+    slots = torch.tensor([1, 2])
+    inputs = torch.tensor([1, 1, 1, 1, 0]).expand(2, 1, 5)
+    make = lambda positions: models.configure("transformer", layers=2, width=16, heads=2, positions=positions).make(  # noqa: E731
+        Draw(slots, "init"), 2, 5
+    )
+    said = make("none")(inputs)
+    torch.testing.assert_close(said[:, :, 1:4], said[:, :, :1].expand(-1, -1, 3, -1))
+    assert not torch.allclose(said[:, :, 4], said[:, :, 0], atol=1e-3)
+    placed = make("sinusoidal")(inputs)
+    assert not torch.allclose(placed[:, :, 1], placed[:, :, 0], atol=1e-3)

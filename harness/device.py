@@ -74,6 +74,15 @@ def describe(device: torch.device) -> str:
     return f"cpu: {platform.processor() or platform.machine()}"
 
 
+def forced_kernels() -> bool:
+    """Whether MKL was made to take this processor for one of Intel's (docs/training.md): its kernels, and so the bits, are others."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if not torch.backends.mkl.is_available() or not cpuinfo.exists() or "GenuineIntel" in cpuinfo.read_text():
+        return False
+    asked = getattr(ctypes.CDLL(None), "mkl_serv_intel_cpu_true", None)
+    return asked is not None and bool(asked())
+
+
 def planned_numerics(kind: str, compiled: bool = False) -> dict[str, object]:
     """What a plan can know of the numerics before a worker starts; pack ids follow from it. kind: cpu | cuda."""
     version = importlib.metadata.version("torch").partition("+")[0]
@@ -84,6 +93,7 @@ def numerics(device: torch.device, precision: str, compiled: bool = False, graph
     """What the bits of a replicate may depend on, as JSON: recorded in the row, not hashed. loop: the compiled one, if it was used."""
     return json.dumps(
         ({"loop": loop} if loop else {})
+        | ({"mkl": "Intel's kernels, forced"} if device.type == "cpu" and forced_kernels() else {})
         | {
             "capability": torch.backends.cpu.get_cpu_capability()
             if device.type == "cpu"

@@ -49,7 +49,7 @@ def test_the_proved_solution_of_s5_is_exact_at_the_largest_length():
     assert _errors(model, task, 6)["read"] > 0
 
 
-@pytest.mark.parametrize(("group", "neurons"), [("C6", 6), ("S5", 5)])
+@pytest.mark.parametrize(("group", "neurons"), [("C6", 6), pytest.param("S5", 5, marks=pytest.mark.slow)])
 def test_attention_that_is_not_concentrated_enough_solves_short_lengths_alone(group, neurons):
     """Claim A and B in small: what is elsewhere is diluted as the context grows."""
     wrong = {}

@@ -138,6 +138,7 @@ def test_what_a_student_sees_of_such_a_teacher_is_half_its_degree_one_alone():
     torch.testing.assert_close(found, -student.outputs[:, None] / 2 * degree_one(teacher, signs))
 
 
+@pytest.mark.slow
 def test_the_degree_one_signal_fades_as_the_teacher_converges():
     """Corollary 4 in what it is used for: before, at and after the transition."""
     rows = two_stages(0, 64, 9, 2, 5000, 10)

@@ -108,7 +108,9 @@ def test_paths_below_a_store_are_refused_where_they_leave_it(tmp_path, name):
 
 
 @pytest.mark.filterwarnings("ignore:Glyph 0", "ignore:constrained_layout not applied")  # such a figure can't be pretty
-@pytest.mark.parametrize("name", ["../../evil", "a\0b", "x" * 300, HTML])
+@pytest.mark.parametrize(
+    "name", ["../../evil", HTML, *(pytest.param(each, marks=pytest.mark.slow) for each in ("a\0b", "x" * 300))]
+)
 def test_names_of_conditions_and_sets_are_text_to_every_reader(tmp_path, name, monkeypatch):
     monkeypatch.chdir(tmp_path)
     at = open_store(tmp_path / "store", "synthetic")

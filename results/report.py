@@ -54,6 +54,7 @@ ERROR = {  # what is wrong in each task, by its name
     "automaton": "a position where the most probable answer is not the (observed) state after its token",
     "sparse_parity": "a string whose most probable class is not the sign of the product of its support",
     "hierarchical_parity": "a string whose most probable class is not the leaf that its parities lead to",
+    "associations": "a string whose most probable answer is not the one that was drawn for it",
     "pcfg": "a predicted position where the most probable token of the whole vocabulary is not the string's own",
 }
 MAX_CURVES, MAX_PANELS, MAX_OPEN_ROWS, MAX_FAILURES = 75, 24, 200, 20  # curves a figure; the interactive one has its own

@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 
+from tasks.associations import Associations
 from tasks.automata import Automaton
 from tasks.batch import Batch
 from tasks.corpus import Corpus
@@ -22,6 +23,7 @@ REGISTRY: dict[str, type] = {
     "hierarchical_parity": HierarchicalParity,
     "pcfg": PCFG,
     "corpus": Corpus,
+    "associations": Associations,
 }
 
 __all__ = ["REGISTRY", "Batch", "build"]

@@ -30,7 +30,7 @@ _COMBINATION, _ANSWER = 0, 1  # of the table
 
 @dataclass(frozen=True)
 class Associations:
-    """length: T, the final token included. symbols: first ones, and as many second ones. fillers, answers: how many of each there are.
+    """length: T, the final token included. symbols: first ones, and as many second ones. fillers: kinds of them. outputs: answers.
 
     decoys: single symbols in each string. zipf: s, the frequency of pair n = 0, 1, … is proportional to (n + 1)^-s. sure: the probability
     that a string's answer is its pair's own; otherwise it is one of the others, each as probable. table_seed: of pairs and their answers,
@@ -44,14 +44,14 @@ class Associations:
     pairs: int = 64
     symbols: int = 16
     fillers: int = 16
-    answers: int = 16
+    outputs: int = 16
     decoys: int = 0
     zipf: float = 0.0
     sure: float = 1.0
     table_seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in {"pairs": 1, "symbols": 1, "fillers": 1, "answers": 2, "decoys": 0, "table_seed": 0}.items():
+        for name, least in {"pairs": 1, "symbols": 1, "fillers": 1, "outputs": 2, "decoys": 0, "table_seed": 0}.items():
             if getattr(self, name) < least:
                 raise ValueError(f"task.{name} = {getattr(self, name)} must be at least {least}")
         if self.table_seed >= 2**63:
@@ -83,11 +83,6 @@ class Associations:
     def vocabulary(self) -> int:
         return 1 + 2 * self.symbols + self.fillers
 
-    @property
-    def outputs(self) -> int:
-        """Classes, the answers."""
-        return self.answers
-
     def frequencies(self) -> Tensor:
         """The probability that a string has each pair, float64 [pairs], to within 2^-32: that of the words they are drawn with."""
         weights = torch.arange(1, self.pairs + 1, dtype=torch.float64) ** -float(self.zipf)
@@ -95,12 +90,12 @@ class Associations:
 
     def table(self) -> Tensor:
         """First token, second token and own answer of each pair, int64 [pairs, 3]."""
-        return _table(self.pairs, self.symbols, self.answers, self.table_seed)
+        return _table(self.pairs, self.symbols, self.outputs, self.table_seed)
 
     def law(self) -> Tensor:
-        """P(answer | the pair is in the string), float64 [pairs, answers]: exact, since a string has one pair."""
-        other = (1 - self.sure) / (self.answers - 1)
-        own = torch.nn.functional.one_hot(self.table()[:, 2], self.answers).double()
+        """P(answer | the pair is in the string), float64 [pairs, outputs]: exact, since a string has one pair."""
+        other = (1 - self.sure) / (self.outputs - 1)
+        own = torch.nn.functional.one_hot(self.table()[:, 2], self.outputs).double()
         return self.sure * own + other * (1 - own)
 
     def evaluation(self) -> "Associations":
@@ -132,7 +127,7 @@ class Associations:
         inputs = inputs.scatter(-1, places, tokens)
 
         if self.sure < 1:
-            other = draw.integers(self.answers - 1, (batch,), _OTHER)
+            other = draw.integers(self.outputs - 1, (batch,), _OTHER)
             own = draw.words((batch,), _SURE) < round(self.sure * WORD)
             answers = torch.where(own, answers, other + (other >= answers))
         return at_the_end(inputs, answers)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from harness.probes.associations import PairGaps, associations
 from harness.probes.attention import Rows, attention, pattern
 from harness.probes.boundaries import boundaries
 from harness.probes.concentration import concentrations
@@ -20,6 +21,7 @@ from models.clauses import Clauses
 from models.lego_theory import LegoTheory
 from models.lego_transformer import LegoTransformer
 from models.transformer import Transformer
+from tasks.associations import Associations
 from tasks.automata import Automaton
 from tasks.corpus import Corpus
 from tasks.flipflop import FlipFlop
@@ -125,5 +127,12 @@ PROBES: dict[str, Probe] = {
         every_step=True,
     ),
     "ngrams": Probe(ngrams, _of_strings, _STRINGS, strings=1024, settings=NGrams, every_step=True),
+    "associations": Probe(
+        associations,
+        lambda model, task: isinstance(task, Associations),
+        "models of associations that have not diverged",
+        settings=PairGaps,
+        every_step=True,
+    ),
     "nonterminals": Probe(nonterminals, _of_grammars, _GRAMMARS, strings=51_200, settings=NonTerminals, every_step=True),
 }

@@ -25,7 +25,7 @@ def _tasks(draw, **fixed):
         "pairs": draw(st.integers(1, symbols**2)),
         "symbols": symbols,
         "fillers": draw(st.integers(1, 4)),
-        "answers": draw(st.integers(2, 6)),
+        "outputs": draw(st.integers(2, 6)),
         "decoys": decoys,
         "zipf": draw(st.floats(0, 2)),
         "sure": draw(st.floats(0.1, 1)),
@@ -75,18 +75,18 @@ def test_the_table_is_drawn_without_replacement_by_its_seed_alone(task):
     assert len({(first, second) for first, second, _ in rows}) == task.pairs
     assert all(1 <= first <= task.symbols < second <= 2 * task.symbols for first, second, _ in rows)
     other = tasks.build(
-        "associations", pairs=task.pairs, symbols=task.symbols, answers=task.answers, table_seed=task.table_seed
+        "associations", pairs=task.pairs, symbols=task.symbols, outputs=task.outputs, table_seed=task.table_seed
     )
     assert torch.equal(other.table(), task.table())
     # a larger table begins with a smaller one of the same seed
     assert torch.equal(
-        Associations(20, task.symbols**2, task.symbols, 4, task.answers, table_seed=task.table_seed).table()[: task.pairs],
+        Associations(20, task.symbols**2, task.symbols, 4, task.outputs, table_seed=task.table_seed).table()[: task.pairs],
         task.table(),
     )
 
 
 def test_combinations_and_answers_are_uniform_over_table_seeds():
-    tables = [Associations(pairs=3, symbols=3, answers=4, table_seed=seed).table() for seed in range(450)]
+    tables = [Associations(pairs=3, symbols=3, outputs=4, table_seed=seed).table() for seed in range(450)]
     combinations = Counter((a, b) for table in tables for a, b, _ in table.tolist())
     answers = Counter(answer for table in tables for *_, answer in table.tolist())
     for counts, kinds in ((combinations, 9), (answers, 4)):
@@ -119,7 +119,7 @@ def test_frequencies_and_answers_are_the_exact_ones(task):
     count = 20_000
     batch, whole = task.sample(_draw(11), count), task.table()
     pair_of = {(first, second): pair for pair, (first, second, _) in enumerate(whole.tolist())}
-    seen = torch.zeros(task.pairs, task.answers, dtype=torch.float64)
+    seen = torch.zeros(task.pairs, task.outputs, dtype=torch.float64)
     for string, target in zip(batch.inputs[0].tolist(), batch.targets[0, :, -1].tolist(), strict=True):
         first = next(token for token in string if 0 < token <= task.symbols)
         second = next(token for token in reversed(string) if task.symbols < token <= 2 * task.symbols)
@@ -131,7 +131,7 @@ def test_frequencies_and_answers_are_the_exact_ones(task):
     for pair, (_, _, own) in enumerate(whole.tolist()):
         assert law[pair, own] == pytest.approx(task.sure)
         assert {round(float(p), 12) for answer, p in enumerate(law[pair]) if answer != own} == {
-            round((1 - task.sure) / (task.answers - 1), 12)
+            round((1 - task.sure) / (task.outputs - 1), 12)
         }
     expected = count * task.frequencies()[:, None] * law
     assert ((seen - expected).abs() <= 5 * expected.clamp(min=1).sqrt() * (expected > 0)).all()
@@ -151,7 +151,7 @@ def test_strings_that_hold_a_given_pair(task, data):
 
 
 def test_wrong_is_any_other_answer():
-    task, targets = Associations(answers=3), torch.tensor([0, 2])
+    task, targets = Associations(outputs=3), torch.tensor([0, 2])
     logits = torch.tensor([[0.1, 0.2, 0.0], [0.0, 0.1, 3.0]])
     assert task.wrong(logits, targets)["read"].tolist() == [True, False]
     assert (task.vocabulary, task.outputs, task.scored_positions()) == (1 + 16 + 16 + 16, 3, 1)
@@ -164,7 +164,7 @@ def test_wrong_is_any_other_answer():
         ({"pairs": 0}, "task.pairs = 0 must be at least 1"),
         ({"symbols": 5000}, "task.symbols = 5000 must be at most 4096"),
         ({"fillers": 0}, "task.fillers = 0 must be at least 1"),
-        ({"answers": 1}, "task.answers = 1 must be at least 2"),
+        ({"outputs": 1}, "task.outputs = 1 must be at least 2"),
         ({"decoys": -1}, "task.decoys = -1 must be at least 0"),
         ({"length": 3}, "task.length = 3 has no room .* write at least 4"),
         ({"length": 6, "decoys": 3}, "task.length = 6 has no room .* task.decoys = 3 .* write at least 7"),

@@ -32,6 +32,8 @@ from results.claims import (
     lego,
     lego_attention,
     lego_stages,
+    subsequence_capacity,
+    subsequence_growth,
     tail,
     theory,
 )
@@ -91,6 +93,9 @@ REGISTRY: dict[str, Claim] = {
     "PD-R7-tokens": distillation_pcfg.R7_TOKENS,
     "PD-P13": distillation_pcfg.P13,
     "PD-P13-one-shot": distillation_pcfg.P13_ONE_SHOT,
+    "S2": subsequence_capacity.S2,
+    "S3": subsequence_growth.S3,
+    "S4": subsequence_growth.S4,
 }
 REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")
 

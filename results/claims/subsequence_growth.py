@@ -1,0 +1,185 @@
+"""S3 and S4: when rare pairs are learned, and what pulls on each (card, section 8.4, predictions 3 and 4, after proposition 2.5).
+
+Rows are those of `manyseeds probe STORE --probe associations` at the kept steps: frequency, gap and gradient of every pair.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy import stats
+
+from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.compare import between
+from results.claims.evidence import Condition, Evidence, require
+from results.claims.subsequence_capacity import own_strings
+from results.claims.survival_slope import slope
+from results.pcfg import by_step
+from results.statistics import Floats, Interval
+
+LEARNED = 0.1  # a smaller gap is called learned
+MARGIN = 0.5  # of the slope, to either side
+RESAMPLES = 9999
+Pairs = dict[str, Floats]  # frequency, gap, gradient; one number a pair
+Steps = dict[int, Pairs]
+
+
+def measured(evidence: Evidence, needs: int) -> dict[str, list[Steps]]:
+    """What the probe measured of the finished replicates of each condition whose pairs are not equally frequent, by condition.
+
+    Settles a claim where there is no such condition, or a replicate without rows.
+    """
+    mine = [
+        each
+        for each in evidence.conditions
+        if each.settings.get("task.name") == "associations" and each.settings["task.zipf"] > 0
+    ]
+    if not mine:
+        settle(NOT_RUN, "no condition is of associations whose pairs are not equally frequent")
+    require(mine, [own_strings(evidence)], needs)
+    rows = {} if evidence.measured is None else by_step(evidence.measured, "associations")
+    return {each.name: _of(each, rows, needs) for each in mine}
+
+
+def _of(condition: Condition, rows: Mapping[str, Mapping[int, Mapping[str, float]]], needs: int) -> list[Steps]:
+    finished = [each for each in condition.replicates if each.status == "finished"]
+    mine = [rows[each.key] for each in finished if each.key in rows]
+    if not mine:
+        settle(
+            NOT_RUN, f"{condition.name} has no rows: manyseeds probe STORE --probe associations, with kept steps in its study"
+        )
+    if len(mine) < max(needs, len(finished)):
+        settle(
+            TOO_FEW,
+            f"{len(mine)} of {len(finished)} finished replicates of {condition.name} have rows, and the claim needs {needs} and all",
+        )
+    if min(len(steps) for steps in mine) < 4:
+        settle(NOT_RUN, f"{condition.name} has rows at fewer than 4 steps: keep more of them")
+    return [{step: arrays(items) for step, items in sorted(steps.items())} for steps in mine]
+
+
+def arrays(items: Mapping[str, float]) -> Pairs:
+    """Items such as "pair=3 gap" as arrays in the order of the pairs' numbers."""
+    count = sum(item.endswith(" gap") for item in items)
+    return {
+        name: np.array([items[f"pair={pair} {name}"] for pair in range(count)], dtype=np.float64)
+        for name in ("frequency", "gap", "gradient")
+    }
+
+
+def learned_between(steps: Steps) -> tuple[Floats, Floats]:
+    """Of each pair the last kept step before its gap is below LEARNED for the first time, and that step: infinity where there is none."""
+    kept = sorted(steps)
+    below = np.array([steps[step]["gap"] < LEARNED for step in kept])
+    first, ever = below.argmax(0), below.any(0)
+    high = np.where(ever, np.array(kept, dtype=np.float64)[first], np.inf)
+    low = np.where(ever, np.array([0, *kept], dtype=np.float64)[first], kept[-1])
+    return low, high
+
+
+def rare_pairs_take_longer(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """The slope of log steps on log frequency, a replicate at a time; the interval of the median over replicates."""
+    found = measured(evidence, needs)
+    texts, inside, outside = [], [], []
+    for name, replicates in found.items():
+        times = [learned_between(steps) for steps in replicates]
+        shares = [float(np.isfinite(high).mean()) for _, high in times]
+        least = max(terms.gate, 3 / min(len(high) for _, high in times))  # a slope needs three
+        if min(shares) < least:
+            settle(
+                PRECONDITION,
+                f"one of the {len(shares)} replicates of {name} brings the gap of {min(shares):.0%} of its pairs below {LEARNED:g}, and "
+                f"{least:.0%} must be in each: train for longer",
+            )
+        early = [float((low == 0).mean()) for low, _ in times]
+        if max(early) >= 1 - least:
+            settle(
+                PRECONDITION,
+                f"{max(early):.0%} of the pairs of a replicate of {name} are learned before the first kept step: keep earlier ones",
+            )
+        slopes = [
+            slope(np.log(next(iter(steps.values()))["frequency"]), low, high)
+            for steps, (low, high) in zip(replicates, times, strict=True)
+        ]
+        interval = median_interval(slopes, 1 - 0.05 / len(found))
+        texts.append(
+            f"{name}: {np.median(slopes):.2f} {between(interval)} over {len(slopes)} replicates, "
+            f"{sum(int(np.isinf(high).sum()) for _, high in times)} of {sum(len(high) for _, high in times)} pairs not learned"
+        )
+        inside.append(terms.value - MARGIN <= interval.low and interval.high <= terms.value + MARGIN)
+        outside.append(interval.high < terms.value - MARGIN or interval.low > terms.value + MARGIN)
+    return decide(
+        all(inside),
+        any(outside),
+        f"slope of log steps until the gap is below {LEARNED:g} on log frequency, median with its bootstrap interval: "
+        + "; ".join(texts),
+        f"the whole interval must lie in {terms.value - MARGIN:g} … {terms.value + MARGIN:g}, in every condition; it refutes where it lies "
+        "wholly outside. Pairs that are not learned count as learned later than the last step",
+    )
+
+
+def gradients_follow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Spearman's correlation over pairs at each kept step, of the gradient with frequency · gap and with frequency alone."""
+    found = measured(evidence, needs)
+    texts, holds, fails = [], [], []
+    for name, replicates in found.items():
+        confidence = 1 - 0.05 / (2 * len(found))
+        whole = [{step: _rank(each, each["frequency"] * each["gap"]) for step, each in steps.items()} for steps in replicates]
+        alone = [{step: _rank(each, each["frequency"]) for step, each in steps.items()} for steps in replicates]
+        middles = [float(np.median(list(each.values()))) for each in whole]
+        gains = [
+            float(np.median([each[step] - other[step] for step in each])) for each, other in zip(whole, alone, strict=True)
+        ]
+        level, gain = median_interval(middles, confidence), median_interval(gains, confidence)
+        common = sorted(set.intersection(*(set(each) for each in whole)))
+        curve = ", ".join(f"{step}: {np.median([each[step] for each in whole]):.2f}" for step in common)
+        texts.append(
+            f"{name}: {np.median(middles):.2f} {between(level)}, by {np.median(gains):.2f} {between(gain)} above that of frequency alone; "
+            f"medians by step: {curve}"
+        )
+        holds.append(level.low > terms.value and gain.low > 0)
+        fails.append(level.high < terms.value or gain.high < 0)
+    return decide(
+        all(holds),
+        any(fails),
+        "Spearman's correlation of the gradient with frequency times gap, median over kept steps, then over replicates: "
+        + "; ".join(texts),
+        f"the interval must lie above {terms.value:g}, and above the correlation with frequency alone, which is a factor of the measured "
+        "gradient, in every condition",
+    )
+
+
+def median_interval(values: Sequence[float], confidence: float) -> Interval:
+    """Percentile bootstrap interval of the median, seeded."""
+    known = np.array(values, dtype=np.float64)
+    drawn = np.random.default_rng(0).integers(len(known), size=(RESAMPLES, len(known)))
+    ends = np.quantile(np.median(known[drawn], axis=1), [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(float(ends[0]), float(ends[1]))
+
+
+def _rank(pairs: Pairs, by: Floats) -> float:
+    """Spearman's correlation of the gradients; 0 where either orders nothing."""
+    if np.ptp(pairs["gradient"]) == 0 or np.ptp(by) == 0:
+        return 0.0
+    return float(stats.spearmanr(pairs["gradient"], by).statistic)
+
+
+S3 = Claim(
+    "S3",
+    "The steps until a pair is learned are in inverse proportion to its frequency.",
+    "Sun et al. 2025, proposition 2.5; the card's prediction 3, no experiment in the paper",
+    "slope of log steps on log frequency, to within 0.5",
+    10,
+    "10 replicates: a slope of -1 is shown where those of replicates have a standard deviation of 0.35 at most",
+    rare_pairs_take_longer,
+    "subsequences/long_tail",
+)
+S4 = Claim(
+    "S4",
+    "The gradient that a pair brings is ordered by its frequency times its gap.",
+    "Sun et al. 2025, proposition 2.5; the card's prediction 4, no experiment in the paper",
+    "Spearman's correlation that the median replicate must be above",
+    10,
+    "10 replicates: a correlation by 0.1 above it is shown where those of replicates have a standard deviation of 0.07 at most",
+    gradients_follow,
+    "subsequences/long_tail",
+)

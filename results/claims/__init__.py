@@ -33,6 +33,7 @@ from results.claims import (
     lego_attention,
     lego_stages,
     subsequence_capacity,
+    subsequence_gradients,
     subsequence_growth,
     tail,
     theory,
@@ -95,7 +96,8 @@ REGISTRY: dict[str, Claim] = {
     "PD-P13-one-shot": distillation_pcfg.P13_ONE_SHOT,
     "S2": subsequence_capacity.S2,
     "S3": subsequence_growth.S3,
-    "S4": subsequence_growth.S4,
+    "S3-adam": subsequence_growth.S3_ADAM,
+    "S4": subsequence_gradients.S4,
 }
 REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")
 

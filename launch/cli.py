@@ -318,7 +318,10 @@ def evaluate(store: str, key: str, definition: str, name: str | None, study: str
 def glitches(
     store: str, key: str, set_name: str | None, limit: int, sisters: int, study: str | None, device: str, out: str | None
 ) -> None:
-    """List the flip-flop errors of one replicate with kept weights, and draw where its heads look. KEY may be its first digits."""
+    """List the flip-flop errors of one replicate with kept weights, and draw where its heads look. KEY may be its first digits.
+
+    Wrong is metric read: the largest logit of all classes, as the study counts errors.
+    """
     from harness.probes.glitch_record import show
 
     show([_open(store, each) for each in _studies(store, study)], key, set_name, limit, sisters, device, out, click.echo)
@@ -390,7 +393,10 @@ def trace(
     seed: int,
     device: str,
 ) -> None:
-    """Search the events of a prompt that wrong reads of kept weights hang on. KEY may be its first digits; all: every replicate."""
+    """Search the events of a prompt that wrong reads of kept weights hang on. KEY may be its first digits; all: every replicate.
+
+    Wrong is metric read_restricted: the largest logit of the symbols alone.
+    """
     from harness.tracing.run import Wanted, run
     from harness.tracing.trace import Settings
 

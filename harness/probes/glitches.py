@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.evaluate import batch_size, strings
-from harness.needed import needed
+from harness.evaluate import batch_size
 from harness.pack import ScoredSet
 from harness.precision import autocast
 from harness.probes.heads import look
+from harness.probes.wrong_reads import READ, wrong_reads
 from models.transformer import Decoder
 from tasks.flipflop import SYMBOL, FlipFlop
 from tasks.simulation import Simulation
@@ -47,34 +47,29 @@ class Glitches:
 
 @torch.no_grad()
 def glitches(model: nn.Module, scored: ScoredSet, limit: int, device: torch.device, precision: str) -> Glitches:
-    """The first `limit` errors (metric `read`) of a pack with R = 1 on a set, scored as the study scored it; no string after them is
-    looked at. The task is FlipFlop or Simulation.
+    """The first `limit` errors (metric `read`, which the study's rows count) of a pack with R = 1 on a set, scored as the study scored
+    it; no string after them is looked at. The task is FlipFlop or Simulation.
     """
-    task, first, found = scored.task, 0, 0
+    task, searched, found = scored.task, 0, 0
     parts: list[dict[str, Tensor]] = []
-    for batch in strings(scored, device):
+    for reads in wrong_reads(model, scored, READ, device, precision):
+        batch, wanted = reads.batch, reads.wanted
+        string, place = reads.wrong.nonzero()[: limit - found].unbind(-1)
+        own = {"since_write": wanted.of(batch.about["since_write"])[0]}
+        own["since_event"] = wanted.of(batch.about.get("since_event", batch.about["since_write"]))[0]
+        own |= {"position": reads.position, "right": wanted.targets[0]}
+        part = {name: values[string, place].cpu() for name, values in own.items()}
+        part |= {"string": (string + reads.first).cpu(), "tokens": batch.inputs[0, string].cpu()}
+        said = reads.logits[0, string, place]
+        part |= {"margin": margin(task, said, wanted.targets[0, string, place]).cpu(), "answer": said.argmax(-1).cpu()}
+        parts.append(part)
+        searched, found = reads.first + batch.inputs.shape[1], found + len(string)
         if found >= limit:
             break
-        wanted = needed(batch, task.scored_positions())
-        with autocast(device, precision):
-            logits = model(batch.inputs, wanted.blocks).float()
-        valid = wanted.weights > 0
-        at = ((task.wrong(logits, wanted.targets)["read"] & valid)[0].nonzero())[: limit - found]  # [n, 2]: string, place
-        string, place = at.unbind(-1)
-        position = torch.arange(batch.inputs.shape[-1], device=device).expand_as(batch.inputs)
-        own = {"position": wanted.of(position), "since_write": wanted.of(batch.about["since_write"])}
-        own["since_event"] = wanted.of(batch.about.get("since_event", batch.about["since_write"]))
-        part = {name: values[0, string, place].cpu() for name, values in own.items()}
-        right = wanted.targets[0, string, place]
-        part |= {"string": (string + first).cpu(), "tokens": batch.inputs[0, string].cpu(), "right": right.cpu()}
-        part |= {"margin": margin(task, logits[0, string, place], right).cpu()}
-        part |= {"answer": logits[0, string, place].argmax(-1).cpu()}
-        parts.append(part)
-        first, found = first + batch.inputs.shape[1], found + len(at)
     joined = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
     if found >= limit:  # strings after the last glitch do not count as searched
-        first = int(joined["string"][-1]) + 1
-    return Glitches(write=last_write(task, joined["position"], joined["since_write"]), looked=first, **joined)
+        searched = int(joined["string"][-1]) + 1
+    return Glitches(write=last_write(task, joined["position"], joined["since_write"]), looked=searched, **joined)
 
 
 def margin(task: Any, logits: Tensor, right: Tensor) -> Tensor:
@@ -104,7 +99,7 @@ def answers(
             given = model(found.tokens[part].to(device)[None], (at,))
         logits, right = given[0, :, 0].float(), found.right[part].to(device)
         margins.append(margin(task, logits, right).cpu())
-        wrong.append(task.wrong(logits, right)["read"].cpu())
+        wrong.append(task.wrong(logits, right)[READ].cpu())
     return torch.cat(margins), torch.cat(wrong)
 
 

@@ -6,14 +6,12 @@ from typing import Any
 
 import torch
 
-import harness.manifest as manifests
-from harness.configuration import Condition, condition_of
-from harness.exchange.replicate import find, resolve_key
+from harness.configuration import condition_of
 from harness.exchange.weights import single
-from harness.pack import ScoredSet, scored_sets
+from harness.pack import ScoredSet
+from harness.probes.wrong_reads import row_of, sets_of, weights_of
 from harness.train import outputs_of
 from results.filesystem import names
-from results.manifest import newest_manifest
 from results.store import Store, committed
 from tasks.flipflop import FlipFlop
 
@@ -32,9 +30,7 @@ class Replicate:
 def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, dict[str, Any]]]:
     """The replicate's row, or those of all that have weights and are of the flip-flop."""
     if key != "all":
-        full = resolve_key(stores, key)
-        held = [(store, row) for store in stores for row in committed(store).to_pylist() if row["key"] == full]
-        return [max(held, key=lambda each: each[1]["stage"])]
+        return [row_of(stores, key)]
     found = [
         (store, row)
         for store in stores
@@ -64,30 +60,16 @@ def loaded(store: Store, row: dict[str, Any], wanted: Sequence[str], device: tor
     if not isinstance(task, FlipFlop):
         name = condition.config()["task"]["name"]
         raise ValueError(f"manyseeds trace is for the task flipflop, and {row['key']} was trained on {name}")
-    if row["status"] != "finished":
-        raise ValueError(f"{row['key']} is {row['status']}: only a replicate that has finished makes errors that can be traced")
     if not getattr(condition.model, "causal", True):
         raise ValueError(
             f"manyseeds trace asks what stands before a read, and {row['key']} is a model that also sees what follows"
         )
-    kept = find(store, row["key"])
-    if kept.stage != row["stage"]:
-        raise ValueError(f"the weights of stage {row['stage']} of {row['key']} were not kept, only those of stage {kept.stage}")
+    kept = weights_of(store, row)
     model = single(condition.model, task.vocabulary, task.length, kept.tensors, row["init_seed"], outputs=outputs_of(task))
-    sets = _evaluated(store, condition)
+    every = sets_of(store, condition)
+    sets = [each for each in every if each.every is None] or every  # those that are scored on the way are small parts of them
     for name in wanted:
         if name not in [each.name for each in sets]:
             raise ValueError(f"--set {name} is no set of {store.study}: write {' or '.join(each.name for each in sets)}")
     chosen = tuple(each for each in sets if not wanted or each.name in wanted)
     return Replicate(store, row, kept.step, model.to(device), chosen)
-
-
-def _evaluated(store: Store, condition: Condition) -> list[ScoredSet]:
-    """The sets of the study that are scored at the end alone, else all: those that are scored on the way are small parts of them."""
-    newest = newest_manifest(store)
-    if newest is None:
-        raise ValueError(
-            f"{store.study} has no manifest, which says what its evaluation sets are: bring the one that it was run with"
-        )
-    sets = scored_sets(manifests.study_of(newest[1]), condition)
-    return [each for each in sets if each.every is None] or list(sets)

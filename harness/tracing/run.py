@@ -4,6 +4,7 @@ Rows of the table `probes`: probe is `trace`, or `trace-<method>`; item is the g
 
     events, event 1 …     how many events the set has, and their numbers (event j is tokens 2j and 2j + 1)
     support, p_cond, p_base, psi, lcb     of the search (probe `trace` alone)
+    r2, r2_pairs, interaction     how much of ln P(wrong) they explain one by one, with products of pairs, the products' part (the same)
     srep, srep_<family>, soft_<family>, preserved_<family>     in fresh strings: share of wrong reads, mean probability, truth kept
 
 and, over the glitches of the replicate, `median srep`, with `low srep` and `high srep` where so few glitches bound it.
@@ -19,6 +20,7 @@ import numpy as np
 import torch
 
 import harness.device
+from harness.tracing.additivity import Additivity, additivity
 from harness.tracing.baselines import top
 from harness.tracing.glitches import Glitch, glitches
 from harness.tracing.methods import BASELINES, TRACE, Case, asked
@@ -91,9 +93,9 @@ def _trace(one: Replicate, found: Sequence[Glitch], wanted: Wanted, say: Callabl
     sreps: dict[str, list[float]] = {method: [] for method in methods}
     for number, glitch in enumerate(found, 1):
         began = time.perf_counter()
-        traced, by_method = traced_by(one.model, glitch, methods, wanted)
+        traced, additive, by_method = traced_by(one.model, glitch, methods, wanted)
         for method, (events, played) in by_method.items():
-            rows[method] += _glitch_rows(glitch, events, traced if method == TRACE else None, played)
+            rows[method] += _glitch_rows(glitch, events, (traced, additive) if method == TRACE else None, played)
             sreps[method].append(played.srep)
         events = by_method[TRACE][0]
         shown = " ".join(_shown(glitch, event) for event in events)
@@ -114,8 +116,11 @@ def _trace(one: Replicate, found: Sequence[Glitch], wanted: Wanted, say: Callabl
     return medians
 
 
-def traced_by(model: Any, glitch: Glitch, methods: Sequence[str], wanted: Wanted) -> tuple[Trace, dict[str, tuple[Any, Any]]]:
-    """The trace of a glitch, and by method its events and what they do in fresh strings; every method takes as many events."""
+def traced_by(
+    model: Any, glitch: Glitch, methods: Sequence[str], wanted: Wanted
+) -> tuple[Trace, Additivity, dict[str, tuple[Any, Any]]]:
+    """The trace of a glitch, how additive its events are, and by method its events and what they do in fresh strings; every method takes
+    as many events."""
     how = wanted.how
     if wanted.events is not None:
         how = replace(how, search=replace(how.search, size=wanted.events))
@@ -131,16 +136,21 @@ def traced_by(model: Any, glitch: Glitch, methods: Sequence[str], wanted: Wanted
         if events not in played:  # methods that agree share the strings, and so the answers
             played[events] = replay(model, prompt, events, wanted.seed, wanted.replays)
         found[method] = events, played[events]
-    return traced, found
+    return traced, additivity(given.same, given.hit, best.events), found
 
 
-def _glitch_rows(glitch: Glitch, events: Sequence[int], traced: Trace | None, played: Any) -> Rows:
+def _glitch_rows(glitch: Glitch, events: Sequence[int], own: tuple[Trace, Additivity] | None, played: Any) -> Rows:
     values: dict[str, float] = {"events": len(events)}
     values |= {f"event {index}": event for index, event in enumerate(events, 1)}
-    if traced is not None:
+    if own is not None:
+        traced, additive = own
         best = traced.of(len(events))
         values |= {"support": best.support, "p_cond": best.mean, "p_base": best.base, "psi": best.psi, "lcb": best.bound}
         values["preserved"] = traced.preserved
+        shares = {"r2": additive.r2}
+        if len(events) > 1:
+            shares |= {"r2_pairs": additive.pairs, "interaction": additive.interaction}
+        values |= {name: value for name, value in shares.items() if not math.isnan(value)}
     values["srep"] = played.srep
     for name, by_family in (("srep", played.hard), ("soft", played.soft), ("preserved", played.preserved)):
         values |= {f"{name}_{family}": value for family, value in by_family.items()}

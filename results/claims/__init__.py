@@ -32,6 +32,7 @@ from results.claims import (
     lego,
     lego_attention,
     lego_stages,
+    subsequence_additivity,
     subsequence_capacity,
     subsequence_depth,
     subsequence_gradients,
@@ -101,6 +102,7 @@ REGISTRY: dict[str, Claim] = {
     "S3": subsequence_growth.S3,
     "S3-adam": subsequence_growth.S3_ADAM,
     "S4": subsequence_gradients.S4,
+    "S5": subsequence_additivity.S5,
 }
 REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")
 

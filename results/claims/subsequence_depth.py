@@ -29,7 +29,7 @@ def length_of(condition: Condition) -> int | None:
     last, observe = len(table) - 1, condition.settings.get("task.observe")
     if not table or condition.settings.get("task.automaton.start") != 0 or any(after != last for after in table[last]):
         return None
-    if isinstance(observe, str) or list(observe) != [0] * last + [1]:
+    if not isinstance(observe, list | tuple) or list(observe) != [0] * last + [1]:
         return None
     chain = all(sorted(row) == [state] * (len(row) - 1) + [state + 1] for state, row in enumerate(table[:-1]))
     return last if chain else None

@@ -74,6 +74,9 @@ def test_rows_of_every_method_and_the_same_again(store, capsys):
         assert items[f"{glitch} srep"] == pytest.approx(sum(families + moved) / len(families + moved))
         assert 0 <= items["low srep"] <= items["median srep"] <= 1
     assert any(item.endswith(" psi") for item in first["trace"])
+    assert sum(item.endswith(" r2") for item in first["trace"]) == 4
+    assert all(value <= 1 for item, value in first["trace"].items() if item.endswith((" r2", " interaction")))
+    assert not any(item.endswith((" r2", " interaction")) for item in first["trace-lime"])
     main([*words, "--method", "lime"])
     again = rows_by_probe(store, key)
     assert again["trace"] == first["trace"]

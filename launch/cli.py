@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 _PROBES = (
+    "alignment",
     "associations",
     "attention",
     "boundaries",

@@ -33,12 +33,13 @@ class Associations:
     """length: T, the final token included. symbols: first ones, and as many second ones. fillers: kinds of them. outputs: answers.
 
     decoys: single symbols in each string. zipf: s, the frequency of pair n = 0, 1, … is proportional to (n + 1)^-s. sure: the probability
-    that a string's answer is its pair's own; otherwise it is one of the others, each as probable. table_seed: of pairs and their answers,
+    that a string's answer is its pair's own; otherwise it is one of the others, each as probable. spread: how much less sure the last pair
+    is than the first, those between them evenly. table_seed: of pairs and their answers,
     the same for all replicates, since evaluation sets are.
     """
 
     rev: ClassVar[int] = 1
-    vectors: ClassVar[tuple[str, ...]] = ("pairs", "decoys", "zipf", "sure", "table_seed")  # may differ within a pack
+    vectors: ClassVar[tuple[str, ...]] = ("pairs", "decoys", "zipf", "sure", "table_seed", "spread")  # may differ within a pack
 
     length: int = 16
     pairs: int = 64
@@ -49,6 +50,7 @@ class Associations:
     zipf: float = 0.0
     sure: float = 1.0
     table_seed: int = 0
+    spread: float = 0.0
 
     def __post_init__(self) -> None:
         for name, least in {"pairs": 1, "symbols": 1, "fillers": 1, "outputs": 2, "decoys": 0, "table_seed": 0}.items():
@@ -72,6 +74,10 @@ class Associations:
             raise ValueError(
                 f"task.sure = {self.sure:g} must be a probability above 0: 1 gives each pair its own answer always"
             )
+        if not 0 <= self.spread < self.sure:
+            raise ValueError(
+                f"task.spread = {self.spread:g} must be at least 0 and below task.sure = {self.sure:g}, of which it is taken"
+            )
         if not 0 <= self.zipf < float("inf"):
             raise ValueError(f"task.zipf = {self.zipf:g} must be a number of 0 or more: 0 makes all pairs equally frequent")
         if float(self.frequencies()[-1]) < 2 / WORD:
@@ -94,9 +100,13 @@ class Associations:
 
     def law(self) -> Tensor:
         """P(answer | the pair is in the string), float64 [pairs, outputs]: exact, since a string has one pair."""
-        other = (1 - self.sure) / (self.outputs - 1)
+        sure = self.sureness()[:, None]
         own = torch.nn.functional.one_hot(self.table()[:, 2], self.outputs).double()
-        return self.sure * own + other * (1 - own)
+        return sure * own + (1 - sure) / (self.outputs - 1) * (1 - own)
+
+    def sureness(self) -> Tensor:
+        """P(a pair's own answer | the pair is in the string), float64 [pairs]."""
+        return self.sure - self.spread * torch.arange(self.pairs, dtype=torch.float64) / max(1, self.pairs - 1)
 
     def evaluation(self) -> "Associations":
         """The task that an evaluation set of this one holds: itself."""
@@ -126,9 +136,9 @@ class Associations:
         tokens = torch.where(rank == before + 1, second[..., None], tokens)
         inputs = inputs.scatter(-1, places, tokens)
 
-        if self.sure < 1:
+        if self.sure < 1 or self.spread:
             other = draw.integers(self.outputs - 1, (batch,), _OTHER)
-            own = draw.words((batch,), _SURE) < round(self.sure * WORD)
+            own = draw.words((batch,), _SURE) < (self.sureness() * WORD).round().long().to(device)[pairs]
             answers = torch.where(own, answers, other + (other >= answers))
         return at_the_end(inputs, answers)
 

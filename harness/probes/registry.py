@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from harness.probes.alignment import Alignment, alignment
 from harness.probes.associations import PairGaps, associations
 from harness.probes.attention import Rows, attention, pattern
 from harness.probes.boundaries import boundaries
@@ -133,6 +134,13 @@ PROBES: dict[str, Probe] = {
         "models of associations that have not diverged",
         settings=PairGaps,
         every_step=True,
+    ),
+    "alignment": Probe(
+        alignment,
+        lambda model, task: isinstance(task, Associations),
+        "models of associations that have not diverged",
+        strings=512,
+        settings=Alignment,
     ),
     "nonterminals": Probe(nonterminals, _of_grammars, _GRAMMARS, strings=51_200, settings=NonTerminals, every_step=True),
 }

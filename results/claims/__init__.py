@@ -33,6 +33,7 @@ from results.claims import (
     lego_attention,
     lego_stages,
     subsequence_additivity,
+    subsequence_alignment,
     subsequence_capacity,
     subsequence_depth,
     subsequence_gradients,
@@ -103,6 +104,7 @@ REGISTRY: dict[str, Claim] = {
     "S3-adam": subsequence_growth.S3_ADAM,
     "S4": subsequence_gradients.S4,
     "S5": subsequence_additivity.S5,
+    "S6": subsequence_alignment.S6,
 }
 REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")
 

@@ -19,7 +19,7 @@ def _draw(*seeds, **rest):
 
 @st.composite
 def _tasks(draw, **fixed):
-    symbols, decoys = draw(st.integers(1, 5)), draw(st.integers(0, 4))
+    symbols, decoys, sure = draw(st.integers(1, 5)), draw(st.integers(0, 4)), draw(st.floats(0.1, 1))
     fields = {
         "length": draw(st.integers(decoys + 4, 14)),
         "pairs": draw(st.integers(1, symbols**2)),
@@ -28,14 +28,15 @@ def _tasks(draw, **fixed):
         "outputs": draw(st.integers(2, 6)),
         "decoys": decoys,
         "zipf": draw(st.floats(0, 2)),
-        "sure": draw(st.floats(0.1, 1)),
+        "sure": sure,
+        "spread": sure * draw(st.sampled_from([0, 0.5, 0.9])),
         "table_seed": draw(st.integers(0, 2**40)),
     }
     return Associations(**fields | fixed)
 
 
 @settings(max_examples=60, deadline=None)
-@given(_tasks(sure=1.0), st.integers(0, 2**40))
+@given(_tasks(sure=1.0, spread=0.0), st.integers(0, 2**40))
 def test_each_string_has_one_pair_and_its_answer(task, seed):
     batch = task.sample(_draw(seed, seed + 1), 8)
     table = {(first, second): answer for first, second, answer in task.table().tolist()}
@@ -129,9 +130,10 @@ def test_frequencies_and_answers_are_the_exact_ones(task):
     law = task.law()
     assert torch.allclose(law.sum(-1), torch.ones(task.pairs, dtype=torch.float64))
     for pair, (_, _, own) in enumerate(whole.tolist()):
-        assert law[pair, own] == pytest.approx(task.sure)
+        sure = task.sure - task.spread * (pair / (task.pairs - 1) if pair else 0)
+        assert law[pair, own] == pytest.approx(sure)
         assert {round(float(p), 12) for answer, p in enumerate(law[pair]) if answer != own} == {
-            round((1 - task.sure) / (task.outputs - 1), 12)
+            round((1 - sure) / (task.outputs - 1), 12)
         }
     expected = count * task.frequencies()[:, None] * law
     assert ((seen - expected).abs() <= 5 * expected.clamp(min=1).sqrt() * (expected > 0)).all()
@@ -169,6 +171,7 @@ def test_wrong_is_any_other_answer():
         ({"length": 3}, "task.length = 3 has no room .* write at least 4"),
         ({"length": 6, "decoys": 3}, "task.length = 6 has no room .* task.decoys = 3 .* write at least 7"),
         ({"sure": 0.0}, "task.sure = 0 must be a probability above 0"),
+        ({"sure": 0.5, "spread": 0.5}, "task.spread = 0.5 must be at least 0 and below task.sure = 0.5"),
         ({"sure": 1.5}, "task.sure = 1.5 must be a probability above 0"),
         ({"zipf": -1.0}, "task.zipf = -1 must be a number of 0 or more"),
         ({"zipf": float("nan")}, "task.zipf = nan must be a number of 0 or more"),

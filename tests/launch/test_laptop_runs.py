@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+import harness.stages as stages
 from harness.run import run
 from harness.study import find_family, find_study, load
 from results.claims import scoreboard
@@ -31,9 +32,15 @@ def cut(family, name, store):
         sharpen = {"sharpen": replace(train.sharpen, start=0)} if train.sharpen else {}
         return replace(train, steps=STEPS, warmup=1, **pool, **sharpen)
 
-    conditions = tuple(
-        replace(each, train=shorter(each.train), seeds=each.seeds[:1], name=f"c{i}") for i, each in enumerate(study.conditions)
-    )
+    def few(condition):
+        seeds = condition.seeds
+        above, train = stages.parent_of(condition), shorter(condition.train)
+        if above is not None:
+            condition = stages.after(few(above), stages.link_of(condition), condition.task, condition.model, train, "cut")
+        return replace(condition, train=train, seeds=seeds[:1])
+
+    names = {name: f"c{i}" for i, name in enumerate(dict.fromkeys(each.name for each in study.conditions))}
+    conditions = tuple(replace(few(each), name=names[each.name]) for each in study.conditions)
     sets = tuple(replace(each, sequences=SEQUENCES, every=each.every and STEPS) for each in study.sets)
     return replace(
         study,
@@ -60,8 +67,8 @@ def test_every_condition_is_trained_scored_and_reported(family, name, tmp_path):
     rows = committed(store).to_pylist()
     keys = {row["key"] for row in rows}
     assert {row["status"] for row in rows} == {"finished"}
-    # conditions that a cut makes equal (twice the steps, say) have one key
-    assert len(keys) == len({str(each.config()) for each in study.conditions})
+    # conditions that a cut makes equal (twice the steps, say) have one key; the stages of a chain share theirs
+    assert len({(row["key"], row["stage"]) for row in rows}) == len({str(each.config()) for each in study.conditions})
     scored = defaultdict(set)
     for row in read(store, "evaluations").select(["key", "set"]).to_pylist():
         scored[row["key"]].add(row["set"])

@@ -16,7 +16,7 @@ from results.store import committed, open_store
 from tests.harness.tiny import files, tables, write_study
 
 ROOT = Path(__file__).parents[2]
-SLOW = ("train.steps=6000", "replicates=2", "pack.size=1")  # long enough to be killed in mid-study
+SLOW = ("train.steps=4000", "replicates=2", "pack.size=1")  # long enough to be killed in mid-study
 
 
 def _environment(**more):

@@ -28,18 +28,19 @@ class Ratio:
 
 
 def quantile_bootstrap(
-    values: ArrayLike, q: float, confidence: float = CONFIDENCE, resamples: int = RESAMPLES, seed: int = 0
+    values: ArrayLike, q: float, confidence: float = CONFIDENCE, resamples: int = RESAMPLES, seed: int = 0, least: float = 0.0
 ) -> Interval:
     """Percentile interval of the q-quantile (linear between order statistics). Approximate; `quantile_interval` is the exact one.
 
-    A side that so few values can't bound, whatever their distribution, is 0 or infinity: no resample reaches beyond the sample.
-    ValueError for no values, a NaN, or a q outside 0 … 1.
+    A side that so few values can't bound, whatever their distribution, is `least`, below which no value can be, or infinity: no resample
+    reaches beyond the sample.
+    ValueError for no values, a NaN, a value below `least`, or a q outside 0 … 1.
     """
-    ordered = np.sort(_checked(values, q, "the sample"))
+    ordered = np.sort(_checked(values, q, "the sample", least))
     drawn = _draw(ordered, q, resamples, np.random.default_rng(seed))
     found = _percentile(drawn, drawn, confidence)
     lower, upper = quantile_ranks(ordered.size, q, confidence)
-    return Interval(found.low if lower > 0 else 0.0, found.high if upper <= ordered.size else math.inf)
+    return Interval(found.low if lower > 0 else least, found.high if upper <= ordered.size else math.inf)
 
 
 def quantile_ratio(
@@ -140,12 +141,13 @@ def _percentile(lows: Floats, highs: Floats, confidence: float) -> Interval:
     return Interval(float(np.partition(lows, cut)[cut]), float(np.partition(highs, len(highs) - 1 - cut)[len(highs) - 1 - cut]))
 
 
-def _checked(values: ArrayLike, q: float, what: str) -> Floats:
+def _checked(values: ArrayLike, q: float, what: str, least: float = 0.0) -> Floats:
     if not 0 <= q <= 1:
         raise ValueError(f"q = {q} must lie in 0 … 1: it is the share of replicates below the quantile")
     found = np.asarray(values, dtype=np.float64).ravel()
     if not found.size:
         raise ValueError(f"{what} has no replicate with a number: a quantile needs at least one")
-    if np.isnan(found).any() or (found < 0).any():
-        raise ValueError(f"{what} holds a NaN or a negative number: give error rates, with infinity for diverged replicates")
+    if np.isnan(found).any() or (found < least).any():
+        below = "negative number" if least == 0 else f"number below {least:g}"
+        raise ValueError(f"{what} holds a NaN or a {below}: give error rates, with infinity for diverged replicates")
     return found

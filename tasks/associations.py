@@ -34,8 +34,8 @@ class Associations:
 
     decoys: single symbols in each string. zipf: s, the frequency of pair n = 0, 1, … is proportional to (n + 1)^-s. sure: the probability
     that a string's answer is its pair's own; otherwise it is one of the others, each as probable. spread: how much less sure the last pair
-    is than the first, those between them evenly. table_seed: of pairs and their answers,
-    the same for all replicates, since evaluation sets are.
+    is than the first, those between them evenly. table_seed: of pairs and their answers, the same for all replicates, since evaluation
+    sets are.
     """
 
     rev: ClassVar[int] = 1

@@ -28,8 +28,8 @@ def aligned(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         rows = [values for _, values in evidence.probed(each, PROBE)]
         _learned(each, name, rows[0])
         r = np.array([pearson(values) for values in rows])
-        interval = quantile_bootstrap(1 + r, 0.5, 1 - 0.05 / len(mine))  # 1 + r, since a side without a bound is 0 or infinity
-        low, high = interval.low - 1, min(interval.high - 1, 1.0)
+        interval = quantile_bootstrap(r, 0.5, 1 - 0.05 / len(mine), least=-1.0)
+        low, high = interval.low, min(interval.high, 1.0)
         planted = np.mean([np.mean(_column(values, "planted")) for values in rows])
         found.append((low, high))
         parts.append(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from statistics import median_low
 
+from results.claims.automata import same_words
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import percent
 from results.claims.evidence import Condition, Evidence, differing, require
@@ -12,14 +13,6 @@ Seeds = tuple[int, int]
 Row = dict[int, Condition]  # by the number of pairs
 Answer = bool | None  # None: the sweep does not reach far enough to tell
 SWEPT = {"task.pairs", "model.width", "model.feed_forward"}
-
-
-def own_strings(evidence: Evidence) -> str:
-    """The set that is scored at the end on strings of each condition's own task; of several, the largest. Settles a claim without one."""
-    names = [name for name, definition in evidence.definitions.items() if not definition]
-    if not names:
-        settle(NOT_RUN, "no set that is scored at the end has the strings of the training")
-    return max(names, key=lambda name: evidence.sequences.get(name, 0))
 
 
 def cells(evidence: Evidence) -> dict[tuple[int, int], Row]:
@@ -79,7 +72,7 @@ def exceeds_times(large: int, small: int, factor: int, swept: Sequence[int]) -> 
 
 def capacity_grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Every doubling of the width at the largest inner width, by seeds; and whether the inner width is what binds there."""
-    name, table = own_strings(evidence), cells(evidence)
+    name, table = same_words(evidence), cells(evidence)
     require([each for row in table.values() for each in row.values()], [name], needs)
     held = {at: most(row, name, terms.value) for at, row in table.items()}
     swept = sorted(next(iter(table.values())))

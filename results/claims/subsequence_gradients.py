@@ -6,10 +6,11 @@ Rows are those of `manyseeds probe STORE --probe associations` at the kept steps
 import numpy as np
 from scipy import stats
 
+from results.bootstrap import quantile_bootstrap
 from results.claims.claim import Claim, Finding, Terms, decide
 from results.claims.compare import between
 from results.claims.evidence import Evidence
-from results.claims.subsequence_growth import Pairs, measured, median_interval
+from results.claims.subsequence_growth import Pairs, measured
 from results.statistics import Floats
 
 
@@ -25,7 +26,9 @@ def gradients_follow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         gains = [
             float(np.median([each[step] - other[step] for step in each])) for each, other in zip(whole, alone, strict=True)
         ]
-        level, gain = median_interval(middles, confidence), median_interval(gains, confidence)
+        level, gain = (
+            quantile_bootstrap(each, 0.5, confidence, least=least) for each, least in ((middles, -1.0), (gains, -2.0))
+        )
         common = sorted(set.intersection(*(set(each) for each in whole)))
         curve = ", ".join(f"{step}: {np.median([each[step] for each in whole]):.2f}" for step in common)
         texts.append(

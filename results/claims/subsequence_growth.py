@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from results.bootstrap import quantile_bootstrap
+from results.claims.automata import same_words
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
 from results.claims.evidence import Condition, Evidence, require
-from results.claims.subsequence_capacity import own_strings
 from results.claims.survival_slope import slope
 from results.pcfg import by_step
-from results.statistics import Floats, Interval
+from results.statistics import Floats
 
 LEARNED = 0.1  # a smaller gap is called learned
 MARGIN = 0.5  # of the slope, to either side
-RESAMPLES = 9999
 ADAPTIVE = ("adam", "adamw")
 OPTIMIZERS = ("sgd", *ADAPTIVE)
 Pairs = dict[str, Floats]  # frequency, gap, gradient; one number a pair
@@ -38,7 +38,7 @@ def measured(evidence: Evidence, needs: int, optimizers: Sequence[str] = OPTIMIZ
     ]
     if not mine:
         settle(NOT_RUN, f"no condition is of associations whose pairs are not equally frequent, with {' or '.join(optimizers)}")
-    require(mine, [own_strings(evidence)], needs)
+    require(mine, [same_words(evidence)], needs)
     rows = {} if evidence.measured is None else by_step(evidence.measured, "associations")
     return {each.name: _of(each, rows, needs) for each in mine}
 
@@ -112,7 +112,7 @@ def _slopes(found: Mapping[str, list[Steps]], terms: Terms) -> Finding:
             slope(np.log(next(iter(steps.values()))["frequency"]), low, high)
             for steps, (low, high) in zip(replicates, times, strict=True)
         ]
-        interval = median_interval(slopes, 1 - 0.05 / len(found))
+        interval = quantile_bootstrap(slopes, 0.5, 1 - 0.05 / len(found), least=-np.inf)
         texts.append(
             f"{name}: {np.median(slopes):.2f} {between(interval)} over {len(slopes)} replicates, "
             f"{sum(int(np.isinf(high).sum()) for _, high in times)} of {sum(len(high) for _, high in times)} pairs not learned"
@@ -127,14 +127,6 @@ def _slopes(found: Mapping[str, list[Steps]], terms: Terms) -> Finding:
         f"the whole interval must lie in {terms.value - MARGIN:g} … {terms.value + MARGIN:g}, in every condition; it refutes where it lies "
         "wholly outside. Pairs that are not learned count as learned later than the last step",
     )
-
-
-def median_interval(values: Sequence[float], confidence: float) -> Interval:
-    """Percentile bootstrap interval of the median, seeded."""
-    known = np.array(values, dtype=np.float64)
-    drawn = np.random.default_rng(0).integers(len(known), size=(RESAMPLES, len(known)))
-    ends = np.quantile(np.median(known[drawn], axis=1), [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(ends[0]), float(ends[1]))
 
 
 S3 = Claim(

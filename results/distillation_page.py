@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 
 from results.automata_figures import Bands, bands_of
 from results.automata_trained import Drawn
-from results.claims.automata_curves import Curve, curves
 from results.distillation_figures import Lesson, Spikes, lessons, spikes
 from results.family import Family, family
+from results.looks import Look, looks, watched
 from results.store import Store, read
 from results.summary import METRIC, Replicate
 
+Curves = Mapping[str, Sequence[Look]]
 TASKS = ("sparse_parity", "hierarchical_parity", "pcfg", "corpus")
 MOST = 4  # replicates of a condition that have a panel of spikes: those with the lowest seeds
 _LOOKS = 3  # fewer steps are no curve
@@ -33,12 +34,14 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
     if mine is None:
         return []
     evaluations = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
-    looks = curves(evaluations, [each.key for each in known if each.status == "finished"])
+    name = watched(evaluations)
+    every = {} if name is None else looks(evaluations, name, METRIC)
+    curves = {each.key: every[each.key] for each in known if each.status == "finished" and each.key in every}
     probes = read(store, "probes", filter=pc.field("probe") == "monomials", winning=finished)
-    return _lessons(mine, looks, finished) + _spikes(mine, looks, probes)
+    return _lessons(mine, curves, finished) + _spikes(mine, curves, probes)
 
 
-def _lessons(mine: Family, looks: Mapping[str, Curve], finished: pa.Table) -> list[Drawn]:
+def _lessons(mine: Family, curves: Curves, finished: pa.Table) -> list[Drawn]:
     """A panel for every condition that teaches others, and for each model and horizon of its students where they differ."""
     by_key = {each.key: name for name, members in mine.members.items() for each in members}
     rows = {row["key"]: row for row in finished.select(["key", "parent_key", "parent_step"]).to_pylist()}
@@ -51,14 +54,14 @@ def _lessons(mine: Family, looks: Mapping[str, Curve], finished: pa.Table) -> li
             groups.setdefault(teacher, {}).setdefault(_kind(mine, name), []).append(name)
     panels = {}
     for teacher, kinds in groups.items():
-        whole = _bands(mine, teacher, looks)
+        whole = _bands(mine, teacher, curves)
         for kind, students in kinds.items():
             plain = [name for name, options in mine.settings.items() if "stage.number" not in options and name != teacher]
             arms = [*(name for name in plain if _kind(mine, name) == kind), *students]
-            found = {name: bands for name in arms if (bands := _bands(mine, name, looks)) is not None}
+            found = {name: bands for name in arms if (bands := _bands(mine, name, curves)) is not None}
             if whole is None or not any(name in found for name in students):
                 continue
-            learnt = {name: _learnt(mine, name, rows, looks) for name in students if name in found}
+            learnt = {name: _learnt(mine, name, rows, curves) for name in students if name in found}
             marks = {name: each for name, each in learnt.items() if each}
             panels[_title(teacher, kind, list(kinds))] = Lesson((f"{teacher} (teaches)", whole), found, marks)
     if not panels:
@@ -83,27 +86,25 @@ def _title(teacher: str, kind: Kind, kinds: Sequence[Kind]) -> str:
     return f"{teacher}; students: {', '.join(apart)}" if apart else teacher
 
 
-def _bands(mine: Family, name: str, looks: Mapping[str, Curve]) -> Bands | None:
+def _bands(mine: Family, name: str, curves: Curves) -> Bands | None:
     """Accuracy over the seeds at the steps that all of them were scored at."""
-    rows = [dict(looks[each.key]) for each in mine.members[name] if each.key in looks]
+    rows = [dict(curves[each.key]) for each in mine.members[name] if each.key in curves]
     steps = sorted(set.intersection(*(set(row) for row in rows))) if rows else []
     return bands_of([(step, np.array([row[step] for row in rows])) for step in steps]) if len(steps) > 1 else None
 
 
-def _learnt(
-    mine: Family, name: str, rows: Mapping[str, Mapping[str, Any]], looks: Mapping[str, Curve]
-) -> list[tuple[float, float]]:
+def _learnt(mine: Family, name: str, rows: Mapping[str, Mapping[str, Any]], curves: Curves) -> list[tuple[float, float]]:
     """(step, accuracy) of the first checkpoint of each seed, its teacher's accuracy at the nearest look; not the teacher's last one."""
     found = []
     for each in mine.members[name]:
         row = rows.get(each.key, {})
-        curve, step = looks.get(row.get("parent_key") or ""), row.get("parent_step")
+        curve, step = curves.get(row.get("parent_key") or ""), row.get("parent_step")
         if curve and step is not None and step < curve[-1][0]:
             found.append((float(step), min(curve, key=lambda look: abs(look[0] - step))[1]))
     return sorted(set(found))
 
 
-def _spikes(mine: Family, looks: Mapping[str, Curve], probes: pa.Table) -> list[Drawn]:
+def _spikes(mine: Family, curves: Curves, probes: pa.Table) -> list[Drawn]:
     """A figure a degree, of the replicates that were probed at several steps."""
     values: dict[str, dict[int, dict[tuple[str, int, str], float]]] = {}
     for row in probes.select(["key", "step", "item", "value"]).to_pylist():
@@ -118,7 +119,7 @@ def _spikes(mine: Family, looks: Mapping[str, Curve], probes: pa.Table) -> list[
         for name, members in mine.members.items():
             probed = sorted((each for each in members if len(values.get(each.key, ())) >= _LOOKS), key=_seeds)[:MOST]
             for each in probed:
-                panel = _spike(values[each.key], degree, looks.get(each.key))
+                panel = _spike(values[each.key], degree, curves.get(each.key))
                 if panel is not None:
                     panels[f"{name}, seed {each.init_seed}"] = panel
         if panels:
@@ -135,7 +136,9 @@ def _seeds(each: Replicate) -> tuple[int, int]:
     return each.init_seed, each.data_seed
 
 
-def _spike(by_step: Mapping[int, Mapping[tuple[str, int, str], float]], degree: int, curve: Curve | None) -> Spikes | None:
+def _spike(
+    by_step: Mapping[int, Mapping[tuple[str, int, str], float]], degree: int, curve: Sequence[Look] | None
+) -> Spikes | None:
     """Of one replicate; None where a degree has no sets outside."""
     steps = sorted(step for step, items in by_step.items() if any(at == degree for _, at, _ in items))
     rows = [{(node, item): value for (node, at, item), value in by_step[step].items() if at == degree} for step in steps]

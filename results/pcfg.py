@@ -8,8 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.transition import accuracies
-
 LABELS, ONE_SHOT, PROGRESSIVE, TWO = "labels", "one-shot", "progressive", "(2, T)"
 RAPID, FLAT = 0.05, 0.025  # of the training: the stretch that is called rapid, and one before it that must be flat
 STEEPER = 2.0  # times as steep as before and after, at least
@@ -61,15 +59,6 @@ def by_step(rows: pa.Table, probe: str) -> dict[str, dict[int, dict[str, float]]
     return found
 
 
-def looks(evaluations: pa.Table, name: str, metric: str) -> dict[str, list[tuple[int, float]]]:
-    """Accuracy by key at every look at a set, in order of the steps; looks without a number are left out."""
-    rows = evaluations.filter((pc.field("set") == name) & (pc.field("metric") == metric) & (pc.field("weights") == "raw"))
-    by: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows.sort_by("step").to_pylist():
-        by.setdefault(row["key"], []).append(row)
-    return {key: [(step, value) for step, value in accuracies(mine) if value is not None] for key, mine in by.items()}
-
-
 @dataclass(frozen=True)
 class Phases:
     """The rapid phase is from step `begin` to step `end`; `visible`: it is STEEPER times as steep as what comes before and after."""
@@ -112,16 +101,6 @@ def mean(values: Iterable[float]) -> float:
     """Of at least one value."""
     listed = list(values)
     return sum(listed) / len(listed)
-
-
-def watched(evaluations: pa.Table) -> str | None:
-    """The set that is looked at most often on the way; None where none is."""
-    rows = evaluations.group_by(["set", "step"]).aggregate([]).to_pylist()
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row["set"]] = counts.get(row["set"], 0) + 1
-    found = max(sorted(counts), key=lambda name: counts[name], default=None)
-    return found if found is not None and counts[found] > 1 else None
 
 
 def losses(curves: pa.Table) -> dict[str, list[tuple[int, float]]]:

@@ -10,7 +10,8 @@ from results.automata_figures import Bands, bands_of, lines
 from results.automata_page import accuracy
 from results.automata_trained import BANDS, Drawn
 from results.family import Family
-from results.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, TWO, first_checkpoint, looks, strategy, watched
+from results.looks import looks, watched
+from results.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, TWO, first_checkpoint, strategy
 from results.pcfg_students import VARIED, Student
 from results.statistics import Floats
 from results.summary import METRIC

@@ -4,9 +4,8 @@ Panigrahi et al. 2025, section 4.2.7.1 and figure 4.5 of the thesis: a student l
 transition and not from one of its begin or end. Places are relative to a teacher's own curve: absolute steps belong to one seed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 Curve = Iterable[tuple[int, float | None]]  # (step, accuracy in 0 … 1, or None where the replicate has diverged)
 
@@ -52,23 +51,6 @@ def transition(
     begins = [step for step, accuracy in pairs if step <= found - before and accuracy <= low]
     ends = [step for step, accuracy in pairs if step >= found + after and accuracy >= high]
     return Transition(begins[-1] if begins else None, found, ends[0] if ends else None)
-
-
-def accuracies(rows: Iterable[Mapping[str, Any]]) -> list[tuple[int, float | None]]:
-    """The curve of rows of the table `evaluations` that are of one key, stage, set, metric and weights; None where counts are null."""
-    # a quotient of counts: 1 - errors / count can miss a threshold that it equals
-    return [(row["step"], (row["count"] - row["errors"]) / row["count"] if row["count"] else None) for row in rows]
-
-
-def curves(
-    rows: Iterable[Mapping[str, Any]], name: str, metric: str, weights: str = "raw"
-) -> dict[tuple[str, int], list[tuple[int, float | None]]]:
-    """The accuracies of every replicate and stage on the set called `name`, by (key, stage), from rows of the table `evaluations`."""
-    found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        if (row["set"], row["metric"], row["weights"]) == (name, metric, weights):
-            found.setdefault((row["key"], row["stage"]), []).append(row)
-    return {key: accuracies(mine) for key, mine in found.items()}
 
 
 def _ordered(curve: Curve) -> list[tuple[int, float]]:

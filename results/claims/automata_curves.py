@@ -1,37 +1,21 @@
 """A2: accuracy that is lost again during training, also by runs that end well (card A2)."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from results.claims.automata import arms, describe, same_words, wrong
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import percent
 from results.claims.evidence import Evidence, require
+from results.looks import Look, looks, watched
+from results.summary import METRIC
 
 NEAR = 0.01  # of its best accuracy: what ends well
 LOOKS = 10
 
-Curve = list[tuple[int, float]]
 
-
-def curves(evaluations: pa.Table | None, keys: Iterable[str]) -> dict[str, Curve]:
-    """(step, accuracy) of every look at the set that was scored most often, by key; raw weights."""
-    if evaluations is None:
-        return {}
-    rows = evaluations.filter(
-        pc.field("key").isin(pa.array(sorted(keys), pa.string())) & (pc.field("weights") == "raw") & (pc.field("count") > 0)
-    )
-    found: dict[str, dict[str, Curve]] = {}
-    for row in rows.select(["key", "set", "step", "errors", "count"]).to_pylist():
-        found.setdefault(row["set"], {}).setdefault(row["key"], []).append((row["step"], 1 - row["errors"] / row["count"]))
-    name = max(found, key=lambda name: max(map(len, found[name].values())), default=None)
-    return {} if name is None else {key: sorted(curve) for key, curve in found[name].items()}
-
-
-def lost(curve: Curve) -> float:
+def lost(curve: Sequence[Look]) -> float:
     """The most accuracy by which a look lies below the best one before it."""
     high = most = 0.0
     for _, accuracy in curve:
@@ -46,7 +30,9 @@ def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Find
         settle(NOT_RUN, "no condition is the plain transformer")
     require(conditions, [name], needs)
     keys = [each.key for condition in conditions for each in condition.replicates if each.status == "finished"]
-    found = {key: curve for key, curve in curves(evidence.evaluations, keys).items() if len(curve) >= LOOKS}
+    watching = None if evidence.evaluations is None else watched(evidence.evaluations)
+    seen = {} if evidence.evaluations is None or watching is None else looks(evidence.evaluations, watching, METRIC)
+    found = {key: seen[key] for key in keys if len(seen.get(key, [])) >= LOOKS}
     if not found:
         settle(NOT_RUN, f"no set is scored {LOOKS} times or more during training")
     well = [curve for curve in found.values() if curve[-1][1] >= max(accuracy for _, accuracy in curve) - NEAR]

@@ -10,7 +10,8 @@ from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, d
 from results.claims.distillation_students import Cell, Seeds, cells, gate_teacher, majority, right
 from results.claims.distillation_sweep import PEAK, Values, probed
 from results.claims.evidence import Evidence
-from results.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, looks, mean, watched
+from results.looks import looks, watched
+from results.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, mean
 from results.statistics import clopper_pearson
 from results.summary import METRIC
 

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow.compute as pc
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
 from results.claims.evidence import Condition, Evidence, require
 from results.comparison import differences, pair_superiority
+from results.looks import Look, looks, watched
 from results.statistics import quantile
 from results.summary import METRIC
-from results.transition import curves, first_step
+from results.transition import first_step
 
 PARITIES = ("sparse_parity", "hierarchical_parity")
 LABELS, ONE_SHOT, PROGRESSIVE = "labels", "one-shot", "progressive"
@@ -25,7 +25,7 @@ TRANSITION = 0.75  # the accuracy of the card's candidate (2)
 GAP = 2.0  # students of labels must transition that many times as late as their teacher: else there is nothing to distil
 
 Seeds = tuple[int, int]
-Looks = Mapping[tuple[str, int], list[tuple[int, float | None]]]  # (step, accuracy) by key and stage
+Looks = Mapping[str, list[Look]]  # by key
 
 
 @dataclass(frozen=True)
@@ -82,17 +82,12 @@ def arms(evidence: Evidence, wanted: Sequence[str], needs: int) -> list[Arms]:
     return found
 
 
-def looks(evidence: Evidence) -> Looks:
-    """The curves of the set that is scored at most steps, by key and stage; settles the claim where none is scored on the way."""
-    counts: dict[str, int] = {}
-    if evidence.evaluations is not None:
-        for row in evidence.evaluations.group_by(["set", "step"]).aggregate([]).to_pylist():
-            counts[row["set"]] = counts.get(row["set"], 0) + 1
-    name = max(sorted(counts), key=lambda each: counts[each], default=None)
-    if evidence.evaluations is None or name is None or counts[name] < 2:
+def watch(evidence: Evidence) -> Looks:
+    """The curves of the set that is scored at most steps, by key; settles the claim where none is scored on the way."""
+    name = None if evidence.evaluations is None else watched(evidence.evaluations)
+    if evidence.evaluations is None or name is None:
         settle(NOT_RUN, "no set is scored on the way: give one an `every`")
-    columns = ["key", "stage", "set", "metric", "weights", "step", "errors", "count"]
-    return curves(evidence.evaluations.filter(pc.field("set") == name).select(columns).to_pylist(), name, METRIC)
+    return looks(evidence.evaluations, name, METRIC)
 
 
 def reached(seen: Looks, condition: Condition, accuracy: float, within: float = np.inf) -> dict[Seeds, float]:
@@ -101,7 +96,7 @@ def reached(seen: Looks, condition: Condition, accuracy: float, within: float = 
     found = {}
     for each in condition.replicates:
         if each.status in ("finished", "diverged"):
-            step = first_step(seen.get((each.key, each.stage), ()), accuracy)
+            step = first_step(seen.get(each.key, ()), accuracy)
             found[each.init_seed, each.data_seed] = np.inf if step is None or step > within else float(step)
     return found
 
@@ -124,7 +119,7 @@ def sooner(mine: str, others: Sequence[str]) -> Callable[[Evidence, Terms, int],
 
     def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         found = arms(evidence, (LABELS, mine, *(each for each in others if each != LABELS)), needs)
-        seen = looks(evidence)
+        seen = watch(evidence)
         gate_gap(seen, found)
         pairs = [(each, other) for each in found for kind in others for other in each.by[kind]]
         confidence, holds, fails, texts = 1 - 0.05 / len(pairs), [], [], []

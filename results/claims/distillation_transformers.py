@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from results.claims.automata_curves import curves
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.distillation_parity import reached, watch
 from results.claims.evidence import Condition, Evidence, require
 from results.statistics import Floats, quantile
-from results.transition import first_step
 
 SIZES = ("model.heads", "model.width", "model.head_dim", "model.feed_forward")
 _SHUFFLES = 20_000  # of the permutation test; a p of 0.008 is known to a tenth of itself
@@ -63,19 +62,6 @@ def _names(options: dict[str, Any]) -> Iterator[str]:
         yield width
 
 
-def steps_by_run(evidence: Evidence, condition: Condition, accuracy: float) -> Floats:
-    """The first look of each run with this accuracy, infinity where none has; failed runs are left out."""
-    keys = [each.key for each in condition.replicates if each.status in ("finished", "diverged")]
-    found = curves(evidence.evaluations, keys)
-    if max(map(len, found.values()), default=0) < 2:
-        settle(NOT_RUN, f"no set of {condition.name} is scored on the way: give one `every`")
-    return np.array([_late(first_step(found.get(each, []), accuracy)) for each in keys], dtype=np.float64)
-
-
-def _late(step: int | None) -> float:
-    return math.inf if step is None else float(step)
-
-
 def trend(groups: list[Floats]) -> tuple[float, float, float]:
     """Kendall's tau-b between the place of a group and its values, and the one-sided p of as low and of as high a one by permutations.
 
@@ -106,9 +92,9 @@ def more_heads_are_sooner(evidence: Evidence, terms: Terms, needs: int) -> Findi
     if test is None:
         settle(NOT_RUN, "no set that is scored at the end is of the task as it is trained")
     require({each.name: each for axis in found for each in axis.by_heads.values()}.values(), [test], needs)
-    parts, down, up = [], [], []
+    seen, parts, down, up = watch(evidence), [], [], []
     for axis in found:
-        steps = {heads: steps_by_run(evidence, each, terms.value) for heads, each in axis.by_heads.items()}
+        steps = {heads: np.array(list(reached(seen, each, terms.value).values())) for heads, each in axis.by_heads.items()}
         most = steps[max(steps)]
         if np.isfinite(most).sum() < terms.gate * len(most):
             settle(

@@ -112,6 +112,7 @@ def _run(shape, seeds, steps=20):
             "step": look,
             "weights": "raw",
             "set": "online",
+            "metric": "read",
             "errors": round((1 - shape(i, look)) * 1000),
             "count": 1000,
         }

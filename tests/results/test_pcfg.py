@@ -14,12 +14,10 @@ from results.pcfg import (
     TWO,
     by_step,
     first_checkpoint,
-    looks,
     losses,
     phases,
     strategy,
     teacher_config,
-    watched,
 )
 from results.schema import SCHEMAS
 from tests.results.pcfg_rows import planned
@@ -111,23 +109,3 @@ def test_values_of_a_probe_are_of_the_options_with_most_rows():
     table = pa.Table.from_pylist(rows, SCHEMAS["probes"])
     assert by_step(table, "ngrams") == {"a": {1: {"x": 2.0}, 2: {"x": 3.0}}}
     assert by_step(table, "nonterminals") == {}
-
-
-def test_looks_are_of_one_set_in_order_and_the_watched_set_has_most():
-    base = {
-        "key": "a",
-        "stage": 0,
-        "pack": "p",
-        "weights": "raw",
-        "set_hash": "0",
-        "metric": "read",
-        "sequences": 1,
-        "count": 4,
-    }
-    rows = [base | {"set": "on", "step": step, "errors": errors} for step, errors in ((20, 1), (10, 2), (30, None))]
-    rows[2]["count"] = None
-    rows += [base | {"set": "on", "step": 20, "errors": 4, "weights": "ema"}, base | {"set": "end", "step": 30, "errors": 0}]
-    table = pa.Table.from_pylist(rows, SCHEMAS["evaluations"])
-    assert looks(table, "on", "read") == {"a": [(10, 0.5), (20, 0.75)]}
-    assert watched(table) == "on"
-    assert watched(table.filter(pa.compute.field("set") == "end")) is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from results.transition import Transition, accuracies, curves, first_step, transition
+from results.transition import Transition, first_step, transition
 
 # the teacher of figure 4.5, read off by eye, in units of 0.1M steps: 0.50 at 9.7M, 0.75 at 10.2M, 1.00 at 10.8M
 TEACHER = [(step * 100_000, 0.5) for step in range(1, 100)] + [
@@ -39,36 +39,6 @@ def test_a_begin_or_an_end_that_is_not_on_the_curve_is_none():
 
 def test_a_curve_that_falls_back_has_its_first_rise_as_middle():
     assert transition([(1, 0.5), (2, 0.76), (3, 0.5), (4, 1.0)]) == Transition(1, 2, 4)
-
-
-def test_accuracies_are_quotients_of_counts_and_none_where_a_replicate_diverged():
-    rows = [
-        {"step": 10, "errors": 1, "count": 1000},
-        {"step": 20, "errors": None, "count": None},
-        {"step": 30, "errors": 7, "count": 28},
-    ]
-    assert accuracies(rows) == [(10, 0.999), (20, None), (30, 0.75)]
-    assert first_step(accuracies(rows), 0.999) == 10
-
-
-def test_every_replicate_has_its_own_curve_on_one_set():
-    row = {"key": "a", "stage": 0, "set": "test", "metric": "class", "weights": "raw", "count": 4}
-    rows = [
-        row | {"step": 2, "errors": 0},
-        row | {"step": 1, "errors": 2},
-        row | {"step": 1, "errors": 4, "key": "b"},
-        row | {"step": 1, "errors": 1, "stage": 1},
-        row | {"step": 1, "errors": 3, "set": "other"},
-        row | {"step": 1, "errors": 3, "metric": "token"},
-        row | {"step": 1, "errors": 3, "weights": "ema"},
-    ]
-    found = curves(rows, "test", "class")
-    assert found == {("a", 0): [(2, 1.0), (1, 0.5)], ("b", 0): [(1, 0.0)], ("a", 1): [(1, 0.75)]}
-    assert {key: transition(curve) for key, curve in found.items()} == {
-        ("a", 0): Transition(1, 2, 2),
-        ("b", 0): None,
-        ("a", 1): Transition(None, 1, None),
-    }
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
 from results.automata_figures import Bands, bands_of, lines
+from results.claims.compare import counted
 from results.statistics import Floats
 from results.store import Store, read
 from results.summary import Replicate
@@ -79,7 +80,7 @@ def rates(
             [last[each.key][1] if each.status == "finished" else np.inf for each in by[condition] if each.key in last]
         )
         if values.size:
-            line = panels.setdefault(machine_of(options), {}).setdefault(f"{options['model.layers']} layers", [])
+            line = panels.setdefault(machine_of(options), {}).setdefault(counted(options["model.layers"], "layer"), [])
             line.append((options["train.lr"], values))
     shown = {
         machine: {line: bands_of(sorted(points, key=lambda p: p[0])) for line, points in by.items()}

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from results.adaptive_status import lines
 from results.claims import reductions
+from results.claims.compare import counted
 from results.claims.evidence import flatten
 from results.statistics import CONFIDENCE
 from results.summary import ENDINGS, Replicate, reported_sets
@@ -69,7 +70,7 @@ def _study(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
     replicates = len({each.key for each in known})
     staged = f", trained in {stages} stages," if stages > 1 else ""
     return (
-        f"The study “{manifest['study']}” has {_count(replicates, 'replicate')}{staged} of {_count(conditions, 'condition')}; "
+        f"The study “{manifest['study']}” has {counted(replicates, 'replicate')}{staged} of {counted(conditions, 'condition')}; "
         "a replicate is one training, with an initialisation seed and a data seed."
     )
 
@@ -199,7 +200,7 @@ def _seeds(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
         paired = ", paired" if pairs and all(init == data for init, data in pairs) else ""
         counts = ", ".join(f"{count:,} {ending.replace('_', ' ')}" for ending, count in endings[name].items() if count)
         texts[name] = (
-            f"{_count(len(pairs), 'replicate')} (initialisation seeds {ranges(init for init, _ in pairs)}, data seeds "
+            f"{counted(len(pairs), 'replicate')} (initialisation seeds {ranges(init for init, _ in pairs)}, data seeds "
             f"{ranges(data for _, data in pairs)}{paired}; {'over all stages ' if staged else ''}{counts or 'none ended'})"
         )
     return f"Planned replicates and how they ended: {_grouped(texts, len(texts))}."
@@ -286,10 +287,6 @@ def _tallied(values: Sequence[str]) -> str:
         return next(iter(counts))
     ordered = sorted(counts, key=lambda value: -counts[value])
     return "; ".join(f"{value} ({counts[value]:,} of {len(values):,} replicates)" for value in ordered)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def _and(names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from results.claims.automata import (
     wrong,
 )
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
-from results.claims.compare import exceeds
+from results.claims.compare import counted, exceeds
 from results.claims.evidence import Condition, Evidence, require
 
 DEEPEST = 16  # of the thesis
@@ -31,7 +31,7 @@ def by_depth(evidence: Evidence) -> Cells:
     cells: Cells = {}
     for depth in depths:
         at = [each for each in found if each.settings["model.layers"] == depth]
-        for name, each in one_by_automaton(at, f"a transformer of {depth} layers").items():
+        for name, each in one_by_automaton(at, f"a transformer of {counted(depth, 'layer')}").items():
             cells.setdefault(name, {})[depth] = each
     if not any(len(each) > 1 for each in cells.values()):
         settle(NOT_RUN, "no automaton is simulated at more than one depth")
@@ -51,7 +51,7 @@ def some_depth_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding
             open_ends.append(machine)
         middle = median(row[depth], name)
         parts.append(
-            f"{machine} {best(row[depth], name):.3f} with {depth} layers (median [{middle.low:.3f}, {middle.high:.3f}]; "
+            f"{machine} {best(row[depth], name):.3f} with {counted(depth, 'layer')} (median [{middle.low:.3f}, {middle.high:.3f}]; "
             + ("none enough)" if enough is None else f"enough: {enough})")
         )
     if open_ends and sum(reached) + len(open_ends) == len(reached):
@@ -128,7 +128,8 @@ def memory_is_easiest(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         all(each.interval.low > 0.5 for each in found.values()),
         any(each.interval.high < 0.5 for each in found.values()),
         "; ".join(f"{one} errs {each} as much as {other}" for (one, other), each in found.items()),
-        f"with {min(min(row) for row in cells.values())} layers, P(the first errs more than the second) must lie above 1/2 in each pair",
+        f"with {counted(min(min(row) for row in cells.values()), 'layer')}, P(the first errs more than the second) must lie above 1/2 in "
+        "each pair",
     )
 
 

@@ -30,11 +30,11 @@ def aligned(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         r = np.array([pearson(values) for values in rows])
         interval = quantile_bootstrap(r, 0.5, 1 - 0.05 / len(mine), least=-1.0)
         low, high = interval.low, min(interval.high, 1.0)
-        planted = np.mean([np.mean(_column(values, "planted")) for values in rows])
+        planted = np.mean([np.mean(column(values, "planted")) for values in rows])
         found.append((low, high))
         parts.append(
             f"{each.name}: median r = {quantile(r, 0.5):.3f} [{low:.3f}, {high:.3f}] over {len(r)} replicates of "
-            f"{len(_column(rows[0], 'exact'))} pairs, {min(r):.3f} to {max(r):.3f}; {planted:.1%} of the traced tokens are the pair's"
+            f"{len(column(rows[0], 'exact'))} pairs, {min(r):.3f} to {max(r):.3f}; {planted:.1%} of the traced tokens are the pair's"
         )
     return decide(
         all(low > terms.value for low, _ in found),
@@ -47,13 +47,13 @@ def aligned(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 def pearson(values: Mapping[Name, float]) -> float:
     """Of S_rep and P over the pairs of a replicate. Settles the claim where P is the same for all."""
-    said, exact = _column(values, "srep"), _column(values, "exact")
+    said, exact = column(values, "srep"), column(values, "exact")
     if np.ptp(exact) == 0:
         settle(NOT_RUN, "P(answer | pair) is the same for all pairs: set task.spread")
     return float(np.corrcoef(said, exact)[0, 1]) if np.ptp(said) > 0 else 0.0
 
 
-def _column(values: Mapping[Name, float], name: str) -> np.ndarray:
+def column(values: Mapping[Name, float], name: str) -> np.ndarray:
     """What the probe says of each pair, in the order of the pairs."""
     items = {
         int(item.split(" ")[0].removeprefix("pair=")): value for (*_, item), value in values.items() if item and _is(item, name)

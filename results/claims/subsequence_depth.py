@@ -5,7 +5,8 @@ Theorem 2.4 has O(log η) layers, the l-th joining up to 2^l tokens; its weights
 if a layer can at most double what is joined, not with fewer than ⌈log2 η⌉ (S1-below), of which the theorem itself says nothing.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from results.claims.automata import same_words, wrong
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
@@ -23,11 +24,11 @@ class Smallest(NamedTuple):
     shown: int | None
 
 
-def length_of(condition: Condition) -> int | None:
+def length_of(settings: Mapping[str, Any]) -> int | None:
     """η, where the answer is whether a piece of η tokens has been read: state q after q tokens of it, the last one kept; else None."""
-    table = [list(row) for row in condition.settings.get("task.automaton.table") or []]
-    last, observe = len(table) - 1, condition.settings.get("task.observe")
-    if not table or condition.settings.get("task.automaton.start") != 0 or any(after != last for after in table[last]):
+    table = [list(row) for row in settings.get("task.automaton.table") or []]
+    last, observe = len(table) - 1, settings.get("task.observe")
+    if not table or settings.get("task.automaton.start") != 0 or any(after != last for after in table[last]):
         return None
     if not isinstance(observe, list | tuple) or list(observe) != [0] * last + [1]:
         return None
@@ -44,7 +45,7 @@ def by_length(evidence: Evidence) -> Cells:
     """Transformers by length of the piece and number of layers. Settles a claim on none, or where two share both."""
     cells: Cells = {}
     for each in evidence.conditions:
-        length = length_of(each)
+        length = length_of(each.settings)
         if length is None or each.settings.get("model.name") != "transformer":
             continue
         row, layers = cells.setdefault(length, {}), each.settings["model.layers"]

@@ -20,8 +20,8 @@ def gradients_follow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     texts, holds, fails = [], [], []
     for name, replicates in found.items():
         confidence = 1 - 0.05 / (2 * len(found))
-        whole = [{step: _rank(each, each["frequency"] * each["gap"]) for step, each in steps.items()} for steps in replicates]
-        alone = [{step: _rank(each, each["frequency"]) for step, each in steps.items()} for steps in replicates]
+        whole = [{step: rank(each, each["frequency"] * each["gap"]) for step, each in steps.items()} for steps in replicates]
+        alone = [{step: rank(each, each["frequency"]) for step, each in steps.items()} for steps in replicates]
         middles = [float(np.median(list(each.values()))) for each in whole]
         gains = [
             float(np.median([each[step] - other[step] for step in each])) for each, other in zip(whole, alone, strict=True)
@@ -47,7 +47,7 @@ def gradients_follow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     )
 
 
-def _rank(pairs: Pairs, by: Floats) -> float:
+def rank(pairs: Pairs, by: Floats) -> float:
     """Spearman's correlation of the gradients; 0 where either orders nothing."""
     if np.ptp(pairs["gradient"]) == 0 or np.ptp(by) == 0:
         return 0.0

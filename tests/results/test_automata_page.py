@@ -129,5 +129,5 @@ def test_a_report_has_accuracy_by_position_and_the_rate_that_the_monitor_chooses
     page = (tmp_path / "runs" / "tiny" / "report" / "index.html").read_text(encoding="utf-8")
     assert "Accuracy by position in the longest words" in page
     assert "profile-position" not in page
-    assert f"Lowest median: C2, 1 layers: {min(median, key=median.get):g}." in page
+    assert f"Lowest median: C2, 1 layer: {min(median, key=median.get):g}." in page
     assert (tmp_path / "runs" / "tiny" / "report" / "figures" / "accuracy-position.png").stat().st_size > 1000

@@ -7,7 +7,6 @@ from harness.plan import plan
 from harness.study import find_study, load
 from results.claims import verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, REPRODUCED, SCALED, TOO_FEW
-from results.claims.evidence import Condition
 from results.claims.subsequence_depth import layers_needed, length_of
 from tests.results.automata_rows import replicates
 
@@ -72,8 +71,8 @@ def test_lengths_are_read_from_the_tables_and_nothing_else_is_a_piece():
         piece | {"task.automaton.start": 1},
         piece | {"task.observe": "state"},
     ]
-    assert length_of(Condition("piece", piece, ())) == 2
-    assert [length_of(Condition("other", each, ())) for each in others] == [None] * len(others)
+    assert length_of(piece) == 2
+    assert [length_of(each) for each in others] == [None] * len(others)
 
 
 @pytest.mark.parametrize(

@@ -98,11 +98,31 @@ def test_the_readme_has_the_one_line_readers_of_the_page():
     assert all(block in page for block in readme)
 
 
+def _anchors(text):
+    """Of the headings, by GitHub's rule."""
+    found, seen, fenced = set(), {}, False
+    for line in text.splitlines():
+        fenced ^= line.startswith("```")
+        heading = re.match(r"#{1,6} +(.*?) *$", line)
+        if heading and not fenced:
+            words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1]).lower()
+            anchor = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+            seen[anchor] = seen.get(anchor, -1) + 1
+            found.add(f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
+    return found
+
+
 def test_every_link_of_a_page_leads_somewhere():
-    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
+    for page in pages:
+        for target, _, anchor in re.findall(r"\]\(([^)#\s]*)(#([^)\s]+))?\)", page.read_text()):
+            if "://" in target:
+                continue
+            leads = page.parent / target if target else page
+            assert leads.exists(), f"{page.name}: {target}"
+            assert not anchor or leads.suffix != ".md" or anchor in _anchors(leads.read_text()), (
+                f"{page.name}: {target}#{anchor}"
+            )
 
 
 def test_the_students_of_the_page_on_stages_are_taught_as_it_says():

@@ -379,6 +379,9 @@ def probe(store: str, study: str | None, name: str, strings: int | None, options
 @click.option("--strings", default=4096, show_default=True, help="Perturbed strings that the cause of a glitch is searched in.")
 @click.option("--replays", default=1024, show_default=True, help="Fresh strings of each family that it is judged by.")
 @click.option("--seed", default=0, help="Of the strings.")
+@click.option(
+    "--corpora", default=1, show_default=True, help="From 2 on: how stable the events are when the strings are others."
+)
 @click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
 @_ALLOW
 def trace(
@@ -392,6 +395,7 @@ def trace(
     strings: int,
     replays: int,
     seed: int,
+    corpora: int,
     device: str,
 ) -> None:
     """Search the events of a prompt that wrong reads of kept weights hang on. KEY may be its first digits; all: every replicate.
@@ -401,7 +405,7 @@ def trace(
     from harness.tracing.run import Wanted, run
     from harness.tracing.trace import Settings
 
-    wanted = Wanted(methods, glitches, events, sets, replays, seed, Settings(strings=strings))
+    wanted = Wanted(methods, glitches, events, sets, replays, seed, corpora, Settings(strings=strings))
     run([_open(store, each) for each in _studies(store, study)], key, wanted, device, click.echo)
 
 

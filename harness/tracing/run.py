@@ -5,6 +5,7 @@ Rows of the table `probes`: probe is `trace`, or `trace-<method>`; item is the g
     events, event 1 …     how many events the set has, and their numbers (event j is tokens 2j and 2j + 1)
     support, p_cond, p_base, psi, lcb     of the search (probe `trace` alone)
     r2, r2_pairs, interaction     how much of ln P(wrong) they explain one by one, with products of pairs, the products' part (the same)
+    jaccard     with several corpora: of the set with those of as many events found on the others, mean (the same)
     srep, srep_<family>, soft_<family>, preserved_<family>     in fresh strings: share of wrong reads, mean probability, truth kept
 
 and, over the glitches of the replicate, `median srep`, with `low srep` and `high srep` where so few glitches bound it.
@@ -39,7 +40,8 @@ _MARKS = "wri"
 class Wanted:
     """methods: () for all. glitches: of each evaluation set. events: k, None for the size with the highest lower bound. sets: () for all.
 
-    replays: strings of a family in S_rep. seed: of the corpora.
+    replays: strings of a family in S_rep. seed: of the corpora. corpora: how many the search is done on, each of a seed one higher; the
+    first one's events are the trace, the others say how stable they are.
     """
 
     methods: tuple[str, ...] = ()
@@ -48,10 +50,12 @@ class Wanted:
     sets: tuple[str, ...] = ()
     replays: int = STRINGS
     seed: int = 0
+    corpora: int = 1
     how: Settings = field(default_factory=Settings)
 
     def __post_init__(self) -> None:
-        for option, value in (("--glitches", self.glitches), ("--events", self.events), ("--replays", self.replays)):
+        counts = {"--glitches": self.glitches, "--events": self.events, "--replays": self.replays, "--corpora": self.corpora}
+        for option, value in counts.items():
             if value is not None and value < 1:
                 raise ValueError(f"{option} {value} must be at least 1")
         if self.seed < 0:
@@ -70,27 +74,35 @@ def run(stores: Sequence[Store], key: str, wanted: Wanted, device: str, say: Cal
         asked(wanted.methods, each.model)
     harness.device.prepare(torch_device)
     medians: dict[str, list[float]] = {}
+    alike: list[float] = []
     reads = [_glitches(each, wanted, torch_device, say) for each in chosen]
     if not any(reads):
         raise ValueError(f"no read of {_sets(chosen)} is wrong: there is no glitch to trace")
     for each, found in zip(chosen, reads, strict=True):
         if not found:
             continue
-        for method, median in _trace(each, found, wanted, say).items():
+        by_method, jaccard = _trace(each, found, wanted, say)
+        for method, median in by_method.items():
             medians.setdefault(method, []).append(median)
+        alike += [float(np.median(jaccard))] if jaccard else []
     if len(chosen) > 1:
         say("median S_rep over replicates, each by its own median")
         for method, values in medians.items():
             say(f"  {method:15} {_interval(values)} ({len(values)} replicates)")
+        if alike:
+            say(f"  events on other corpora: Jaccard {_interval(alike)} ({len(alike)} replicates)")
 
 
-def _trace(one: Replicate, found: Sequence[Glitch], wanted: Wanted, say: Callable[[str], None]) -> dict[str, float]:
-    """Trace the glitches of a replicate and keep the rows; median S_rep by method."""
+def _trace(
+    one: Replicate, found: Sequence[Glitch], wanted: Wanted, say: Callable[[str], None]
+) -> tuple[dict[str, float], list[float]]:
+    """Trace the glitches of a replicate and keep the rows; median S_rep by method, and with several corpora Jaccard by glitch."""
     methods, left = asked(wanted.methods, one.model)
     for reason in left:
         say(f"  {reason}")
     rows: dict[str, Rows] = {method: [] for method in methods}
     sreps: dict[str, list[float]] = {method: [] for method in methods}
+    alike: list[float] = []
     for number, glitch in enumerate(found, 1):
         began = time.perf_counter()
         traced, additive, by_method = traced_by(one.model, glitch, methods, wanted)
@@ -98,6 +110,9 @@ def _trace(one: Replicate, found: Sequence[Glitch], wanted: Wanted, say: Callabl
             rows[method] += _glitch_rows(glitch, events, (traced, additive) if method == TRACE else None, played)
             sreps[method].append(played.srep)
         events = by_method[TRACE][0]
+        if wanted.corpora > 1:
+            alike.append(stability(one.model, glitch, events, wanted))
+            rows[TRACE].append({"item": f"{glitch.name} jaccard", "value": alike[-1]})
         shown = " ".join(_shown(glitch, event) for event in events)
         say(
             f"  {number} of {len(found)}: set {glitch.set}, string {glitch.string}, read at {glitch.position}: {shown}, "
@@ -113,7 +128,19 @@ def _trace(one: Replicate, found: Sequence[Glitch], wanted: Wanted, say: Callabl
         name = TRACE if method == TRACE else f"{TRACE}-{method}"
         about = {"key": one.row["key"], "stage": one.row["stage"], "step": one.step}
         add(one.store, one.row["pack"], name, [about | each for each in rows[method]])
-    return medians
+    if alike:
+        say(f"  events on other corpora: Jaccard {_interval(alike)} (median of {len(alike)} glitches)")
+    return medians, alike
+
+
+def stability(model: Any, glitch: Glitch, events: Sequence[int], wanted: Wanted) -> float:
+    """Mean over the other corpora of |A ∩ B| / |A ∪ B|, of the traced events and the best set of as many on that corpus (card, 9.4)."""
+    mine, shares = set(events), []
+    for seed in range(wanted.seed + 1, wanted.seed + wanted.corpora):
+        given = evidence(model, glitch.prompt, wanted.how, seed)
+        theirs = set(searched(given, glitch.prompt, replace(wanted.how.search, size=len(mine))).of(len(mine)).events)
+        shares.append(len(mine & theirs) / len(mine | theirs))
+    return float(np.mean(shares))
 
 
 def traced_by(

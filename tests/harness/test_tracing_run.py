@@ -85,6 +85,40 @@ def test_rows_of_every_method_and_the_same_again(store, capsys):
     assert rows_by_probe(store, key)["trace"] != first["trace"]
 
 
+def test_stability_is_how_alike_the_events_of_other_corpora_are(store, capsys):
+    key = key_of(store, "transformer")
+    words = [
+        "trace",
+        str(store.root).removesuffix("/tiny"),
+        key[:10],
+        "--glitches",
+        "2",
+        "--events",
+        "3",
+        *QUICK,
+        "--method",
+        "random",
+    ]
+    sets = {}
+    for seed in ("1", "2", "0"):
+        main([*words, "--seed", seed])
+        items = rows_by_probe(store, key)["trace"]
+        assert not any(item.endswith(" jaccard") for item in items)
+        for item, value in items.items():
+            name, found, _ = item.rpartition(" event ")
+            if found:
+                sets.setdefault((name, seed), set()).add(value)
+    main([*words, "--seed", "0", "--corpora", "3"])
+    assert "events on other corpora: Jaccard" in capsys.readouterr().out
+    again = rows_by_probe(store, key)["trace"]
+    assert {item: value for item, value in again.items() if not item.endswith(" jaccard")} == items
+    for name, seed in sets:
+        if seed == "0":
+            shares = [len(sets[name, "0"] & sets[name, other]) / len(sets[name, "0"] | sets[name, other]) for other in "12"]
+            assert again[f"{name} jaccard"] == pytest.approx(sum(shares) / 2)
+    assert len({name for name, _ in sets}) == 4
+
+
 def test_all_replicates_and_models_without_attention(store, capsys):
     main(["trace", str(store.root).removesuffix("/tiny"), "all", "--glitches", "1", "--events", "1", "--set", "dense", *QUICK])
     said = capsys.readouterr().out

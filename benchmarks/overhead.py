@@ -20,6 +20,7 @@ from typing import Any
 
 import harness.cluster
 import harness.run
+import harness.slot
 from benchmarks.tables import conditions, markdown, number, write
 from harness.execute import Outcome
 from harness.interrupt import Interrupt
@@ -65,7 +66,7 @@ def empty_train(pack, *_, **__):
     return tables
 
 
-class EmptySlot(harness.cluster._Slot):
+class EmptySlot(harness.slot.Slot):
     """The actor of the harness, whose packs do nothing but commit."""
 
     def run(self, *arguments):
@@ -97,7 +98,7 @@ def harness_packs(packs: int, folder: str, empty: bool, profile: bool) -> dict[s
     store = str(Path(folder) / "runs")
     cluster = harness.cluster.Cluster("cpu")
     if empty:
-        harness.cluster._Slot = EmptySlot  # type: ignore[misc]
+        harness.cluster.Slot = EmptySlot  # type: ignore[misc]
     tasks_s = ray_tasks(packs)
     watched: list[Watched] = []
 

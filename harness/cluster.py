@@ -1,4 +1,4 @@
-"""`executor=ray`: packs on reused Ray workers, one a device slot. The only module that imports ray.
+"""`executor=ray`: packs on reused Ray workers, one a device slot. With `slot`, all that imports ray.
 
 The scheduler, the queues and the heartbeats are Ray's. A worker is an actor that outlives many packs; it commits a pack itself, so a
 driver that dies loses nothing but the packs in flight, and those go on from their checkpoints.
@@ -10,7 +10,6 @@ import logging
 import math
 import os
 import secrets
-import signal
 import socket
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,14 +31,13 @@ from harness.interrupt import Interrupt
 from harness.kinds import Kind
 from harness.leases import Leases
 from harness.metrics import Metrics
-from harness.mounted import run_there
 from harness.pack import Pack
 from harness.placement import Placement, time_left
 from harness.probe import Rate
 from harness.progress import Progress, words
+from harness.slot import POLL_S, Board, Slot
 from results.store import Store, delete, open_store, write_bytes
 
-_POLL_S = 1.0
 _RECYCLE = 200  # packs a worker lives for: long-lived processes leak
 _ANSWER_S = 10.0  # for a cluster to answer
 _STOP_S = 120.0  # that workers get to save what they run
@@ -48,118 +46,6 @@ _SAY_S = 10.0  # without a place before the person is told
 _TRIES = 3  # to measure packs
 _PROCESS = 400_000_000  # bytes of a worker before its first tensor: torch, mostly
 _OBJECT_STORE = 100 * 2**20  # bytes; packs and outcomes are small
-
-
-class _Board:
-    """The actor that running packs note their step on, and read from whether they should stop. A run is one pack on one worker."""
-
-    def __init__(self) -> None:
-        self._steps: dict[int, int] = {}
-        self._said: list[tuple[int, str]] = []
-        self._stopped: set[int] = set()
-        self._stop = False
-
-    def note(self, run: int, step: int, said: list[str]) -> bool:
-        self._steps[run] = step
-        self._said += [(run, text) for text in said]
-        return self._stop or run in self._stopped
-
-    def take(self) -> tuple[dict[int, int], list[tuple[int, str]]]:
-        """The steps and sentences noted since the last call."""
-        steps, said = self._steps, self._said
-        self._steps, self._said = {}, []
-        return steps, said
-
-    def stop(self, runs: list[int] | None = None) -> None:
-        """Ask these to stop, or all."""
-        if runs is None:
-            self._stop = True
-        else:
-            self._stopped.update(runs)
-
-
-class _Slot:
-    """The actor: one device slot. Packs run in its main thread, whose memory glibc can be told to keep. share: slots on its GPU."""
-
-    def __init__(self, device: str, share: int = 1):
-        from harness.device import prepare, resolve
-
-        self._device = resolve(device)
-        self._share = share if self._device.type == "cuda" else os.cpu_count() or 1
-        prepare(self._device, share)
-        self._link: _Link | None = None
-        self._before = signal.signal(signal.SIGTERM, self._terminated)
-
-    def node(self) -> str:
-        return ray.get_runtime_context().get_node_id()
-
-    def run(self, pack: Pack, uri: str, study: str, board: Any, run: int, begun: bool = False) -> Outcome:
-        """begun: whether the store holds a manifest of the study, so that it is away where it shows none."""
-        store = open_store(uri, study)
-        link = self._link = _Link(board, run)
-        try:
-            return run_there(pack, store, self._device, link.report, link.should_stop, link.say, begun)
-        finally:
-            self._link = None
-
-    def _terminated(self, number: int, frame: Any) -> None:
-        """SIGTERM, as when a machine shuts down: the pack is saved, and goes on elsewhere."""
-        if self._link is not None:
-            self._link.end()
-        elif callable(self._before):
-            self._before(number, frame)
-
-    def measure(self, pack: Pack) -> Rate:
-        from harness.probe import measure
-
-        return measure(pack, self._device)
-
-    def best_rate(self, packs: Mapping[int, Pack], largest: int, most: int | None = None) -> Rate:
-        from harness.probe import best_rate
-
-        return best_rate(packs.__getitem__, largest, self._device, share=self._share, most=most)
-
-    def room(self) -> int:
-        """Bytes that tensors may take in this slot."""
-        from harness.probe import room
-
-        return room(self._device, self._share)
-
-
-class _Link:
-    """A running pack's end of the board: at most one note a second, never waited for."""
-
-    def __init__(self, board: Any, run: int):
-        self._board, self._run = board, run
-        self._step = 0
-        self._said: list[str] = []
-        self._asked: Any = board.note.remote(run, 0, [])  # at once: the pack has begun, whatever becomes of it
-        self._last = time.monotonic()
-        self._stop = self._ended = False
-
-    def report(self, step: int) -> None:
-        self._step = step
-
-    def say(self, text: str) -> None:
-        self._said.append(text)
-
-    def end(self) -> None:
-        self._ended = True
-
-    def should_stop(self) -> bool:
-        now = time.monotonic()
-        if now - self._last < _POLL_S:
-            return self._stop or self._ended
-        self._last = now
-        if self._asked is None:
-            said, self._said = self._said, []
-            self._asked = self._board.note.remote(self._run, self._step, said)
-        elif ray.wait([self._asked], timeout=0)[0]:
-            # a board that is gone is started again, or went with its driver, which ends this worker too
-            with contextlib.suppress(RayError):
-                self._stop = ray.get(self._asked)
-            self._asked = None
-        return self._stop or self._ended
 
 
 @dataclass
@@ -299,7 +185,7 @@ class Cluster:
             if worker.kind == kind:
                 self._idle.remove(worker)
                 return worker
-        actor = ray.remote(_Slot).options(**kind.options()).remote(kind.device, kind.per_gpu)
+        actor = ray.remote(Slot).options(**kind.options()).remote(kind.device, kind.per_gpu)
         return _Worker(actor, kind=kind)
 
     def free(self, worker: _Worker) -> None:
@@ -326,7 +212,7 @@ class Cluster:
             worker = self.worker(kind)
             reference = call(worker.actor)
             began, said = time.monotonic(), bool(worker.node)
-            while not ray.wait([reference], timeout=_POLL_S)[0]:
+            while not ray.wait([reference], timeout=POLL_S)[0]:
                 if self.asked():
                     ray.kill(worker.actor)
                     raise KeyboardInterrupt
@@ -358,7 +244,7 @@ class _Run:
         if not ray.util.client.ray.is_connected():  # on the driver's node: the two end together
             here = ray.get_runtime_context().get_node_id()
             options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(here, soft=False)
-        self.board: Any = ray.remote(_Board).options(**options).remote()
+        self.board: Any = ray.remote(Board).options(**options).remote()
         self.running: dict[Any, _Running] = {}
         self.watch = Watch()
         self.numbers = itertools.count()
@@ -383,14 +269,14 @@ class _Run:
                     self._fill()
                     self._rebalance()
                 if self.running:
-                    ended = ray.wait(list(self.running), num_returns=1, timeout=_POLL_S)[0]
+                    ended = ray.wait(list(self.running), num_returns=1, timeout=POLL_S)[0]
                     if ended:
                         ended = ray.wait(list(self.running), num_returns=len(self.running), timeout=0)[0]
                     for reference in ended:
                         self._settle(reference)
                 else:
-                    time.sleep(_POLL_S)  # other drivers run what is left
-                if time.monotonic() - self.polled > _POLL_S:
+                    time.sleep(POLL_S)  # other drivers run what is left
+                if time.monotonic() - self.polled > POLL_S:
                     self._poll()
                     self.polled = time.monotonic()
         finally:
@@ -402,7 +288,7 @@ class _Run:
         if len(placement.kinds) == 1:
             self._fill_kind(placement.kinds[0], None)
             return
-        if time.monotonic() - self.left_at > _POLL_S:  # it adds up the whole queue
+        if time.monotonic() - self.left_at > POLL_S:  # it adds up the whole queue
             self.left, self.left_at = self._left(), time.monotonic()
         for kind in placement.kinds:
             self._fill_kind(kind, lambda pack, kind=kind: placement.rank(pack, kind, self.left))  # type: ignore[misc]

@@ -43,7 +43,7 @@ def below(pid: int) -> list[int]:
 
 def slots(pid: int) -> list[int]:
     """The processes below `pid` that train packs."""
-    return [child for child in below(pid) if _title(child).startswith(b"ray::_Slot")]
+    return [child for child in below(pid) if _title(child).startswith(b"ray::Slot")]
 
 
 def kill(pid: int) -> bool:

@@ -66,7 +66,7 @@ def _workers(pid):
     out = []
     for child in _children(pid):
         command = Path(f"/proc/{child}/cmdline")
-        if command.exists() and b"ray::_Slot" in command.read_bytes():
+        if command.exists() and b"ray::Slot" in command.read_bytes():
             out.append(child)
     return out
 

@@ -1,0 +1,124 @@
+"""The points of a study: conditions × grid, and `sweeps`; which of them are trained, and what the command line may change of them."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from harness.configuration import nearest, refuse_unknown
+from harness.seeds import pairs_of
+from harness.tree import leaves, mapping, merge, nested, overlap, short, typed
+
+HASHED = ("task", "model", "train")
+VARIED = (*HASHED, "stages", "replicates", "seeds")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination before its values are built: what it sets over the base, and its replicates' seeds."""
+
+    name: str
+    condition: str | None
+    sets: dict[str, Any]
+    seeds: list[tuple[int, int]]
+    own_seeds: bool = False  # not the study's
+
+
+def points_of(merged: dict[str, Any]) -> list[Point]:
+    """Of `conditions` × `grid`, then of every entry of `sweeps`; of neither, the base alone."""
+    named = {name: nested(value or {}, f"conditions.{name}") for name, value in mapping(merged, "conditions").items()}
+    for name, sets in named.items():
+        refuse_unknown(sets, VARIED, f"conditions.{name}")
+    grid, sweeps = mapping(merged, "grid"), typed(merged, "sweeps", list, [])
+    points = []
+    if named or grid or not sweeps:
+        over: list[tuple[str | None, dict[str, Any]]] = [*named.items()] or [(None, {})]
+        for condition, sets in over:
+            points += [_point(merged, condition, sets, swept) for swept in _product(_axes(grid, "grid"))]
+    for index, sweep in enumerate(sweeps):
+        points += _sweep(merged, sweep, f"sweeps[{index}]")
+    return points
+
+
+def _sweep(merged: dict[str, Any], sweep: Any, where: str) -> Iterator[Point]:
+    """The points of one entry of `sweeps`, over the base."""
+    if not isinstance(sweep, dict):
+        raise ValueError(f"{where} = {sweep!r} must be a mapping with grid, each or zip")
+    refuse_unknown(sweep, ("grid", "each", "zip", "replicates", "seeds"), where)
+    kinds = [kind for kind in ("grid", "each", "zip") if kind in sweep]
+    if len(kinds) != 1:
+        raise ValueError(f"{where} must have exactly one of grid, each and zip, and has {' and '.join(kinds) or 'none'}")
+    axes = _axes(mapping(sweep, kinds[0]), f"{where}.{kinds[0]}")
+    own = {key: sweep[key] for key in ("replicates", "seeds") if key in sweep}
+    if kinds[0] == "grid":
+        combinations = _product(axes)
+    elif kinds[0] == "each":
+        combinations = [{path: value} for path, values in axes.items() for value in values]
+    else:
+        if len({len(values) for values in axes.values()}) > 1:
+            lengths = ", ".join(f"{path} has {len(values)}" for path, values in axes.items())
+            raise ValueError(f"{where}.zip pairs values one to one, but {lengths}: give lists of one length")
+        combinations = [dict(zip(axes, values, strict=True)) for values in zip(*axes.values(), strict=True)]
+    for swept in combinations:
+        yield _point(merged, None, own, swept)
+
+
+def _axes(grid: dict[str, Any], where: str) -> dict[str, list[Any]]:
+    """{dotted path: its values}."""
+    axes = dict(leaves(nested(grid, where)))
+    for path, values in axes.items():
+        if path.split(".")[0] not in HASHED:
+            raise ValueError(f"{where}.{path} can't be swept; sweep keys of {', '.join(HASHED)}{nearest(path, HASHED)}")
+        if not isinstance(values, list) or not values:
+            raise ValueError(f"{where}.{path} = {values!r} must be a list of at least one value")
+    return axes
+
+
+def _product(axes: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def _point(merged: dict[str, Any], condition: str | None, sets: dict[str, Any], swept: dict[str, Any]) -> Point:
+    parts = ([condition] if condition else []) + [f"{path}={short(value)}" for path, value in swept.items()]
+    name = ", ".join(parts) or str(merged.get("model", {}).get("name", "base"))
+    own = "replicates" in sets or "seeds" in sets
+    seeds = pairs_of(merged, sets, f"{name}: " if own else "")
+    return Point(name, condition, merge(sets, nested(swept, name)), seeds, own)
+
+
+def select(points: list[Point], only: Any) -> list[Point]:
+    """The points that `only` names, by condition or by full name."""
+    if only is None:
+        return points
+    if not isinstance(only, list) or not only:
+        raise ValueError(f"only = {only!r} must be a list of conditions, such as [lstm]")
+    names = list(dict.fromkeys(name for point in points for name in (point.condition, point.name) if name))
+    for each in only:
+        if each not in names:
+            raise ValueError(f"only: there is no condition {each!r}; conditions: {', '.join(names)}{nearest(each, names)}")
+    return [point for point in points if point.condition in only or point.name in only]
+
+
+def refuse_hidden_overrides(given: dict[str, Any], merged: dict[str, Any], points: list[Point]) -> None:
+    """A command-line key that a condition sets too would be lost in silence."""
+    for path, value in leaves({key: given[key] for key in VARIED if key in given}):
+        setters = [point.name for point in points if any(overlap(path, other) for other, _ in leaves(point.sets))]
+        if setters:
+            more = f" and {len(setters) - 6} more" if len(setters) > 6 else ""
+            raise ValueError(
+                f"{path}={short(value)} on the command line is also set by {len(setters)} of {len(points)} conditions "
+                f"({'; '.join(setters[:6])}{more}): change it there (conditions.<name>.{path}=…, or the sweep), or drop it"
+            )
+        section = path.split(".")[0]
+        if section in ("task", "model") and all(_replaces(point.sets.get(section), merged[section]) for point in points):
+            raise ValueError(
+                f"{path}={short(value)} on the command line changes nothing: every condition has its own {section}"
+            )
+    if "replicates" in given and {"init", "data"} & set(mapping(merged, "seeds")):
+        raise ValueError(
+            "replicates on the command line changes nothing: the study gives seeds; override seeds.init and seeds.data"
+        )
+
+
+def _replaces(over: Any, base: dict[str, Any]) -> bool:
+    return isinstance(over, dict) and over.get("name", base["name"]) != base["name"]

@@ -50,6 +50,8 @@ def load(folder: Path, device: torch.device) -> LanguageModel:
         model: Any = transformers.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype="auto")
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(f"{folder} can't be opened as a causal language model: {str(error).splitlines()[0]}") from error
+    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):  # what transformers makes of a folder without one
+        raise ValueError(f"{folder} has no tokenizer, such as tokenizer.json: save it there with tokenizer.save_pretrained")
     model = model.to(device).eval()
     count = sum(parameter.numel() for parameter in model.parameters())
     longest = getattr(model.config, "max_position_embeddings", None)

@@ -3,6 +3,7 @@
 import builtins
 import json
 import re
+import shutil
 
 import pytest
 import torch
@@ -111,6 +112,13 @@ def _claims(store, capsys):
         main(["claims", str(store)])
     assert raised.value.code == 0
     return capsys.readouterr().out
+
+
+def test_a_model_without_its_tokenizer_is_one_sentence(folder, tmp_path):
+    bare = shutil.copytree(folder, tmp_path / "bare", ignore=shutil.ignore_patterns("tokenizer*", "special_tokens*"))
+    assert sorted(path.name for path in bare.iterdir()) == ["config.json", "generation_config.json", "model.safetensors"]
+    with pytest.raises(ValueError, match=r"bare has no tokenizer, such as tokenizer\.json: save it there"):
+        load(bare, CPU)
 
 
 def test_wrong_folders_and_a_missing_package_are_one_sentence(folder, tmp_path, monkeypatch):

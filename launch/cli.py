@@ -380,7 +380,10 @@ def probe(store: str, study: str | None, name: str, strings: int | None, options
 @click.option("--replays", default=1024, show_default=True, help="Fresh strings of each family that it is judged by.")
 @click.option("--seed", default=0, help="Of the strings.")
 @click.option(
-    "--corpora", default=1, show_default=True, help="From 2 on: how stable the events are when the strings are others."
+    "--corpora",
+    default=1,
+    show_default=True,
+    help="From 2 on: how stable the events are on other strings; each costs one more search.",
 )
 @click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
 @_ALLOW

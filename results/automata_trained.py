@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
 from results.automata_figures import Bands, bands_of, lines
-from results.claims.compare import counted
 from results.statistics import Floats
 from results.store import Store, read
 from results.summary import Replicate
+from results.words import counted
 
 MOST_LINES = 36
 BANDS = "Bold: the median over seeds; shading: from their 25 % to their 75 % quantile; thin: the best and the worst seed."

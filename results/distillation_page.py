@@ -16,7 +16,7 @@ from results.automata_figures import Bands, bands_of
 from results.automata_trained import Drawn
 from results.distillation_figures import Lesson, Spikes, lessons, spikes
 from results.family import Family, family
-from results.looks import Look, looks, watched
+from results.looks import Look, watch
 from results.store import Store, read
 from results.summary import METRIC, Replicate
 
@@ -34,8 +34,7 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
     if mine is None:
         return []
     evaluations = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
-    name = watched(evaluations)
-    every = {} if name is None else looks(evaluations, name, METRIC)
+    every = watch(evaluations, METRIC)
     curves = {each.key: every[each.key] for each in known if each.status == "finished" and each.key in every}
     probes = read(store, "probes", filter=pc.field("probe") == "monomials", winning=finished)
     return _lessons(mine, curves, finished) + _spikes(mine, curves, probes)

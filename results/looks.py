@@ -26,3 +26,9 @@ def looks(evaluations: pa.Table, name: str, metric: str) -> dict[str, list[Look]
             # a quotient of counts: 1 - errors / count can miss a threshold that it equals
             mine.append((row["step"], (row["count"] - row["errors"]) / row["count"]))
     return found
+
+
+def watch(evaluations: pa.Table | None, metric: str) -> dict[str, list[Look]]:
+    """The looks at the watched set; {} where there is none."""
+    name = None if evaluations is None else watched(evaluations)
+    return {} if evaluations is None or name is None else looks(evaluations, name, metric)

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from results.adaptive_status import lines
 from results.claims import reductions
-from results.claims.compare import counted
 from results.claims.evidence import flatten
 from results.statistics import CONFIDENCE
 from results.summary import ENDINGS, Replicate, reported_sets
+from results.words import counted
 
 MOST = 8  # conditions, values or endings that are listed; of more, how many there are
 ASKED: dict[str, tuple[str, ...]] = {

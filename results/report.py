@@ -19,17 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup, escape
 
-from results import (
-    automata_page,
-    distillation_page,
-    figures,
-    lego_page,
-    pareto,
-    pcfg_page,
-    subsequences_page,
-    tracing_page,
-    violins,
-)
+from results import figures, pages, pareto, violins
 from results.adaptive_status import CAUTION, lines
 from results.claims import verdicts
 from results.claims.show import html as claims_html
@@ -115,11 +105,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
     losses = read(store, "curves", filter=pc.field("metric") == "loss", winning=finished)
     measured = read(store, "probes", winning=finished)
     drawings = draw_all(manifest, known, finished, evaluations, profiles, losses)
-    drawings += [
-        Drawing(*each)
-        for page_of in (automata_page, lego_page, distillation_page, pcfg_page, subsequences_page, tracing_page)
-        for each in page_of.drawings(store, manifest, known, finished)
-    ]
+    drawings += [Drawing(*each) for each in pages.drawings(store, manifest, known, finished)]
     files = {
         "summary.csv": to_csv(summary),
         "summary.tex": to_latex(summary).encode(),

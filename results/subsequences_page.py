@@ -36,10 +36,10 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
         return _depth(pieces)
     if mine is None:
         return []
-    probes = read(store, "probes", filter=pc.field("probe") != "", winning=finished)
+    probes = read(store, "probes", winning=finished)
+    rows = by_step(probes, "associations")
     learned = {
         name: [{step: arrays(items) for step, items in sorted(rows[each.key].items())} for each in members if each.key in rows]
-        for rows in [by_step(probes, "associations")]
         for name, members in mine.members.items()
     }
     learned = {name: replicates for name, replicates in learned.items() if replicates}

@@ -8,7 +8,7 @@ from results.claims.automata import arms, describe, same_words, wrong
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import percent
 from results.claims.evidence import Evidence, require
-from results.looks import Look, looks, watched
+from results.looks import Look, watch
 from results.summary import METRIC
 
 NEAR = 0.01  # of its best accuracy: what ends well
@@ -30,8 +30,7 @@ def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Find
         settle(NOT_RUN, "no condition is the plain transformer")
     require(conditions, [name], needs)
     keys = [each.key for condition in conditions for each in condition.replicates if each.status == "finished"]
-    watching = None if evidence.evaluations is None else watched(evidence.evaluations)
-    seen = {} if evidence.evaluations is None or watching is None else looks(evidence.evaluations, watching, METRIC)
+    seen = watch(evidence.evaluations, METRIC)
     found = {key: seen[key] for key in keys if len(seen.get(key, [])) >= LOOKS}
     if not found:
         settle(NOT_RUN, f"no set is scored {LOOKS} times or more during training")

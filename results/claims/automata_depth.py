@@ -11,8 +11,9 @@ from results.claims.automata import (
     wrong,
 )
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
-from results.claims.compare import counted, exceeds
+from results.claims.compare import exceeds
 from results.claims.evidence import Condition, Evidence, require
+from results.words import counted
 
 DEEPEST = 16  # of the thesis
 Cells = dict[str, dict[int, Condition]]

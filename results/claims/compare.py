@@ -54,8 +54,3 @@ def _divide(a: float, b: float) -> float:
     if (np.isinf(a) and np.isinf(b)) or a == b == 0:
         return float("nan")
     return float("inf") if b == 0 else a / b
-
-
-def counted(number: int, what: str) -> str:
-    """Such as 1 layer, or 2 layers."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")

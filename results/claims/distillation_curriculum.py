@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
-from results.claims.distillation_parity import LABELS, median, reached, said, strategy, watch
+from results.claims.distillation_parity import LABELS, looks_of, median, reached, said, strategy
 from results.claims.evidence import Condition, Evidence, differing, require
 from results.comparison import differences, pair_superiority
 from results.statistics import clopper_pearson, quantile
@@ -63,7 +63,7 @@ def spikes(degrees: Sequence[int]) -> Callable[[Evidence, Terms, int], Finding]:
         if name is None:
             settle(NOT_RUN, "no set is scored")
         require([teacher], [name], needs)
-        seen = watch(evidence)
+        seen = looks_of(evidence)
         rises = {each.key: transition(seen.get(each.key, ())) for each in teacher.replicates}
         known = [each for each in teacher.replicates if each.status in ("finished", "diverged")]
         whole = [each for each in known if (rise := rises[each.key]) and rise.begin is not None and rise.end is not None]
@@ -118,7 +118,7 @@ def wider_is_earlier(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     if len(ladder) < 3 or name is None:
         settle(NOT_RUN, "the claim asks for perceptrons of three widths or more that differ in nothing else")
     require(ladder, [name], needs)
-    seen = watch(evidence)
+    seen = looks_of(evidence)
     steps = [reached(seen, each, terms.value) for each in ladder]
     if np.isinf(min(median(each) for each in steps)):
         settle(PRECONDITION, f"at no width the median replicate reaches an accuracy of {terms.value:g}")

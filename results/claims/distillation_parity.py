@@ -13,7 +13,7 @@ from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding,
 from results.claims.compare import between
 from results.claims.evidence import Condition, Evidence, require
 from results.comparison import differences, pair_superiority
-from results.looks import Look, looks, watched
+from results.looks import Look, watch
 from results.statistics import quantile
 from results.summary import METRIC
 from results.transition import first_step
@@ -82,12 +82,12 @@ def arms(evidence: Evidence, wanted: Sequence[str], needs: int) -> list[Arms]:
     return found
 
 
-def watch(evidence: Evidence) -> Looks:
+def looks_of(evidence: Evidence) -> Looks:
     """The curves of the set that is scored at most steps, by key; settles the claim where none is scored on the way."""
-    name = None if evidence.evaluations is None else watched(evidence.evaluations)
-    if evidence.evaluations is None or name is None:
+    found = watch(evidence.evaluations, METRIC)
+    if not found:
         settle(NOT_RUN, "no set is scored on the way: give one an `every`")
-    return looks(evidence.evaluations, name, METRIC)
+    return found
 
 
 def reached(seen: Looks, condition: Condition, accuracy: float, within: float = np.inf) -> dict[Seeds, float]:
@@ -119,7 +119,7 @@ def sooner(mine: str, others: Sequence[str]) -> Callable[[Evidence, Terms, int],
 
     def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         found = arms(evidence, (LABELS, mine, *(each for each in others if each != LABELS)), needs)
-        seen = watch(evidence)
+        seen = looks_of(evidence)
         gate_gap(seen, found)
         pairs = [(each, other) for each in found for kind in others for other in each.by[kind]]
         confidence, holds, fails, texts = 1 - 0.05 / len(pairs), [], [], []

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.distillation_parity import reached, watch
+from results.claims.distillation_parity import looks_of, reached
 from results.claims.evidence import Condition, Evidence, require
 from results.statistics import Floats, quantile
 
@@ -92,7 +92,7 @@ def more_heads_are_sooner(evidence: Evidence, terms: Terms, needs: int) -> Findi
     if test is None:
         settle(NOT_RUN, "no set that is scored at the end is of the task as it is trained")
     require({each.name: each for axis in found for each in axis.by_heads.values()}.values(), [test], needs)
-    seen, parts, down, up = watch(evidence), [], [], []
+    seen, parts, down, up = looks_of(evidence), [], [], []
     for axis in found:
         steps = {heads: np.array(list(reached(seen, each, terms.value).values())) for heads, each in axis.by_heads.items()}
         most = steps[max(steps)]

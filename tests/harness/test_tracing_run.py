@@ -143,6 +143,7 @@ def test_what_cannot_be_traced_is_one_sentence(store, tmp_path, capsys):
     assert "--method attention: it looks into causal" in fails(["trace", root, key, "--method", "attention", *QUICK], capsys)
     assert "--set far is no set of tiny: write sparse or dense" in fails(["trace", root, key, "--set", "far", *QUICK], capsys)
     assert "--glitches 0 must be at least 1" in fails(["trace", root, key, "--glitches", "0"], capsys)
+    assert "--corpora 0 must be at least 1" in fails(["trace", root, key, "--corpora", "0"], capsys)
     assert "strings = 0 must be at least 1" in fails(["trace", root, key, "--strings", "0"], capsys)
     assert "no key of the 4 replicates" in fails(["trace", root, "zz", *QUICK], capsys)
 

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from results.looks import looks, watched
+from results.looks import looks, watch, watched
 from results.schema import SCHEMAS
 from results.transition import first_step
 
@@ -49,4 +49,7 @@ def test_the_watched_set_has_most_looks_and_one_look_is_none():
         {"set": "on", "step": 10}, {"set": "on", "step": 20}, {"set": "end", "step": 20}, {"set": "end", "step": 20, "key": "b"}
     )
     assert watched(found) == "on"
-    assert watched(found.filter(pa.compute.field("set") == "end")) is None
+    ended = found.filter(pa.compute.field("set") == "end")
+    assert watched(ended) is None
+    assert watch(found, "read") == {"a": [(10, 0.0), (20, 0.0)]}
+    assert watch(ended, "read") == watch(None, "read") == {}

@@ -19,7 +19,7 @@ from harness.kinds import Kind
 from harness.kinds import parse as parse_kinds
 from harness.sweep import HASHED, Point, points_of, refuse_hidden_overrides, select
 from harness.tree import count, leaves, mapping, merge, nested, parse_words, read_file, refuse_resolvers, resolve, short, typed
-from results.adaptive_rules import Rule, as_dict, parse
+from results.adaptive_rules import Rule, as_dict, first_look, parse
 from results.claims import REGISTRY as CLAIMS
 from results.claims import TERMS, terms_of
 from results.dashboard_count import RUNS, check_count
@@ -73,7 +73,7 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
     base = {key: value for key, value in tree.items() if key not in ("scale", "scales")}
     smaller = mapping(scales, scale)
     refuse_unknown(smaller, [key for key in _KEYS if key not in ("scale", "scales", "name")], f"scales.{scale}")
-    merged = resolve(merge(merge(_with_wandb(base), _with_wandb(smaller)), _with_wandb(given)), where)
+    merged = resolve(_merge_with_rule(_merge_with_rule(_with_wandb(base), _with_wandb(smaller)), _with_wandb(given)), where)
 
     for section in HASHED:
         if section in merged:
@@ -190,6 +190,18 @@ def _validate_sets(study: Study) -> None:
             if digest in hashes:
                 raise ValueError(f"evaluate.sets.{hashes[digest]} and evaluate.sets.{each.name} are the same set: remove one")
             hashes[digest] = each.name
+
+
+def _merge_with_rule(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """`over` into `base`. A rule over a plain number of replicates takes it as its maximum; one rule under `until` replaces another."""
+    number, rule = base.get("replicates"), over.get("replicates")
+    if isinstance(rule, dict) and type(number) is int:
+        base = base | {"replicates": {"min": first_look(number), "max": number}}
+    elif isinstance(rule, dict) and isinstance(number, dict):
+        old, new = number.get("until"), rule.get("until")
+        if isinstance(old, dict) and isinstance(new, dict) and set(old) != set(new):
+            base = base | {"replicates": {key: value for key, value in number.items() if key != "until"}}
+    return merge(base, over)
 
 
 def _adaptive(merged: dict[str, Any]) -> Rule | None:

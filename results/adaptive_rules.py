@@ -102,6 +102,11 @@ def parse(replicates: Mapping[str, Any], budget: Any = None) -> Rule:
     return Rule(counts["min"], counts["max"], counts["step"], node["set"], limit, node.get("baseline"), hours)
 
 
+def first_look(maximum: int) -> int:
+    """`replicates.min` where only the maximum is known: 15, or half of a maximum below 30."""
+    return min(15, math.ceil(maximum / 2))
+
+
 def as_dict(rule: Rule) -> dict[str, Any]:
     """What a manifest keeps of a rule; `Rule(**…)` is the way back."""
     return {

@@ -12,7 +12,7 @@ from harness.local import Local
 from harness.plan import replicates_of
 from harness.run import next_round, prepare, run
 from harness.study import load
-from results.adaptive_rules import PENDING, Rule, decide
+from results.adaptive_rules import PENDING, Rule, decide, first_look
 from results.manifest import newest_manifest
 from results.status import show_status
 from results.store import committed, open_store, read
@@ -88,6 +88,23 @@ def test_the_ratio_needs_the_seeds_of_both_and_the_baseline_goes_on_with_the_oth
     found = decide(RATIO, {"base": [*steady[:5], *[PENDING] * 7], "a": steady, "b": wild})
     assert {each.at for each in found.values()} == {0}
     assert {each.target for each in found.values()} == {6}
+
+
+def test_the_command_line_switches_a_rule_on_and_to_another_one(tmp_path, study):
+    zero, ratio = "{zero_error: {set: sparse, half_width: 0.1}}", "{ratio_of_medians: {set: sparse, baseline: lstm, width: 3}}"
+    fixed = study(f"replicates.until={zero}").adaptive  # the file has replicates: 4
+    assert (fixed["minimum"], fixed["maximum"], fixed["baseline"], fixed["limit"]) == (2, 4, None, 0.1)
+    wider = study(f"replicates.until={ratio}", "replicates.min=5", "replicates.max=60").adaptive
+    assert (wider["minimum"], wider["maximum"], wider["baseline"], wider["limit"]) == (5, 60, "lstm", 3)
+    path = tmp_path / "adaptive.yaml"
+    path.write_text(STUDY.replace("replicates: 4", f"replicates: {{min: 2, max: 6, until: {zero}}}"))
+    switched = load(path, [f"replicates.until={ratio}"]).adaptive
+    assert (switched["minimum"], switched["maximum"], switched["baseline"], switched["limit"]) == (2, 6, "lstm", 3)
+    narrower = load(path, ["replicates.until.zero_error.half_width=0.2"]).adaptive
+    assert (narrower["set"], narrower["limit"]) == ("sparse", 0.2)
+    with pytest.raises(ValueError, match=r"replicates\.until is missing"):
+        study("replicates.max=60")
+    assert [first_look(number) for number in (2, 12, 30, 500)] == [1, 6, 15, 15]
 
 
 @pytest.mark.parametrize(

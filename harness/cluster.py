@@ -438,12 +438,6 @@ class _Run:
             )
 
 
-def has_gpu() -> bool:
-    """Whether the cluster has a GPU; leaves the connection open for the study."""
-    _connect()
-    return ray.cluster_resources().get("GPU", 0) >= 1
-
-
 def words_of(kind: Kind) -> str:
     """What a slot of a kind is of."""
     what = "GPU" if kind.device == "cuda" else "CPU"

@@ -26,15 +26,6 @@ def resolve(name: str) -> torch.device:
     return device
 
 
-def gpu_at_hand() -> bool:
-    """Whether a study started here would find a GPU: on the cluster of RAY_ADDRESS, else in this machine."""
-    if "RAY_ADDRESS" in os.environ:
-        from harness.cluster import has_gpu
-
-        return has_gpu()
-    return torch.cuda.is_available()
-
-
 def prepare(device: torch.device, share: int = 1) -> None:
     """Make this process a slot: one thread on a CPU, deterministic kernels, an allocator that keeps its pages.
 

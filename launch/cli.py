@@ -417,10 +417,10 @@ def main(arguments: list[str] | None = None) -> None:
     _guard(lambda: cli.main(arguments, prog_name="manyseeds", standalone_mode=False))
 
 
-def family(name: str, default: Callable[[], str]) -> None:
+def family(name: str, default: str) -> None:
     """`python launch/<script>.py [study=NAME] [KEY=VALUE]… [--allow-import MODULE]…`.
 
-    Runs a study of one family, `default()` where none is named.
+    Run a study of one family; `default` where none is named, whatever the machine has.
     """
 
     @click.command(
@@ -436,7 +436,7 @@ def family(name: str, default: Callable[[], str]) -> None:
 
         named = [word.partition("=")[2] for word in overrides if word.startswith("study=")]
         settings = [word for word in overrides if not word.startswith("study=")]
-        path = find_study(name, named[-1] if named else default())
+        path = find_study(name, named[-1] if named else default)
         sys.exit(run_study(load(path, settings), click.echo))
 
     _guard(lambda: start.main(sys.argv[1:], prog_name=f"python {sys.argv[0]}", standalone_mode=False))

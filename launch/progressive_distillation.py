@@ -1,6 +1,6 @@
 """Progressive distillation: does a student learn faster from its teacher's intermediate checkpoints (Panigrahi et al. 2025)?
 
-python launch/progressive_distillation.py                                  parity_reduced: minutes of a core
+python launch/progressive_distillation.py                                  study=parity_reduced: minutes of a core
 python launch/progressive_distillation.py study=p2 scale=laptop
 python launch/progressive_distillation.py study=p1 replicates=10 store=s3://bucket/runs
 ray job submit --working-dir . -- python launch/progressive_distillation.py study=p1 scale=gpu-hour store=s3://bucket/runs
@@ -9,4 +9,4 @@ ray job submit --working-dir . -- python launch/progressive_distillation.py stud
 from launch.cli import family
 
 if __name__ == "__main__":
-    family("progressive_distillation", default=lambda: "parity_reduced")
+    family("progressive_distillation", default="parity_reduced")

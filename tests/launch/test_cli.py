@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -75,9 +76,31 @@ def test_a_store_that_cannot_be_written_is_refused(command, tmp_path):
 def test_an_unknown_study_is_refused_with_the_nearest(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["fflm_replicates.py", "study=quik"])
     with pytest.raises(SystemExit) as ended:
-        family("fflm", default=lambda: "quick")
+        family("fflm", default="quick")
     assert ended.value.code == 2
     assert "did you mean quick?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("script", "default"),
+    [
+        ("fflm_replicates", "fflm-quick"),
+        ("length_generalization", "a1-reduced"),
+        ("progressive_distillation", "parity-reduced"),
+    ],
+)
+def test_the_default_study_is_the_small_one_also_where_there_is_a_gpu(script, default, monkeypatch):
+    import torch
+
+    import harness.run
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(sys, "argv", [f"{script}.py"])
+    started = []
+    monkeypatch.setattr(harness.run, "run", lambda study, say: started.append(study.name) or 0)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ROOT / "launch" / f"{script}.py"), run_name="__main__")
+    assert (ended.value.code, started) == (0, [default])
 
 
 def test_a_missing_file_is_refused(command):

@@ -125,9 +125,11 @@ def test_alignment_is_s_rep_against_the_generators_own_probability():
 
 
 def test_methods_stand_with_their_median_of_replicates_the_search_first():
-    ((name, _, caption, figure),) = drawn(tracing_page, ".", "traced").values()
+    ((name, _, caption, figure),) = drawn(tracing_page, "subsequences", "additivity").values()
     (panel,) = figure.axes
-    rows = read(open_store("docs/studies", "traced"), "probes", filter=pc.field("item") == "median srep").to_pylist()
+    rows = read(
+        open_store("docs/studies/subsequences", "additivity"), "probes", filter=pc.field("item") == "median srep"
+    ).to_pylist()
     by = {}
     for row in rows:
         by.setdefault(row["probe"].removeprefix("trace-"), []).append(row["value"])

@@ -1,9 +1,10 @@
 """Ctrl-C and SIGTERM as a request: what runs is saved, then the study ends; a second one ends it at once."""
 
 import signal
-import sys
 import threading
 from types import FrameType
+
+from results.terminal import say
 
 
 class Interrupt:
@@ -29,4 +30,4 @@ class Interrupt:
         if self._asked.is_set():
             raise KeyboardInterrupt
         self._asked.set()
-        print("stopping: what runs is saved first (once more to stop at once)", file=sys.stderr, flush=True)
+        say("stopping: what runs is saved first (once more to stop at once)", err=True)

@@ -26,6 +26,7 @@ from harness.probe import Rate, best_rate, measure
 from harness.progress import Progress
 from models.custom import allow
 from results.store import Store, committed, open_store
+from results.terminal import say
 
 _WAIT_S = 0.2  # where all that is left is run by another driver
 
@@ -90,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return run_manifest(Path(options.manifest), options.store, options.device)
     except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        say(f"error: {error}", err=True)
         return 2
 
 
@@ -104,7 +105,7 @@ def run_manifest(path: Path, uri: str, device: str) -> int:
     packs = [pack for pack in resolve(plan_of(manifest), manifest["numerics"], attempts(store)) if pack.id not in have]
     total = len(manifest["replicates"])
     missing = sum(len(pack.replicates) for pack in packs)
-    print(f"{manifest['study']}: {missing} of {total} replicates in {len(packs)} packs on {local.device}", flush=True)
+    say(f"{manifest['study']}: {missing} of {total} replicates in {len(packs)} packs on {local.device}")
     rates: dict[tuple[str, int], Rate] = {}
     seconds = {}
     for pack in packs:

@@ -18,6 +18,7 @@ from typing import Any, Concatenate, ParamSpec
 from harness.pack import Pack
 from results.failures import log_path
 from results.store import Store, write_bytes
+from results.terminal import say
 
 _MOST = 2**18  # characters that are kept: the last ones
 _Rest = ParamSpec("_Rest")
@@ -89,7 +90,7 @@ def logged(run: Callable[Concatenate[Pack, Store, _Rest], Any]) -> Callable[Conc
             try:
                 write_bytes(store, log_path(pack.id, pack.attempt), (text + kept.text()).encode(errors="replace"))
             except OSError as refused:
-                print(f"the log of pack {pack.id} is not kept: {refused}", file=sys.stderr)
+                say(f"the log of pack {pack.id} is not kept: {refused}", err=True)
         return outcome
 
     return wrapped

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from harness.execute import Outcome
 from harness.pack import Pack
+from results.terminal import printable, say
 
 _LINE_S = 15.0  # between plain lines
 
@@ -72,9 +73,9 @@ class Progress:
 
     def say(self, text: str) -> None:
         if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False)
+            self._bar.console.print(printable(text), markup=False, highlight=False)
         else:
-            print(text, flush=True)
+            say(text)
 
     def close(self) -> None:
         if self._bar is not None:
@@ -109,7 +110,7 @@ class Progress:
                 self._bar.update(self._task, completed=self._done + sum(self._running.values()), description=self.line())
         elif now - self._last > _LINE_S or (force and self.committed == self.total):
             self._last = now
-            print(self.line(), flush=True)
+            say(self.line())
 
 
 def words(seconds: float) -> str:

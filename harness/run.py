@@ -169,7 +169,7 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
     """What the study is and what it will cost. ValueError where a budget is less than the first look of an adaptive study takes."""
     study, cost, planned = prepared.study, prepared.cost, prepared.plan
     device = prepared.numerics["device"]
-    say(f"{study.name} (scale {study.scale}): {study.question}")
+    say(f"{study.name} (scale {study.scale}): {' '.join(study.question.split())}")
     for reduction in study.reductions:
         say(f"  reduced: {reduction}")
     total = len(planned.replicates)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from results.terminal import say
+
 _PROBES = (
     "alignment",
     "associations",
@@ -61,9 +63,9 @@ def plan(study: str, overrides: tuple[str, ...], diff: bool, write: str | None) 
 
     loaded = _load(study, overrides)
     if diff:
-        show_diff(loaded, click.echo)
+        show_diff(loaded, say)
     else:
-        show_plan(loaded, write, click.echo)
+        show_plan(loaded, write, say)
 
 
 @cli.command()
@@ -87,7 +89,7 @@ def estimate(words: tuple[str, ...], seconds: float) -> None:
     ]
     if not chosen:
         raise ValueError(f"{' '.join(words)} names no study: give a file, FAMILY/NAME or FAMILY/all")
-    show_estimate([study for studies in chosen for study in studies], seconds, click.echo)
+    show_estimate([study for studies in chosen for study in studies], seconds, say)
 
 
 @cli.command()
@@ -98,7 +100,7 @@ def run(study: str, overrides: tuple[str, ...]) -> None:
     """Run what is missing of a study, then write its report."""
     from harness.run import run as run_study
 
-    sys.exit(run_study(_load(study, overrides), click.echo))
+    sys.exit(run_study(_load(study, overrides), say))
 
 
 @cli.command()
@@ -109,7 +111,7 @@ def retry(study: str, overrides: tuple[str, ...]) -> None:
     """Run a study, its failed replicates included."""
     from harness.run import run as run_study
 
-    sys.exit(run_study(_load(study, overrides), click.echo, retry=True))
+    sys.exit(run_study(_load(study, overrides), say, retry=True))
 
 
 @cli.command()
@@ -120,7 +122,7 @@ def status(store: str, study: str | None) -> None:
     from results.status import show_status
 
     for name in _studies(store, study):
-        show_status(_open(store, name), click.echo)
+        show_status(_open(store, name), say)
 
 
 @cli.command()
@@ -132,7 +134,7 @@ def watch(store: str, study: str | None, every: float, once: bool) -> None:
     """Show packs by state, condition and node, the rate, failures and the end time, live, from the store alone."""
     from results.watch import watch as watch_stores
 
-    watch_stores([_open(store, name) for name in _studies(store, study)], every, once, click.echo)
+    watch_stores([_open(store, name) for name in _studies(store, study)], every, once, say)
 
 
 @cli.command()
@@ -144,7 +146,7 @@ def failures(store: str, study: str | None, full: bool) -> None:
     from results.failures import show_failures
 
     for name in _studies(store, study):
-        show_failures(_open(store, name), full, click.echo)
+        show_failures(_open(store, name), full, say)
 
 
 @cli.command()
@@ -156,7 +158,7 @@ def compact(store: str, study: str | None) -> None:
 
     for name in _studies(store, study):
         before, after = compact_store(_open(store, name))
-        click.echo(f"{name}: {before} files are now {after}")
+        say(f"{name}: {before} files are now {after}")
 
 
 @cli.command()
@@ -171,12 +173,12 @@ def report(store: str, study: str | None, out: str | None, key: str | None) -> N
 
         if study is None:
             raise ValueError("--key is of one study's replicate: write manyseeds report STORE STUDY --key KEY")
-        click.echo(write_replicate_page(_open(store, study), key, out))
+        say(write_replicate_page(_open(store, study), key, out))
         return
     from results.report import write_report
 
     for name in _studies(store, study):
-        click.echo(write_report(_open(store, name), out))
+        say(write_report(_open(store, name), out))
 
 
 @cli.command()
@@ -190,7 +192,7 @@ def publish(store: str, study: str | None, mode: str, runs: str, out: str | None
     from results.publish import publish as publish_study
 
     for name in _studies(store, study):
-        click.echo(publish_study(_open(store, name), mode, out, runs, click.echo))
+        say(publish_study(_open(store, name), mode, out, runs, say))
 
 
 @cli.command()
@@ -203,7 +205,7 @@ def dashboard(store: str, study: str, entity: str | None, out: str | None) -> No
     from results.dashboard import show_dashboard
 
     for name in _studies(store, study):
-        show_dashboard(_open(store, name), entity, out, click.echo)
+        show_dashboard(_open(store, name), entity, out, say)
 
 
 @cli.command()
@@ -213,7 +215,7 @@ def claims(store: str, study: str | None) -> None:
     """Hold a store against the paper's claims; exit status 1 where one is not reproduced."""
     from results.claims.show import show_claims
 
-    sys.exit(show_claims([_open(store, name) for name in _studies(store, study)], click.echo))
+    sys.exit(show_claims([_open(store, name) for name in _studies(store, study)], say))
 
 
 @cli.command()
@@ -225,7 +227,7 @@ def compare(store: str, study: str, baseline: str | None) -> None:
     from results.contrasts import show_contrasts
 
     for name in _studies(store, study):
-        show_contrasts(_open(store, name), baseline, click.echo)
+        show_contrasts(_open(store, name), baseline, say)
 
 
 @cli.command()
@@ -236,7 +238,7 @@ def spread(store: str, study: str) -> None:
     from results.spread import show_spread
 
     for name in _studies(store, study):
-        show_spread(_open(store, name), click.echo)
+        show_spread(_open(store, name), say)
 
 
 @cli.command()
@@ -254,7 +256,7 @@ def merge(into: str, others: tuple[str, ...], study: str | None) -> None:
         raise ValueError(f"there is no study in {' or '.join(map(public, others))}")
     for name in names:
         sources = [_open(other, name) for other in others if name in studies(other)]
-        click.echo(f"{name}: {merge_stores(_open(into, name), sources)}")
+        say(f"{name}: {merge_stores(_open(into, name), sources)}")
 
 
 @cli.command()
@@ -270,7 +272,7 @@ def export(key: str, store: str, study: str | None, step: int | None, form: str,
     from harness.exchange import export as export_replicate
 
     kept, folder = export_replicate([_open(store, name) for name in _studies(store, study)], key, form, out, step)
-    click.echo(f"{folder}: {kept.key} after {kept.step} steps as {form}")
+    say(f"{folder}: {kept.key} after {kept.step} steps as {form}")
 
 
 @cli.command()
@@ -284,8 +286,8 @@ def rerun(store: str, key: str, study: str | None, keep: str | None, device: str
     """Train one committed replicate again and verify its rows; exit status 1 where they differ. KEY may be its first digits."""
     from harness.rerun import rerun as rerun_replicate
 
-    found = rerun_replicate([_open(store, name) for name in _studies(store, study)], key, bool(keep), device, click.echo)
-    click.echo(found.message, err=not found.agrees)
+    found = rerun_replicate([_open(store, name) for name in _studies(store, study)], key, bool(keep), device, say)
+    say(found.message, err=not found.agrees)
     sys.exit(0 if found.agrees else 1)
 
 
@@ -304,7 +306,7 @@ def evaluate(store: str, key: str, definition: str, name: str | None, study: str
     """Score kept weights on a new evaluation set. KEY may be its first digits; all: every replicate with weights."""
     from harness.rescore import show
 
-    show([_open(store, each) for each in _studies(store, study)], key, definition, name, device, write, click.echo)
+    show([_open(store, each) for each in _studies(store, study)], key, definition, name, device, write, say)
 
 
 @cli.command()
@@ -325,7 +327,7 @@ def glitches(
     """
     from harness.probes.glitch_record import show
 
-    show([_open(store, each) for each in _studies(store, study)], key, set_name, limit, sisters, device, out, click.echo)
+    show([_open(store, each) for each in _studies(store, study)], key, set_name, limit, sisters, device, out, say)
 
 
 @cli.command("language-model")
@@ -346,7 +348,7 @@ def language_model(
         chosen = [int(word) for word in lengths.split(",")] if lengths else LENGTHS
     except ValueError as error:
         raise ValueError(f"--lengths {lengths} must be whole numbers with commas, such as 16,32,64") from error
-    run(_open(store, study), folders, chosen, strings, seed, device, click.echo)
+    run(_open(store, study), folders, chosen, strings, seed, device, say)
 
 
 @cli.command()
@@ -361,7 +363,7 @@ def probe(store: str, study: str | None, name: str, strings: int | None, options
     """Measure every replicate whose weights are kept, and add the rows to the store."""
     from harness.probes.run import run as run_probe
 
-    run_probe([_open(store, each) for each in _studies(store, study)], name, strings, figures, click.echo, options)
+    run_probe([_open(store, each) for each in _studies(store, study)], name, strings, figures, say, options)
 
 
 @cli.command()
@@ -409,7 +411,7 @@ def trace(
     from harness.tracing.trace import Settings
 
     wanted = Wanted(methods, glitches, events, sets, replays, seed, corpora, Settings(strings=strings))
-    run([_open(store, each) for each in _studies(store, study)], key, wanted, device, click.echo)
+    run([_open(store, each) for each in _studies(store, study)], key, wanted, device, say)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -437,7 +439,7 @@ def family(name: str, default: str) -> None:
         named = [word.partition("=")[2] for word in overrides if word.startswith("study=")]
         settings = [word for word in overrides if not word.startswith("study=")]
         path = find_study(name, named[-1] if named else default)
-        sys.exit(run_study(load(path, settings), click.echo))
+        sys.exit(run_study(load(path, settings), say))
 
     _guard(lambda: start.main(sys.argv[1:], prog_name=f"python {sys.argv[0]}", standalone_mode=False))
 
@@ -451,10 +453,10 @@ def _guard(start: Callable[[], object]) -> None:
     except (ValueError, OSError) as error:
         if "MANYSEEDS_DEBUG" in os.environ:
             raise
-        click.echo(f"error: {error}", err=True)
+        say(f"error: {error}", err=True)
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("stopped at once: the same command goes on from the last checkpoints", err=True)
+        say("stopped at once: the same command goes on from the last checkpoints", err=True)
         sys.exit(130)
 
 

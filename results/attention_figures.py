@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from results.figures import COLOURS, STYLE, png, svg
-from results.filesystem import write_local
 from results.heads_figures import INPUTS, WRITES, comparable, distances, largest, over_steps
+from results.names import slug
+from results.output import output_folder
 from results.probes import Name, by_key
 from results.store import Store, committed, read
 
@@ -115,14 +116,12 @@ def write_figures(store: Store, folder: Path) -> list[Path]:
         held = {name[0] for name in mine}
         for probe, draw in (("pattern", patterns), ("drift", drifts), ("heads", largest)):
             if probe in held:
-                written += _write(draw(mine, title), folder / f"{probe}-{row['key'][:12]}")
+                written += _write(draw(mine, title), folder, f"{probe}-{row['key'][:12]}")
     for number, members in enumerate(comparable(changing)):
-        written += _write(distances(members), folder / f"distances-{number}")
+        written += _write(distances(members), folder, f"distances-{number}")
     return written
 
 
-def _write(figure: Figure, stem: Path) -> list[Path]:
-    paths = [stem.absolute().with_name(stem.name + suffix) for suffix in (".svg", ".png")]
-    for path, data in zip(paths, (svg(figure).encode(), png(figure)), strict=True):
-        write_local(str(path), data)
-    return paths
+def _write(figure: Figure, folder: Path, stem: str) -> list[Path]:
+    files = {".svg": svg(figure).encode(), ".png": png(figure)}
+    return [output_folder(folder.absolute()).write(f"{slug(stem)}{suffix}", data) for suffix, data in files.items()]

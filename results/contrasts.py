@@ -85,12 +85,12 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
     name = baseline or known[0].condition
     count = sum(each.found is not None for each in found)
     say(f"{store.study}: each condition against {name}; P(errs more) above 0.5 and ratios above 1 are worse than {name}.")
-    say(
-        f"95 % intervals; p corrected over the {count} comparisons of this table (Holm); more: replicates of each, 80 % power\n"
-    )
+    say(f"95 % intervals; p corrected over the {count} comparisons of this table (Holm); more: replicates of each, 80 % power")
+    say("")
     heads = [*(f"ratio of {'medians' if q == 0.5 else f'{q:.0%} quantiles'}" for q in QUANTILES)]
     columns = ["condition", "set", "replicates", "missing", "P(errs more)", "p", "corrected", *heads, "more"]
-    say(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+    say(f"| {' | '.join(columns)} |")
+    say(f"|{'---|' * len(columns)}")
     for each in found:
         say(f"| {' | '.join(_line(each, columns))} |")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from results.dashboard_layout import Content, content_of, report, spec, title, view_name, workspace
-from results.filesystem import write_local
+from results.output import output_folder
 from results.publish import connect, project
 from results.store import Store
 
@@ -20,9 +20,8 @@ def show_dashboard(store: Store, entity: str | None, out: str | None, say: Calla
     specs = {kind: spec(build(content)) for kind, build in (("workspace", workspace), ("report", report))}
     if out is not None:
         for kind, text in specs.items():
-            path = Path(out).absolute() / f"{content.study}-{kind}.json"
-            write_local(str(path), json.dumps(json.loads(text), indent=1, sort_keys=True).encode())
-            say(str(path))
+            data = json.dumps(json.loads(text), indent=1, sort_keys=True).encode()
+            say(str(output_folder(Path(out).absolute()).write(f"{content.study}-{kind}.json", data)))
         return
     with connect() as api:
         owner = entity or str(api.default_entity)

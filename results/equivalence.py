@@ -20,6 +20,7 @@ from results.manifest import newest_manifest
 from results.statistics import Interval
 from results.store import Store, committed, open_store, read
 from results.summary import METRIC, Replicate, replicates_of
+from results.terminal import say
 
 
 @dataclass(frozen=True)
@@ -114,16 +115,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         known = _known(open_store(options.store, options.study))
-        print("| set | replicates | P(second errs more) | 90 % interval | margin | verdict |\n|---|---|---|---|---|---|")
+        say("| set | replicates | P(second errs more) | 90 % interval | margin | verdict |")
+        say("|---|---|---|---|---|---|")
         for name in options.sets:
             first, second = (_errors(known, condition, name) for condition in (options.first, options.second))
             found = compare(first, second, options.margin)
-            print(
+            say(
                 f"| {name} | {found.first}, {found.second} | {found.superiority:.3f} | {found.interval.low:.3f} – "
                 f"{found.interval.high:.3f} | 0.5 ± {found.margin:g} | {found.verdict} |"
             )
     except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        say(f"error: {error}", err=True)
         return 2
     return 0
 

@@ -22,7 +22,7 @@ def log_path(pack: str, attempt: int) -> str:
 def show_failures(store: Store, full: bool, say: Callable[[str], None]) -> None:
     """Every failure, the newest last: kind, step, exception, host, replicates, and where its traceback and its log lie.
 
-    full: with the tracebacks. Text of a store is shown without control characters. ValueError for a store that can't be read.
+    full: with the tracebacks. ValueError for a store that can't be read.
     """
     rows = sorted(read(store, "failures", _FIELDS).to_pylist(), key=lambda row: (row["at"], row["pack"], row["attempt"]))
     found = newest_manifest(store)
@@ -37,7 +37,7 @@ def show_failures(store: Store, full: bool, say: Callable[[str], None]) -> None:
     )
     logs = set(list_names(store, _FOLDER)) if rows else set()
     for row in rows:
-        _show(store, row, seeds, done, logs, full, lambda line: say(_plain(line)))
+        _show(store, row, seeds, done, logs, full, say)
     if rows and not full:
         say("tracebacks: the same command with --full")
 
@@ -88,8 +88,3 @@ def _of_ray(text: str) -> str:
     """The address in Ray's account of a worker that died."""
     found = re.search(r"\bip: ([0-9a-fA-F.:]+)", text)
     return found[1] if found else ""
-
-
-def _plain(line: str) -> str:
-    """Without what a terminal would obey."""
-    return "".join(each if each.isprintable() or each == "\t" else "\ufffd" for each in line)

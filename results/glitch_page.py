@@ -16,9 +16,10 @@ from markupsafe import Markup
 
 from results import glitches
 from results.figures import inline_svg, svg
-from results.filesystem import refuse_links_out, write_local
 from results.glitch_theory import Dilution, Margins, dilution, dilution_figure, margin_figure, margins
 from results.glitches import About
+from results.names import slug
+from results.output import report_folder
 from results.pareto import script_json
 from results.store import Store
 
@@ -33,18 +34,13 @@ def write_glitch_page(store: Store, key: str, set_name: str, out: str | os.PathL
     Raises ValueError where the store has no glitches of that replicate and set.
     """
     about, rows = _read(store, key, set_name)
-    default = Path(store.path("report")) if store.is_local else Path(f"report-{store.study}")
-    folder = Path(out) if out is not None else default
-    target = folder.absolute() / page_name(key, set_name)
-    if out is None and store.is_local:
-        refuse_links_out(store.root, str(target))
-    write_local(str(target), page(about, rows, dilution(store, about, rows), margins(store, about)).encode())
-    return folder / target.name
+    text = page(about, rows, dilution(store, about, rows), margins(store, about))
+    return report_folder(store, out).write(page_name(key, set_name), text.encode())
 
 
 def page_name(key: str, set_name: str) -> str:
     """The file name of the page."""
-    return f"glitches-{key[:12]}-{set_name}.html"
+    return f"glitches-{slug(key[:12])}-{slug(set_name)}.html"
 
 
 def page(about: About, rows: pa.Table, bounds: Dilution | None = None, drift: Margins | None = None) -> str:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
+from results.names import slug
 from results.store import Store, list_names, read_bytes, write_bytes
 
 FOLDER = "glitches"
@@ -78,7 +79,7 @@ class About:
 
 def name_of(key: str, set_name: str) -> str:
     """The name of a file of glitches."""
-    return f"{key}-{set_name}.parquet"
+    return f"{slug(key)}-{slug(set_name)}.parquet"
 
 
 def write(store: Store, about: About, rows: list[dict[str, Any]]) -> str:
@@ -120,6 +121,6 @@ def _check_lengths(about: About, rows: pa.Table) -> None:
 
 
 def sets_of(store: Store, key: str) -> list[str]:
-    """Names of the sets of which a replicate's glitches were written."""
-    start, end = f"{key}-", ".parquet"
+    """Names of the sets, as files have them, of which a replicate's glitches were written."""
+    start, end = f"{slug(key)}-", ".parquet"
     return [name[len(start) : -len(end)] for name in list_names(store, FOLDER) if name.startswith(start) and name.endswith(end)]

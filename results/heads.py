@@ -11,6 +11,7 @@ from typing import Any
 
 from results.heads_figures import Values, over_steps
 from results.store import committed, open_store, read
+from results.terminal import say
 
 NEAR = 0.5  # of the ideal pattern, on the probe's input: below it a head counts as near
 COLUMNS = (
@@ -77,11 +78,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not lines:
             raise ValueError(f"study {options.study} has no rows of heads: manyseeds probe STORE --probe heads adds them")
     except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        say(f"error: {error}", err=True)
         return 2
-    print("| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|", sep="\n")
+    say("| " + " | ".join(COLUMNS) + " |")
+    say("|---" * len(COLUMNS) + "|")
     for line in lines:
-        print("| " + " | ".join(line[column] for column in COLUMNS) + " |")
+        say("| " + " | ".join(line[column] for column in COLUMNS) + " |")
     return 0
 
 

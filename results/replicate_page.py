@@ -17,10 +17,11 @@ from markupsafe import Markup
 
 from results import figures
 from results.claims.evidence import flatten
-from results.filesystem import refuse_links_out, write_local
 from results.glitch_page import write_glitch_page
 from results.glitches import sets_of
 from results.manifest import newest_manifest
+from results.names import slug
+from results.output import report_folder
 from results.store import Store, read
 from results.summary import METRIC, replicates_of, set_names
 
@@ -47,15 +48,9 @@ def write_replicate_page(store: Store, prefix: str, out: str | os.PathLike[str] 
             f"the replicate {row[0]} of {manifest['study']} has not ended, so there is nothing to draw: run the study again"
         )
     evaluations = read(store, "evaluations", filter=mine & (pc.field("metric") == METRIC) & (pc.field("weights") == "raw"))
-    default = Path(store.path("report")) if store.is_local else Path(f"report-{store.study}")
-    folder = Path(out) if out is not None else default
     links = {name: write_glitch_page(store, row[0], name, out).name for name in sets_of(store, row[0])}
     text = page(manifest, row, ended, evaluations, links)
-    target = folder.absolute() / f"replicate-{row[0][:12]}.html"
-    if out is None and store.is_local:
-        refuse_links_out(store.root, str(target))
-    write_local(str(target), text.encode())
-    return folder / target.name
+    return report_folder(store, out).write(f"replicate-{slug(row[0][:12])}.html", text.encode())
 
 
 def planned(manifest: dict[str, Any], prefix: str) -> list[Any]:

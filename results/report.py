@@ -9,7 +9,7 @@ still runs, and needs neither torch nor ray.
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,10 @@ from results.claims import verdicts
 from results.claims.show import html as claims_html
 from results.downloads import for_a_paper, more_tables
 from results.family import is_of
-from results.filesystem import refuse_links_out, write_local
 from results.manifest import label as stage_label
 from results.manifest import newest_manifest, stage_of
+from results.names import slug
+from results.output import report_folder
 from results.probes import by_key
 from results.statistics import zero_error_bound
 from results.store import Store, committed, read
@@ -93,8 +94,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
             "run the study first, or correct store= or the name"
         )
     manifest = newest[1]
-    default = Path(store.path("report")) if store.is_local else Path(f"report-{store.study}")
-    folder = Path(out) if out is not None else default
+    folder = report_folder(store, out)
     finished, failures = committed(store), read(store, "failures")
     evaluations = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
     known = replicates_of(manifest, finished, evaluations, failures)
@@ -115,6 +115,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
     }
     shown = []
     for drawing in drawings:
+        drawing = replace(drawing, name=slug(drawing.name))  # names of rows are part of it
         document = figures.svg(drawing.figure)
         files[f"figures/{drawing.name}.svg"] = document.encode()
         files[f"figures/{drawing.name}.png"] = figures.png(drawing.figure)
@@ -130,11 +131,8 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
         interactive=pareto.section(manifest, known, evaluations),
     ).encode()  # last: it links to the others
     for name, data in files.items():
-        target = str(folder.absolute() / name)
-        if out is None and store.is_local:
-            refuse_links_out(store.root, target)
-        write_local(target, data)
-    return folder / "index.html"
+        page_path = folder.write(name, data)
+    return page_path
 
 
 def draw_all(
@@ -202,7 +200,7 @@ def draw_all(
         curves, left_out = _curves(rows, rate, label)
         if curves:
             caption = f"Error rate on “{name}” during training: raw in light, the best so far in bold. {left_out}"
-            drawings.append(Drawing(f"curves-{_slug(name)}", f"Training curves: {name}", caption, figures.error_curves(curves)))
+            drawings.append(Drawing(f"curves-{name}", f"Training curves: {name}", caption, figures.error_curves(curves)))
     curves, left_out = _curves(losses, losses["value"], label)
     if curves:
         caption = f"Training loss in nats per scored token, the mean of the steps since the point before. {left_out}"
@@ -293,10 +291,6 @@ def _number(value: int | None) -> str:
 def _plain(value: Any) -> str:
     """A configuration's value as one would type it."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _slug(name: str) -> str:
-    return "".join(character if character.isalnum() and character.isascii() else "_" for character in name)
 
 
 def _labels(known: Iterable[Replicate]) -> dict[tuple[str, int], str]:

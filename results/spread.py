@@ -27,8 +27,10 @@ def show_spread(store: Store, say: Callable[[str], None]) -> None:
     say(
         f"{store.study}: correlation of two reads of one replicate, and the share of the rates' variance that is between replicates."
     )
-    say("Reads are discounted for bursts within a string; left out: replicates without a number, diverged ones among them\n")
-    say(f"| {' | '.join(_COLUMNS)} |\n|{'---|' * len(_COLUMNS)}")
+    say("Reads are discounted for bursts within a string; left out: replicates without a number, diverged ones among them")
+    say("")
+    say(f"| {' | '.join(_COLUMNS)} |")
+    say(f"|{'---|' * len(_COLUMNS)}")
     for condition, stage in dict.fromkeys((each.condition, each.stage) for each in known):
         mine = [each for each in known if (each.condition, each.stage) == (condition, stage)]
         for name in reported_sets(manifest):

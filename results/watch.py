@@ -16,6 +16,7 @@ from results.schema import SCHEMAS
 from results.snapshot import COLUMNS, Snapshot, failed_keys, in_flight, snapshot
 from results.status import head
 from results.store import Store, first_rows
+from results.terminal import printable
 
 _MOST = 20  # conditions or nodes that a table has lines for
 _SCHEMA = pa.schema([SCHEMAS["replicates"].field(name) for name in COLUMNS])
@@ -150,19 +151,19 @@ def drawn(at: Snapshot | str) -> Any:
     from rich.text import Text
 
     if isinstance(at, str):
-        return Text(at, style="red")
+        return Text(printable(at), style="red")
     conditions = Table("condition", "committed", "planned", "diverged", "failed")
     nodes = Table("node", "replicates", "last hour", "last commit")
     for each in at.conditions[:_MOST]:
         numbers = (each.committed, each.planned, each.diverged, each.failed)
-        conditions.add_row(Text(each.name), *(Text(str(n), justify="right") for n in numbers))
+        conditions.add_row(Text(printable(each.name)), *(Text(str(n), justify="right") for n in numbers))
     for node in at.nodes[:_MOST]:
         cells = (str(node.committed), str(node.recent), f"{node.last:%m-%d %H:%M:%S}")
-        nodes.add_row(Text(node.name), *(Text(cell, justify="right") for cell in cells))
+        nodes.add_row(Text(printable(node.name)), *(Text(cell, justify="right") for cell in cells))
     more = [
         Text(f"… and {len(found) - _MOST} more {what}: --once lists all")
         for found, what in ((at.conditions, "conditions"), (at.nodes, "nodes"))
         if len(found) > _MOST
     ]
-    top = Text(f"{head(at)}\npacks: {_packs(at)}\n{_pace(at)}")
+    top = Text(f"{printable(head(at))}\npacks: {_packs(at)}\n{_pace(at)}")
     return Group(top, conditions, nodes, *more, Text(f"{at.at:%H:%M:%S} UTC · Ctrl-C ends the watching, not the study"))

@@ -25,9 +25,12 @@ def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
         stated += len(found)
         refuted += sum(each.verdict == NOT_REPRODUCED for each in found)
         newest = newest_manifest(store)
-        say(f"{store.study}" + "".join(f"\n  {line}" for line in (reductions(newest[1]) if newest else [])))
+        say(store.study)
+        for line in reductions(newest[1]) if newest else []:
+            say(f"  {line}")
         for each in found:
-            say(_text(each))
+            for line in _lines(each):
+                say(line)
         if newest and reductions(newest[1]):
             say(waiting(found))
     if not stated:
@@ -74,15 +77,14 @@ def _row(each: Verdict) -> Markup:
     )
 
 
-def _text(each: Verdict) -> str:
-    lines = [
+def _lines(each: Verdict) -> list[str]:
+    return [
         f"{each.claim.id}  {each.verdict}",
         f"    {each.claim.sentence}",
         f"    value: {_value(each)}; {each.claim.source}",
         *([f"    measured: {each.finding.measured}"] if each.finding.measured else []),
         f"    {each.finding.reason}",
     ]
-    return "\n".join(lines)
 
 
 def _value(each: Verdict) -> str:

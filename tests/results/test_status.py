@@ -19,6 +19,7 @@ from results.schema import SCHEMAS
 from results.snapshot import COLUMNS, Packs, in_flight, snapshot, take
 from results.status import show_status
 from results.store import commit, committed, open_store, read, winners, write_bytes
+from results.terminal import say
 from tests.results.sample_rows import commit_pack, failure, in_order, manifest, pack_tables
 
 NOW = datetime.datetime(2026, 11, 1, 15, tzinfo=datetime.UTC)
@@ -120,7 +121,7 @@ def test_the_status_says_it_in_words(tmp_path):
     assert take(at).packs == Packs(1, 0, 0, 1)
 
 
-def test_a_failure_is_listed_with_where_its_log_and_traceback_lie(tmp_path):
+def test_a_failure_is_listed_with_where_its_log_and_traceback_lie(tmp_path, capsys):
     at = open_store(tmp_path, "quick")
     write_bytes(at, manifest_path("0" * 16), __import__("json").dumps(plan({"transformer": ["k", "b"]}, {})).encode())
     died = failure("p2", 3).to_pylist()[0] | {
@@ -144,9 +145,11 @@ def test_a_failure_is_listed_with_where_its_log_and_traceback_lie(tmp_path):
     assert "worker-*-4711.out" in text
     assert "replicate b transformer, seeds" in text
     assert "title" not in text
-    show_failures(at, True, said.append)
-    assert any("| The actor died." in line for line in said)
-    assert not any("\x1b" in line for line in said)
+    show_failures(at, True, say)
+    printed = capsys.readouterr().out
+    assert "| The actor died." in printed
+    assert "died \\x1b[31m three times" in printed
+    assert "\x1b" not in printed
 
 
 KEYS = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=4, unique=True)

@@ -14,9 +14,11 @@ import socket
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import ray
+import ray.job_config
 import ray.util.client
 from ray._private.state import state as cluster_state
 from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
@@ -465,13 +467,17 @@ def _connect() -> None:
     if ray.is_initialized():
         return
     address = os.environ.get("RAY_ADDRESS")
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.WARNING}
+    # Workers look for our packages where this driver has them: nothing needs to be installed on a machine that sees the folder. Ray itself
+    # adds the current folder only, and a runtime_env would conflict with that of a job.
+    root = str(Path(__file__).resolve().parents[1])
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.WARNING}
+    options["job_config"] = ray.job_config.JobConfig(_py_driver_sys_path=[root])
     if address:
         host, _, port = address.rpartition(":")
         try:
             if "://" not in address and port.isdigit():
                 socket.create_connection((host, int(port)), timeout=_ANSWER_S).close()  # Ray itself tries for minutes
-            ray.init(address=address, **quiet)
+            ray.init(address=address, **options)
         except (OSError, RuntimeError) as error:
             raise ValueError(
                 f"no Ray cluster answers at RAY_ADDRESS={address} ({' '.join(str(error).split())}): start it, or unset RAY_ADDRESS "
@@ -481,4 +487,4 @@ def _connect() -> None:
     # a token of this cluster's own: otherwise Ray writes ~/.ray/auth_token, and clusters started later turn authentication on
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ray.init(address="local", include_dashboard=False, object_store_memory=_OBJECT_STORE, **quiet)
+    ray.init(address="local", include_dashboard=False, object_store_memory=_OBJECT_STORE, **options)

@@ -6,13 +6,15 @@ import platform
 import subprocess
 from pathlib import Path
 
-_PACKAGES = ("manyseeds", "torch", "ray", "pyarrow", "numpy")
+from results.version import VERSION
+
+_PACKAGES = ("torch", "ray", "pyarrow", "numpy")
 
 
 @functools.cache
 def versions() -> dict[str, str]:
     """Versions of what a result may depend on; a package that is not installed is left out."""
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "manyseeds": VERSION}
     for package in _PACKAGES:
         try:
             found[package] = importlib.metadata.version(package)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from results.terminal import say
+from results.version import VERSION
 
 _PROBES = (
     "alignment",
@@ -44,7 +45,7 @@ _ALLOW = click.option(
 
 
 @click.group()
-@click.version_option(package_name="manyseeds")
+@click.version_option(VERSION)
 def cli() -> None:
     """Replicate studies: thousands of seeds, the whole distribution, its tail."""
 

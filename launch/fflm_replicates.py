@@ -6,7 +6,11 @@ python launch/fflm_replicates.py study=baseline replicates=25 store=s3://bucket/
 ray job submit --working-dir . -- python launch/fflm_replicates.py study=baseline store=s3://bucket/runs
 """
 
-from launch.cli import family
+import sys
+from pathlib import Path
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the checkout: the project need not be installed
+    from launch.cli import family
+
     family("fflm", default="quick")

@@ -6,7 +6,11 @@ python launch/length_generalization.py study=a1 replicates=5 store=s3://bucket/r
 ray job submit --working-dir . -- python launch/length_generalization.py study=a1 store=s3://bucket/runs
 """
 
-from launch.cli import family
+import sys
+from pathlib import Path
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the checkout: the project need not be installed
+    from launch.cli import family
+
     family("length_generalization", default="a1_reduced")

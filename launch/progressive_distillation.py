@@ -6,7 +6,11 @@ python launch/progressive_distillation.py study=p1 replicates=10 store=s3://buck
 ray job submit --working-dir . -- python launch/progressive_distillation.py study=p1 scale=gpu-hour store=s3://bucket/runs
 """
 
-from launch.cli import family
+import sys
+from pathlib import Path
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the checkout: the project need not be installed
+    from launch.cli import family
+
     family("progressive_distillation", default="parity_reduced")

@@ -5,10 +5,10 @@ A field stands here only where the paper's own text, or the list of references o
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 from results.summary import latex_escape
+from results.version import VERSION
 
 HARNESS = "manyseeds"
 
@@ -70,10 +70,9 @@ def references(source: Any) -> tuple[Reference, ...]:
 
 
 def harness(commits: Sequence[str] = ()) -> Reference:
-    """The installed version of this harness, with the git commits that the rows were made by. It names no author."""
-    number = version(HARNESS)
+    """The version of this harness, with the git commits that the rows were made by. It names no author."""
     title = f"{HARNESS}: replicate studies of small sequence models"
-    fields = {"title": latex_escape(title), "version": latex_escape(number)}
+    fields = {"title": latex_escape(title), "version": latex_escape(VERSION)}
     if commits:
         fields["note"] = latex_escape(f"git {', '.join(commits)}")
-    return Reference(f"{title}, version {number}.", entry("misc", HARNESS, fields))
+    return Reference(f"{title}, version {VERSION}.", entry("misc", HARNESS, fields))

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from tests.harness.packs import condition, pack
 from tests.harness.tiny import STUDY
 
 ROOT = Path(__file__).parents[1]
+ANYWHERE = os.environ | {"PYTHONPATH": str(ROOT)}  # `python -m launch` from any folder
 
 
 def _blocks(page, language):
@@ -70,8 +72,8 @@ def test_a_module_of_ones_own_is_trained_as_the_page_says(executor, tmp_path):
     (module,), (study,), (command,) = (_blocks("docs/bring-your-own.md", language) for language in ("python", "yaml", "bash"))
     (tmp_path / "my_models.py").write_text(module)
     (tmp_path / "my_study.yaml").write_text(study)
-    words = [str(Path(sys.executable).parent / "manyseeds"), *command.split()[1:], f"executor={executor}"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False)
+    words = [sys.executable, "-m", "launch", *command.split()[1:], f"executor={executor}"]
+    done = subprocess.run(words, cwd=tmp_path, env=ANYWHERE, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     rows = committed(open_store(tmp_path / "runs", "my-study"))
     assert rows["status"].to_pylist() == ["finished"] * 4

@@ -35,7 +35,7 @@ class Attempt:
         )
         self.drivers = [first]
         if plan.second_at is not None:
-            alone = environment(PYTHONPATH=str(self._memory.parent))
+            alone = environment(self._memory.parent)
             size = f"pack.size={plan.sizes[1]}"
             self.drivers.append(Driver("second", study, self.place.uri, folder, alone, [size, leases]))
 

@@ -22,10 +22,11 @@ _HEALTH = {
 }  # a dead node, within seconds
 
 
-def environment(**more: str) -> dict[str, str]:
-    """This process's environment without what belongs to another Ray cluster."""
+def environment(*folders: Path, **more: str) -> dict[str, str]:
+    """This process's environment without what belongs to another Ray cluster. Modules are found in this checkout and in `folders`."""
+    path = os.pathsep.join(map(str, (Path(__file__).parents[2], *folders)))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    return kept | {"RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"} | more
+    return kept | {"RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "PYTHONPATH": path} | more
 
 
 def below(pid: int) -> list[int]:
@@ -91,8 +92,8 @@ class Machines:
         self.temporary = tempfile.mkdtemp(prefix="chaos-", dir="/tmp")
         health = {f"RAY_health_check_{name}": value for name, value in _HEALTH.items()}
         token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-        self._environment = environment(PYTHONPATH=str(folder), **token, **health)
-        self.driver_environment = environment(PYTHONPATH=str(folder), RAY_ADDRESS=f"127.0.0.1:{self.port}", **token)
+        self._environment = environment(folder, **token, **health)
+        self.driver_environment = environment(folder, RAY_ADDRESS=f"127.0.0.1:{self.port}", **token)
         self._folder = folder
         self._logs: dict[int, Path] = {}  # by process id
         self.head: subprocess.Popen[bytes] | None = None

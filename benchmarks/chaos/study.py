@@ -1,6 +1,5 @@
 """The study that is disturbed: real trainings of a second, with a model of a user's own that can be told that memory is short."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -71,17 +70,15 @@ def write(folder: Path, steps: int, replicates: int) -> str:
 
 def command(verb: str, study: str, store: str, *overrides: str) -> list[str]:
     """`manyseeds run` or `retry` as a user types it."""
-    script = str(Path(sys.executable).parent / "manyseeds")
-    return [script, verb, study, f"store={store}", "--allow-import", "chaos_models", *overrides]
+    return [sys.executable, "-m", "launch", verb, study, f"store={store}", "--allow-import", "chaos_models", *overrides]
 
 
 def undisturbed(study: str, folder: Path) -> Path:
     """A store with the study run in one local process; the pack size is none of the disturbed runs'."""
     store = folder / "undisturbed"
     code = "import sys; from benchmarks.chaos.study import train_alone; train_alone(*sys.argv[1:])"
-    path = os.pathsep.join([str(Path(__file__).parents[2]), str(folder)])
     words = [sys.executable, "-c", code, study, str(store)]
-    done = subprocess.run(words, cwd=folder, env=environment(PYTHONPATH=path), capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"the undisturbed run failed: {done.stdout}{done.stderr}")
     return store

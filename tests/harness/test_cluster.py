@@ -25,7 +25,7 @@ def _environment(**more):
 
 
 def _command(study, store, *overrides):
-    return [str(Path(sys.executable).parent / "manyseeds"), "run", study, f"store={store}", "executor=ray", *overrides]
+    return [sys.executable, "-m", "launch", "run", study, f"store={store}", "executor=ray", *overrides]
 
 
 def _run(study, store, *overrides, **environment):
@@ -89,7 +89,7 @@ def whole(tmp_path_factory):
     """An undisturbed local run of the slow study."""
     folder = tmp_path_factory.mktemp("whole")
     study = write_study(folder)
-    command = [str(Path(sys.executable).parent / "manyseeds"), "run", study, f"store={folder / 'runs'}", *SLOW]
+    command = [sys.executable, "-m", "launch", "run", study, f"store={folder / 'runs'}", *SLOW]
     subprocess.run(command, cwd=ROOT, env=_environment(), check=True, capture_output=True, timeout=500)
     return tables(folder / "runs")
 

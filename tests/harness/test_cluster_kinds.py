@@ -78,7 +78,7 @@ def test_two_kinds_of_slots_share_a_study_and_change_no_row(cluster, tmp_path):
     assert again.returncode == 0, again.stdout + again.stderr
     assert "8 committed" in again.stdout
     near = subprocess.run(
-        [str(Path(sys.executable).parent / "manyseeds"), "run", study, f"store={tmp_path / 'near'}"],
+        [sys.executable, "-m", "launch", "run", study, f"store={tmp_path / 'near'}"],
         cwd=ROOT,
         env=_environment(),
     )

@@ -142,7 +142,7 @@ def test_two_drivers_of_one_study_give_the_rows_of_one(tmp_path, leases):
     """Started together on one store."""
     (tmp_path / "tiny.yaml").write_text(STUDY)
     words = ["run", str(tmp_path / "tiny.yaml"), "pack.size=1", f"leases={leases}"]
-    command = [str(Path(sys.executable).parent / "manyseeds"), *words]
+    command = [sys.executable, "-m", "launch", *words]
     one = subprocess.run([*command, f"store={tmp_path / 'one'}"], cwd=ROOT, capture_output=True, text=True, timeout=500)
     assert one.returncode == 0, one.stdout + one.stderr
     outputs: list[str] = []

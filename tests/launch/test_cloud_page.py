@@ -1,5 +1,6 @@
 """docs/cloud.md: the output that it shows is what the command prints, and its Ray and manyseeds commands are ones that exist."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -80,3 +81,18 @@ def test_every_file_that_the_page_names_is_there():
 def test_a_misspelt_command_would_be_found():
     with pytest.raises(click.UsageError):
         _parse(cli, ["reprot", "store"])
+
+
+def test_the_head_can_pass_on_the_role_of_a_worker_and_no_other():
+    """With EC2FullAccess a role that may be passed is a role that the head has."""
+    policies = [
+        json.loads(text.replace("$account", "1"))
+        for text in re.findall(r"^cat > pass.json <<EOF\n(.*?)^EOF", PAGE, re.DOTALL | re.M)
+    ]
+    (statements,) = [policy["Statement"] for policy in policies]
+    allowed = {statement["Action"]: statement["Resource"] for statement in statements}
+    assert allowed["iam:PassRole"] == "arn:aws:iam::1:role/manyseeds-worker"
+    assert all(resource.endswith("/manyseeds-worker") for resource in allowed.values())
+    worker = (ROOT / "launch" / "cluster" / "aws.yaml").read_text()
+    assert "IamInstanceProfile: {Name: manyseeds-worker}" in worker
+    assert '"Action": "*"' not in PAGE

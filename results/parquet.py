@@ -1,4 +1,8 @@
-"""One Parquet file of a table: rows to bytes, and back with every check that its schema allows."""
+"""One Parquet file of a table: rows to bytes, and back with every check that its schema allows.
+
+Files carry a digest of all their bytes (`results.seal`) and a checksum of every page. A reader checks the digest of a file of at most
+1 MiB, and of a larger one the pages that it reads; `manyseeds verify` checks the digest of each. Older files have neither.
+"""
 
 from collections.abc import Iterable
 
@@ -9,12 +13,14 @@ import pyarrow.parquet
 
 from results.filesystem import content, reason
 from results.schema import SCHEMAS
+from results.seal import BLANK, seal, state
 
 COMPACTED = "compacted-"
 SUFFIX = ".parquet"
 MOST_FOOTER = 2**24  # bytes of a file's metadata: those of 10^6 replicates are a few thousand
-# bytes of a file that is fetched from an object store at once: two requests instead of three, or six with a filter
+# bytes of a file that is fetched at once: its digest is checked then, and an object store gets two requests instead of three to six
 _WHOLE = 2**20
+_DIGEST = "manyseeds.digest"  # the key of the metadata that holds it
 MOST_ROWS = 30  # a byte of the file: constant columns of ours reach 13, and a crafted file claims any number
 
 
@@ -27,8 +33,10 @@ def check_table(table: str) -> None:
 def serialise(rows: pa.Table) -> bytes:
     """A Parquet file as bytes: an exception while encoding can't leave a valid, truncated file anywhere."""
     sink = pa.BufferOutputStream()
-    pa.parquet.write_table(rows, sink, compression="zstd")
-    return sink.getvalue().to_pybytes()
+    with pa.parquet.ParquetWriter(sink, rows.schema, compression="zstd", write_page_checksum=True) as writer:
+        writer.write_table(rows)
+        writer.add_key_value_metadata({_DIGEST: BLANK})
+    return seal(sink.getvalue().to_pybytes())
 
 
 def conform(table: str, rows: pa.Table) -> pa.Table:
@@ -57,12 +65,16 @@ def read_file(
     def unreadable(error: Exception) -> ValueError:
         return ValueError(f"{path} can't be read as a Parquet file of table {table!r} ({reason(error)}); {cure}")
 
-    form = pa.dataset.ParquetFileFormat()
+    form = pa.dataset.ParquetFileFormat(
+        default_fragment_scan_options=pa.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+    )
     try:
         with filesystem.open_input_file(path) as source:
-            if filesystem.type_name != "local" and source.size() <= _WHOLE:
-                data = source.read_buffer()
-                rows = _rows(pa.BufferReader(data), form.make_fragment(data), path, table, columns, filter, cure)
+            if source.size() <= _WHOLE:
+                data = source.read()
+                if state(data) == "damaged":
+                    raise unreadable(ValueError("its bytes are not those that were written"))
+                rows = _rows(pa.BufferReader(data), form.make_fragment(pa.py_buffer(data)), path, table, columns, filter, cure)
             else:
                 rows = _rows(source, form.make_fragment(path, filesystem), path, table, columns, filter, cure)
     except (FileNotFoundError, PermissionError):
@@ -101,7 +113,7 @@ def _rows(
     """`read_file` without the checks of the values. `source` and `fragment` are the same file."""
     schema = SCHEMAS[table]
     size = _check_footer(source, path, cure)
-    file = pa.parquet.ParquetFile(source)
+    file = pa.parquet.ParquetFile(source, page_checksum_verification=True)
     if file.metadata.num_rows > MOST_ROWS * size:
         raise ValueError(f"{path} claims {file.metadata.num_rows} rows in {size} bytes, which no study wrote; {cure}")
     found = file.schema_arrow

@@ -14,8 +14,9 @@ from torch import nn
 
 from harness.identity import canonical
 from harness.pack import Pack
+from results.errors import DamagedFile, store_errors
 from results.filesystem import content as read_file
-from results.filesystem import names
+from results.filesystem import info_of, names
 from results.store import Store, committed, read, write_file
 
 
@@ -40,19 +41,19 @@ def write(store: Store, pack: Pack, model: nn.Module, step: int) -> None:
 def data(store: Store, key: str, stage: int, step: int) -> bytes:
     """The file of the weights of a replicate. ValueError naming it where it is not there or is another replicate's."""
     where = path(store, key, stage, step)
-    if not store.filesystem.get_file_info(where).is_file:
-        raise ValueError(f"{where}, the weights that stage {stage + 1} begins from, is not in the store")
+    if not info_of(store.filesystem, where).is_file:
+        raise DamagedFile(f"{where}, the weights that stage {stage + 1} begins from, is not in the store")
     found = read_file(store.filesystem, where)
     try:
         header = json.loads(found[8 : 8 + int.from_bytes(found[:8], "little")])
         own = header["__metadata__"]["key"]
         load(found)
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(
+        raise DamagedFile(
             f"{where} holds no whole weights ({type(error).__name__}): move it away and run the study again"
         ) from error
     if own != key:
-        raise ValueError(f"{where} holds the weights of another replicate than {key}: move it away")
+        raise DamagedFile(f"{where} holds the weights of another replicate than {key}: move it away")
     return found
 
 
@@ -90,9 +91,10 @@ def keep_worst(store: Store, count: int, needed: Collection[str | None] = ()) ->
     for members in by_condition.values():
         members.sort(key=lambda member: (-member[0], member[1]))
         for _, key, stage, step in members[count:]:
-            if key not in needed and store.filesystem.get_file_info(path(store, key, stage, step)).is_file:
+            if key not in needed and info_of(store.filesystem, path(store, key, stage, step)).is_file:
                 # all steps: readers take the last file that is there for the end of the training
                 for each in steps_of(store, key, stage):
-                    store.filesystem.delete_file(path(store, key, stage, each))
+                    with store_errors(where := path(store, key, stage, each)):
+                        store.filesystem.delete_file(where)
                 removed += 1
     return removed

@@ -7,6 +7,7 @@ from harness.pack import Pack
 from harness.plan import Plan
 from harness.progress import Progress
 from harness.stages import steps_taken
+from results.errors import StudyError
 from results.store import Store, read
 
 
@@ -52,10 +53,10 @@ def refuse_lost(plan: Plan, store: Store) -> None:
     beyond = sorted(steps - {last})
     what = f"{len(lost)} replicates are committed without the weights that stages after them begin from"
     if beyond:
-        raise ValueError(
+        raise StudyError(
             f"{what}, such as {key[:8]} at step {beyond[0]}: a teacher keeps its checkpoints when it is trained together with its "
             "students or with keep: steps(…), so use another store"
         )
-    raise ValueError(
+    raise StudyError(
         f"{what}: make them again with manyseeds rerun STORE {key[:8]} --keep weights, each of them, or use another store"
     )

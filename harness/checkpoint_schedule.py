@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from harness.configuration import nearest
+from results.errors import StudyError
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,13 @@ class SelectionRule:
 
     def __post_init__(self) -> None:
         if not 0 < self.accuracy <= 1:
-            raise ValueError(f"at.accuracy = {self.accuracy:g} must be a share above 0, at most 1")
+            raise StudyError(f"at.accuracy = {self.accuracy:g} must be a share above 0, at most 1")
         if self.every < 1:
-            raise ValueError("at.every is missing: the distance in steps of the teacher's checkpoints that are looked at")
+            raise StudyError("at.every is missing: the distance in steps of the teacher's checkpoints that are looked at")
         if self.plus % self.every:
-            raise ValueError(f"at.plus = {self.plus} must be a multiple of at.every = {self.every}: no other steps are kept")
+            raise StudyError(f"at.plus = {self.plus} must be a multiple of at.every = {self.every}: no other steps are kept")
         if self.sequences < 1:
-            raise ValueError(f"at.sequences = {self.sequences} must be at least 1")
+            raise StudyError(f"at.sequences = {self.sequences} must be at least 1")
 
     def grid(self, horizon: int) -> range:
         """The steps that are looked at of a teacher of `horizon` steps."""
@@ -52,14 +53,14 @@ class Checkpoint:
 
     def __post_init__(self) -> None:
         if isinstance(self.at, str) and self.at != "last":
-            raise ValueError(
+            raise StudyError(
                 f"at = {self.at!r} must be a step, last, or a rule such as {{accuracy: 0.75, every: 1000}}"
                 f"{nearest(self.at, ('last',))}"
             )
         if isinstance(self.at, int) and self.at < 0:
-            raise ValueError(f"at = {self.at} must be a step of the teacher, 0 or more")
+            raise StudyError(f"at = {self.at} must be a step of the teacher, 0 or more")
         if self.steps is not None and self.steps < 1:
-            raise ValueError(f"steps = {self.steps} must be at least 1")
+            raise StudyError(f"steps = {self.steps} must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -78,24 +79,24 @@ class Teacher:
 
     def __post_init__(self) -> None:
         if self.seed is not None and not 0 <= self.seed < 2**63:
-            raise ValueError(f"teacher.seed = {self.seed} must be a whole number of 0 or more")
+            raise StudyError(f"teacher.seed = {self.seed} must be a whole number of 0 or more")
         if self.shots < 1:
-            raise ValueError(f"teacher.shots = {self.shots} must be at least 1, the number of checkpoints")
+            raise StudyError(f"teacher.shots = {self.shots} must be at least 1, the number of checkpoints")
         if self.steps is not None and self.steps < 1:
-            raise ValueError(f"teacher.steps = {self.steps} must be at least 1")
+            raise StudyError(f"teacher.steps = {self.steps} must be at least 1")
         if self.kappa is not None and not 0 < self.kappa <= 1:
-            raise ValueError(f"teacher.kappa = {self.kappa:g} must be above 0, at most 1")
+            raise StudyError(f"teacher.kappa = {self.kappa:g} must be above 0, at most 1")
         if self.checkpoints and (self.shots, self.steps, self.kappa) != (1, None, None):
-            raise ValueError("teacher.checkpoints names the checkpoints one by one: leave out shots, steps and kappa")
+            raise StudyError("teacher.checkpoints names the checkpoints one by one: leave out shots, steps and kappa")
         if self.steps is not None and self.kappa is not None:
-            raise ValueError("teacher.steps and teacher.kappa both say how long a checkpoint stays: leave one of them out")
+            raise StudyError("teacher.steps and teacher.kappa both say how long a checkpoint stays: leave one of them out")
         if self.shots == 1 and (self.steps, self.kappa) != (None, None):
-            raise ValueError("teacher.steps and teacher.kappa are of several checkpoints: write teacher.shots")
+            raise StudyError("teacher.steps and teacher.kappa are of several checkpoints: write teacher.shots")
         for each in self.checkpoints[:-1]:
             if each.steps is None:
-                raise ValueError("teacher.checkpoints: each but the last needs its steps, such as {at: 10000, steps: 500}")
+                raise StudyError("teacher.checkpoints: each but the last needs its steps, such as {at: 10000, steps: 500}")
         if self.checkpoints and self.checkpoints[-1].steps is not None:
-            raise ValueError("teacher.checkpoints: the last stays to the student's end, so leave out its steps")
+            raise StudyError("teacher.checkpoints: the last stays to the student's end, so leave out its steps")
 
 
 @dataclass(frozen=True)
@@ -118,17 +119,17 @@ def spans(teacher: Teacher, horizon: int, steps: int) -> tuple[Span, ...]:
             found.append(Span(begin, horizon if isinstance(each.at, str) else each.at))
             begin += each.steps or 0
         if found[-1].begin > steps:
-            raise ValueError(
+            raise StudyError(
                 f"teacher.checkpoints: the last begins at step {found[-1].begin} of a student of {steps} steps: raise train.steps or "
                 "shorten those before it"
             )
         return tuple(found)
     count = teacher.shots
     if count > min(horizon, steps):
-        raise ValueError(f"teacher.shots = {count} is more than the {min(horizon, steps)} steps of the shorter training")
+        raise StudyError(f"teacher.shots = {count} is more than the {min(horizon, steps)} steps of the shorter training")
     if teacher.steps is not None:
         if (count - 1) * teacher.steps >= steps:
-            raise ValueError(
+            raise StudyError(
                 f"teacher: {count - 1} checkpoints for {teacher.steps} steps each leave no step for the last of a student of {steps} steps"
             )
         part = Fraction(teacher.steps)
@@ -144,11 +145,11 @@ def spans(teacher: Teacher, horizon: int, steps: int) -> tuple[Span, ...]:
 
 def _refuse_beyond(at: int | str | SelectionRule, horizon: int) -> None:
     if isinstance(at, int) and at > horizon:
-        raise ValueError(f"teacher.checkpoints: at = {at} is beyond the teacher's {horizon} steps")
+        raise StudyError(f"teacher.checkpoints: at = {at} is beyond the teacher's {horizon} steps")
     if isinstance(at, SelectionRule) and at.every > horizon:
-        raise ValueError(f"teacher.checkpoints: at.every = {at.every} is beyond the teacher's {horizon} steps")
+        raise StudyError(f"teacher.checkpoints: at.every = {at.every} is beyond the teacher's {horizon} steps")
     if isinstance(at, SelectionRule) and abs(at.plus) >= horizon:
-        raise ValueError(f"teacher.checkpoints: at.plus = {at.plus} leads out of the teacher's {horizon} steps")
+        raise StudyError(f"teacher.checkpoints: at.plus = {at.plus} leads out of the teacher's {horizon} steps")
 
 
 def kept(plan: Sequence[Span], horizon: int) -> frozenset[int]:

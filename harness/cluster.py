@@ -38,6 +38,8 @@ from harness.placement import Placement, time_left
 from harness.probe import Rate
 from harness.progress import Progress, words
 from harness.slot import POLL_S, Board, Slot
+from results.errors import StoreError, StudyError
+from results.filesystem import info_of
 from results.store import Store, delete, open_store, write_bytes
 
 _RECYCLE = 200  # packs a worker lives for: long-lived processes leak
@@ -92,11 +94,11 @@ class Cluster:
             ray.shutdown()
             if kinds:
                 names = ", ".join(kind.name for kind in kinds)
-                raise ValueError(
+                raise StudyError(
                     f"no node of the Ray cluster has any of the study's slots ({names}): start some, or change slots"
                 )
             wanted, other = ("GPU", "device=cpu") if self.device == "cuda" else ("CPU", "a cluster that has some")
-            raise ValueError(f"device={device} but the Ray cluster has no {wanted}: use {other}")
+            raise StudyError(f"device={device} but the Ray cluster has no {wanted}: use {other}")
         for kind in self.placement.kinds:
             if not self.most[kind.name]:
                 say(f"no node of the Ray cluster has the slots {kind.name}: nothing is planned for them")
@@ -148,10 +150,12 @@ class Cluster:
                 task = ray.remote(_sees).options(num_cpus=0, scheduling_strategy=pinned)
                 try:
                     sees = ray.get(task.remote(uri, store.study, name))
+                except RayTaskError as error:
+                    raise _own(error) from error
                 except RayError:
                     continue  # the node is being lost, which Ray has not noticed yet
                 if not sees:
-                    raise ValueError(
+                    raise StudyError(
                         f"the store {uri} is a folder that node {node['NodeManagerHostname']} does not share with this one: "
                         "pass store=s3://… or a folder on a file system that every node mounts"
                     )
@@ -229,9 +233,11 @@ class Cluster:
             except RayActorError as error:
                 reason = " ".join(str(error).split())
                 continue
+            except RayTaskError as error:
+                raise _own(error) from error
             self.free(worker)
             return result
-        raise ValueError(f"the worker died {_TRIES} times while the packs were measured: {reason}")
+        raise StudyError(f"the worker died {_TRIES} times while the packs were measured: {reason}")
 
 
 class _Run:
@@ -460,7 +466,13 @@ def _draining() -> set[str]:
 
 def _sees(uri: str, study: str, name: str) -> bool:
     store = open_store(uri, study)
-    return store.filesystem.get_file_info(store.path(name)).is_file
+    return info_of(store.filesystem, store.path(name)).is_file
+
+
+def _own(error: RayTaskError) -> Exception:
+    """The StudyError or StoreError that a worker raised, without the traceback that Ray makes its text; else Ray's own."""
+    cause = error.cause
+    return cause if isinstance(cause, StudyError | StoreError) else error
 
 
 def _connect() -> None:
@@ -479,7 +491,7 @@ def _connect() -> None:
                 socket.create_connection((host, int(port)), timeout=_ANSWER_S).close()  # Ray itself tries for minutes
             ray.init(address=address, **options)
         except (OSError, RuntimeError) as error:
-            raise ValueError(
+            raise StudyError(
                 f"no Ray cluster answers at RAY_ADDRESS={address} ({' '.join(str(error).split())}): start it, or unset RAY_ADDRESS "
                 "(where the cluster wants a token, set RAY_AUTH_MODE=token and the token it was started with)"
             ) from error

@@ -17,6 +17,7 @@ import tasks
 from harness import identity
 from harness.hidden import refuse_hiding
 from models import custom
+from results.errors import StudyError, settings_errors
 
 SCHEDULES = ("linear", "constant", "cosine", "plateau")
 PRECISIONS = ("fp32", "tf32", "bf16")
@@ -44,9 +45,9 @@ class Sharpen:
         _refuse_other("sharpen.schedule", self.schedule, PENALTY_SCHEDULES)
         for name, least in (("weight", 0), ("start", 0), ("period", 1)):
             if getattr(self, name) < least:
-                raise ValueError(f"train.sharpen.{name} = {getattr(self, name)} must be at least {least}")
+                raise StudyError(f"train.sharpen.{name} = {getattr(self, name)} must be at least {least}")
         if self.layers is not None and (not self.layers or min(self.layers) < 0):
-            raise ValueError(f"train.sharpen.layers = {list(self.layers)} must be numbers of layers from 0, or null for all")
+            raise StudyError(f"train.sharpen.layers = {list(self.layers)} must be numbers of layers from 0, or null for all")
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Monitor:
     def __post_init__(self) -> None:
         for name in ("sequences", "every"):
             if getattr(self, name) < 1:
-                raise ValueError(f"train.monitor.{name} = {getattr(self, name)} must be at least 1")
+                raise StudyError(f"train.monitor.{name} = {getattr(self, name)} must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -98,23 +99,23 @@ class Train:
     def __post_init__(self) -> None:
         for name in ("steps", "batch"):
             if getattr(self, name) < 1:
-                raise ValueError(f"train.{name} = {getattr(self, name)} must be at least 1")
+                raise StudyError(f"train.{name} = {getattr(self, name)} must be at least 1")
         if self.steps >= 2**31:
-            raise ValueError(f"train.steps = {self.steps} must be below 2^31, where the steps of the keyed draws end")
+            raise StudyError(f"train.steps = {self.steps} must be below 2^31, where the steps of the keyed draws end")
         if not self.lr > 0:
-            raise ValueError(f"train.lr = {self.lr} must be above 0")
+            raise StudyError(f"train.lr = {self.lr} must be above 0")
         if not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError(f"train.betas = {list(self.betas)} must be two numbers in [0, 1)")
+            raise StudyError(f"train.betas = {list(self.betas)} must be two numbers in [0, 1)")
         for name in ("weight_decay", "warmup", "patience", "clip", "pool"):
             if getattr(self, name) < 0:
-                raise ValueError(f"train.{name} = {getattr(self, name)} must be 0 or more")
+                raise StudyError(f"train.{name} = {getattr(self, name)} must be 0 or more")
         for name in ("momentum", "ema", "final_lr"):
             if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"train.{name} = {getattr(self, name)} must be in [0, 1)")
+                raise StudyError(f"train.{name} = {getattr(self, name)} must be in [0, 1)")
         if not self.eps > 0:
-            raise ValueError(f"train.eps = {self.eps} must be above 0")
+            raise StudyError(f"train.eps = {self.eps} must be above 0")
         if not 0 < self.factor < 1:
-            raise ValueError(
+            raise StudyError(
                 f"train.factor = {self.factor} must be between 0 and 1: a plateau multiplies the learning rate by it"
             )
         _refuse_other("optimizer", self.optimizer, OPTIMIZERS)
@@ -122,20 +123,20 @@ class Train:
         _refuse_other("precision", self.precision, PRECISIONS)
         _refuse_other("positions", self.positions, ("scored", "last"))
         if self.schedule == "plateau" and self.monitor is None:
-            raise ValueError(
+            raise StudyError(
                 "train.schedule = plateau needs train.monitor, such as {sequences: 512, every: 100}: no reported set is looked at"
             )
         if self.momentum and self.optimizer != "sgd":
-            raise ValueError(
+            raise StudyError(
                 f"train.momentum = {self.momentum} is of sgd and train.optimizer is {self.optimizer}: leave it out"
             )
         if self.sharpen is not None and self.sharpen.start >= self.steps:
-            raise ValueError(f"train.sharpen.start = {self.sharpen.start} must be below train.steps = {self.steps}")
+            raise StudyError(f"train.sharpen.start = {self.sharpen.start} must be below train.steps = {self.steps}")
 
 
 def _refuse_other(option: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise ValueError(f"train.{option} = {value!r} must be {' or '.join(known)}")
+        raise StudyError(f"train.{option} = {value!r} must be {' or '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -155,10 +156,11 @@ class EvaluationSet:
         described = identity.describe(task)
         described.pop("rev", None)
         wanted = build("task", {"name": name_of(task), **described, **self.definition})
-        scored = wanted.evaluation()
+        with settings_errors():
+            scored = wanted.evaluation()
         for option in self.definition:
             if getattr(scored, option) != getattr(wanted, option):
-                raise ValueError(f"task.{option} is fixed to {getattr(scored, option)!r} in an evaluation set: leave it out")
+                raise StudyError(f"task.{option} is fixed to {getattr(scored, option)!r} in an evaluation set: leave it out")
         return scored
 
     def hash(self, task: Any, seed: int) -> str:
@@ -181,12 +183,12 @@ class Condition:
         tokens, reads = (getattr(each, "slots", 1) for each in (self.task, self.model))
         if tokens != reads:
             fitting = [name for name, kind in models.REGISTRY.items() if getattr(kind, "slots", 1) == tokens]
-            raise ValueError(
+            raise StudyError(
                 f"model.name = {name_of(self.model)!r} reads {reads} token{'s'[: reads > 1]} a position and the task "
                 f"{name_of(self.task)} has {tokens}: choose {', '.join(fitting)}"
             )
         if self.train.sharpen is not None and not getattr(self.model, "attends", False):
-            raise ValueError(f"train.sharpen is a penalty on attention and the {name_of(self.model)} has none: leave it out")
+            raise StudyError(f"train.sharpen is a penalty on attention and the {name_of(self.model)} has none: leave it out")
         refuse_hiding(self.task, self.model)
 
     @property
@@ -239,7 +241,7 @@ class Study:
 def build(section: str, node: Any) -> Any:
     """The dataclass of a `task`, `model` or `train` section from a plain mapping, types and values checked."""
     if not isinstance(node, Mapping):
-        raise ValueError(
+        raise StudyError(
             f"{section} = {node!r} must be a mapping such as {{{'steps: 500' if section == 'train' else 'name: …'}}}"
         )
     values = dict(node)
@@ -249,20 +251,22 @@ def build(section: str, node: Any) -> Any:
     else:
         registry = tasks.REGISTRY if section == "task" else models.REGISTRY
         if "name" not in values:
-            raise ValueError(f"{section}.name is missing: {' or '.join(registry)}")
+            raise StudyError(f"{section}.name is missing: {' or '.join(registry)}")
         name = values.pop("name")
         if section == "model" and ":" in str(name):
-            return custom.configure(str(name), **values)
+            with settings_errors():
+                return custom.configure(str(name), **values)
         if name not in registry:
-            raise ValueError(f"{section}.name = {name!r} is unknown; there is {', '.join(registry)}{nearest(name, registry)}")
+            raise StudyError(f"{section}.name = {name!r} is unknown; there is {', '.join(registry)}{nearest(name, registry)}")
         kind, title = registry[name], f"the {name}"
     known = [each.name for each in dataclasses.fields(kind)]
     for option in values:
         if option not in known:
             hint = nearest(option, known, f"{section}.") or f"; options: {', '.join(known)}"
-            raise ValueError(f"{section}.{option} is not an option of {title}{hint}")
+            raise StudyError(f"{section}.{option} is not an option of {title}{hint}")
     kinds = typing.get_type_hints(kind)
-    return kind(**{option: identity.typed(kinds[option], value, f"{section}.{option}") for option, value in values.items()})
+    with settings_errors():
+        return kind(**{option: identity.typed(kinds[option], value, f"{section}.{option}") for option, value in values.items()})
 
 
 def name_of(config: Any) -> str:
@@ -273,7 +277,7 @@ def name_of(config: Any) -> str:
         for name, kind in registry.items():
             if type(config) is kind:
                 return name
-    raise ValueError(f"{type(config).__name__} is neither a registered task nor a registered model: add its line to REGISTRY")
+    raise StudyError(f"{type(config).__name__} is neither a registered task nor a registered model: add its line to REGISTRY")
 
 
 def to_dict(condition: Condition) -> dict[str, Any]:
@@ -296,7 +300,7 @@ def from_dict(data: Mapping[str, Any], seeds: Iterable[tuple[int, int]] = ()) ->
         rev = node.pop("rev", 1)
         built[section] = build(section, node)
         if built[section].rev != rev:
-            raise ValueError(
+            raise StudyError(
                 f"condition {data['name']} has revision {rev} of {section} {node.get('name', '')} and this code has "
                 f"{built[section].rev}: use the version of the code that wrote it"
             )
@@ -307,7 +311,7 @@ def keep_tail(keep: str) -> int | None:
     """How many weights a condition keeps at the end: None for all (also with `steps(…)`), 0 for none, n for `tail(n)`."""
     tail = re.fullmatch(r"tail\((\d+)\)", keep)
     if keep not in ("none", "all") and not (tail and int(tail[1]) > 0) and not keep_steps(keep):
-        raise ValueError(
+        raise StudyError(
             f"keep = {keep!r} must be none, all or tail(n) with n of at least 1, or steps(a, b, …) for all at the end and after those steps"
         )
     return int(tail[1]) if tail else {"none": 0}.get(keep)
@@ -324,7 +328,7 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> No
     known = list(known)
     for name in given:
         if name not in known:
-            raise ValueError(f"{where} has no key {str(name)[:100]!r}{nearest(name, known) or '; keys: ' + ', '.join(known)}")
+            raise StudyError(f"{where} has no key {str(name)[:100]!r}{nearest(name, known) or '; keys: ' + ', '.join(known)}")
 
 
 def nearest(word: Any, known: Iterable[str], prefix: str = "") -> str:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import torch
 
+from results.errors import StudyError
+
 _LAYOUT = "packed, norms folded, needed positions, 64-byte lines, lstm by torch on cpu"
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
@@ -20,9 +22,9 @@ def resolve(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise ValueError(f"device = {name!r} is not auto, cpu, cuda or cuda:N") from error
+        raise StudyError(f"device = {name!r} is not auto, cpu, cuda or cuda:N") from error
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device = {name} but torch sees no CUDA device: write device=cpu or device=auto")
+        raise StudyError(f"device = {name} but torch sees no CUDA device: write device=cpu or device=auto")
     return device
 
 

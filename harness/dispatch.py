@@ -13,6 +13,8 @@ from harness.mounted import begun, check_there
 from harness.pack import Pack
 from harness.patience import patiently
 from harness.progress import Progress
+from results.errors import StoreError
+from results.filesystem import info_of
 from results.parquet import SUFFIX, read_file
 from results.store import Store
 
@@ -119,7 +121,7 @@ class Dispatch:
         heard: whether the pack said a word before."""
         try:
             step = max(patiently(lambda: self._steps(pack), self.asked, self.progress.say), default=0)
-        except OSError as refused:
+        except StoreError as refused:
             self._unstored(pack, Outcome(pack.id, "unstored", len(pack.replicates), message=str(refused)))
             return
         told = self._accounts.setdefault(pack.id, [])
@@ -146,7 +148,7 @@ class Dispatch:
         self.leases.close()
 
     def _steps(self, pack: Pack) -> list[int]:
-        """Steps of the pack's checkpoints. OSError where the store is away."""
+        """Steps of the pack's checkpoints. StoreError where the store is away."""
         if self.begun:
             check_there(self.store)
         return checkpoints.steps(self.store, pack.id)
@@ -154,7 +156,7 @@ class Dispatch:
     def _log(self, pack: Pack, host: str, accounts: list[str]) -> None:
         try:
             keep_accounts(self.store, pack, host, accounts)
-        except OSError as error:
+        except StoreError as error:
             self.progress.say(f"the log of pack {pack.id} is not kept: {error}")
 
     def _gladliest(self, rank: Callable[[Pack], int | None]) -> int | None:
@@ -172,10 +174,10 @@ class Dispatch:
         """The outcome of a pack that another driver has committed meanwhile, scored on all its sets."""
         path = self.store.path("replicates", f"{pack.id}{SUFFIX}")
         try:
-            if not self.store.filesystem.get_file_info(path).is_file:
+            if not info_of(self.store.filesystem, path).is_file:
                 return None
             rows = read_file(self.store.filesystem, path, "replicates", ["key", "stage", "sets", "status"], None).to_pylist()
-        except (OSError, ValueError):
+        except StoreError:
             return None  # trained here then
         found = {row["key"]: set(row["sets"]) for row in rows if row["stage"] == pack.stage}
         if any(not {each.hash for each in one.sets} <= found.get(one.key, set()) for one in pack.replicates):
@@ -200,7 +202,7 @@ class Dispatch:
     def _split(self, pack: Pack, parts: list[Pack]) -> None:
         try:
             patiently(lambda: checkpoints.clear(self.store, pack.id), self.asked, self.progress.say)
-        except OSError as error:
+        except StoreError as error:
             self.progress.say(f"checkpoints/{pack.id} could not be removed and can be deleted: {error}")
         self.leases.halve(pack.id)
         self.progress.split(pack.id, parts)
@@ -209,7 +211,7 @@ class Dispatch:
     def _fail(self, pack: Pack, kind: str, step: int, message: str, trace: str) -> None:
         try:
             patiently(lambda: record_failure(self.store, pack, kind, step, message, trace), self.asked, self.progress.say)
-        except OSError as error:
+        except StoreError as error:
             message = f"{message}; this is not recorded ({error}), so the same command tries it again"
         self._end(pack, Outcome(pack.id, "failed", len(pack.replicates), step=step, message=message))
 

@@ -27,6 +27,7 @@ from harness.patience import patiently
 from harness.precision import set_matmul
 from harness.stages import link_of, outputs_of, parent_of, spans_of
 from models.mlp import MLP
+from results.errors import settings_errors
 from results.store import Store
 from tasks.batch import tokens_of
 
@@ -267,7 +268,8 @@ def _accuracy(model: nn.Module, condition: Condition, sequences: int, device: to
 def _made(condition: Condition, replicates: int, device: torch.device) -> nn.Module:
     """A packed model of this condition, whose weights are to be replaced."""
     task, draw = condition.task, Draw(torch.zeros(replicates, dtype=torch.int64, device=device), "init")
-    return condition.model.make(draw, task.vocabulary, tokens_of(task), outputs_of(task))
+    with settings_errors():
+        return condition.model.make(draw, task.vocabulary, tokens_of(task), outputs_of(task))
 
 
 @torch.no_grad()

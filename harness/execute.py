@@ -13,6 +13,7 @@ from harness.logs import logged
 from harness.pack import Pack
 from harness.patience import patiently
 from harness.train import Stopped, train
+from results.errors import DamagedFile, StoreError
 from results.schema import SCHEMAS
 from results.store import Store, commit, read
 
@@ -40,8 +41,9 @@ def run_pack(
 ) -> Outcome:
     """Train, commit, remove the checkpoints. Nothing is raised: a study goes on past a pack that fails.
 
-    A pack that raises is recorded in `failures`; one that runs out of device memory is returned as `oom`, to be split; a store that
-    refuses is tried again for minutes (`harness.patience`, which tells `say`), and then the pack is `unstored`, to be run again.
+    A pack that raises is recorded in `failures`, also where it raises an OSError that no store caused. One that runs out of device memory
+    is returned as `oom`, to be split. A store that refuses is tried again for minutes (`harness.patience`, which tells `say`), and then
+    the pack is `unstored`, to be run again.
     """
     size = len(pack.replicates)
     reached = 0
@@ -59,14 +61,14 @@ def run_pack(
         return Outcome(pack.id, "stopped", size, step=stopped.step, message=str(stopped))
     except torch.OutOfMemoryError as error:
         return Outcome(pack.id, "oom", size, step=reached, message=str(error))
-    except OSError as error:
-        return Outcome(pack.id, "unstored", size, step=reached, message=str(error))
     except Exception as error:
+        if isinstance(error, StoreError) and not isinstance(error, DamagedFile):
+            return Outcome(pack.id, "unstored", size, step=reached, message=str(error))
         message = f"{type(error).__name__}: {error}"
         trace = traceback.format_exc()
         try:
             patiently(lambda: record_failure(store, pack, "raised", reached, message, trace), should_stop, say)
-        except OSError as refused:
+        except StoreError as refused:
             message = f"{message}; this is not recorded ({refused}), so the same command tries it again"
         return Outcome(pack.id, "failed", size, step=reached, message=message)
     diverged = sum(status == "diverged" for status in tables["replicates"]["status"].to_pylist())
@@ -76,7 +78,7 @@ def run_pack(
 def _clear(store: Store, pack: Pack, say: Callable[[str], None]) -> None:
     try:
         checkpoints.clear(store, pack.id)
-    except OSError as error:  # the pack is committed: only space is lost
+    except StoreError as error:  # the pack is committed: only space is lost
         say(f"checkpoints/{pack.id} could not be removed and can be deleted: {error}")
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from results.errors import StudyError
+
 
 def hiding(model: nn.Module, hidden: Tensor | None) -> dict[str, Any]:
     """Keyword arguments of a forward pass over strings whose `hidden` tokens, bool [R, B, T], nobody attends to.
@@ -17,7 +19,7 @@ def hiding(model: nn.Module, hidden: Tensor | None) -> dict[str, Any]:
 def refuse_hiding(task: Any, model: Any) -> None:
     """ValueError for a task that hides tokens within its strings from a model that has no mask of keys."""
     if getattr(task, "hide_selected_from_attention", False) and not getattr(model, "hides", False):
-        raise ValueError(
+        raise StudyError(
             f"task.hide_selected_from_attention = true needs a model that can leave tokens out of attention, and {type(model).__name__} "
             "can't: write model.name = transformer, or leave the option out"
         )

@@ -17,6 +17,8 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
+from results.errors import StudyError
+
 PLACE, HASHED = "folder", "content"  # options of a task: where its files lie, in no hash, beside the hash of what they hold
 
 
@@ -119,7 +121,7 @@ def typed(kind: Any, value: Any, where: str) -> Any:
             return _section(kind, value, where)
     elif type(value) is kind:
         return value
-    raise ValueError(f"{where} = {value!r} must be {_in_words(kind)}")
+    raise StudyError(f"{where} = {value!r} must be {_in_words(kind)}")
 
 
 def _section(kind: Any, value: Mapping[str, Any], where: str) -> Any:
@@ -129,7 +131,7 @@ def _section(kind: Any, value: Mapping[str, Any], where: str) -> Any:
         if name not in known:
             match = difflib.get_close_matches(str(name), known, n=1)
             hint = f"; did you mean {where}.{match[0]}?" if match else f"; options: {', '.join(known)}"
-            raise ValueError(f"{where}.{name} is unknown{hint}")
+            raise StudyError(f"{where}.{name} is unknown{hint}")
     return kind(**{name: typed(kinds[name], each, f"{where}.{name}") for name, each in value.items()})
 
 

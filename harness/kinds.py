@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from harness.configuration import refuse_unknown
+from results.errors import StudyError
 
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _TOUCH = 0.001  # of a custom resource, which only names nodes: as Ray itself asks for an accelerator type
@@ -74,7 +75,7 @@ class Kind:
 def parse(given: Any) -> tuple[Kind, ...]:
     """The kinds of a study's `slots`, in its order. ValueError with one sentence on anything wrong."""
     if not isinstance(given, Sequence) or isinstance(given, str) or not given:
-        raise ValueError(
+        raise StudyError(
             f"slots = {given!r} must be a list such as [{{device: cuda, per_gpu: 2}}, {{device: cpu, resource: big}}]"
         )
     kinds = [_kind(each, f"slots[{index}]") for index, each in enumerate(given)]
@@ -82,7 +83,7 @@ def parse(given: Any) -> tuple[Kind, ...]:
         for other in kinds[:index]:
             if kind.device == other.device and not _apart(kind, other):
                 word = "a resource" if kind.device == "cpu" else "an accelerator or a resource"
-                raise ValueError(
+                raise StudyError(
                     f"slots[{index}] ({kind.name}) and slots[{kinds.index(other)}] ({other.name}) could be of the same nodes: give each "
                     f"{word} of its own"
                 )
@@ -99,21 +100,21 @@ def _apart(one: Kind, other: Kind) -> bool:
 
 def _kind(node: Any, where: str) -> Kind:
     if not isinstance(node, Mapping):
-        raise ValueError(f"{where} = {node!r} must be a mapping such as {{device: cpu, resource: big}}")
+        raise StudyError(f"{where} = {node!r} must be a mapping such as {{device: cpu, resource: big}}")
     refuse_unknown(node, [each.name for each in fields(Kind)], where)
     device = node.get("device")
     if device not in ("cpu", "cuda"):
-        raise ValueError(f"{where}.device = {device!r} must be cpu or cuda")
+        raise StudyError(f"{where}.device = {device!r} must be cpu or cuda")
     for option, owner in (("accelerator", "cuda"), ("per_gpu", "cuda"), ("memory", "cpu")):
         if option in node and device != owner:
             other = "a GPU has the memory it has" if option == "memory" else "a core has none"
-            raise ValueError(f"{where}.{option} is of device {owner}: leave it out, {other}")
+            raise StudyError(f"{where}.{option} is of device {owner}: leave it out, {other}")
     for option in ("accelerator", "resource"):
         value = node.get(option)
         if value is not None and not (isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.:-]*", value)):
-            raise ValueError(f"{where}.{option} = {value!r} must be a word, as Ray has it")
+            raise StudyError(f"{where}.{option} = {value!r} must be a word, as Ray has it")
     if node.get("resource") in _RAYS:
-        raise ValueError(
+        raise StudyError(
             f"{where}.resource = {node['resource']!r} is Ray's own: name one that `ray start --resources` gave a node"
         )
     for option, most in (("per_gpu", _MOST_PER_GPU), ("count", None), ("pack", None)):
@@ -122,7 +123,7 @@ def _kind(node: Any, where: str) -> Kind:
             continue
         if type(value) is not int or value < 1 or (most is not None and value > most):
             end = f" and at most {most}" if most else " or auto" if option == "pack" else ""
-            raise ValueError(f"{where}.{option} = {value!r} must be a whole number of at least 1{end}")
+            raise StudyError(f"{where}.{option} = {value!r} must be a whole number of at least 1{end}")
     values = {key: value for key, value in node.items() if value not in (None, "auto")}
     if "memory" in values:
         values["memory"] = _bytes(values["memory"], f"{where}.memory")
@@ -134,5 +135,5 @@ def _bytes(value: Any, where: str) -> int:
     found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?) ?(|[kMGT]|[KMGT]i)B?", str(value)) if type(value) in (int, str) else None
     size = int(float(found[1]) * _UNITS[found[2]]) if found else 0
     if size < 1:
-        raise ValueError(f"{where} = {value!r} must be an amount such as 8GB or 500MB")
+        raise StudyError(f"{where} = {value!r} must be an amount such as 8GB or 500MB")
     return size

@@ -14,7 +14,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
-from results.filesystem import refuse_links_out
+from results.filesystem import info_of, refuse_links_out
 from results.store import Store, delete, read_bytes, write_bytes
 
 LEASE_S = 120.0  # that a lease lasts unless it is renewed
@@ -125,7 +125,7 @@ def read(store: Store, pack: str) -> tuple[str, float] | None:
 def _content(store: Store, pack: str) -> dict[str, Any] | None:
     """A lease as it stands in the store, its values unchecked."""
     try:
-        info = store.filesystem.get_file_info(store.path(_path(pack)))
+        info = info_of(store.filesystem, store.path(_path(pack)))
         if not info.is_file or info.size > _MOST_BYTES:
             return None
         content = json.loads(read_bytes(store, _path(pack)))

@@ -25,6 +25,8 @@ from harness.pack import Pack, resolve
 from harness.probe import Rate, best_rate, measure
 from harness.progress import Progress
 from models.custom import allow
+from results.errors import STATUS_MENDABLE, StoreError, StudyError, tell_of_defect
+from results.filesystem import reason
 from results.store import Store, committed, open_store
 from results.terminal import say
 
@@ -90,14 +92,20 @@ def main(arguments: list[str] | None = None) -> int:
     allow(*options.allow_import)
     try:
         return run_manifest(Path(options.manifest), options.store, options.device)
-    except (ValueError, OSError) as error:
+    except (StudyError, StoreError) as error:
         say(f"error: {error}", err=True)
-        return 2
+        return STATUS_MENDABLE
+    except Exception:
+        return tell_of_defect()
 
 
 def run_manifest(path: Path, uri: str, device: str) -> int:
     """Run what a manifest plans and the store does not hold yet. Returns the exit status: 0 when every pack is committed."""
-    manifest = read(path.read_bytes(), str(path))
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StudyError(f"the manifest {path} can't be read ({reason(error)})") from error
+    manifest = read(data, str(path))
     store = open_store(uri, manifest["study"])
     store.check_writable()
     local = Local(device)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec
 
 from harness.pack import Pack
+from results.errors import StoreError
 from results.failures import log_path
 from results.store import Store, write_bytes
 from results.terminal import say
@@ -89,7 +90,7 @@ def logged(run: Callable[Concatenate[Pack, Store, _Rest], Any]) -> Callable[Conc
             text = f"host: {socket.gethostname()}\nprocess: {os.getpid()}\npack: {pack.id}, attempt {pack.attempt}\n\n"
             try:
                 write_bytes(store, log_path(pack.id, pack.attempt), (text + kept.text()).encode(errors="replace"))
-            except OSError as refused:
+            except StoreError as refused:
                 say(f"the log of pack {pack.id} is not kept: {refused}", err=True)
         return outcome
 
@@ -110,7 +111,7 @@ def account(kind: str, step: int, node: str, host: str, reason: str) -> str:
 
 
 def keep_accounts(store: Store, pack: Pack, host: str, accounts: list[str]) -> None:
-    """Write the log of a pack whose workers died, the last of them on `host`. Raises OSError where the store refuses it."""
+    """Write the log of a pack whose workers died, the last of them on `host`. Raises StoreError where the store refuses it."""
     text = f"host: {host or 'unknown'}\nprocess: gone; the driver wrote this\npack: {pack.id}, attempt {pack.attempt}\n\n"
     text += "\n\n".join(f"death {number}\n{each}" for number, each in enumerate(accounts, 1)) + "\n"
     write_bytes(store, log_path(pack.id, pack.attempt), text.encode(errors="replace"))

@@ -15,6 +15,7 @@ from harness.identity import describe
 from harness.kinds import parse as parse_kinds
 from harness.plan import Part, Plan, PlannedPack, replicates_of
 from harness.stages import link_of
+from results.errors import DamagedFile, StudyError
 from results.filesystem import public, public_override
 
 _KEYS = tuple(
@@ -97,13 +98,13 @@ def read(content: bytes, where: str = "the manifest") -> dict[str, Any]:
     try:
         manifest = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{where} is not a manifest (JSON): {error}; move it away") from error
+        raise DamagedFile(f"{where} is not a manifest (JSON): {error}; move it away") from error
     if not isinstance(manifest, dict):
-        raise ValueError(f"{where} is not a manifest: it holds no mapping; move it away")
+        raise DamagedFile(f"{where} is not a manifest: it holds no mapping; move it away")
     refuse_unknown(manifest, (*_KEYS, *_ADDED), where)
     missing = [name for name in _KEYS if name not in manifest]
     if missing:
-        raise ValueError(f"{where} is not a manifest: it lacks {', '.join(missing)}; move it away")
+        raise DamagedFile(f"{where} is not a manifest: it lacks {', '.join(missing)}; move it away")
     return manifest
 
 
@@ -117,7 +118,7 @@ def plan_of(manifest: Mapping[str, Any]) -> Plan:
     replicates = tuple(expected[condition, init, data] for _, condition, init, data in manifest["replicates"])
     for (key, *_), each in zip(manifest["replicates"], replicates, strict=True):
         if each.key != key:
-            raise ValueError(
+            raise StudyError(
                 f"replicate {key} of {manifest['study']} has the key {each.key} in this code: use the version of the code that "
                 "wrote the manifest"
             )

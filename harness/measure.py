@@ -11,6 +11,7 @@ from harness.pack import Pack, Replicate, scored_sets
 from harness.plan import Part, Plan, numerics_on, shape, signature
 from harness.probe import Rate
 from harness.stages import taken_from
+from results.errors import StudyError
 
 
 def examples(study: Study) -> dict[str, Condition]:
@@ -74,7 +75,7 @@ def measure_kinds(
             rates[shape(name, kind.name)] = rate
             taken.append(Part(kind.name, rate.size, count * rate.size / rate.pack_seconds(steps), count))
         if not taken:
-            raise ValueError(
+            raise StudyError(
                 f"no slot of the study holds condition {known[name].name}: give slots with more memory, or a smaller pack, model or batch"
             )
         kept = settled.get(name, ())

@@ -12,6 +12,7 @@ import torch
 from harness.execute import Outcome, run_pack
 from harness.pack import Pack
 from harness.patience import patiently
+from results.errors import StoreError
 from results.manifest import FOLDER
 from results.store import Store, list_names
 
@@ -22,9 +23,9 @@ def begun(store: Store) -> bool:
 
 
 def check_there(store: Store) -> None:
-    """OSError where a local store does not show the manifest that the study has in it."""
+    """StoreError where a local store does not show the manifest that the study has in it."""
     if store.is_local and not begun(store):
-        raise OSError(f"the store {store.root} is away: it shows no manifest of {store.study}, which has one there")
+        raise StoreError(f"the store {store.root} is away: it shows no manifest of {store.study}, which has one there")
 
 
 def run_there(
@@ -51,6 +52,6 @@ def run_there(
 
     try:
         wait()
-    except OSError as error:
+    except StoreError as error:
         return Outcome(pack.id, "unstored", len(pack.replicates), message=str(error))
     return run_pack(pack, store, device, noted, should_stop, say)

@@ -15,6 +15,7 @@ from harness.draw import Draw
 from harness.evaluate import batch_size
 from harness.pack import Pack, ScoredSet
 from harness.stages import link_of, parent_of
+from results.errors import DamagedFile
 from results.store import Store
 from tasks.batch import Batch, join
 from tasks.continuation import continued
@@ -55,7 +56,7 @@ def fill(model: nn.Module, weights: Weights) -> None:
     for name, parameter in model.named_parameters():
         shapes = {tuple(each[name].shape) if name in each else () for each in weights}
         if shapes != {tuple(parameter.shape[1:])}:
-            raise ValueError(
+            raise DamagedFile(
                 f"the weights of the stage before do not fit: {name} is {shapes} and the model's {parameter.shape[1:]}"
             )
         parameter.copy_(torch.stack([each[name] for each in weights]))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from results.errors import StoreError
 from results.filesystem import lasts, reason
 
 PATIENCE_S = 600.0  # that a store may be away before a pack is given back
@@ -23,17 +24,17 @@ def patiently(
     say: Callable[[str], None] = lambda text: None,
     patience_s: float | None = None,
 ) -> T:
-    """call(), again after every OSError until `patience_s` seconds (PATIENCE_S) have passed or should_stop(), which is asked all along.
+    """call(), again after every StoreError until `patience_s` seconds (PATIENCE_S) have passed or should_stop(), which is asked all along.
 
-    say: told once why the store is waited for. Raises the last OSError.
+    say: told once why the store is waited for. Raises the last StoreError.
     """
     left = PATIENCE_S if patience_s is None else patience_s
     wait, said = 1.0, False
     while True:
         try:
             return call()
-        except OSError as error:
-            if left <= 0 or lasts(error.__cause__ or error) or should_stop():
+        except StoreError as error:
+            if left <= 0 or lasts(error) or should_stop():
                 raise
             if not said:
                 said = True

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from results.errors import StudyError
+
 
 class Sharpness:
     """Collects the attention of a forward pass: pass `self` as the model's `attend`, then read `mean()`.
@@ -24,7 +26,7 @@ class Sharpness:
     def mean(self) -> Tensor:
         """Mean over layers of each layer's mean over strings, heads and rows, [R]."""
         if not self._sums:
-            raise ValueError(f"train.sharpen.layers = {list(self.layers or ())} names no layer of this model: the first is 0")
+            raise StudyError(f"train.sharpen.layers = {list(self.layers or ())} names no layer of this model: the first is 0")
         return torch.stack(self._sums).mean(0)
 
 

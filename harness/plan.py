@@ -14,6 +14,7 @@ import pyarrow as pa
 from harness.configuration import Condition, EvaluationSet, Study, name_of, nearest
 from harness.identity import canonical, describe, digest
 from harness.stages import keys, parent_of, spans_of
+from results.errors import StudyError
 
 # of `train`; these become vectors over the replicates of a pack
 VECTORS = (
@@ -197,7 +198,7 @@ def _shape(task: Any) -> dict[str, Any]:
 def pack_id(keys: Collection[str], sets: int, numerics: Mapping[str, Any], stage: int = 0) -> str:
     """More evaluation sets sort first, so that "the smallest pack id wins" prefers the row that was scored on more."""
     if not 0 <= sets <= 255:
-        raise ValueError(f"{sets} evaluation sets are more than the 255 that a pack can score: split the study")
+        raise StudyError(f"{sets} evaluation sets are more than the 255 that a pack can score: split the study")
     content: dict[str, Any] = {"keys": sorted(keys), "numerics": dict(numerics)}
     return f"{255 - sets:02x}-{digest(content | ({'stage': stage} if stage else {}), 16)}"
 
@@ -238,14 +239,14 @@ def _refuse_redefined(
                 if old["hash"] not in committed:
                     continue
                 if sets.get(name, old["hash"]) != old["hash"]:
-                    raise ValueError(
+                    raise StudyError(
                         f"the evaluation set {name!r} of the study {study.name} is {canonical(_definition(study, name))}, and rows "
                         f"committed in this store were scored on {canonical(manifest['sets'][name])} under that name: give the "
                         "new set another name, or use another store"
                     )
                 renamed = [new for new, digits in sets.items() if digits == old["hash"] and new != name]
                 if renamed:
-                    raise ValueError(
+                    raise StudyError(
                         f"the evaluation set {renamed[0]!r} of the study {study.name} is committed in this store as {name!r}: "
                         "call it that, or use another store"
                     )
@@ -271,7 +272,7 @@ def _refuse_exchanged(
         if rows and not any(row <= set(wanted.values()) or row >= set(wanted.values()) for row in rows):
             gone = sorted(names.get(digits, digits) for digits in rows[0] - set(wanted.values()))
             new = sorted(name for name, digits in wanted.items() if digits not in rows[0])
-            raise ValueError(
+            raise StudyError(
                 f"condition {conditions[each.condition].name} is committed with the evaluation set{'s'[: len(gone) > 1]} "
                 f"{', '.join(gone)}, which the study no longer has, and now asks for {', '.join(new)}: keep the old beside the new, "
                 "or use another store"

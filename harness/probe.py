@@ -16,6 +16,8 @@ from harness.memory import Memory, free_memory
 from harness.pack import Pack, ScoredSet
 from harness.parents import annotates
 from harness.train import Training
+from models.custom_checks import UnfitModule
+from results.errors import StudyError, settings_errors
 
 _BUDGET_S = 1.0  # of timed steps a size
 _SIZES = {"cpu": (1, 4, 16, 64), "cuda": (1, 4, 16, 64, 256)}
@@ -51,6 +53,11 @@ def measure(pack: Pack, device: torch.device) -> Rate:
     A part that would take longer than that is not taken: the first one, after which memory is known, says as much. Of what a model
     answers with its own words fed back one pass is timed, and as many counted as it may take: an untrained one takes them all.
     """
+    with settings_errors(UnfitModule):
+        return _measured(pack, device)
+
+
+def _measured(pack: Pack, device: torch.device) -> Rate:
     firsts: list[tuple[int, float]] = []
     scored = [*map(_in_one_pass, pack.sets), *_labelled(pack)]
     with Memory(device) as memory:
@@ -151,7 +158,7 @@ def best_rate(
         best = rate
         seen.append(rate)
     if best is None:
-        raise ValueError("one replicate alone does not fit into the memory of this device: choose a smaller model or batch")
+        raise StudyError("one replicate alone does not fit into the memory of this device: choose a smaller model or batch")
     return best
 
 

@@ -9,6 +9,8 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from results.errors import StudyError
+
 MOST_BYTES = 2**20
 MOST_DEPTH = 40
 MOST_NODES = 100_000
@@ -18,19 +20,19 @@ MOST_REFERENCES = 20  # N references into each other can make a text 3^(N/3) tim
 def read_yaml(data: bytes, where: str) -> Any:
     """Plain containers, references not resolved. Raises ValueError in one sentence for what is no YAML, has tags or is too large."""
     if len(data) > MOST_BYTES:
-        raise ValueError(f"{where} has {len(data)} bytes, and a study file at most {MOST_BYTES}: it is something else")
+        raise StudyError(f"{where} has {len(data)} bytes, and a study file at most {MOST_BYTES}: it is something else")
     try:
         text = data.decode()
         _refuse_growth(text, where)
         return OmegaConf.to_container(OmegaConf.create(text), resolve=False)
     except (OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{where} is not a readable YAML file: {' '.join(str(error).split())}") from error
+        raise StudyError(f"{where} is not a readable YAML file: {' '.join(str(error).split())}") from error
 
 
 def _refuse_growth(text: str, where: str) -> None:
     """ValueError where what the text stands for is deep or large: an alias of aliases doubles with every line."""
     if text.count("${") > MOST_REFERENCES:
-        raise ValueError(
+        raise StudyError(
             f"{where} has {text.count('${')} references such as ${{other.key}}, and at most {MOST_REFERENCES} are read"
         )
     sizes: dict[str, int] = {}  # by anchor, aliases copied out
@@ -42,7 +44,7 @@ def _refuse_growth(text: str, where: str) -> None:
             anchor, size = open_nodes.pop() if isinstance(event, yaml.CollectionEndEvent) else (event.anchor, 1)
             if isinstance(event, yaml.AliasEvent):
                 if event.anchor not in sizes:
-                    raise ValueError(
+                    raise StudyError(
                         f"{where} has the alias *{event.anchor[:100]} of nothing that ends before it: write the value"
                     )
                 size = sizes[event.anchor]
@@ -51,6 +53,6 @@ def _refuse_growth(text: str, where: str) -> None:
             outer, total = open_nodes[-1]
             open_nodes[-1] = (outer, total + size)
         if len(open_nodes) > MOST_DEPTH or open_nodes[-1][1] > MOST_NODES:
-            raise ValueError(
+            raise StudyError(
                 f"{where} is nested more than {MOST_DEPTH} levels or has more than {MOST_NODES} values: it is no study"
             )

@@ -28,6 +28,9 @@ from harness.plan import signature
 from harness.stages import steps_taken
 from harness.train import train
 from models.custom import Custom
+from models.custom_checks import UnfitModule
+from results.errors import StudyError, settings_errors
+from results.filesystem import content, info_of
 from results.manifest import FOLDER, manifest_bytes
 from results.store import Store, list_names, open_store, read, write_file
 
@@ -82,7 +85,8 @@ def rerun(
             for step in sorted(steps_taken(condition)):
                 given = (row["parent_key"], row["stage"] - 1, step)
                 write_file(scratch, artifacts.path(scratch, *given), artifacts.data(store, *given))
-        ours = train(pack, scratch, torch_device)
+        with settings_errors(UnfitModule):
+            ours = train(pack, scratch, torch_device)
         differing = _differing(recorded, json.loads(ours["replicates"]["numerics"][0].as_py()), row, condition)
         tolerance = TOLERANCE if differing else 0.0
         theirs = {table: read(store, table, filter=pc.field("key") == full) for table in _COMPARED}
@@ -94,8 +98,7 @@ def rerun(
         )
         if not keep:
             return Rerun(full, True, differing, message)
-        with scratch.filesystem.open_input_stream(artifacts.path(scratch, full, row["stage"], row["steps"])) as stream:
-            weights = stream.read()
+        weights = content(scratch.filesystem, artifacts.path(scratch, full, row["stage"], row["steps"]))
     return _kept(store, row, weights, differing, message)
 
 
@@ -118,14 +121,14 @@ def _planned(store: Store, row: dict[str, Any]) -> tuple[Study, Condition]:
         if sorted(study.set_hashes(condition).values()) == row["sets"]:
             found.append((any(pack["id"] == row["pack"] for pack in manifest["packs"]), study, condition))
     if not found:
-        raise ValueError(
+        raise StudyError(
             f"no manifest of {store.path(FOLDER)} plans {row['key']} with the evaluation sets that its row names: bring the manifest "
             "that it was trained from"
         )
     _, study, condition = max(found, key=lambda each: each[0])
     again = key_of(condition.config(), row["stage"], row["init_seed"], row["data_seed"], row["parent_key"])
     if again != row["key"] or canonical(condition.config()) != row["config"]:
-        raise ValueError(
+        raise StudyError(
             f"{row['key']} has another configuration in its row than in the manifest of {store.study}, or another key in this code: "
             f"use the version that wrote it ({row['git'] or 'unknown'}), on files that nobody changed"
         )
@@ -159,11 +162,10 @@ def _mismatch(key: str, row: dict[str, Any], wrong: str, ours: dict[str, pa.Tabl
 def _kept(store: Store, row: dict[str, Any], weights: bytes, differing: tuple[str, ...], message: str) -> Rerun:
     """Write the weights, or compare them with those that are kept already."""
     where = artifacts.path(store, row["key"], row["stage"], row["steps"])
-    if not store.filesystem.get_file_info(where).is_file:
+    if not info_of(store.filesystem, where).is_file:
         write_file(store, where, weights)
         return Rerun(row["key"], True, differing, f"{message}; its weights are in {where}", where)
-    with store.filesystem.open_input_stream(where, compression=None) as stream:
-        same = _equal(stream.read(), weights, where)
+    same = _equal(content(store.filesystem, where), weights, where)
     if same or differing:
         word = "the same" if same else "left as they were"
         return Rerun(row["key"], True, differing, f"{message}; the weights in {where} are {word}", where)

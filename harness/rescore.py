@@ -24,6 +24,7 @@ from harness.exchange.weights import single
 from harness.hidden import refuse_hiding
 from harness.pack import ScoredSet
 from harness.train import outputs_of
+from results.errors import StudyError
 from results.filesystem import names
 from results.manifest import newest_manifest
 from results.schema import SCHEMAS
@@ -60,19 +61,19 @@ def parse(text: str, name: str | None = None) -> Wanted:
     for word in text.split():
         option, equals, value = word.partition("=")
         if not equals or not option or option in fields:
-            raise ValueError(f"--set: {word!r} must be FIELD=VALUE, each field once, such as 'p_ignore=0.99 sequences=20000'")
+            raise StudyError(f"--set: {word!r} must be FIELD=VALUE, each field once, such as 'p_ignore=0.99 sequences=20000'")
         fields[option] = yaml.safe_load(value)
     sequences, seed = fields.pop("sequences", None), fields.pop("seed", 0)
     if type(sequences) is not int or sequences < 1:
-        raise ValueError(f"--set: sequences={sequences} must be a whole number of at least 1, the number of strings")
+        raise StudyError(f"--set: sequences={sequences} must be a whole number of at least 1, the number of strings")
     if type(seed) is not int or not 0 <= seed < 2**63:
-        raise ValueError(f"--set: seed={seed} must be a whole number of 0 or more")
+        raise StudyError(f"--set: seed={seed} must be a whole number of 0 or more")
     for option in ("every", "name"):
         if option in fields:
-            raise ValueError(f"--set: {option} can't be given: the weights of the end are scored, on their own task")
+            raise StudyError(f"--set: {option} can't be given: the weights of the end are scored, on their own task")
     called = name or ",".join(f"{option}={value}" for option, value in fields.items()) or "own"
     if not _NAME.fullmatch(called):
-        raise ValueError(f"{called!r} can't name a set and its file: give --name with letters, digits, '.', '_' and '-'")
+        raise StudyError(f"{called!r} can't name a set and its file: give --name with letters, digits, '.', '_' and '-'")
     return Wanted(EvaluationSet(called, fields, sequences), seed)
 
 
@@ -114,7 +115,7 @@ def write(store: Store, table: pa.Table) -> str:
         hashes = {row["condition"]: row["set_hash"] for row in rows}
         for row in before:
             if hashes.get(row["condition"], row["set_hash"]) != row["set_hash"]:
-                raise ValueError(f"{store.path(path)} holds another set called {name}: give --name, or move that file away")
+                raise StudyError(f"{store.path(path)} holds another set called {name}: give --name, or move that file away")
         fresh = {row["key"] for row in rows}
         rows = [row for row in before if row["key"] not in fresh] + rows
     sink = pa.BufferOutputStream()
@@ -136,7 +137,7 @@ def show(
         keys = [each for each in held if each == full] if full else [each for each in held if _has_weights(store, each)]
         chosen += [(store, keys)] if keys else []
     if not chosen:
-        raise ValueError("no replicate of these studies has weights: manyseeds rerun STORE KEY --keep weights makes them again")
+        raise StudyError("no replicate of these studies has weights: manyseeds rerun STORE KEY --keep weights makes them again")
     harness.device.prepare(torch_device)
     for store, keys in chosen[:1] if full else chosen:
         table = rescore(store, keys, wanted, torch_device)
@@ -161,18 +162,18 @@ def _prepared(store: Store, row: dict[str, Any], wanted: Wanted) -> tuple[Scored
     try:
         task, digest = each.task(condition.task), each.hash(condition.task, wanted.seed)
         refuse_hiding(task, condition.model)
-    except ValueError as error:
-        raise ValueError(f"--set of condition {condition.name}: {error}") from error
+    except StudyError as error:
+        raise StudyError(f"--set of condition {condition.name}: {error}") from error
     if task.length != condition.task.length:
-        raise ValueError(f"--set: length={task.length} is not the {condition.task.length} that {condition.name} was trained on")
+        raise StudyError(f"--set: length={task.length} is not the {condition.task.length} that {condition.name} was trained on")
     newest = newest_manifest(store)
     if newest is not None and each.name in newest[1]["sets"]:
         study = manifests.study_of(newest[1])
         theirs = next(one for one in study.sets if one.name == each.name)
         if theirs.hash(condition.task, study.evaluate_seed) != digest:
-            raise ValueError(f"the study {store.study} has another set called {each.name}: give --name")
+            raise StudyError(f"the study {store.study} has another set called {each.name}: give --name")
     if not _has_weights(store, row["key"]):
-        raise ValueError(
+        raise StudyError(
             f"the weights of {row['key']} were not kept: manyseeds rerun STORE {row['key'][:8]} --keep weights makes them again"
         )
     return ScoredSet(each.name, task, each.sequences, None, digest), condition

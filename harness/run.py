@@ -28,6 +28,7 @@ from harness.plan import Part, Plan, plan
 from harness.probe import Rate
 from harness.progress import Progress, words
 from harness.provenance import code_state, versions
+from results.errors import DamagedFile, StoreError, StudyError
 from results.filesystem import public
 from results.manifest import FOLDER, manifest_bytes, newest_manifest, write_manifest
 from results.report import write_report
@@ -64,7 +65,7 @@ def store_uri(given: str) -> str:
     # the variable of a job's entry point, and the folder that Ray unpacks working_dir to
     in_job = "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ or "runtime_resources/working_dir_files" in os.getcwd()
     if in_job and not path.is_absolute():
-        raise ValueError(
+        raise StudyError(
             f"store={given} is relative, and a Ray job runs in a temporary folder that is removed with all it holds: "
             f"pass an absolute path that every node sees, or a URI such as store=s3://bucket/{given}"
         )
@@ -159,7 +160,7 @@ def _refuse_tf32(study: Study, devices: Collection[str]) -> None:
     wanted = [condition.name for condition in study.conditions if condition.train.precision == "tf32"]
     others = sorted(set(devices) - {"cuda"})
     if wanted and others:
-        raise ValueError(
+        raise StudyError(
             f"train.precision = tf32 of condition {wanted[0]} is a mode of NVIDIA GPUs and this study runs on device={others[0]}: "
             "write fp32 or bf16"
         )
@@ -200,7 +201,7 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
         used = adaptive.spent(study, committed(prepared.store))
         say(f"  budget: {rule.budget:g} {unit}, {used:.2g} of them spent")
         if not used and first.cost.slot_hours > rule.budget:
-            raise ValueError(
+            raise StudyError(
                 f"budget.gpu_hours = {rule.budget:g} is less than the {first.cost.slot_hours:.2g} {unit} that the first look is expected "
                 "to take: raise it or lower replicates.min"
             )
@@ -240,7 +241,9 @@ def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -
     unstored = sum(outcome.replicates for outcome in outcomes if outcome.status == "unstored")
     try:
         finish(prepared, say, PATIENCE_S if not (stopped or unstored) else 0.0)
-    except OSError as error:
+    except DamagedFile:
+        raise
+    except StoreError as error:
         say(f"the store can't be used, so there is no report: {error}; the same command goes on from here")
         return 130 if stopped else 1
     if stopped:
@@ -325,7 +328,7 @@ def train_all(
 def finish(prepared: Prepared, say: Callable[[str], None], patience_s: float = 0.0) -> None:
     """Thin out kept weights, then the views: the report and the W&B run, made from the tables.
 
-    patience_s: seconds that a store which does not answer is tried again, each time; then OSError.
+    patience_s: seconds that a store which does not answer is tried again, each time; then StoreError.
     """
     store = prepared.store
     if not patiently(partial(committed, store), say=say, patience_s=patience_s).num_rows:

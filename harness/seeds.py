@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from results.errors import StudyError
+
 _MOST = 2**63
 
 
@@ -12,14 +14,14 @@ def seeds_of(spec: Any, where: str) -> list[int]:
     """Seeds from a whole number, a range "0..4" with both ends, or a list of these."""
     if isinstance(spec, list):
         if not spec:
-            raise ValueError(f"{where} is an empty list: give at least one seed")
+            raise StudyError(f"{where} is an empty list: give at least one seed")
         return list(dict.fromkeys(seed for each in spec for seed in seeds_of(each, where)))
     if type(spec) is int and 0 <= spec < _MOST:
         return [spec]
     ends = re.fullmatch(r"(\d{1,18})\.\.(\d{1,18})", spec) if isinstance(spec, str) else None
     if ends and int(ends[1]) <= int(ends[2]):
         return list(range(int(ends[1]), int(ends[2]) + 1))
-    raise ValueError(f"{where} = {spec!r} must be a seed of 0 or more, a range such as 0..4 (both ends), or a list of these")
+    raise StudyError(f"{where} = {spec!r} must be a seed of 0 or more, a range such as 0..4 (both ends), or a list of these")
 
 
 def pairs_of(study: Mapping[str, Any], own: Mapping[str, Any], where: str) -> list[tuple[int, int]]:
@@ -35,16 +37,16 @@ def pairs_of(study: Mapping[str, Any], own: Mapping[str, Any], where: str) -> li
         init, data = (seeds_of(seeds[each], f"{where}seeds.{each}") for each in ("init", "data"))
         return list(itertools.product(init, data))
     if not isinstance(seeds, Mapping) or set(seeds) != {"from"}:
-        raise ValueError(
+        raise StudyError(
             f"{where}seeds = {seeds!r} must give both init and data, such as {{init: 0..4, data: 0..4}}, or the first of "
             "replicates that are paired: {from: 100}"
         )
     replicates = own.get("replicates", study.get("replicates", 1))
     if type(replicates) is not int or replicates < 1:
-        raise ValueError(f"{where}replicates = {replicates!r} must be a whole number of at least 1")
+        raise StudyError(f"{where}replicates = {replicates!r} must be a whole number of at least 1")
     first = seeds["from"]
     if type(first) is not int or not 0 <= first < _MOST - replicates:
-        raise ValueError(f"{where}seeds.from = {first!r} must be a seed of 0 or more")
+        raise StudyError(f"{where}seeds.from = {first!r} must be a seed of 0 or more")
     return [(seed, seed) for seed in range(first, first + replicates)]
 
 

@@ -18,6 +18,7 @@ from harness.checkpoint_schedule import Span, Teacher, kept, spans
 from harness.configuration import Condition, from_dict, name_of, nearest, refuse_unknown
 from harness.draw import Draw
 from models.custom import Custom
+from results.errors import StudyError, settings_errors
 from tasks.batch import tokens_of
 from tasks.continuation import refuse_blind
 
@@ -38,11 +39,11 @@ class Link:
 
     def __post_init__(self) -> None:
         if not (self.temperature == 0 or self.temperature >= _COLDEST):
-            raise ValueError(
+            raise StudyError(
                 f"temperature = {self.temperature:g} must be 0 (the teacher's argmax) or at least {_COLDEST:g}, where softmax is argmax too"
             )
         if self.labels != "teacher" and (self.temperature != 1 or self.teacher != Teacher()):
-            raise ValueError("temperature and teacher are of labels: teacher: write that, or leave them out")
+            raise StudyError("temperature and teacher are of labels: teacher: write that, or leave them out")
 
 
 OPTIONS = tuple(each.name for each in fields(Link))
@@ -59,15 +60,15 @@ def link(node: Mapping[str, Any], where: str) -> Link:
     refuse_unknown(node, KEYS, where)
     for option, known in _CHOICES.items():
         if option in node and node[option] not in known:
-            raise ValueError(
+            raise StudyError(
                 f"{where}.{option} = {node[option]!r} must be {', '.join(known[:-1])} or {known[-1]}{nearest(node[option], known)}"
             )
     try:
         found: Link = identity.typed(Link, {option: node[option] for option in OPTIONS if option in node}, where)
-    except ValueError as error:
-        raise ValueError(str(error) if str(error).startswith(where) else f"{where}: {error}") from error
+    except StudyError as error:
+        raise StudyError(str(error) if str(error).startswith(where) else f"{where}: {error}") from error
     if (found.labels, found.init) == ("task", "fresh"):
-        raise ValueError(
+        raise StudyError(
             f"{where} takes nothing from the stage before it: write labels: previous, init: previous or both, labels: teacher, or make "
             "it a condition"
         )
@@ -80,11 +81,11 @@ def after(parent: Condition, given: Link, task: Any, model: Any, train: Any, whe
     condition = Condition(parent.name, task, model, train, (*earlier, identity.describe(given)))
     for each in (parent.model, model):
         if isinstance(each, Custom):
-            raise ValueError(f"{where}: the model {each.path} is a module of your own, and stages need a model of this project")
+            raise StudyError(f"{where}: the model {each.path} is a module of your own, and stages need a model of this project")
     if name_of(task) != name_of(parent.task):
-        raise ValueError(f"{where}.task.name = {name_of(task)!r} is another task than {name_of(parent.task)}: a chain has one")
+        raise StudyError(f"{where}.task.name = {name_of(task)!r} is another task than {name_of(parent.task)}: a chain has one")
     if given.labels == "previous" and not hasattr(task, "draft"):
-        raise ValueError(
+        raise StudyError(
             f"{where}.labels = previous needs a task with answers that are fed back, such as lego, and {name_of(task)} has none"
         )
     if given.labels == "teacher":
@@ -98,25 +99,26 @@ def _refuse_teacher(parent: Condition, student: Condition, given: Link, where: s
     """ValueError where the teacher's answers are none to the student's inputs, or its checkpoints none of its own."""
     for what, size in (("tokens in the vocabulary", _vocabulary), ("classes", outputs_of), ("tokens a string", tokens_of)):
         if size(parent.task) != size(student.task):
-            raise ValueError(
+            raise StudyError(
                 f"{where}: the teacher has {size(parent.task)} {what} and the student {size(student.task)}: give both the same task"
             )
     try:
         spans(given.teacher, parent.train.steps, student.train.steps)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
+    except StudyError as error:
+        raise StudyError(f"{where}: {error}") from error
 
 
 def _refuse_unfit(parent: Condition, condition: Condition, given: Link, where: str) -> None:
     """ValueError where the parent's weights do not fit the model of a condition, which begins with them or is answered by them."""
     before, now = (_model(each) for each in (parent, condition))
     if given.labels == "previous":
-        refuse_blind(now)
+        with settings_errors():
+            refuse_blind(now)
     shapes = [{name: tuple(each.shape[1:]) for name, each in model.named_parameters()} for model in (before, now)]
     other = next((name for name in sorted({*shapes[0], *shapes[1]}) if shapes[0].get(name) != shapes[1].get(name)), None)
     if other is not None:
         was, is_now = (list(each[other]) if other in each else "absent" for each in shapes)
-        raise ValueError(
+        raise StudyError(
             f"{where}: the model's {other} is {is_now} and was {was} in the stage before, so its weights don't fit: "
             "choose a model whose parameters don't depend on the length, and the same vocabulary"
         )
@@ -207,4 +209,5 @@ def _described(condition: Condition, later: Any) -> dict[str, Any]:
 def _model(condition: Condition) -> torch.nn.Module:
     task = condition.task
     draw = Draw(torch.zeros(1, dtype=torch.int64), "init")
-    return condition.model.make(draw, task.vocabulary, tokens_of(task), outputs_of(task))
+    with settings_errors():
+        return condition.model.make(draw, task.vocabulary, tokens_of(task), outputs_of(task))

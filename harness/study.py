@@ -23,6 +23,7 @@ from results.adaptive_rules import Rule, as_dict, first_look, parse
 from results.claims import REGISTRY as CLAIMS
 from results.claims import TERMS, terms_of
 from results.dashboard_count import RUNS, check_count
+from results.errors import StudyError
 
 STUDIES = Path(__file__).resolve().parent.parent / "launch" / "studies"
 
@@ -40,7 +41,7 @@ def find_family(family: str) -> list[Path]:
     """The files of a family's studies, by name. ValueError listing the families where there is none of that name."""
     families = sorted(path.name for path in STUDIES.iterdir() if path.is_dir())
     if family not in families:
-        raise ValueError(
+        raise StudyError(
             f"there is no family of studies {family!r}; families: {', '.join(families)}{nearest(family, families)}"
         )
     return sorted((STUDIES / family).glob("*.yaml"))
@@ -50,7 +51,7 @@ def find_study(family: str, name: str) -> Path:
     """The file of a family's study. ValueError listing the studies where there is none of that name."""
     names = [path.stem for path in find_family(family)]
     if name not in names:
-        raise ValueError(f"there is no study {name!r} of {family}; studies: {', '.join(names)}{nearest(name, names)}")
+        raise StudyError(f"there is no study {name!r} of {family}; studies: {', '.join(names)}{nearest(name, names)}")
     return STUDIES / family / f"{name}.yaml"
 
 
@@ -69,7 +70,7 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
     scales = {"paper": {}} | mapping(tree, "scales")
     scale = given.pop("scale", tree.get("scale", "paper"))
     if scale not in scales:
-        raise ValueError(f"scale = {scale!r} is not a scale of {where}; scales: {', '.join(scales)}{nearest(scale, scales)}")
+        raise StudyError(f"scale = {scale!r} is not a scale of {where}; scales: {', '.join(scales)}{nearest(scale, scales)}")
     base = {key: value for key, value in tree.items() if key not in ("scale", "scales")}
     smaller = mapping(scales, scale)
     refuse_unknown(smaller, [key for key in _KEYS if key not in ("scale", "scales", "name")], f"scales.{scale}")
@@ -122,8 +123,8 @@ def _conditions(merged: dict[str, Any], points: list[Point]) -> tuple[Condition,
         try:
             whole = merge({"task": {}, "model": {}, "train": {}} | base, point.sets)
             chain = _chain(point.name, whole, point.sets.get("stages", merged.get("stages")))
-        except ValueError as error:
-            raise ValueError(f"condition {point.name}: {error}") from error
+        except StudyError as error:
+            raise StudyError(f"condition {point.name}: {error}") from error
         for built in stages.with_seeds(chain, point.seeds):
             _, seeds = found.setdefault(canonical(built.config()), (built, {}))
             seeds.update(dict.fromkeys(built.seeds))
@@ -131,7 +132,7 @@ def _conditions(merged: dict[str, Any], points: list[Point]) -> tuple[Condition,
     names = [(condition.name, condition.stage) for condition in conditions]
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"two different conditions are called {name[0]!r}: rename the one under conditions")
+            raise StudyError(f"two different conditions are called {name[0]!r}: rename the one under conditions")
     return tuple(conditions)
 
 
@@ -139,7 +140,7 @@ def _chain(name: str, whole: dict[str, Any], later: Any) -> list[Condition]:
     """The condition of a point, and those of its later stages, each over the one before it."""
     chain = [Condition(name, *(build(section, whole[section]) for section in HASHED))]
     if later is not None and not (isinstance(later, list) and all(isinstance(each, dict) for each in later)):
-        raise ValueError(
+        raise StudyError(
             f"stages = {short(later)} must be a list of mappings such as {{task: {{length: 10}}, labels: previous}}"
         )
     for index, given in enumerate(later or []):
@@ -148,8 +149,8 @@ def _chain(name: str, whole: dict[str, Any], later: Any) -> list[Condition]:
         whole = merge(whole, {section: node[section] for section in HASHED if section in node})
         try:
             task, model, train = (build(section, whole[section]) for section in HASHED)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from error
+        except StudyError as error:
+            raise StudyError(f"{where}: {error}") from error
         chain.append(stages.after(chain[-1], link, task, model, train, where))
     return chain
 
@@ -161,21 +162,21 @@ def _evaluate(merged: dict[str, Any]) -> tuple[tuple[EvaluationSet, ...], int, i
     for name, definition in mapping(node, "sets").items():
         where = f"evaluate.sets.{name}"
         if not isinstance(definition, dict):
-            raise ValueError(f"{where} = {definition!r} must be a mapping such as {{p_ignore: 0.98, sequences: 10000}}")
+            raise StudyError(f"{where} = {definition!r} must be a mapping such as {{p_ignore: 0.98, sequences: 10000}}")
         if "sequences" not in definition:
-            raise ValueError(f"{where}.sequences is missing: the number of strings in the set")
+            raise StudyError(f"{where}.sequences is missing: the number of strings in the set")
         if "name" in definition:
-            raise ValueError(f"{where}.name can't be set: an evaluation set is of the condition's own task")
+            raise StudyError(f"{where}.name can't be set: an evaluation set is of the condition's own task")
         fields = {key: value for key, value in definition.items() if key not in ("sequences", "every")}
         every = None if definition.get("every") is None else count(definition, "every", f"{where}.")
         sets.append(EvaluationSet(name, fields, count(definition, "sequences", f"{where}."), every))
     if not sets:
-        raise ValueError(
+        raise StudyError(
             "evaluate.sets is missing: at least one evaluation set, such as {sparse: {p_ignore: 0.98, sequences: 10000}}"
         )
     seed = node.get("seed", 0)
     if type(seed) is not int or not 0 <= seed < 2**63:
-        raise ValueError(f"evaluate.seed = {seed!r} must be a whole number of 0 or more")
+        raise StudyError(f"evaluate.seed = {seed!r} must be a whole number of 0 or more")
     return tuple(sets), seed, count({"curve_every": 10} | node, "curve_every", "evaluate.")
 
 
@@ -185,10 +186,10 @@ def _validate_sets(study: Study) -> None:
         for each in study.sets:
             try:
                 digest = each.hash(condition.task, study.evaluate_seed)
-            except ValueError as error:
-                raise ValueError(f"evaluate.sets.{each.name} of condition {condition.name}: {error}") from error
+            except StudyError as error:
+                raise StudyError(f"evaluate.sets.{each.name} of condition {condition.name}: {error}") from error
             if digest in hashes:
-                raise ValueError(f"evaluate.sets.{hashes[digest]} and evaluate.sets.{each.name} are the same set: remove one")
+                raise StudyError(f"evaluate.sets.{hashes[digest]} and evaluate.sets.{each.name} are the same set: remove one")
             hashes[digest] = each.name
 
 
@@ -209,12 +210,12 @@ def _adaptive(merged: dict[str, Any]) -> Rule | None:
     replicates = merged.get("replicates")
     if isinstance(replicates, dict):
         if "seeds" in merged:
-            raise ValueError(
+            raise StudyError(
                 "seeds beside adaptive replicates can't be given: the seeds are 0 … max - 1, paired; drop one of them"
             )
         return parse(replicates, merged.get("budget"))
     if "budget" in merged:
-        raise ValueError(
+        raise StudyError(
             "budget needs adaptive replicates, such as replicates: {min: 15, max: 100, until: {…}}: it spends hours on them"
         )
     return None
@@ -224,25 +225,25 @@ def _validate_rule(study: Study, rule: Rule, points: list[Point]) -> None:
     """What the rule names exists, and no condition has stages or replicates of its own."""
     staged = next((each.name for each in study.conditions if each.stage), None)
     if staged is not None:
-        raise ValueError(f"condition {staged} has stages, and adaptive replicates have none: give replicates a number")
+        raise StudyError(f"condition {staged} has stages, and adaptive replicates have none: give replicates a number")
     names = [each.name for each in study.sets]
     if rule.set not in names:
-        raise ValueError(
+        raise StudyError(
             f"replicates.until: there is no evaluation set {rule.set!r}; sets: {', '.join(names)}{nearest(rule.set, names)}"
         )
     conditions = [each.name for each in study.conditions]
     if rule.baseline is not None and rule.baseline not in conditions:
-        raise ValueError(
+        raise StudyError(
             f"replicates.until: there is no condition {rule.baseline!r} to be the baseline; conditions: {', '.join(conditions)}"
             f"{nearest(rule.baseline, conditions)}"
         )
     if rule.baseline is not None and len(conditions) < 2:
-        raise ValueError(
+        raise StudyError(
             f"replicates.until: {rule.baseline} is the only condition, so there is no ratio: add another condition"
         )
     own = [point.name for point in points if point.own_seeds]
     if own:
-        raise ValueError(
+        raise StudyError(
             f"condition {own[0]} has replicates or seeds of its own, and those of the study are adaptive: leave them out"
         )
 
@@ -250,7 +251,7 @@ def _validate_rule(study: Study, rule: Rule, points: list[Point]) -> None:
 def _name(merged: dict[str, Any]) -> str:
     name = merged.get("name")
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-        raise ValueError(
+        raise StudyError(
             f"name = {name!r} must be a word of letters, digits, '.', '_' and '-': it is the study's folder in the store"
         )
     return name
@@ -277,7 +278,7 @@ def _validate_keep(study: Study) -> None:
     longest = max(condition.train.steps for condition in study.conditions)
     late = [step for step in keep_steps(study.keep) if step > longest]
     if late:
-        raise ValueError(f"keep = {study.keep!r}: no condition has a step {late[0]}, the longest training has {longest} steps")
+        raise StudyError(f"keep = {study.keep!r}: no condition has a step {late[0]}, the longest training has {longest} steps")
 
 
 def _pack_size(merged: dict[str, Any]) -> int | None:
@@ -289,7 +290,7 @@ def _pack_size(merged: dict[str, Any]) -> int | None:
 def _device(merged: dict[str, Any]) -> str:
     device = typed(merged, "device", str, "auto")
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
-        raise ValueError(f"device = {device!r} must be auto, cpu, cuda or cuda:<number>")
+        raise StudyError(f"device = {device!r} must be auto, cpu, cuda or cuda:<number>")
     return device
 
 
@@ -298,7 +299,7 @@ def _slots(merged: dict[str, Any]) -> tuple[Kind, ...]:
         return ()
     for key, default, why in (("device", "auto", "each of the slots has its own"), ("executor", "ray", "the slots are Ray's")):
         if merged.get(key, default) != default:
-            raise ValueError(f"{key} = {merged[key]!r} beside slots: leave one of them out, {why}")
+            raise StudyError(f"{key} = {merged[key]!r} beside slots: leave one of them out, {why}")
     return parse_kinds(merged["slots"])
 
 
@@ -310,7 +311,7 @@ def _one_of(value: Any, name: str, choices: tuple[str, ...]) -> str:
     if isinstance(value, bool):  # YAML 1.1 reads a bare `off` as false
         value = "on" if value else "off"
     if value not in choices:
-        raise ValueError(f"{name} = {value!r} must be {' or '.join(choices)}{nearest(value, choices)}")
+        raise StudyError(f"{name} = {value!r} must be {' or '.join(choices)}{nearest(value, choices)}")
     return str(value)
 
 

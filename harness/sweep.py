@@ -8,6 +8,7 @@ from typing import Any
 from harness.configuration import nearest, refuse_unknown
 from harness.seeds import pairs_of
 from harness.tree import leaves, mapping, merge, nested, overlap, short, typed
+from results.errors import StudyError
 
 HASHED = ("task", "model", "train")
 VARIED = (*HASHED, "stages", "replicates", "seeds")
@@ -43,11 +44,11 @@ def points_of(merged: dict[str, Any]) -> list[Point]:
 def _sweep(merged: dict[str, Any], sweep: Any, where: str) -> Iterator[Point]:
     """The points of one entry of `sweeps`, over the base."""
     if not isinstance(sweep, dict):
-        raise ValueError(f"{where} = {sweep!r} must be a mapping with grid, each or zip")
+        raise StudyError(f"{where} = {sweep!r} must be a mapping with grid, each or zip")
     refuse_unknown(sweep, ("grid", "each", "zip", "replicates", "seeds"), where)
     kinds = [kind for kind in ("grid", "each", "zip") if kind in sweep]
     if len(kinds) != 1:
-        raise ValueError(f"{where} must have exactly one of grid, each and zip, and has {' and '.join(kinds) or 'none'}")
+        raise StudyError(f"{where} must have exactly one of grid, each and zip, and has {' and '.join(kinds) or 'none'}")
     axes = _axes(mapping(sweep, kinds[0]), f"{where}.{kinds[0]}")
     own = {key: sweep[key] for key in ("replicates", "seeds") if key in sweep}
     if kinds[0] == "grid":
@@ -57,7 +58,7 @@ def _sweep(merged: dict[str, Any], sweep: Any, where: str) -> Iterator[Point]:
     else:
         if len({len(values) for values in axes.values()}) > 1:
             lengths = ", ".join(f"{path} has {len(values)}" for path, values in axes.items())
-            raise ValueError(f"{where}.zip pairs values one to one, but {lengths}: give lists of one length")
+            raise StudyError(f"{where}.zip pairs values one to one, but {lengths}: give lists of one length")
         combinations = [dict(zip(axes, values, strict=True)) for values in zip(*axes.values(), strict=True)]
     for swept in combinations:
         yield _point(merged, None, own, swept)
@@ -68,9 +69,9 @@ def _axes(grid: dict[str, Any], where: str) -> dict[str, list[Any]]:
     axes = dict(leaves(nested(grid, where)))
     for path, values in axes.items():
         if path.split(".")[0] not in HASHED:
-            raise ValueError(f"{where}.{path} can't be swept; sweep keys of {', '.join(HASHED)}{nearest(path, HASHED)}")
+            raise StudyError(f"{where}.{path} can't be swept; sweep keys of {', '.join(HASHED)}{nearest(path, HASHED)}")
         if not isinstance(values, list) or not values:
-            raise ValueError(f"{where}.{path} = {values!r} must be a list of at least one value")
+            raise StudyError(f"{where}.{path} = {values!r} must be a list of at least one value")
     return axes
 
 
@@ -91,11 +92,11 @@ def select(points: list[Point], only: Any) -> list[Point]:
     if only is None:
         return points
     if not isinstance(only, list) or not only:
-        raise ValueError(f"only = {only!r} must be a list of conditions, such as [lstm]")
+        raise StudyError(f"only = {only!r} must be a list of conditions, such as [lstm]")
     names = list(dict.fromkeys(name for point in points for name in (point.condition, point.name) if name))
     for each in only:
         if each not in names:
-            raise ValueError(f"only: there is no condition {each!r}; conditions: {', '.join(names)}{nearest(each, names)}")
+            raise StudyError(f"only: there is no condition {each!r}; conditions: {', '.join(names)}{nearest(each, names)}")
     return [point for point in points if point.condition in only or point.name in only]
 
 
@@ -105,17 +106,17 @@ def refuse_hidden_overrides(given: dict[str, Any], merged: dict[str, Any], point
         setters = [point.name for point in points if any(overlap(path, other) for other, _ in leaves(point.sets))]
         if setters:
             more = f" and {len(setters) - 6} more" if len(setters) > 6 else ""
-            raise ValueError(
+            raise StudyError(
                 f"{path}={short(value)} on the command line is also set by {len(setters)} of {len(points)} conditions "
                 f"({'; '.join(setters[:6])}{more}): change it there (conditions.<name>.{path}=…, or the sweep), or drop it"
             )
         section = path.split(".")[0]
         if section in ("task", "model") and all(_replaces(point.sets.get(section), merged[section]) for point in points):
-            raise ValueError(
+            raise StudyError(
                 f"{path}={short(value)} on the command line changes nothing: every condition has its own {section}"
             )
     if "replicates" in given and {"init", "data"} & set(mapping(merged, "seeds")):
-        raise ValueError(
+        raise StudyError(
             "replicates on the command line changes nothing: the study gives seeds; override seeds.init and seeds.data"
         )
 

@@ -40,6 +40,7 @@ from harness.provenance import code_state, versions
 from harness.schedule import Plateau, Scalars
 from harness.stages import outputs_of
 from models.noise import Noise
+from results.errors import DamagedFile, StoreError, settings_errors
 from results.schema import SCHEMAS
 from results.store import Store
 from tasks.batch import tokens_of
@@ -134,7 +135,8 @@ class Training:
     def _made(self) -> nn.Module:
         """A fresh packed model."""
         draw, task = Draw(self.init_seeds, "init"), self.task
-        return self.pack.replicates[0].condition.model.make(draw, task.vocabulary, tokens_of(task), outputs_of(task))
+        with settings_errors():
+            return self.pack.replicates[0].condition.model.make(draw, task.vocabulary, tokens_of(task), outputs_of(task))
 
     def _still(self) -> None:
         if self.should_stop():
@@ -343,7 +345,9 @@ class Training:
             return False
         tensors, state = found
         if state["keys"] != [replicate.key for replicate in self.pack.replicates]:
-            raise ValueError(f"the checkpoint of pack {self.pack.id} holds other replicates: delete checkpoints/{self.pack.id}")
+            raise DamagedFile(
+                f"the checkpoint of pack {self.pack.id} holds other replicates: delete checkpoints/{self.pack.id}"
+            )
         mine = self._tensors()
         if mine.keys() != tensors.keys() or "plateau" not in state:
             return False  # of another version of this code: training starts again
@@ -416,7 +420,7 @@ def _save(state: Training, store: Store, say: Callable[[str], None]) -> bool:
     """A checkpoint in mid-training; False where the store refuses it: training goes on, and the next one is due as ever."""
     try:
         state.save(store)
-    except OSError as error:
+    except StoreError as error:
         say(f"the store refused the checkpoint of step {state.step}, training goes on: {error}")
         return False
     return True

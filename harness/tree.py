@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from harness.reading import MOST_BYTES, read_yaml
+from results.errors import StudyError
 from results.filesystem import public_override, reason
 
 _REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.]+\}")
@@ -23,14 +24,14 @@ _REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.]+\}")
 def read_file(path: Path) -> dict[str, Any]:
     """The mapping of a YAML file. Also FileNotFoundError."""
     if not path.is_file():
-        raise FileNotFoundError(f"there is no study file {path}: give the path of a YAML file")
+        raise StudyError(f"there is no study file {path}: give the path of a YAML file")
     try:
         with path.open("rb") as stream:
             tree = read_yaml(stream.read(MOST_BYTES + 1), str(path))
     except OSError as error:
-        raise ValueError(f"{path} can't be read: {reason(error)}") from error
+        raise StudyError(f"{path} can't be read: {reason(error)}") from error
     if not tree:
-        raise ValueError(f"{path} is empty: a study has keys such as name, task, model, train and evaluate")
+        raise StudyError(f"{path} is empty: a study has keys such as name, task, model, train and evaluate")
     return _plain(tree, str(path))
 
 
@@ -39,17 +40,17 @@ def parse_words(overrides: Iterable[str]) -> dict[str, Any]:
     words = list(overrides)
     for word in words:
         if not re.match(r"[A-Za-z_][^=\s]*=", word):
-            raise ValueError(
+            raise StudyError(
                 f"{public_override(word)!r} on the command line is no override: write key=value, such as train.lr=1e-3"
             )
     keys = [word.split("=", 1)[0] for word in words]
     for one, other in itertools.combinations(keys, 2):
         if overlap(one, other):
-            raise ValueError(f"{one} and {other} on the command line set the same thing: keep one")
+            raise StudyError(f"{one} and {other} on the command line set the same thing: keep one")
     try:
         tree = OmegaConf.to_container(OmegaConf.from_dotlist(words), resolve=False)
     except (OmegaConfBaseException, yaml.YAMLError) as error:
-        raise ValueError(
+        raise StudyError(
             f"the overrides {' '.join(map(public_override, words))} can't be read: {' '.join(str(error).split())}"
         ) from error
     return _plain(tree, "the command line")
@@ -60,13 +61,13 @@ def resolve(tree: dict[str, Any], where: str) -> dict[str, Any]:
     try:
         resolved = OmegaConf.to_container(OmegaConf.create(tree), resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
-        raise ValueError(f"{where}: {str(error).splitlines()[0]}") from error
+        raise StudyError(f"{where}: {str(error).splitlines()[0]}") from error
     return _plain(resolved, where)
 
 
 def _plain(tree: Any, where: str) -> dict[str, Any]:
     if not isinstance(tree, dict):
-        raise ValueError(f"{where} must be a mapping with keys such as name, task, model and train")
+        raise StudyError(f"{where} must be a mapping with keys such as name, task, model and train")
     _refuse_odd_keys(tree, where)
     return tree
 
@@ -75,7 +76,7 @@ def _refuse_odd_keys(node: Any, where: str) -> None:
     if isinstance(node, dict):
         for key, value in node.items():
             if not isinstance(key, str):
-                raise ValueError(f"{where}: the key {key!r} is not a word: put it in quotes")
+                raise StudyError(f"{where}: the key {key!r} is not a word: put it in quotes")
             _refuse_odd_keys(value, f"{where}: {key}")
     elif isinstance(node, list):
         for value in node:
@@ -91,7 +92,7 @@ def refuse_resolvers(node: Any, where: str) -> None:
         for value in node:
             refuse_resolvers(value, where)
     elif isinstance(node, str) and "${" in _REFERENCE.sub("", node):
-        raise ValueError(f"{node!r} in {where} is refused: only ${{other.key}} may be referred to; write the value itself")
+        raise StudyError(f"{node!r} in {where} is refused: only ${{other.key}} may be referred to; write the value itself")
 
 
 def merge(base: Any, over: Any, root: bool = True) -> Any:
@@ -106,7 +107,7 @@ def merge(base: Any, over: Any, root: bool = True) -> Any:
 def nested(node: Any, where: str) -> dict[str, Any]:
     """A mapping whose keys may be dotted paths, as nested mappings."""
     if not isinstance(node, dict):
-        raise ValueError(f"{where} = {node!r} must be a mapping")
+        raise StudyError(f"{where} = {node!r} must be a mapping")
     out: dict[str, Any] = {}
     for key, value in node.items():
         inner = nested(value, where) if isinstance(value, dict) else value
@@ -145,7 +146,7 @@ def mapping(node: Mapping[str, Any], key: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise ValueError(f"{key} = {value!r} must be a mapping")
+        raise StudyError(f"{key} = {value!r} must be a mapping")
     return value
 
 
@@ -153,12 +154,12 @@ def typed(node: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
     """The value under a key, or the default; of this very type."""
     value = node.get(key, default)
     if type(value) is not kind:
-        raise ValueError(f"{key} = {value!r} must be {'a list' if kind is list else 'a word or a sentence'}")
+        raise StudyError(f"{key} = {value!r} must be {'a list' if kind is list else 'a word or a sentence'}")
     return value
 
 
 def count(node: Mapping[str, Any], key: str, prefix: str, alternative: str = "") -> int:
     """A whole number from 1 on. prefix: of the key in the sentence; alternative: what else may be written there."""
     if type(node[key]) is not int or node[key] < 1:
-        raise ValueError(f"{prefix}{key} = {node[key]!r} must be a whole number of at least 1{alternative}")
+        raise StudyError(f"{prefix}{key} = {node[key]!r} must be a whole number of at least 1{alternative}")
     return node[key]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from results.errors import STATUS_MENDABLE, StoreError, StudyError, tell_of_defect
 from results.terminal import say
 from results.version import VERSION
 
@@ -89,7 +90,7 @@ def estimate(words: tuple[str, ...], seconds: float) -> None:
         if "=" not in name
     ]
     if not chosen:
-        raise ValueError(f"{' '.join(words)} names no study: give a file, FAMILY/NAME or FAMILY/all")
+        raise StudyError(f"{' '.join(words)} names no study: give a file, FAMILY/NAME or FAMILY/all")
     show_estimate([study for studies in chosen for study in studies], seconds, say)
 
 
@@ -173,7 +174,7 @@ def report(store: str, study: str | None, out: str | None, key: str | None) -> N
         from results.replicate_page import write_replicate_page
 
         if study is None:
-            raise ValueError("--key is of one study's replicate: write manyseeds report STORE STUDY --key KEY")
+            raise StudyError("--key is of one study's replicate: write manyseeds report STORE STUDY --key KEY")
         say(write_replicate_page(_open(store, study), key, out))
         return
     from results.report import write_report
@@ -254,7 +255,7 @@ def merge(into: str, others: tuple[str, ...], study: str | None) -> None:
 
     names = [study] if study else sorted({name for other in others for name in studies(other)})
     if not names:
-        raise ValueError(f"there is no study in {' or '.join(map(public, others))}")
+        raise StudyError(f"there is no study in {' or '.join(map(public, others))}")
     for name in names:
         sources = [_open(other, name) for other in others if name in studies(other)]
         say(f"{name}: {merge_stores(_open(into, name), sources)}")
@@ -348,7 +349,7 @@ def language_model(
     try:
         chosen = [int(word) for word in lengths.split(",")] if lengths else LENGTHS
     except ValueError as error:
-        raise ValueError(f"--lengths {lengths} must be whole numbers with commas, such as 16,32,64") from error
+        raise StudyError(f"--lengths {lengths} must be whole numbers with commas, such as 16,32,64") from error
     run(_open(store, study), folders, chosen, strings, seed, device, say)
 
 
@@ -416,7 +417,7 @@ def trace(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """`manyseeds`: what was wrong is one sentence on stderr and exit status 2."""
+    """`manyseeds`. What the person can mend is one sentence on stderr and exit status 2; a defect of ours its traceback and 70."""
     _guard(lambda: cli.main(arguments, prog_name="manyseeds", standalone_mode=False))
 
 
@@ -451,14 +452,19 @@ def _guard(start: Callable[[], object]) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (ValueError, OSError) as error:
+    except (StudyError, StoreError) as error:
         if "MANYSEEDS_DEBUG" in os.environ:
             raise
         say(f"error: {error}", err=True)
-        sys.exit(2)
+        sys.exit(STATUS_MENDABLE)
     except (KeyboardInterrupt, click.Abort):
         say("stopped at once: the same command goes on from the last checkpoints", err=True)
         sys.exit(130)
+    except BrokenPipeError:  # the reader of the output, such as `head`, has gone; what is still buffered has no reader either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception:
+        sys.exit(tell_of_defect())
 
 
 def _load(study: str, overrides: tuple[str, ...]):
@@ -481,7 +487,7 @@ def _studies(uri: str, study: str | None) -> list[str]:
 
     found = studies(uri)
     if not found:
-        raise ValueError(f"there is no study in {public(uri)}")
+        raise StudyError(f"there is no study in {public(uri)}")
     if study and study not in found:
-        raise ValueError(f"there is no study {study!r} in {public(uri)}; studies: {', '.join(found)}")
+        raise StudyError(f"there is no study {study!r} in {public(uri)}; studies: {', '.join(found)}")
     return [study] if study else found

@@ -11,6 +11,7 @@ from harness.plan import replicates_of, shape, signature
 from harness.provenance import code_state, versions
 from harness.run import announce, executor_of, prepare, store_uri
 from harness.study import find_family, load
+from results.errors import StudyError, output_errors
 from results.store import committed, open_store
 from tasks.batch import tokens_of
 
@@ -18,7 +19,7 @@ from tasks.batch import tokens_of
 def show_plan(study: Study, write: str | None, say: Callable[[str], None]) -> None:
     """Measure the shapes of a study and print its cost; `write` a manifest for a machine that has only torch and pyarrow."""
     if write and study.adaptive is not None:
-        raise ValueError(
+        raise StudyError(
             f"{study.name} is adaptive, so there is no manifest of the whole of it: give replicates=<number>, or run it"
         )
     executor = executor_of(study)
@@ -36,9 +37,10 @@ def show_plan(study: Study, write: str | None, say: Callable[[str], None]) -> No
         say(f"  {shown}{where}: packs of {rate.size}, {rate.pack_seconds(steps) / rate.size:.3g} s a replicate")
     if write:
         commit, dirty = code_state()
-        Path(write).write_bytes(
-            manifests.to_bytes(manifests.build(prepared.plan, prepared.numerics, versions(), commit, dirty))
-        )
+        with output_errors(write):
+            Path(write).write_bytes(
+                manifests.to_bytes(manifests.build(prepared.plan, prepared.numerics, versions(), commit, dirty))
+            )
         say(f"manifest: {write}")
 
 
@@ -77,7 +79,7 @@ def show_estimate(studies: Sequence[Study], seconds: float, say: Callable[[str],
     they train on, whatever the size of their model. ValueError where it is not above 0.
     """
     if not seconds > 0:
-        raise ValueError(f"--seconds {seconds:g} must be above 0")
+        raise StudyError(f"--seconds {seconds:g} must be above 0")
     counted: set[str] = set()
     shared: dict[str, int] = {}
     tokens: dict[str, int] = {}

@@ -219,7 +219,7 @@ def _check_device(packed: Packed, tokens: Tensor) -> None:
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:
-        raise ValueError(
+        raise custom_checks.UnfitModule(
             f"model.name = {packed._path!r} works on the CPU and fails on {tokens.device} ({str(error).splitlines()[0]}): make tensors on "
             "tokens.device in forward, and constants in __init__ with register_buffer"
         ) from error
@@ -235,9 +235,9 @@ def _reasons(path: str) -> Iterator[None]:
     except RuntimeError as error:
         words = str(error)
         if "called random operation" in words:
-            raise ValueError(custom_checks.noisy(path)) from error
+            raise custom_checks.UnfitModule(custom_checks.noisy(path)) from error
         if "vmap" in words or "Batching rule" in words:
-            raise ValueError(_unsupported(path, error)) from error
+            raise custom_checks.UnfitModule(_unsupported(path, error)) from error
         raise
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from results.bootstrap import quantile_ratio
+from results.errors import StudyError
 from results.statistics import Interval, clopper_pearson
 
 PENDING = "pending"  # a seed that has not ended; a failed one is None: left out and counted
@@ -67,33 +68,33 @@ def parse(replicates: Mapping[str, Any], budget: Any = None) -> Rule:
     _refuse_other(replicates, ("min", "max", "until", "step"), "replicates")
     for key in ("min", "max", "until"):
         if key not in replicates:
-            raise ValueError(
+            raise StudyError(
                 f"replicates.{key} is missing: write {{min: 15, max: 100, until: {{zero_error: {{…}}}}}}, or one number"
             )
     counts = {"step": 10} | {key: replicates[key] for key in ("min", "max", "step") if key in replicates}
     for key, value in counts.items():
         if type(value) is not int or value < 1:
-            raise ValueError(f"replicates.{key} = {value!r} must be a whole number of at least 1")
+            raise StudyError(f"replicates.{key} = {value!r} must be a whole number of at least 1")
     if counts["min"] >= counts["max"]:
-        raise ValueError(
+        raise StudyError(
             f"replicates.min = {counts['min']} must be below replicates.max = {counts['max']}: for a fixed number write "
             f"replicates: {counts['max']}"
         )
     until = replicates["until"]
     if not isinstance(until, Mapping) or len(until) != 1:
-        raise ValueError(f"replicates.until = {until!r} must give exactly one of {' and '.join(_RULES)}")
+        raise StudyError(f"replicates.until = {until!r} must give exactly one of {' and '.join(_RULES)}")
     _refuse_other(until, _RULES, "replicates.until")
     [(kind, node)] = until.items()
     where = f"replicates.until.{kind}"
     if not isinstance(node, Mapping):
-        raise ValueError(f"{where} = {node!r} must be a mapping with {', '.join(_RULES[kind])}")
+        raise StudyError(f"{where} = {node!r} must be a mapping with {', '.join(_RULES[kind])}")
     _refuse_other(node, _RULES[kind], where)
     for key in _RULES[kind]:
         if key not in node:
-            raise ValueError(f"{where}.{key} is missing: {where} has {', '.join(_RULES[kind])}")
+            raise StudyError(f"{where}.{key} is missing: {where} has {', '.join(_RULES[kind])}")
     for key in ("set", "baseline"):
         if key in node and not isinstance(node[key], str):
-            raise ValueError(f"{where}.{key} = {node[key]!r} must be a name")
+            raise StudyError(f"{where}.{key} = {node[key]!r} must be a name")
     if kind == "zero_error":
         limit = _number(node["half_width"], f"{where}.half_width", 0, 0.5)
     else:
@@ -189,18 +190,18 @@ def _ratio(errors: Sequence[Error], baseline: Sequence[Error], paired: bool) -> 
 
 def _hours(budget: Any) -> float:
     if not isinstance(budget, Mapping) or set(budget) != {"gpu_hours"}:
-        raise ValueError(f"budget = {budget!r} must be {{gpu_hours: <number>}}: hours of one GPU, or of one core on CPU")
+        raise StudyError(f"budget = {budget!r} must be {{gpu_hours: <number>}}: hours of one GPU, or of one core on CPU")
     return _number(budget["gpu_hours"], "budget.gpu_hours", 0, math.inf)
 
 
 def _number(value: Any, where: str, low: float, high: float) -> float:
     if type(value) not in (int, float) or not low < value < high:
         limits = f"above {low:g}" + (f" and below {high:g}" if math.isfinite(high) else "")
-        raise ValueError(f"{where} = {value!r} must be a number {limits}")
+        raise StudyError(f"{where} = {value!r} must be a number {limits}")
     return float(value)
 
 
 def _refuse_other(given: Mapping[str, Any], known: Sequence[str] | Mapping[str, Any], where: str) -> None:
     for key in given:
         if key not in known:
-            raise ValueError(f"{where} has no key {key!r}; keys: {', '.join(known)}")
+            raise StudyError(f"{where} has no key {key!r}; keys: {', '.join(known)}")

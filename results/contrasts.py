@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from results.bootstrap import Ratio
 from results.comparison import QUANTILES, Compared, compare, differences, holm, pair_superiority
 from results.equivalence import superiority
+from results.errors import StudyError
 from results.manifest import newest_manifest
 from results.sample_size import POWER, Needed, to_settle
 from results.statistics import CONFIDENCE, Interval
@@ -53,9 +54,9 @@ def contrasts(
     names = list(dict.fromkeys(name for name, _ in groups))
     chosen = baseline or (names[0] if names else "")
     if chosen not in names:
-        raise ValueError(f"there is no condition {chosen!r}; conditions: {', '.join(names)}")
+        raise StudyError(f"there is no condition {chosen!r}; conditions: {', '.join(names)}")
     if len(names) == 1:
-        raise ValueError(f"{chosen} is the only condition of the study: there is nothing to compare it with")
+        raise StudyError(f"{chosen} is the only condition of the study: there is nothing to compare it with")
     found = [
         _contrast(groups[chosen, stage], members, condition, stage, name, confidence)
         for (condition, stage), members in groups.items()
@@ -77,7 +78,7 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
     """Print the table of a study's comparisons, as Markdown. ValueError where the store holds no such study."""
     newest = newest_manifest(store)
     if newest is None:
-        raise ValueError(f"{store.path()} holds no study: run it first")
+        raise StudyError(f"{store.path()} holds no study: run it first")
     finished = committed(store)
     rows = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
     known = replicates_of(newest[1], finished, rows, read(store, "failures"))

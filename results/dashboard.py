@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from results.dashboard_layout import Content, content_of, report, spec, title, view_name, workspace
+from results.errors import StudyError
 from results.output import output_folder
 from results.publish import connect, project
 from results.store import Store
@@ -48,7 +49,7 @@ def _save(api: Any, entity: str, content: Content, kind: str, text: str) -> str:
     where |= {"name": f"nw-{name}-v" if kind == "workspace" else name}
     held = execute_graphql(api, _FIND, where).get("project")
     if held is None:
-        raise ValueError(
+        raise StudyError(
             f"W&B has no project {entity}/{project()}: publish the study first, manyseeds publish STORE {content.study} --mode online"
         )
     known = [edge["node"]["id"] for edge in held["allViews"]["edges"] if edge["node"]["name"] == where["name"]]

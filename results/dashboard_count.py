@@ -1,5 +1,7 @@
 """How many W&B runs a study may make, known before anything starts."""
 
+from results.errors import StudyError
+
 RUNS = ("study", "condition", "replicate")  # what has a run of its own; the study always has one
 MOST_RUNS = 1000  # that W&B shows in a workspace
 
@@ -9,6 +11,6 @@ def check_count(per: str, conditions: int, replicates: int, where: str = "wandb.
     count = {"study": 0, "condition": conditions, "replicate": replicates}[per]
     if count > MOST_RUNS:
         fewer = "study" if per == "condition" else "condition or study"
-        raise ValueError(
+        raise StudyError(
             f"{where} = {per} would make {count:,} W&B runs of this study and W&B shows {MOST_RUNS:,}: write {fewer}, or select fewer"
         )

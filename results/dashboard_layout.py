@@ -8,6 +8,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from results.errors import StudyError
 from results.manifest import newest_manifest, stage_of
 from results.publish import project
 from results.store import Store
@@ -33,7 +34,7 @@ def content_of(store: Store) -> Content:
     """Of the study's newest manifest. Raises ValueError where there is none."""
     newest = newest_manifest(store)
     if newest is None:
-        raise ValueError(f"{store.path('manifests')} has no manifest, so there is no study to show: run it first")
+        raise StudyError(f"{store.path('manifests')} has no manifest, so there is no study to show: run it first")
     manifest = newest[1]
     names = [each["name"] + (f"/stage {stage_of(each)}" if stage_of(each) else "") for each in manifest["conditions"]]
     online = [name for name, value in manifest["sets"].items() if value.get("every") is not None]
@@ -156,7 +157,7 @@ def _libraries() -> tuple[Any, Any]:
             import wandb_workspaces.reports.v2 as reports
             import wandb_workspaces.workspaces as workspaces
     except ModuleNotFoundError as error:
-        raise ValueError(
+        raise StudyError(
             f"manyseeds dashboard needs wandb-workspaces, and {error.name} is not installed: pip install 'manyseeds[dashboards]'"
         ) from error
     return workspaces, reports

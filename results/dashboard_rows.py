@@ -17,6 +17,7 @@ from results.bands import online_bands, plotted, pooled
 from results.claims import scoreboard
 from results.claims.evidence import flatten
 from results.dashboard_count import RUNS, check_count
+from results.errors import StudyError
 from results.figures import Figure
 from results.manifest import label, newest_manifest, stage_of
 from results.report import draw_all
@@ -61,7 +62,7 @@ def rows_of(store: Store) -> Rows:
     """Read a study. Raises ValueError where it has no manifest."""
     newest = newest_manifest(store)
     if newest is None:
-        raise ValueError(f"{store.path('manifests')} has no manifest, so there is no study to publish: run it first")
+        raise StudyError(f"{store.path('manifests')} has no manifest, so there is no study to publish: run it first")
     finished = committed(store)
     evaluations = read(store, "evaluations", winning=finished)
     known = replicates_of(newest[1], finished, evaluations, read(store, "failures"))
@@ -73,7 +74,7 @@ def rows_of(store: Store) -> Rows:
 def runs_of(store: Store, per: str, rows: Rows) -> Iterator[Run]:
     """The study's run first, then those of its conditions or replicates. ValueError where they are too many."""
     if per not in RUNS:
-        raise ValueError(f"wandb.runs = {per!r} must be {' or '.join(RUNS)}")
+        raise StudyError(f"wandb.runs = {per!r} must be {' or '.join(RUNS)}")
     check_count(per, len(rows.manifest["conditions"]), len(rows.known))
     bands = online_bands(rows.manifest, rows.evaluations)
     yield _study(store, rows, bands)

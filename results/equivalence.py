@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from results.errors import StoreError, StudyError
 from results.manifest import newest_manifest
 from results.statistics import Interval
 from results.store import Store, committed, open_store, read
@@ -44,7 +45,7 @@ def superiority(first: ArrayLike, second: ArrayLike, confidence: float) -> tuple
     x, y = np.asarray(first, float), np.asarray(second, float)
     n, m = len(x), len(y)
     if min(n, m) < 2:
-        raise ValueError(f"{n} and {m} replicates: an interval needs at least 2 of each condition")
+        raise StudyError(f"{n} and {m} replicates: an interval needs at least 2 of each condition")
     ranks = stats.rankdata(np.concatenate([x, y]))
     estimate = (ranks[n:].mean() - (m + 1) / 2) / n
     placed_x, placed_y = ranks[:n] - stats.rankdata(x), ranks[n:] - stats.rankdata(y)
@@ -66,7 +67,7 @@ def compare(first: ArrayLike, second: ArrayLike, margin: float) -> Comparison:
     different: the 95 % interval excludes 1/2. Both can hold: a difference that is shown to be small counts as equivalent.
     """
     if not 0 < margin < 0.5:
-        raise ValueError(f"margin = {margin} must be between 0 and 0.5: it is a distance from an even chance")
+        raise StudyError(f"margin = {margin} must be between 0 and 0.5: it is a distance from an even chance")
     estimate, narrow = superiority(first, second, 0.90)
     _, wide = superiority(first, second, 0.95)
     if 0.5 - margin < narrow.low and narrow.high < 0.5 + margin:
@@ -80,7 +81,7 @@ def _known(store: Store) -> list[Replicate]:
     """Every planned replicate of a study."""
     newest = newest_manifest(store)
     if newest is None:
-        raise ValueError(f"{store.path()} holds no study: run it first")
+        raise StudyError(f"{store.path()} holds no study: run it first")
     finished = committed(store)
     rows = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
     return replicates_of(newest[1], finished, rows, read(store, "failures"))
@@ -91,11 +92,11 @@ def _errors(known: Sequence[Replicate], condition: str, name: str) -> list[float
     members = [replicate for replicate in known if replicate.condition == condition]
     if not members:
         names = dict.fromkeys(replicate.condition for replicate in known)
-        raise ValueError(f"there is no condition {condition!r}; conditions: {', '.join(names)}")
+        raise StudyError(f"there is no condition {condition!r}; conditions: {', '.join(names)}")
     errors = [replicate.error(name) for replicate in members]
     missing = errors.count(None)
     if missing:
-        raise ValueError(
+        raise StudyError(
             f"{missing} of {len(members)} replicates of {condition} have no number on {name}: finish the study first, "
             "since those that end early are no fair sample"
         )
@@ -124,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"| {name} | {found.first}, {found.second} | {found.superiority:.3f} | {found.interval.low:.3f} – "
                 f"{found.interval.high:.3f} | 0.5 ± {found.margin:g} | {found.verdict} |"
             )
-    except (ValueError, OSError) as error:
+    except (StudyError, StoreError) as error:
         say(f"error: {error}", err=True)
         return 2
     return 0

@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow.fs
 
+from results.errors import store_errors
+from results.filesystem import info_of
 from results.manifest import label, newest_manifest, stage_of
 from results.store import Store, list_names, read
 
@@ -76,10 +78,10 @@ def _who(manifest: Mapping[str, Any], row: list[Any]) -> str:
 
 
 def _host(store: Store, path: str) -> str:
-    info = store.filesystem.get_file_info(store.path(*path.split("/")))
+    info = info_of(store.filesystem, store.path(*path.split("/")))
     if info.type != pyarrow.fs.FileType.File:
         return ""
-    with store.filesystem.open_input_file(info.path) as stream:
+    with store_errors(info.path), store.filesystem.open_input_file(info.path) as stream:
         found = re.match(r"host: (\S{1,255})\n", stream.read(_HEAD).decode(errors="replace"))
     return found[1] if found else ""
 

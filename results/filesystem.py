@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.fs
 
+from results.errors import DamagedFile, MissingFile, StoreError, StudyError, store_errors
+
 # One call to an object store: short enough that Ctrl-C is answered, long enough that a single failure is no news.
 # Longer outages are waited for where the work is (harness.patience).
 SILENCE_S = 10.0  # of a server that has the request; 3 s by default, which busy servers exceed
@@ -24,14 +26,14 @@ _LASTING = re.compile(
 
 
 def resolve(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
-    """The filesystem of a path (made absolute) or URI, and the path inside it. A ValueError never repeats credentials."""
+    """The filesystem of a path (made absolute) or URI, and the path inside it. A StudyError never repeats credentials."""
     if "://" not in uri:
         return pyarrow.fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(uri))
     try:
         filesystem, root = pyarrow.fs.FileSystem.from_uri(uri)
     except (pa.ArrowException, ValueError, OSError) as error:
         detail = "" if re.search("[@?]", uri) else f" ({reason(error)})"
-        raise ValueError(f"{public(uri)} can't be opened as a store{detail}: write a path, file://, s3:// or gs://") from None
+        raise StudyError(f"{public(uri)} can't be opened as a store{detail}: write a path, file://, s3:// or gs://") from None
     return _limited(filesystem), root.rstrip("/")
 
 
@@ -72,13 +74,14 @@ def public_override(word: str) -> str:
 
 
 def listing(filesystem: pyarrow.fs.FileSystem, folder: str, recursive: bool = False) -> list[pyarrow.fs.FileInfo]:
-    """What is in a folder; [] when it is missing. OSError where an S3 bucket is missing, or what answers is no S3 server."""
+    """What is in a folder; [] when it is missing. StoreError where an S3 bucket is missing, or what answers is no S3 server."""
     kind = filesystem.type_name
     # allow_not_found would make an empty folder of any answer 404, such as a gateway's whose server is down
     selector = pyarrow.fs.FileSelector(folder, allow_not_found=kind != "s3", recursive=recursive or kind == "gcs")
     try:
-        found = filesystem.get_file_info(selector)
-    except FileNotFoundError:
+        with store_errors(folder):
+            found = filesystem.get_file_info(selector)
+    except MissingFile:
         return []
     return found if recursive or kind != "gcs" else _first_level(folder, found)
 
@@ -106,19 +109,19 @@ def folders(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[str]:
 
 
 def join(root: str, *parts: str) -> str:
-    """A path below `root`. ValueError where a part would leave it: names in a store may be anyone's."""
+    """A path below `root`. DamagedFile where a part would leave it: names in a store may be anyone's."""
     pieces = [piece for part in parts for piece in part.split("/")]
     for piece in pieces:
         if piece in ("", ".", "..") or "\0" in piece or len(piece.encode(errors="replace")) > 255:
-            raise ValueError(f"{'/'.join(parts)[:100]!r} can't name a file of a store: it is empty, has '..', or is too long")
+            raise DamagedFile(f"{'/'.join(parts)[:100]!r} can't name a file of a store: it is empty, has '..', or is too long")
     return "/".join([root.rstrip("/"), *pieces])
 
 
 def refuse_links_out(root: str, target: str) -> None:
-    """PermissionError where a link below `root`, a local folder, leads the way to `target` out of it."""
+    """DamagedFile where a link below `root`, a local folder, leads the way to `target` out of it."""
     inside, folder = os.path.realpath(root), os.path.realpath(os.path.dirname(target))
     if os.path.commonpath([inside, folder]) != inside:
-        raise PermissionError(f"a symbolic link on its way leads out of the store, to {folder}")
+        raise DamagedFile(f"a symbolic link on its way leads out of the store, to {folder}")
 
 
 def missing_folders(folder: str) -> list[str]:
@@ -171,20 +174,27 @@ def upload(filesystem: pyarrow.fs.FileSystem, target: str, data: bytes) -> None:
 
 
 def content(filesystem: pyarrow.fs.FileSystem, path: str) -> bytes:
-    """All of a file. OSError with one sentence; that a file or folder is not what it was taken for stays apart."""
+    """All of a file. MissingFile where there is none, else StoreError with one sentence."""
     try:
         with filesystem.open_input_stream(path, compression=None) as stream:
             data: bytes = stream.read()
-    except (FileNotFoundError, IsADirectoryError, PermissionError):
-        raise
+    except FileNotFoundError as error:
+        raise MissingFile(f"{path} is not there") from error
     except OSError as error:
-        raise OSError(f"{path} can't be read ({reason(error)})") from error
+        raise StoreError(f"{path} can't be read ({reason(error)})") from error
     return data
+
+
+def info_of(filesystem: pyarrow.fs.FileSystem, path: str) -> pyarrow.fs.FileInfo:
+    """What kind of thing is at a path, and how large it is. StoreError where the store does not say."""
+    with store_errors(path):
+        return filesystem.get_file_info(path)
 
 
 def lasts(error: BaseException) -> bool:
     """Whether an error of a store is one that does not pass by itself: want of permission, wrong credentials, no such bucket."""
-    return isinstance(error, PermissionError) or _LASTING.search(str(error)) is not None
+    causes = [error] if error.__cause__ is None else [error, error.__cause__]
+    return any(isinstance(each, PermissionError | DamagedFile) or _LASTING.search(str(each)) for each in causes)
 
 
 def reason(error: BaseException) -> str:

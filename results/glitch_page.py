@@ -15,6 +15,7 @@ import pyarrow as pa
 from markupsafe import Markup
 
 from results import glitches
+from results.errors import StudyError
 from results.figures import inline_svg, svg
 from results.glitch_theory import Dilution, Margins, dilution, dilution_figure, margin_figure, margins
 from results.glitches import About
@@ -94,7 +95,7 @@ def lines(store: Store, key: str, set_name: str) -> Iterator[str]:
 def _read(store: Store, key: str, set_name: str) -> tuple[About, pa.Table]:
     found = glitches.read(store, key, set_name)
     if found is None:
-        raise ValueError(f"{store.study} has no glitches of {key[:12]} on {set_name}: run manyseeds glitches first")
+        raise StudyError(f"{store.study} has no glitches of {key[:12]} on {set_name}: run manyseeds glitches first")
     return found
 
 

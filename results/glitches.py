@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
+from results.errors import DamagedFile
 from results.names import slug
 from results.store import Store, list_names, read_bytes, write_bytes
 
@@ -105,7 +106,7 @@ def read(store: Store, key: str, set_name: str) -> tuple[About, pa.Table] | None
         _check_lengths(about, found)
         return about, found
     except (pa.ArrowInvalid, KeyError, ValueError, TypeError) as error:
-        raise ValueError(
+        raise DamagedFile(
             f"{store.path(FOLDER, name)} holds no glitches ({type(error).__name__}): delete it and run the command again"
         ) from error
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from results.errors import StoreError, StudyError
 from results.heads_figures import Values, over_steps
 from results.store import committed, open_store, read
 from results.terminal import say
@@ -76,8 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         store = open_store(options.store, options.study)
         lines = table(over_steps(read(store, "probes")), committed(store).to_pylist(), options.steps == "all")
         if not lines:
-            raise ValueError(f"study {options.study} has no rows of heads: manyseeds probe STORE --probe heads adds them")
-    except (ValueError, OSError) as error:
+            raise StudyError(f"study {options.study} has no rows of heads: manyseeds probe STORE --probe heads adds them")
+    except (StudyError, StoreError) as error:
         say(f"error: {error}", err=True)
         return 2
     say("| " + " | ".join(COLUMNS) + " |")

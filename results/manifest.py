@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow.fs
 
-from results.filesystem import reason
+from results.errors import DamagedFile, store_errors
+from results.filesystem import info_of, reason
 from results.store import Store, list_names, read_bytes, write_bytes
 
 FOLDER = "manifests"
@@ -39,11 +40,12 @@ def newest_manifest(store: Store) -> tuple[str, dict[str, Any]] | None:
         return None
     if (named := _named(store)) is not None:
         if f"{named}{SUFFIX}" not in names:
-            raise ValueError(
+            raise DamagedFile(
                 f"{store.path(NEWEST)} names {named}, which is not in {store.path(FOLDER)}: bring it there, or delete the file"
             )
         return named, read_manifest(store, named)
-    infos: list[pyarrow.fs.FileInfo] = store.filesystem.get_file_info([store.path(FOLDER, name) for name in names])
+    with store_errors(store.path(FOLDER)):
+        infos: list[pyarrow.fs.FileInfo] = store.filesystem.get_file_info([store.path(FOLDER, name) for name in names])
     last = max(info.mtime_ns for info in infos)
     hashes = [name.removesuffix(SUFFIX) for name, info in zip(names, infos, strict=True) if info.mtime_ns == last]
     return max(((each, read_manifest(store, each)) for each in hashes), key=lambda found: len(found[1]["replicates"]))
@@ -51,12 +53,12 @@ def newest_manifest(store: Store) -> tuple[str, dict[str, Any]] | None:
 
 def _named(store: Store) -> str | None:
     path = store.path(NEWEST)
-    info = store.filesystem.get_file_info(path)
+    info = info_of(store.filesystem, path)
     if not info.is_file:
         return None
     name = read_bytes(store, NEWEST).strip() if (info.size or 0) <= _MOST_NAME else b""
     if not re.fullmatch(rb"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-        raise ValueError(f"{path} names no manifest; delete it")
+        raise DamagedFile(f"{path} names no manifest; delete it")
     return name.decode()
 
 
@@ -74,9 +76,9 @@ def label(name: str, stage: int) -> str:
 def manifest_bytes(store: Store, name: str) -> bytes:
     """The file `name` of a study's manifests. Raises ValueError, before it is read, where it is larger than MOST_BYTES."""
     path = store.path(FOLDER, name)
-    size = store.filesystem.get_file_info(path).size or 0
+    size = info_of(store.filesystem, path).size or 0
     if size > MOST_BYTES:
-        raise ValueError(f"{path} has {size} bytes, and a manifest at most {MOST_BYTES}; move it out of the store")
+        raise DamagedFile(f"{path} has {size} bytes, and a manifest at most {MOST_BYTES}; move it out of the store")
     return read_bytes(store, f"{FOLDER}/{name}")
 
 
@@ -87,11 +89,11 @@ def read_manifest(store: Store, manifest_hash: str) -> dict[str, Any]:
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ValueError(
+        raise DamagedFile(
             f"{store.path(path)} is no manifest ({reason(error)}); move it out of the store, and run the study again"
         ) from error
     if not _is_plan(content):
-        raise ValueError(f"{store.path(path)} is no manifest of a study; move it out of the store, and run the study again")
+        raise DamagedFile(f"{store.path(path)} is no manifest of a study; move it out of the store, and run the study again")
     return content
 
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs
 
-from results.filesystem import join, listing
+from results.errors import StudyError
+from results.filesystem import content, info_of, join, listing
 from results.manifest import FOLDER, manifest_path, newest_manifest, write_manifest
 from results.parquet import COMPACTED, SUFFIX, serialise
 from results.schema import SCHEMAS
@@ -147,10 +148,9 @@ def _copy_missing(into: Store, other: Store, target: str, source: str) -> int:
             continue
         if other.is_local and os.path.realpath(info.path) != os.path.join(os.path.realpath(source), relative):
             continue  # a link could lend us any file of this machine
-        if into.filesystem.get_file_info(join(target, relative)).type != pyarrow.fs.FileType.NotFound:
+        if info_of(into.filesystem, join(target, relative)).type != pyarrow.fs.FileType.NotFound:
             continue
-        with other.filesystem.open_input_stream(info.path, compression=None) as stream:
-            write_file(into, join(target, relative), stream.read())
+        write_file(into, join(target, relative), content(other.filesystem, info.path))
         added += 1
     return added
 
@@ -163,7 +163,7 @@ def _check_sets(stores: list[Store]) -> None:
         for row in sets.join(configs, keys=ROW).group_by(["config", "set", "set_hash"]).aggregate([]).to_pylist():
             first, where = known.setdefault((row["config"], row["set"]), (row["set_hash"], store.path()))
             if first != row["set_hash"]:
-                raise ValueError(
+                raise StudyError(
                     f"evaluation set {row['set']!r} is defined as {first} in {where} and as {row['set_hash']} in "
                     f"{store.path()} for the same condition: give one of them another name in its study"
                 )

@@ -4,25 +4,31 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from results.errors import output_errors
 from results.filesystem import join, refuse_links_out, write_local
 from results.store import Store
 
 
 @dataclass(frozen=True)
 class OutputFolder:
-    """A local folder that pages, figures and tables are written to. `root`: the folder that no link on the way may leave."""
+    """A local folder that pages, figures and tables are written to. `root`: the folder that no link on the way may leave.
+
+    in_store: whether it is a store's own, and not one that the person named.
+    """
 
     folder: Path
     root: Path
+    in_store: bool = False
 
     def write(self, name: str, data: bytes) -> Path:
         """Write the file `name`, such as figures/loss.svg, whole or not at all; returns its path.
 
-        Raises ValueError where the name leads out of the folder, PermissionError where a symbolic link does.
+        Raises DamagedFile where the name or a symbolic link leads out of the folder, StoreError or StudyError where it can't be written.
         """
         target = join(str(self.folder.absolute()), name)
         refuse_links_out(str(self.root.absolute()), target)
-        write_local(target, data)
+        with output_errors(target, self.in_store):
+            write_local(target, data)
         return self.folder / name
 
 
@@ -36,5 +42,5 @@ def report_folder(store: Store, out: str | os.PathLike[str] | None = None) -> Ou
     if out is not None:
         return output_folder(out)
     if store.is_local:
-        return OutputFolder(Path(store.path("report")), Path(store.root))
+        return OutputFolder(Path(store.path("report")), Path(store.root), in_store=True)
     return output_folder(f"report-{store.study}")

@@ -11,6 +11,7 @@ import pyarrow.dataset
 import pyarrow.fs
 import pyarrow.parquet
 
+from results.errors import DamagedFile, MissingFile, StoreError
 from results.filesystem import content, reason
 from results.schema import SCHEMAS
 from results.seal import BLANK, seal, state
@@ -56,14 +57,14 @@ def read_file(
 ) -> pa.Table:
     """Columns of one file of a table; columns that were appended to the table later are null.
 
-    Raises ValueError, naming the file, for one that is truncated, is of another schema or is not named for its pack, and OSError
+    Raises DamagedFile, naming it, for one that is truncated, is of another schema or is not named for its pack, and StoreError
     where the store does not hand it out: the file is not to blame then.
     """
     name, schema = path.rpartition("/")[2], SCHEMAS[table]
     cure = f"move it out of the store, with replicates/{name} if there is one, and run the study again for what it held"
 
-    def unreadable(error: Exception) -> ValueError:
-        return ValueError(f"{path} can't be read as a Parquet file of table {table!r} ({reason(error)}); {cure}")
+    def unreadable(error: Exception) -> DamagedFile:
+        return DamagedFile(f"{path} can't be read as a Parquet file of table {table!r} ({reason(error)}); {cure}")
 
     form = pa.dataset.ParquetFileFormat(
         default_fragment_scan_options=pa.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
@@ -77,25 +78,31 @@ def read_file(
                 rows = _rows(pa.BufferReader(data), form.make_fragment(pa.py_buffer(data)), path, table, columns, filter, cure)
             else:
                 rows = _rows(source, form.make_fragment(path, filesystem), path, table, columns, filter, cure)
-    except (FileNotFoundError, PermissionError):
+    except DamagedFile:
         raise
+    except FileNotFoundError as error:
+        raise MissingFile(f"{path} is not there") from error
+    except PermissionError as error:
+        raise StoreError(f"{path} can't be read ({reason(error)})") from error
     except (pa.ArrowException, IsADirectoryError) as error:
         raise unreadable(error) from error
     except OSError:  # bytes that are no Parquet file, or a store that did not answer: read alone, the bytes tell
         data = pa.py_buffer(content(filesystem, path))
         try:
             rows = _rows(pa.BufferReader(data), form.make_fragment(data), path, table, columns, filter, cure)
+        except DamagedFile:
+            raise
         except (pa.ArrowException, OSError) as error:
             raise unreadable(error) from error
     for column in columns:
         if not schema.field(column).nullable and rows[column].null_count:
-            raise ValueError(f"{path} is no file of table {table!r}: column {column!r} has nulls; {cure}")
+            raise DamagedFile(f"{path} is no file of table {table!r}: column {column!r} has nulls; {cure}")
     if table != "failures" and "pack" in columns and not name.startswith(COMPACTED):
         packs = rows["pack"].unique().to_pylist()
         stem = name.removesuffix(SUFFIX)
         added = table == "probes" and len(packs) == 1 and stem.startswith(f"{packs[0]}.")  # <pack>.<probe>, by `results.probes`
         if packs and packs != [stem] and not added:
-            raise ValueError(
+            raise DamagedFile(
                 f"{path} holds rows of pack {packs[0]}, and a file is named for its pack; rename it back or {cure}"
             )
     return rows
@@ -115,7 +122,7 @@ def _rows(
     size = _check_footer(source, path, cure)
     file = pa.parquet.ParquetFile(source, page_checksum_verification=True)
     if file.metadata.num_rows > MOST_ROWS * size:
-        raise ValueError(f"{path} claims {file.metadata.num_rows} rows in {size} bytes, which no study wrote; {cure}")
+        raise DamagedFile(f"{path} claims {file.metadata.num_rows} rows in {size} bytes, which no study wrote; {cure}")
     found = file.schema_arrow
     held = found.names
     if not found.equals(schema):  # the checks take as long as the reading of a small file
@@ -123,7 +130,7 @@ def _rows(
         for field in schema:
             if field.name in held and found.field(field.name).type != field.type:
                 kinds = f"{found.field(field.name).type}, not {field.type}"
-                raise ValueError(f"{path} is no file of table {table!r}: column {field.name!r} is {kinds}; {cure}")
+                raise DamagedFile(f"{path} is no file of table {table!r}: column {field.name!r} is {kinds}; {cure}")
     if filter is not None:
         # with nullable fields: the scanner does not look for nulls, so they are looked for by the caller
         return fragment.to_table(schema=pa.schema([f.with_nullable(True) for f in schema]), columns=columns, filter=filter)
@@ -141,7 +148,7 @@ def _check_footer(source: pa.NativeFile, path: str, cure: str) -> int:
         footer = int.from_bytes(source.read(4), "little")
         source.seek(0)
         if footer > MOST_FOOTER:
-            raise ValueError(f"{path} has {footer} bytes of metadata, and at most {MOST_FOOTER} are read; {cure}")
+            raise DamagedFile(f"{path} has {footer} bytes of metadata, and at most {MOST_FOOTER} are read; {cure}")
     return size
 
 
@@ -155,4 +162,4 @@ def _check_columns(where: str, schema: pa.Schema, found: Iterable[str], cure: st
     if len(set(found)) < len(found):
         faults.append("two columns of one name")
     if faults:
-        raise ValueError(f"{where}: has {' and '.join(faults)}; {cure}")
+        raise DamagedFile(f"{where}: has {' and '.join(faults)}; {cure}")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from results.dashboard_rows import Run, rows_of, runs_of
+from results.errors import StudyError, output_errors
 from results.figures import png
 from results.store import Store
 
@@ -42,16 +43,17 @@ def publish(
     Raises ValueError for an unknown mode, a study without a manifest, too many runs and where W&B refuses.
     """
     if mode not in MODES:
-        raise ValueError(f"wandb={mode!r} is no way to publish: use one of {', '.join(MODES)}")
+        raise StudyError(f"wandb={mode!r} is no way to publish: use one of {', '.join(MODES)}")
     if mode == "off":
         return None
     rows = rows_of(store)
     planned = runs_of(store, runs, rows)
     first = next(planned)
     folder = Path(directory if directory is not None else store.path() if store.is_local else os.getcwd())
-    folder.mkdir(parents=True, exist_ok=True)
+    with output_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     if (folder / "wandb").is_symlink():  # runs are removed below
-        raise ValueError(f"{folder / 'wandb'} is a symbolic link: remove it")
+        raise StudyError(f"{folder / 'wandb'} is a symbolic link: remove it")
     _remove_offline_runs(folder / "wandb", store.study)
     keep_history = mode == "offline" or rows.complete
     where, count, started = _write_run(mode, folder, first, keep_history), 1, time.monotonic()
@@ -119,7 +121,7 @@ def _write_run(mode: str, folder: Path, run: Run, with_history: bool) -> str:
             return str(open_run.url if mode == "online" else Path(open_run.dir).parent)
     except wandb.errors.Error as error:
         reason = " ".join(str(error).split())
-        raise ValueError(
+        raise StudyError(
             f"W&B refused the run ({reason}); the results are in the store: log in with `wandb login`, or pass wandb=offline"
         ) from error
 
@@ -133,7 +135,7 @@ def connect() -> Iterator[Any]:
         yield wandb.Api()
     except (wandb.errors.Error, ConnectionError) as error:
         reason = " ".join(str(error).split())
-        raise ValueError(f"W&B can't be asked ({reason}): log in with `wandb login`") from error
+        raise StudyError(f"W&B can't be asked ({reason}): log in with `wandb login`") from error
 
 
 def project() -> str:

@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from results import figures
 from results.claims.evidence import flatten
+from results.errors import StudyError
 from results.glitch_page import write_glitch_page
 from results.glitches import sets_of
 from results.manifest import newest_manifest
@@ -36,15 +37,13 @@ def write_replicate_page(store: Store, prefix: str, out: str | os.PathLike[str] 
     """
     newest = newest_manifest(store)
     if newest is None:
-        raise FileNotFoundError(
-            f"no study {store.study!r} in {store.root}: it has no manifests/*.yaml; correct the store or the name"
-        )
+        raise StudyError(f"no study {store.study!r} in {store.root}: it has no manifests/*.yaml; correct the store or the name")
     manifest = newest[1]
     row = planned(manifest, prefix)
     mine = pc.field("key") == row[0]
     ended = read(store, "replicates", filter=mine).sort_by("stage")
     if not ended.num_rows:
-        raise ValueError(
+        raise StudyError(
             f"the replicate {row[0]} of {manifest['study']} has not ended, so there is nothing to draw: run the study again"
         )
     evaluations = read(store, "evaluations", filter=mine & (pc.field("metric") == METRIC) & (pc.field("weights") == "raw"))
@@ -57,11 +56,11 @@ def planned(manifest: dict[str, Any], prefix: str) -> list[Any]:
     """[key, condition's position, init_seed, data_seed] of the one replicate whose key begins so; ValueError for none or several."""
     found = [row for row in manifest["replicates"] if prefix and row[0].startswith(prefix)]
     if not found:
-        raise ValueError(
+        raise StudyError(
             f"no replicate of {manifest['study']} has a key that begins with {prefix[:64]!r}: take one from replicates.csv of its report"
         )
     if len(found) > 1:
-        raise ValueError(
+        raise StudyError(
             f"{len(found)} keys of {manifest['study']} begin with {prefix[:64]!r}, such as {found[0][0]} and {found[1][0]}: "
             "give more of the key"
         )

@@ -24,6 +24,7 @@ from results.adaptive_status import CAUTION, lines
 from results.claims import verdicts
 from results.claims.show import html as claims_html
 from results.downloads import for_a_paper, more_tables
+from results.errors import StudyError
 from results.family import is_of
 from results.manifest import label as stage_label
 from results.manifest import newest_manifest, stage_of
@@ -89,7 +90,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
     """
     newest = newest_manifest(store)
     if newest is None:
-        raise FileNotFoundError(
+        raise StudyError(
             f"no study {store.study!r} in {store.root}: it has no manifests/*.yaml; "
             "run the study first, or correct store= or the name"
         )

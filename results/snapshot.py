@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.errors import DamagedFile
 from results.filesystem import listing
 from results.manifest import label, newest_manifest, stage_of
 from results.store import Store, read
@@ -156,7 +157,7 @@ def _planned(manifest: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
                 raise TypeError("another kind of pack")
             yield name, members
     except (TypeError, KeyError, ValueError, OverflowError) as error:
-        raise ValueError(
+        raise DamagedFile(
             f"the newest manifest of {str(manifest['study'])[:100]!r} lists packs that no plan has; move it out of the store"
         ) from error
 

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.errors import StudyError
 from results.manifest import label, newest_manifest
 from results.store import Store, committed, read
 from results.summary import METRIC, replicates_of, reported_sets
@@ -19,7 +20,7 @@ def show_spread(store: Store, say: Callable[[str], None]) -> None:
     """Print the table as Markdown. ValueError where the store holds no such study."""
     newest = newest_manifest(store)
     if newest is None:
-        raise ValueError(f"{store.path()} holds no study: run it first")
+        raise StudyError(f"{store.path()} holds no study: run it first")
     manifest, replicates = newest[1], committed(store)
     rows = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=replicates)
     known = replicates_of(manifest, replicates, rows, read(store, "failures"))

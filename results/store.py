@@ -23,9 +23,11 @@ import pyarrow.compute
 import pyarrow.dataset
 import pyarrow.fs
 
+from results.errors import DamagedFile, MissingFile, StoreError, StudyError, store_errors
 from results.filesystem import (
     content,
     folders,
+    info_of,
     join,
     missing_folders,
     names,
@@ -51,7 +53,7 @@ class Store:
     study: str
 
     def path(self, *parts: str) -> str:
-        """The path inside the filesystem of something in this study. ValueError where a part leads out of it."""
+        """The path inside the filesystem of something in this study. DamagedFile where a part leads out of it."""
         return join(self.root, self.study, *parts)
 
     def shared(self, *parts: str) -> str:
@@ -63,15 +65,15 @@ class Store:
         return isinstance(self.filesystem, pyarrow.fs.LocalFileSystem)
 
     def check_writable(self) -> None:
-        """Write and remove a small file. Raises ValueError with the reason when that fails; folders made for it are removed."""
+        """Write and remove a small file. Raises StoreError with the reason when that fails; folders made for it are removed."""
         name = f".writable-{uuid.uuid4().hex}"
         made = missing_folders(self.path()) if self.is_local else []
         try:
             write_bytes(self, name, b"manyseeds")
             delete(self, name)
-        except OSError as error:
+        except StoreError as error:
             why = reason(error.__cause__ or error)
-            raise ValueError(
+            raise StoreError(
                 f"the store {self.root} can't be written ({why}); pass store=<a path or URI that can be>"
             ) from error
         finally:
@@ -85,10 +87,10 @@ class Store:
 def open_store(uri: str | os.PathLike[str], study: str) -> Store:
     """The store at a local path (made absolute) or any URI that pyarrow knows; nothing is written.
 
-    Raises ValueError for a URI that pyarrow refuses; credentials in it are not repeated.
+    Raises StudyError for a URI that pyarrow refuses; credentials in it are not repeated.
     """
     if not isinstance(study, str) or not _NAME.fullmatch(study):
-        raise ValueError(
+        raise StudyError(
             f"study name {str(study)[:100]!r} can't name a folder: use letters, digits, '.', '_' and '-', a letter or digit first"
         )
     filesystem, root = resolve(os.fspath(uri))
@@ -103,7 +105,7 @@ def studies(uri: str | os.PathLike[str]) -> list[str]:
 
 
 def write_bytes(store: Store, relative_path: str, data: bytes) -> None:
-    """Put a file where it is seen whole or not at all, replacing one of that name. Raises OSError with one sentence.
+    """Put a file where it is seen whole or not at all, replacing one of that name. Raises StoreError with one sentence.
 
     Local: temporary name, fsync, rename. Elsewhere: one upload.
     """
@@ -121,11 +123,11 @@ def write_file(store: Store, target: str, data: bytes) -> None:
     except OSError as error:
         # an object store may have carried out what it then failed to confirm
         outcome = "nothing of it was committed" if store.is_local else "it is there whole or not at all"
-        raise OSError(f"{target} can't be written ({reason(error)}); {outcome}") from error
+        raise StoreError(f"{target} can't be written ({reason(error)}); {outcome}") from error
 
 
 def read_bytes(store: Store, relative_path: str) -> bytes:
-    """All of a file. Raises FileNotFoundError, or OSError with one sentence."""
+    """All of a file. Raises MissingFile, or StoreError with one sentence."""
     return content(store.filesystem, store.path(*PurePosixPath(relative_path).parts))
 
 
@@ -139,17 +141,18 @@ def delete(store: Store, relative_path: str) -> None:
     path = store.path(*PurePosixPath(relative_path).parts)
     if store.is_local:
         refuse_links_out(store.root, path)
-    kind = store.filesystem.get_file_info(path).type
+    kind = info_of(store.filesystem, path).type
     try:
-        if kind == pyarrow.fs.FileType.Directory:
-            store.filesystem.delete_dir(path)
-        elif kind != pyarrow.fs.FileType.NotFound:
-            store.filesystem.delete_file(path)
-    except FileNotFoundError:
+        with store_errors(path):
+            if kind == pyarrow.fs.FileType.Directory:
+                store.filesystem.delete_dir(path)
+            elif kind != pyarrow.fs.FileType.NotFound:
+                store.filesystem.delete_file(path)
+    except MissingFile:
         return  # another process was faster
-    except OSError:
+    except StoreError:
         # pyarrow then writes a marker of the parent folder, which some servers refuse: what counts is that the file is gone
-        if store.is_local or store.filesystem.get_file_info(path).type != pyarrow.fs.FileType.NotFound:
+        if store.is_local or info_of(store.filesystem, path).type != pyarrow.fs.FileType.NotFound:
             raise
 
 
@@ -175,9 +178,9 @@ def commit(store: Store, pack: str, tables: dict[str, pa.Table]) -> None:
 
 
 def check_name(name: str, what: str) -> None:
-    """ValueError where a name from rows or manifests can't be the name of one file or folder."""
+    """DamagedFile where a name from rows or manifests can't be the name of one file or folder."""
     if not _NAME.fullmatch(name):
-        raise ValueError(
+        raise DamagedFile(
             f"{name[:100]!r} can't be the name of {what}: it has other characters than letters, digits, '.', '_', '-'"
         )
 
@@ -194,7 +197,7 @@ def read(
     `columns` are returned in that order (all by default); `filter` is a pyarrow expression over any column of the table.
     `winning` is `committed(store)` where that was read already: several tables are then those of one moment, and a store of
     thousands of packs is not asked for `replicates` again for each of them.
-    A truncated file, or one that is none of this table, raises ValueError naming it.
+    A truncated file, or one that is none of this table, raises DamagedFile naming it.
     """
     check_table(table)
     if table == "failures":
@@ -274,7 +277,7 @@ def _rows(store: Store, table: str, columns: list[str] | None, filter: pa.datase
             if filter is None:
                 return read_files(store, table, files, columns)
             return read_files(store, table, files).filter(filter).select(columns)
-        except FileNotFoundError:
+        except MissingFile:
             # a compaction takes listed files away, one by one: list again, unless the list stays as it was
             unchanged += table_files(store, table) == files
             if unchanged == 3:

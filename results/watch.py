@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from results.errors import MissingFile, StoreError, StudyError
 from results.filesystem import listing
 from results.manifest import FOLDER, newest_manifest
 from results.parquet import COMPACTED, SUFFIX, read_file
@@ -51,7 +52,7 @@ class Follower:
             try:
                 self._parts = {each: self._parts[each] if each in self._parts else self._read(each[0]) for each in files}
                 break
-            except FileNotFoundError:
+            except MissingFile:
                 if attempt == 2:  # compaction took a listed file away: list again
                     raise
         return first_rows(pa.concat_tables([_SCHEMA.empty_table(), *self._parts.values()]))
@@ -70,7 +71,7 @@ def watch(stores: list[Store], every: float, once: bool, say: Callable[[str], No
     ValueError, before anything is shown, unless `every` is at least 0.1; with `once` also as `Follower.take`.
     """
     if not every >= 0.1:
-        raise ValueError(f"--every {every:g} must be at least 0.1 seconds")
+        raise StudyError(f"--every {every:g} must be at least 0.1 seconds")
     followers = [Follower(store) for store in stores]
     if once:
         for follower in followers:
@@ -100,7 +101,7 @@ def lines(at: Snapshot) -> list[str]:
 def _try(follower: Follower) -> Snapshot | str:
     try:
         return follower.take()
-    except (ValueError, OSError) as error:
+    except (StudyError, StoreError) as error:
         return f"{follower.store.study}: {error}"
 
 

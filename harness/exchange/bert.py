@@ -16,6 +16,7 @@ from harness.exchange import fit
 from harness.exchange.folder import read_folder, write_folder
 from harness.exchange.weights import single, take
 from models.transformer import Decoder
+from results.errors import StudyError
 
 # Hugging Face leaves values of its own defaults out of a config.json
 _DEFAULTS: dict[str, Any] = {
@@ -99,7 +100,7 @@ def from_bert(folder: str | os.PathLike[str]) -> Decoder:
     """
     described, theirs = read_folder(folder)
     if described.get("model_type") != "bert":
-        raise ValueError(f"{folder} holds a model of type {described.get('model_type')!r}, which is not bert")
+        raise StudyError(f"{folder} holds a model of type {described.get('model_type')!r}, which is not bert")
     given = _DEFAULTS | described
     config = fit.imported(
         "BERT",

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from models.transformer import Decoder, Transformer
+from results.errors import StudyError
 
 # what a table of position vectors can say, with and without training
 TABLES = ("learned", "sinusoidal", "linear", "none")
@@ -43,7 +44,7 @@ def refuse_unfit(model: nn.Module, form: str) -> None:
     if wrong is not None:
         other = "bert" if form == "gpt2" else "gpt2"
         formats = ["safetensors", *([other] if unfit(model, other) is None else [])]
-        raise ValueError(f"{wrong}: use the format {' or '.join(reversed(formats))}")
+        raise StudyError(f"{wrong}: use the format {' or '.join(reversed(formats))}")
 
 
 def unfit(model: nn.Module, form: str) -> str | None:
@@ -70,11 +71,11 @@ def imported(kind: str, described: Mapping[str, Any], options: Mapping[str, Any]
     """The configuration of a model of theirs. ValueError where its config.json has another value than `expected` of a key."""
     for name, value in expected.items():
         if described.get(name, value) != value:
-            raise ValueError(
+            raise StudyError(
                 f"config.json has {name} = {described[name]!r} and our transformer has {value!r}: it can't be imported"
             )
     if options["activation"] not in ACTIVATIONS:
-        raise ValueError(
+        raise StudyError(
             f"config.json has the activation {options['activation']!r} and a {kind} can be imported with {' or '.join(ACTIVATIONS)}"
         )
     return Transformer(**options)
@@ -96,14 +97,14 @@ def inner_width(config: Transformer) -> int:
 def pop(tensors: dict[str, Tensor], name: str) -> Tensor:
     """Take a tensor out of a folder's. ValueError where it is missing."""
     if name not in tensors:
-        raise ValueError(f"model.safetensors lacks {name}")
+        raise StudyError(f"model.safetensors lacks {name}")
     return tensors.pop(name).float()
 
 
 def refuse_rest(tensors: Mapping[str, Tensor]) -> None:
     """ValueError for a tensor that nothing of ours stands for."""
     if tensors:
-        raise ValueError(f"model.safetensors holds {min(tensors)}, which our transformer has no counterpart of")
+        raise StudyError(f"model.safetensors holds {min(tensors)}, which our transformer has no counterpart of")
 
 
 def bias_of(tensors: Mapping[str, Tensor], name: str, size: int) -> Tensor:

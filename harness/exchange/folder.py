@@ -10,6 +10,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from results.errors import StudyError, output_errors
 from results.filesystem import reason, write_local
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -19,7 +20,7 @@ def refuse_used(folder: str | os.PathLike[str]) -> None:
     """ValueError where a folder holds something already: an export never mixes with other files."""
     path = Path(folder)
     if path.is_file() or (path.is_dir() and any(path.iterdir())):
-        raise ValueError(f"{path} exists already: give the name of a new or empty folder")
+        raise StudyError(f"{path} exists already: give the name of a new or empty folder")
 
 
 def write_folder(folder: str | os.PathLike[str], config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Path:
@@ -28,8 +29,9 @@ def write_folder(folder: str | os.PathLike[str], config: Mapping[str, Any], tens
     path = Path(folder).absolute()
     copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     # the format tag is asked for by Hugging Face's reader
-    write_local(str(path / WEIGHTS), save(copies, {"format": "pt"}))
-    write_local(str(path / CONFIG), (json.dumps(config, indent=2, ensure_ascii=False) + "\n").encode())
+    with output_errors(path):
+        write_local(str(path / WEIGHTS), save(copies, {"format": "pt"}))
+        write_local(str(path / CONFIG), (json.dumps(config, indent=2, ensure_ascii=False) + "\n").encode())
     return path
 
 
@@ -38,13 +40,13 @@ def read_folder(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[st
     path = Path(folder)
     for name in (CONFIG, WEIGHTS):
         if not (path / name).is_file():
-            raise ValueError(f"{path} has no {name}: give a folder that holds {CONFIG} and {WEIGHTS}")
+            raise StudyError(f"{path} has no {name}: give a folder that holds {CONFIG} and {WEIGHTS}")
     try:
         config = json.loads((path / CONFIG).read_bytes())
     except ValueError as error:
-        raise ValueError(f"{path / CONFIG} is not JSON ({reason(error)})") from None
+        raise StudyError(f"{path / CONFIG} is not JSON ({reason(error)})") from None
     if not isinstance(config, dict):
-        raise ValueError(f"{path / CONFIG} is not a JSON object: it holds a {type(config).__name__}")
+        raise StudyError(f"{path / CONFIG} is not a JSON object: it holds a {type(config).__name__}")
     return config, tensors_of((path / WEIGHTS).read_bytes(), str(path / WEIGHTS))
 
 
@@ -53,7 +55,7 @@ def tensors_of(data: bytes, where: str) -> dict[str, Tensor]:
     try:
         return load(data)
     except SafetensorError as error:
-        raise ValueError(f"{where} is not a whole safetensors file ({reason(error)})") from None
+        raise StudyError(f"{where} is not a whole safetensors file ({reason(error)})") from None
 
 
 def metadata_of(data: bytes, where: str) -> dict[str, str]:
@@ -62,4 +64,4 @@ def metadata_of(data: bytes, where: str) -> dict[str, str]:
         size = int.from_bytes(data[:8], "little")
         return json.loads(data[8 : 8 + size]).get("__metadata__", {})
     except (ValueError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{where} is not a whole safetensors file ({reason(error)})") from None
+        raise StudyError(f"{where} is not a whole safetensors file ({reason(error)})") from None

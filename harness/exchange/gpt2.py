@@ -16,6 +16,7 @@ from harness.exchange import fit
 from harness.exchange.folder import read_folder, write_folder
 from harness.exchange.weights import single, take
 from models.transformer import Decoder
+from results.errors import StudyError
 
 # Hugging Face leaves values of its own defaults out of a config.json
 _DEFAULTS: dict[str, Any] = {
@@ -93,7 +94,7 @@ def from_gpt2(folder: str | os.PathLike[str]) -> Decoder:
     """The model of a Hugging Face GPT-2 folder as a pack with R = 1. ValueError naming what ours has no counterpart of."""
     described, theirs = read_folder(folder)
     if described.get("model_type") != "gpt2":
-        raise ValueError(f"{folder} holds a model of type {described.get('model_type')!r}, which is not gpt2")
+        raise StudyError(f"{folder} holds a model of type {described.get('model_type')!r}, which is not gpt2")
     given = _DEFAULTS | described
     config = fit.imported(
         "GPT-2",
@@ -147,13 +148,13 @@ def fold_bias(weight: Tensor, norm_bias: Tensor, bias: Tensor) -> Tensor:
     """
     wide, wanted = weight.double(), bias.double()
     if not (wide.isfinite().all() and wanted.isfinite().all()):
-        raise ValueError("the weights of the head are not finite, the replicate diverged: use the format safetensors")
+        raise StudyError("the weights of the head are not finite, the replicate diverged: use the format safetensors")
     shift = torch.linalg.lstsq(wide, wanted[:, None], driver="gelsd").solution[:, 0]
     folded = (norm_bias.double() + shift).float()
     error = (wide @ (folded.double() - norm_bias.double()) - wanted).abs().max()
     if not error <= 1e-5 * wanted.abs().max().clamp(min=1):
         vocabulary, width = weight.shape
-        raise ValueError(
+        raise StudyError(
             f"model.head_bias can't be folded into a Hugging Face GPT-2, whose head has none: the {vocabulary} rows of the head are not "
             f"independent in {width} dimensions: use the format safetensors"
         )

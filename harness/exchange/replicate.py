@@ -21,7 +21,8 @@ from harness.exchange.folder import metadata_of, read_folder, refuse_used, tenso
 from harness.exchange.gpt2 import to_gpt2
 from harness.exchange.weights import single
 from harness.train import outputs_of
-from results.filesystem import names
+from results.errors import DamagedFile, StudyError
+from results.filesystem import content, names
 from results.store import Store, read
 from tasks.batch import tokens_of
 
@@ -56,7 +57,7 @@ def export(
     key: 32 digits, or as many as tell it apart; step: default the last that was kept. Raises ValueError in one sentence.
     """
     if form not in FORMATS:
-        raise ValueError(f"format {form!r} must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+        raise StudyError(f"format {form!r} must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
     refuse_used(folder)
     stores = [stores] if isinstance(stores, Store) else list(stores)
     kept = find(stores[0], resolve_key(stores, key), step)
@@ -75,7 +76,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[nn.Module, Any, dict[str, Any]
     missing = [name for name in ("task", "model", "train", "seeds", "step", "key") if name not in about]
     if missing:
         hint = f": open it with from_{about['model_type']}" if about.get("model_type") in _HUGGING_FACE else ""
-        raise ValueError(f"{folder} was not exported as safetensors, its config.json has no {missing[0]!r}{hint}")
+        raise StudyError(f"{folder} was not exported as safetensors, its config.json has no {missing[0]!r}{hint}")
     module, task = _module(about, tensors)
     return module, task, about
 
@@ -87,11 +88,11 @@ def resolve_key(stores: Sequence[Store], prefix: str) -> str:
     found = [key for key in keys if prefix and key.startswith(prefix)]
     if len(found) > 1:
         some = ", ".join(key[: len(prefix) + 4] for key in found[:3]) + (", …" if len(found) > 3 else "")
-        raise ValueError(f"{len(found)} keys of the {where} begin with {prefix}: give more digits ({some})")
+        raise StudyError(f"{len(found)} keys of the {where} begin with {prefix}: give more digits ({some})")
     if not found:
         near = difflib.get_close_matches(prefix, [key[: len(prefix)] for key in keys], n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise ValueError(f"no key of the {len(keys)} replicates of the {where} begins with {prefix!r}{hint}")
+        raise StudyError(f"no key of the {len(keys)} replicates of the {where} begins with {prefix!r}{hint}")
     return found[0]
 
 
@@ -106,23 +107,22 @@ def find(store: Store, key: str, step: int | None = None) -> Kept:
         ]
         steps = sorted(int(name) for name in files if _NUMBER.fullmatch(name))
     if not steps:
-        raise ValueError(
+        raise StudyError(
             f"the weights of {key} were not kept: manyseeds rerun STORE {key[:8]} --keep weights trains it again and checks it "
             "(keep=tail(n) keeps the worst alone)"
         )
     if step is not None and step not in steps:
-        raise ValueError(f"step {step} of {key} was not kept; kept: {', '.join(str(each) for each in steps)}")
+        raise StudyError(f"step {step} of {key} was not kept; kept: {', '.join(str(each) for each in steps)}")
     chosen = steps[-1] if step is None else step
     where = artifacts.path(store, key, stages[-1], chosen)
-    with store.filesystem.open_input_stream(where, compression=None) as stream:
-        data = stream.read()
+    data = content(store.filesystem, where)
     tensors, about = tensors_of(data, where), metadata_of(data, where)
     if about.get("key") != key:
-        raise ValueError(f"{where} holds the weights of {about.get('key')}: it is not the file that the study wrote")
+        raise DamagedFile(f"{where} holds the weights of {about.get('key')}: it is not the file that the study wrote")
     try:
         return Kept(key, stages[-1], chosen, json.loads(about["config"]), json.loads(about["seeds"]), tensors)
     except (ValueError, KeyError, RecursionError) as error:
-        raise ValueError(f"{where} lacks the configuration that the study wrote: it is another file") from error
+        raise DamagedFile(f"{where} lacks the configuration that the study wrote: it is another file") from error
 
 
 def _module(about: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[nn.Module, Any]:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.draw import Draw
+from results.errors import StudyError, settings_errors
 
 
 def take(model: nn.Module, slot: int) -> dict[str, Tensor]:
@@ -25,12 +26,13 @@ def single(
 
     init_seed: the replicate's, which a user's module may draw fixed features from.
     """
-    module = config.make(Draw(torch.tensor([init_seed]), "init"), vocabulary, length, **sizes)
+    with settings_errors():
+        module = config.make(Draw(torch.tensor([init_seed]), "init"), vocabulary, length, **sizes)
     wanted = {name: tuple(parameter.shape[1:]) for name, parameter in module.named_parameters()}
     given = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     for name in sorted(wanted.keys() | given.keys()):
         if wanted.get(name) != given.get(name):
-            raise ValueError(
+            raise StudyError(
                 f"the weights do not fit the model: {name} is {_shape(given, name)} in the file and {_shape(wanted, name)} in the model"
             )
     with torch.no_grad():

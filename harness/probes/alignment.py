@@ -17,6 +17,7 @@ from harness.tracing.hits import logits_at
 from harness.tracing.search import Search
 from harness.tracing.subsequences import search_tokens
 from harness.tracing.tokens import TOKEN_FAMILIES, around, perturbed_tokens, places_of
+from results.errors import StudyError
 from tasks.associations import FINAL, Associations
 
 RATE = 0.5  # most tokens of a string that are replaced, as in the paper
@@ -31,7 +32,7 @@ class Alignment:
 
     def __post_init__(self) -> None:
         if self.replays < 1:
-            raise ValueError(f"--option replays={self.replays} must be at least 1")
+            raise StudyError(f"--option replays={self.replays} must be at least 1")
 
 
 def alignment(model: Any, task: Associations, count: int, settings: Alignment) -> Rows:
@@ -53,7 +54,7 @@ def alignment(model: Any, task: Associations, count: int, settings: Alignment) -
         strings = perturbed_tokens(prompt, choices, count, RATE, draw)
         found = search_tokens(strings, prompt, _probability(model, strings, answer), Search(size=2, support=min(32, count)))
         if not found:
-            raise ValueError(f"no token of pair {pair} stands in enough of --strings {count}: make more strings")
+            raise StudyError(f"no token of pair {pair} stands in enough of --strings {count}: make more strings")
         traced = found[-1].events
         places = places_of(prompt, traced)
         spread = [

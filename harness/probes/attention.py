@@ -8,6 +8,7 @@ from torch import Tensor
 
 from harness.draw import Draw
 from models.transformer import Decoder
+from results.errors import StudyError
 from tasks.batch import Batch
 from tasks.flipflop import FlipFlop
 from tasks.simulation import Simulation
@@ -80,7 +81,7 @@ def correct_write(task: Any, batch: Batch) -> Tensor:
         return index - batch.about["since_write"]
     if isinstance(task, FlipFlop):
         return (index - 2 * batch.about["since_write"] + 1).clamp(max=len(index) - 1)  # the symbol follows its instruction
-    raise ValueError(f"the attention probe knows the writes of flipflop and flipflop_simulation, not of {type(task).__name__}")
+    raise StudyError(f"the attention probe knows the writes of flipflop and flipflop_simulation, not of {type(task).__name__}")
 
 
 @torch.no_grad()

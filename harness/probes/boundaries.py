@@ -10,6 +10,7 @@ from torch import Tensor
 
 from harness.probes.attention import Rows, see, strings
 from models.transformer import Decoder
+from results.errors import StudyError
 from tasks.automata import Automaton
 from tasks.composition import states_after
 from tasks.named_automata import semiautomaton
@@ -43,7 +44,7 @@ def boundaries(model: Decoder, task: Automaton, count: int) -> Rows:
 
         see(model, batch.inputs, look)
     if not queries:
-        raise ValueError(f"none of {count} words of {task.length} moves visits an end: more --strings, or longer words")
+        raise StudyError(f"none of {count} words of {task.length} moves visits an end: more --strings, or longer words")
     found = [
         {"layer": layer, "head": head, "item": item, "value": value}
         for layer, total in sorted(totals.items())

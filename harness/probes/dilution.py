@@ -15,6 +15,7 @@ from models.block import Block
 from models.linear import Linear
 from models.positions import ENCODINGS
 from models.transformer import Decoder
+from results.errors import StudyError
 
 
 def dilution(model: Decoder, task: Any, count: int) -> Rows:
@@ -25,7 +26,7 @@ def dilution(model: Decoder, task: Any, count: int) -> Rows:
     """
     encoding = ENCODINGS[model.config.positions]
     if encoding.angles is not None or encoding.bias is not None:
-        raise ValueError(
+        raise StudyError(
             f"the dilution bound is for scores of latents alone, and positions {model.config.positions} change them"
         )
     found = []

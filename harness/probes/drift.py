@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from harness.probes.attention import Rows, see
 from models.block import Block
 from models.transformer import Decoder
+from results.errors import StudyError
 from tasks.simulation import IGNORE, WRITE
 
 TAIL, GAP, EVERY = (
@@ -31,7 +32,7 @@ def drift(model: Decoder, task: Any) -> Rows:
     """
     config = model.config
     if (config.layers, config.heads, config.positions) != (1, 1, "linear"):
-        raise ValueError(
+        raise StudyError(
             f"the drift probe is for 1 layer, 1 head and positions linear, not {config.layers}, {config.heads} and {config.positions}"
         )
     dot, cosine = margin(model)

@@ -17,6 +17,7 @@ from harness.probes.glitches import KEPT, Glitches, answers, attended, glitches
 from harness.train import outputs_of
 from models.transformer import Decoder, Transformer
 from results import glitches as files
+from results.errors import StudyError
 from results.glitch_page import lines, write_glitch_page
 from results.glitches import About
 from results.store import Store
@@ -40,7 +41,7 @@ def record(
     the order of their seeds. A file that is of the same set, weights, sisters and limit is left as it is. ValueError in one sentence.
     """
     if limit < 1 or sisters < 0:
-        raise ValueError(f"--limit {limit} must be at least 1 and --sisters {sisters} at least 0")
+        raise StudyError(f"--limit {limit} must be at least 1 and --sisters {sisters} at least 0")
     of = source(stores, key, set_name)
     about, store = _about(of, limit, sisters), of.store
     before = files.read(store, about.key, about.set)

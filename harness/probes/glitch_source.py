@@ -10,6 +10,7 @@ from harness import artifacts
 from harness.configuration import Condition, condition_of, name_of
 from harness.pack import ScoredSet
 from harness.probes.wrong_reads import row_of, sets_of, weights_of
+from results.errors import StudyError
 from results.store import Store, committed, read
 from results.summary import METRIC
 from tasks.flipflop import FlipFlop
@@ -38,7 +39,7 @@ def source(stores: Sequence[Store], key: str, set_name: str | None) -> Source:
     store, row = row_of(stores, key)
     condition = condition_of(row)
     if not isinstance(condition.task, FlipFlop | Simulation):
-        raise ValueError(
+        raise StudyError(
             f"manyseeds glitches is for replicates of flipflop and flipflop_simulation, and {row['key'][:12]} of {store.study} is one of "
             f"{name_of(condition.task)}"
         )
@@ -73,7 +74,7 @@ def _set(store: Store, row: dict[str, Any], condition: Condition, name: str | No
         if len(own) == 1:
             found[each.name] = each, own[0]["errors"], own[0]["count"]
     if not found or (name is not None and name not in found):
-        raise ValueError(
+        raise StudyError(
             f"{row['key'][:12]} of {store.study} has no scores on a set {name or 'of its manifest'}: "
             f"give --set with one of {', '.join(found) or 'none'}"
         )

@@ -18,6 +18,7 @@ import torch
 import harness.device
 from harness.draw import Draw
 from harness.probes.language_rows import STRINGS, Answers, write
+from results.errors import StudyError
 from results.store import Store
 from tasks.english import ANSWERS, Prompt, prompts
 
@@ -42,16 +43,16 @@ def load(folder: Path, device: torch.device) -> LanguageModel:
     try:
         import transformers
     except ImportError as error:
-        raise ValueError("language models need the package transformers: pip install transformers") from error
+        raise StudyError("language models need the package transformers: pip install transformers") from error
     if not (folder / "config.json").is_file():
-        raise ValueError(f"{folder} is not the folder of a Hugging Face model: it has no config.json (nothing is downloaded)")
+        raise StudyError(f"{folder} is not the folder of a Hugging Face model: it has no config.json (nothing is downloaded)")
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         model: Any = transformers.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype="auto")
     except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"{folder} can't be opened as a causal language model: {str(error).splitlines()[0]}") from error
+        raise StudyError(f"{folder} can't be opened as a causal language model: {str(error).splitlines()[0]}") from error
     if len(tokenizer) <= len(set(tokenizer.all_special_ids)):  # what transformers makes of a folder without one
-        raise ValueError(f"{folder} has no tokenizer, such as tokenizer.json: save it there with tokenizer.save_pretrained")
+        raise StudyError(f"{folder} has no tokenizer, such as tokenizer.json: save it there with tokenizer.save_pretrained")
     model = model.to(device).eval()
     count = sum(parameter.numel() for parameter in model.parameters())
     longest = getattr(model.config, "max_position_embeddings", None)
@@ -91,7 +92,7 @@ def encode(language: LanguageModel, given: Sequence[Prompt]) -> list[tuple[list[
         if ending not in tails:
             off, on = (ids(prompt.text + answer) for answer in ANSWERS)
             if off[: len(tokens)] != tokens or on[: len(tokens)] != tokens or off[len(tokens) :][:1] == on[len(tokens) :][:1]:
-                raise ValueError(
+                raise StudyError(
                     f"the tokenizer of {language.name} does not tell “on” from “off” by the token behind “{ending}”"
                 )
             tails[ending] = off[len(tokens)], on[len(tokens)]
@@ -140,10 +141,10 @@ def run(
     """
     lengths = sorted(set(lengths))
     if not lengths or any(length < 4 or length % 2 for length in lengths) or strings < 1:
-        raise ValueError("--lengths must be even numbers of at least 4 and --strings at least 1")
+        raise StudyError("--lengths must be even numbers of at least 4 and --strings at least 1")
     names = [Path(folder).resolve().name for folder in folders]
     if len(set(names)) < len(names):
-        raise ValueError("two of the folders have one name, which is the model's name in the store: rename one")
+        raise StudyError("two of the folders have one name, which is the model's name in the store: rename one")
     torch_device = harness.device.resolve(device)
     texts = {length: asked(length, strings, seed) for length in lengths}
     for folder in folders:
@@ -158,7 +159,7 @@ def run(
             found[length] = wrong
             say(f"{language.name}: length {length}, {strings - wrong} of {strings} right")
         if not found:
-            raise ValueError(f"no length of {', '.join(map(str, lengths))} fits {language.name}: give smaller --lengths")
+            raise StudyError(f"no length of {', '.join(map(str, lengths))} fits {language.name}: give smaller --lengths")
         dtype = str(next(language.model.parameters()).dtype).removeprefix("torch.")
         write(
             store,

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from harness.probes.attention import Rows, strings
+from results.errors import StudyError
 from tasks.corpus import Corpus
 from tasks.ngrams import causally_hidden, hidden, median, shift
 from tasks.pcfg import MASK, PADDING, PCFG
@@ -36,9 +37,9 @@ class NGrams:
 
     def __post_init__(self) -> None:
         if self.every < 1 or self.last < self.every:
-            raise ValueError(f"every = {self.every} must be at least 1 and at most last = {self.last}")
+            raise StudyError(f"every = {self.every} must be at least 1 and at most last = {self.last}")
         if self.largest < 2:
-            raise ValueError(f"largest = {self.largest} must be at least 2: a window of one token holds no neighbour")
+            raise StudyError(f"largest = {self.largest} must be at least 2: a window of one token holds no neighbour")
 
 
 def ngrams(model: Any, task: PCFG | Corpus, count: int, settings: NGrams) -> Rows:
@@ -49,7 +50,7 @@ def ngrams(model: Any, task: PCFG | Corpus, count: int, settings: NGrams) -> Row
     """
     hide_masked = task.hide_selected_from_attention if settings.hide_masked is None else settings.hide_masked
     if task.objective == "next" and settings.hide_masked is False:
-        raise ValueError("hide_masked = false is of masked prediction: a causal model has no token in place of what is hidden")
+        raise StudyError("hide_masked = false is of masked prediction: a causal model has no token in place of what is hidden")
     names = [(measure, n) for measure in _MEASURES for n in range(2, settings.largest + 1)]
     found: dict[tuple[str, int], list[Tensor]] = {name: [] for name in names}
     for tokens in _strings(task, count, max(1, _TOKENS // (task.length * (len(names) + 1)))):
@@ -61,7 +62,7 @@ def ngrams(model: Any, task: PCFG | Corpus, count: int, settings: NGrams) -> Row
             for name, other in zip(names, others, strict=True):
                 found[name].append(shift(alone, other)["l1"])
     if not found[names[0]]:
-        raise ValueError(
+        raise StudyError(
             f"no string of {_name(task)} reaches position {settings.every}: write a smaller every than {settings.every}"
         )
     rows = [("predictions", float(sum(len(each) for each in found[names[0]])))]

@@ -22,6 +22,7 @@ from harness.hidden import hiding
 from harness.probes.attention import SEED, Rows
 from harness.schedule import learning_rate
 from models.linear import Linear, parameter
+from results.errors import StudyError
 from tasks.derivations import Trees
 from tasks.grammars import level_of, symbols_of
 from tasks.pcfg import PCFG, level_from_root
@@ -48,11 +49,11 @@ class NonTerminals:
     def __post_init__(self) -> None:
         for name in ("heads", "width", "epochs", "batch", "validation"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} = {getattr(self, name)} must be at least 1")
+                raise StudyError(f"{name} = {getattr(self, name)} must be at least 1")
         if self.lr <= 0 or not 0 <= self.warmup < 1:
-            raise ValueError(f"lr = {self.lr:g} must be above 0 and warmup = {self.warmup:g} a share below 1")
+            raise StudyError(f"lr = {self.lr:g} must be above 0 and warmup = {self.warmup:g} a share below 1")
         if self.positions not in ("every", "boundary"):
-            raise ValueError(f"positions = {self.positions!r} must be every or boundary")
+            raise StudyError(f"positions = {self.positions!r} must be every or boundary")
 
 
 class Probe(nn.Module):
@@ -86,7 +87,7 @@ def nonterminals(model: Any, task: PCFG, count: int, settings: NonTerminals) -> 
     """
     levels = range(2, level_of(task.root))
     if not levels:
-        raise ValueError(f"task.root = {task.root} has no non-terminals below it: nothing can be asked for")
+        raise StudyError(f"task.root = {task.root} has no non-terminals below it: nothing can be asked for")
     probe = Probe(settings, model.config.width, task.length - 1, len(levels))
     optimizer = torch.optim.Adam(probe.parameters(), lr=settings.lr)
     steps = settings.epochs * -(-count // settings.batch)

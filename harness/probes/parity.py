@@ -8,6 +8,7 @@ from torch import Tensor
 
 from harness.draw import Draw
 from harness.probes.attention import SEED, Rows, see, strings
+from results.errors import StudyError
 from tasks.hierarchical_parity import HierarchicalParity
 from tasks.monomials import contrast, correlations, first_class, inside, outside, signs_of
 from tasks.ngrams import median
@@ -26,7 +27,7 @@ class Monomials:
 
     def __post_init__(self) -> None:
         if self.degrees < 1 or self.outside < 1:
-            raise ValueError(f"degrees = {self.degrees} and outside = {self.outside} must be at least 1")
+            raise StudyError(f"degrees = {self.degrees} and outside = {self.outside} must be at least 1")
 
 
 @dataclass(frozen=True)

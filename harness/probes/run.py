@@ -19,6 +19,7 @@ from harness.probes.registry import PROBES
 from harness.train import outputs_of
 from models.transformer import Decoder
 from results.attention_figures import write_figures
+from results.errors import StudyError
 from results.filesystem import names
 from results.probes import add, probed
 from results.store import Store, committed
@@ -41,16 +42,16 @@ def run(
     settings = _settings(probe, options)
     count = PROBES[probe].strings if count is None else count
     if count < 1:
-        raise ValueError(f"--strings {count} must be at least 1")
+        raise StudyError(f"--strings {count} must be at least 1")
     chosen = [(store, row) for store in stores for row in committed(store).to_pylist() if _has_weights(store, row["key"])]
     if not chosen:
-        raise ValueError(
+        raise StudyError(
             f"no replicate of {', '.join(store.study for store in stores)} has kept weights: run a study with keep: all or keep: tail(n), "
             "or manyseeds rerun STORE KEY --keep weights"
         )
     suited = [(store, row) for store, row in chosen if row["status"] == "finished" and suits(probe, condition_of(row))]
     if not suited:
-        raise ValueError(
+        raise StudyError(
             f"the {probe} probe is for {PROBES[probe].kind}, and none of the {len(chosen)} replicates with weights is one"
         )
     for store in stores:
@@ -72,12 +73,12 @@ def _settings(probe: str, options: Sequence[str]) -> Any:
     """What is set of a probe. ValueError in one sentence."""
     kind = PROBES[probe].settings
     if options and not fields(kind):
-        raise ValueError(f"--option {options[0]}: nothing can be set of the {probe} probe")
+        raise StudyError(f"--option {options[0]}: nothing can be set of the {probe} probe")
     given = {}
     for option in options:
         name, equals, word = option.partition("=")
         if not equals:
-            raise ValueError(f"--option {option} must be NAME=VALUE, such as heads=4")
+            raise StudyError(f"--option {option} must be NAME=VALUE, such as heads=4")
         try:
             given[name] = json.loads(word)
         except ValueError:

@@ -18,6 +18,7 @@ from harness.exchange.replicate import Kept, find, resolve_key
 from harness.needed import Needed, needed
 from harness.pack import ScoredSet, scored_sets
 from harness.precision import autocast
+from results.errors import StudyError
 from results.manifest import newest_manifest
 from results.store import Store, committed
 from tasks.batch import Batch
@@ -36,10 +37,10 @@ def weights_of(store: Store, row: dict[str, Any]) -> Kept:
     """The last weights of the row's stage. ValueError where it has not finished, or they were not kept."""
     name = f"{row['key'][:12]} of {store.study}"
     if row["status"] != "finished":
-        raise ValueError(f"{name} has {row['status'].replace('_', ' ')}, so it has no answers to look into")
+        raise StudyError(f"{name} has {row['status'].replace('_', ' ')}, so it has no answers to look into")
     kept = find(store, row["key"])
     if kept.stage != row["stage"]:
-        raise ValueError(f"the weights of stage {row['stage']} of {name} were not kept, only those of stage {kept.stage}")
+        raise StudyError(f"the weights of stage {row['stage']} of {name} were not kept, only those of stage {kept.stage}")
     return kept
 
 
@@ -47,7 +48,7 @@ def sets_of(store: Store, condition: Condition) -> tuple[ScoredSet, ...]:
     """The evaluation sets of the study's newest manifest, as the condition is scored on them. ValueError where there is no manifest."""
     newest = newest_manifest(store)
     if newest is None:
-        raise ValueError(f"{store.path('manifests')} has no manifest, so the study's evaluation sets are not known")
+        raise StudyError(f"{store.path('manifests')} has no manifest, so the study's evaluation sets are not known")
     return scored_sets(manifests.study_of(newest[1]), condition)
 
 

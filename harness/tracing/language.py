@@ -19,6 +19,7 @@ from harness.tracing.search import Found, Search
 from harness.tracing.subsequences import search_tokens
 from harness.tracing.text import Target, accepting, detect, refuse_echoes
 from harness.tracing.tokens import TOKEN_FAMILIES, around, neighbours, perturbed_tokens, places_of
+from results.errors import StudyError
 
 _TOKENS = 2**13  # of a forward pass
 _RAND = 100  # tokens at each end of a vocabulary that `rand` leaves out, as in the paper
@@ -43,11 +44,11 @@ class TextSettings:
 
     def __post_init__(self) -> None:
         if self.hits not in ("soft", "sampled") or self.masking not in MASKINGS:
-            raise ValueError(
+            raise StudyError(
                 f"hits = {self.hits!r} must be soft or sampled, and masking = {self.masking!r} {' or '.join(MASKINGS)}"
             )
         if min(self.strings, self.nearest, self.new_tokens) < 1 or not (0 < self.rate <= 1 and self.temperature > 0):
-            raise ValueError(
+            raise StudyError(
                 "strings, nearest and new_tokens must be at least 1, rate in 0 … 1 (0 excluded), temperature above 0"
             )
 
@@ -92,20 +93,20 @@ def ask(
 
     alone, whole = ids(text), language.tokenizer(text)["input_ids"]
     if not alone:
-        raise ValueError("the text has no token: give words to trace")
+        raise StudyError("the text has no token: give words to trace")
     start = whole[: next((i for i in range(len(whole)) if whole[i : i + len(alone)] == alone), 0)]  # such as a BOS
     answers: list[list[int]] = []
     if how.hits == "soft":
         for target in targets:
             if not isinstance(target, str):
-                raise ValueError(f"the target {target} of several strings needs hits = 'sampled': it has no single probability")
+                raise StudyError(f"the target {target} of several strings needs hits = 'sampled': it has no single probability")
             answers.append(ids(target))
         if not all(answers) or any(a[: len(b)] == b for i, a in enumerate(answers) for j, b in enumerate(answers) if i != j):
-            raise ValueError(f"soft hits need targets with tokens of which none begins another: {', '.join(map(str, targets))}")
+            raise StudyError(f"soft hits need targets with tokens of which none begins another: {', '.join(map(str, targets))}")
     before, behind = [*start, *ids(prefix)], ids(suffix)
     longest = len(before) + len(alone) + len(behind) + (max(map(len, answers)) if answers else how.new_tokens)
     if language.longest is not None and longest > language.longest:
-        raise ValueError(
+        raise StudyError(
             f"the text and its answer have {longest} tokens, and {language.name} takes {language.longest}: shorten them"
         )
     tokens = torch.tensor(alone)
@@ -129,7 +130,7 @@ def trace_text(asked: Asked, how: TextSettings, given: tuple[Tensor, Tensor] | N
     most = Search(**(vars(how.search) | {"size": min(how.search.size, -(-9 * len(asked.tokens) // 10))}))
     found = search_tokens(strings, asked.tokens, hit, most)
     if not found:
-        raise ValueError(
+        raise StudyError(
             f"no token stands in {how.search.support} of the {how.strings} strings: make more strings or ask for less"
         )
     return found

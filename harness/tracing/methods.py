@@ -10,6 +10,7 @@ from harness.tracing.baselines import last_write, leave_one_out, lime, random_sc
 from harness.tracing.network import attends, attention, captum, gradient_input, gradient_shap, rollout
 from harness.tracing.prompt import Prompt
 from harness.tracing.trace import Evidence
+from results.errors import StudyError
 
 TRACE = "trace"
 
@@ -50,14 +51,14 @@ def asked(names: Sequence[str], model: Any) -> tuple[list[str], list[str]]:
     """(methods, why others are left out) for a model; no names: all that it allows. ValueError where one that is named is not possible."""
     for name in names:
         if name not in METHODS:
-            raise ValueError(f"--method {name} must be one of {', '.join(METHODS)}")
+            raise StudyError(f"--method {name} must be one of {', '.join(METHODS)}")
     chosen, left = [], []
     for name in dict.fromkeys([TRACE, *(names or BASELINES)]):
         reason = _impossible(BASELINES[name], model) if name in BASELINES else None
         if reason is None:
             chosen.append(name)
         elif names:
-            raise ValueError(f"--method {name}: {reason}")
+            raise StudyError(f"--method {name}: {reason}")
         else:
             left.append(f"{name} is left out: {reason}")
     return chosen, left

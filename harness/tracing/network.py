@@ -14,6 +14,7 @@ from torch.func import functional_call
 
 from harness.tracing.prompt import Prompt
 from models.transformer import Decoder
+from results.errors import StudyError
 from tasks.flipflop import SYMBOL
 
 SAMPLES = 50  # of Gradient-SHAP
@@ -55,7 +56,7 @@ def captum() -> Any:
     try:
         from captum import attr
     except ImportError as error:
-        raise ValueError("attribution by gradients needs the package captum: pip install 'manyseeds[tracing]'") from error
+        raise StudyError("attribution by gradients needs the package captum: pip install 'manyseeds[tracing]'") from error
     return attr
 
 

@@ -11,6 +11,7 @@ from harness.exchange.weights import single
 from harness.pack import ScoredSet
 from harness.probes.wrong_reads import row_of, sets_of, weights_of
 from harness.train import outputs_of
+from results.errors import StudyError
 from results.filesystem import names
 from results.store import Store, committed
 from tasks.flipflop import FlipFlop
@@ -39,7 +40,7 @@ def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, dict[str, An
         if _last_kept(store, row["key"]) == row["stage"]
     ]
     if not found:
-        raise ValueError(
+        raise StudyError(
             f"no replicate of {', '.join(store.study for store in stores)} is a finished one of the task flipflop with kept weights: "
             "run a study with keep: all or keep: tail(n), or manyseeds rerun STORE KEY --keep weights"
         )
@@ -59,9 +60,9 @@ def loaded(store: Store, row: dict[str, Any], wanted: Sequence[str], device: tor
     task = condition.task
     if not isinstance(task, FlipFlop):
         name = condition.config()["task"]["name"]
-        raise ValueError(f"manyseeds trace is for the task flipflop, and {row['key']} was trained on {name}")
+        raise StudyError(f"manyseeds trace is for the task flipflop, and {row['key']} was trained on {name}")
     if not getattr(condition.model, "causal", True):
-        raise ValueError(
+        raise StudyError(
             f"manyseeds trace asks what stands before a read, and {row['key']} is a model that also sees what follows"
         )
     kept = weights_of(store, row)
@@ -70,6 +71,6 @@ def loaded(store: Store, row: dict[str, Any], wanted: Sequence[str], device: tor
     sets = [each for each in every if each.every is None] or every  # those that are scored on the way are small parts of them
     for name in wanted:
         if name not in [each.name for each in sets]:
-            raise ValueError(f"--set {name} is no set of {store.study}: write {' or '.join(each.name for each in sets)}")
+            raise StudyError(f"--set {name} is no set of {store.study}: write {' or '.join(each.name for each in sets)}")
     chosen = tuple(each for each in sets if not wanted or each.name in wanted)
     return Replicate(store, row, kept.step, model.to(device), chosen)

@@ -29,6 +29,7 @@ from harness.tracing.replay import STRINGS, replay
 from harness.tracing.replicate import Replicate, loaded, rows_of
 from harness.tracing.trace import Settings, Trace, evidence, searched
 from results.bootstrap import quantile_bootstrap
+from results.errors import StudyError
 from results.probes import add
 from results.store import Store
 
@@ -57,9 +58,9 @@ class Wanted:
         counts = {"--glitches": self.glitches, "--events": self.events, "--replays": self.replays, "--corpora": self.corpora}
         for option, value in counts.items():
             if value is not None and value < 1:
-                raise ValueError(f"{option} {value} must be at least 1")
+                raise StudyError(f"{option} {value} must be at least 1")
         if self.seed < 0:
-            raise ValueError(f"--seed {self.seed} must be at least 0")
+            raise StudyError(f"--seed {self.seed} must be at least 0")
 
 
 def run(stores: Sequence[Store], key: str, wanted: Wanted, device: str, say: Callable[[str], None]) -> None:
@@ -77,7 +78,7 @@ def run(stores: Sequence[Store], key: str, wanted: Wanted, device: str, say: Cal
     alike: list[float] = []
     reads = [_glitches(each, wanted, torch_device, say) for each in chosen]
     if not any(reads):
-        raise ValueError(f"no read of {_sets(chosen)} is wrong: there is no glitch to trace")
+        raise StudyError(f"no read of {_sets(chosen)} is wrong: there is no glitch to trace")
     for each, found in zip(chosen, reads, strict=True):
         if not found:
             continue

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from results.errors import StudyError
+
 
 @dataclass(frozen=True)
 class Search:
@@ -23,7 +25,7 @@ class Search:
 
     def __post_init__(self) -> None:
         if (self.beam is not None and self.beam < 1) or self.size < 1 or self.support < 1 or not self.z >= 0:
-            raise ValueError("the search needs a beam, a size and a support of at least 1, and z of at least 0")
+            raise StudyError("the search needs a beam, a size and a support of at least 1, and z of at least 0")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from results.errors import StudyError
+
 Target = str | tuple[str, ...]
 
 _OPERATORS, _BRACKETS = set("+-*/=<>!&|^%~@"), set("()[]{}")
@@ -18,11 +20,11 @@ def refuse_echoes(targets: Sequence[Target], text: str) -> None:
     """ValueError for no or empty targets, and for one that stands in the text: a model that repeats the text would count as wrong."""
     for target in targets:
         if not target or not all([target] if isinstance(target, str) else target):
-            raise ValueError("a target is an empty string: give what the model says wrongly")
+            raise StudyError("a target is an empty string: give what the model says wrongly")
         if detect([target], text):
-            raise ValueError(f"the target {target!r} stands in the text itself: repeating the text would count as saying it")
+            raise StudyError(f"the target {target!r} stands in the text itself: repeating the text would count as saying it")
     if not targets:
-        raise ValueError("there is no target: give what the model says wrongly")
+        raise StudyError("there is no target: give what the model says wrongly")
 
 
 def accepting(tokenizer: Any) -> Callable[[int, list[int]], list[int]]:

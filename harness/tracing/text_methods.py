@@ -10,6 +10,7 @@ from harness.tracing.baselines import TRIES, ridge
 from harness.tracing.language import Asked, TextSettings, replay_places, replay_text, text_evidence, text_hits, trace_text
 from harness.tracing.network import SAMPLES, captum, seeded
 from harness.tracing.tokens import perturbed_tokens
+from results.errors import StudyError
 
 TRACE = "trace"
 _TIE, _OUT = 1000, 1 << 20  # site of the order of equal scores; first row of the draws of leave-one-out
@@ -76,7 +77,7 @@ def _from_vectors(case: TextCase) -> tuple[Callable[[Tensor], Tensor], Tensor, T
     """ln P(a target is said) [B] as a function of token vectors [B, n, D]; those of the text, [1, n, D]; and the mean vector, as often."""
     asked, model = case.asked, case.asked.language.model
     if not asked.answers:
-        raise ValueError("gradients need hits = 'soft': a sampled answer has none")
+        raise StudyError("gradients need hits = 'soft': a sampled answer has none")
     table = model.get_input_embeddings()
     device = table.weight.device
 
@@ -118,9 +119,9 @@ def compare_text(
     """
     for name in methods:
         if name not in TEXT_BASELINES:
-            raise ValueError(f"method {name!r} must be one of {', '.join(TEXT_BASELINES)}")
+            raise StudyError(f"method {name!r} must be one of {', '.join(TEXT_BASELINES)}")
     if not 1 <= k <= len(asked.tokens):
-        raise ValueError(f"k = {k} must be 1 to {len(asked.tokens)}, the tokens of the text")
+        raise StudyError(f"k = {k} must be 1 to {len(asked.tokens)}, the tokens of the text")
     case = TextCase(asked, how, *text_evidence(asked, how))
     traced = trace_text(asked, how, (case.strings, case.hit))
     found = {TRACE: replay_text(asked, traced[min(k, len(traced)) - 1].events, how, strings)}

@@ -12,6 +12,7 @@ from harness.tracing.corpus import ANCHORS, FAMILIES, MASKINGS, perturbed
 from harness.tracing.hits import Model, hits
 from harness.tracing.prompt import Prompt
 from harness.tracing.search import Found, Search, chosen, search
+from results.errors import StudyError
 
 HITS = ("soft", "hard")
 TARGETS = ("error", "token")
@@ -38,9 +39,9 @@ class Settings:
         known = {"family": FAMILIES, "masking": MASKINGS, "anchors": ANCHORS, "hits": HITS, "target": TARGETS}
         for name, values in known.items():
             if getattr(self, name) not in values:
-                raise ValueError(f"{name} = {getattr(self, name)!r} must be one of {', '.join(values)}")
+                raise StudyError(f"{name} = {getattr(self, name)!r} must be one of {', '.join(values)}")
         if self.strings < 1 or not 0 < self.rate <= 1:
-            raise ValueError(f"strings = {self.strings} must be at least 1 and rate = {self.rate} in 0 … 1, 0 excluded")
+            raise StudyError(f"strings = {self.strings} must be at least 1 and rate = {self.rate} in 0 … 1, 0 excluded")
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def evidence(model: Model, prompt: Prompt, how: Settings, seed: int) -> Evidence
     if how.target == "token":
         kept = kept & (corpus.truth == prompt.truth)
         if prompt.task.symbols > 2:
-            raise ValueError(f"target = 'token' is for 2 symbols, and the task has {prompt.task.symbols}: write error")
+            raise StudyError(f"target = 'token' is for 2 symbols, and the task has {prompt.task.symbols}: write error")
     hit = soft if how.hits == "soft" else hard
     preserved = float((corpus.truth == prompt.truth)[corpus.known].double().mean())
     return Evidence(corpus.same[kept], hit[kept], preserved)
@@ -90,7 +91,7 @@ def trace(model: Model, prompt: Prompt, how: Settings, seed: int) -> Trace:
 def searched(given: Evidence, prompt: Prompt, how: Search) -> Trace:
     found = search(given.same, given.hit, torch.arange(prompt.query).tolist(), how)
     if not found:
-        raise ValueError(
+        raise StudyError(
             f"no event stands in {how.support} of the {len(given.hit)} strings: make more strings or ask for less support"
         )
     return Trace(found, given.preserved)

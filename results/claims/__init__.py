@@ -43,6 +43,7 @@ from results.claims import (
 )
 from results.claims.claim import REPRODUCED, SCALED, TERMS, Claim, Finding, Settled, Terms, Verdict, terms_of
 from results.claims.evidence import Evidence, gather
+from results.errors import DamagedFile, StudyError
 from results.manifest import newest_manifest
 from results.probes import Name, by_key
 from results.store import Store, committed, read
@@ -116,7 +117,7 @@ def scoreboard(store: Store) -> list[Verdict]:
     """
     newest = newest_manifest(store)
     if newest is None:
-        raise ValueError(f"{store.path()} holds no study: run it first")
+        raise StudyError(f"{store.path()} holds no study: run it first")
     manifest = newest[1]
     if not manifest.get("claims"):
         return []
@@ -143,7 +144,7 @@ def verdicts(
         return []
     unknown = [name for name in stated if name not in REGISTRY]
     if unknown:
-        raise ValueError(f"the manifest of {manifest['study']} states the claim {unknown[0]}; there is {', '.join(REGISTRY)}")
+        raise DamagedFile(f"the manifest of {manifest['study']} states the claim {unknown[0]}; there is {', '.join(REGISTRY)}")
     evidence = gather(manifest, known, probes, evaluations, measured, losses)
     scaled = bool(reductions(manifest))
     return [_verdict(REGISTRY[name], terms_of(REGISTRY[name], node), evidence, scaled) for name, node in stated.items()]

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from results.errors import StudyError
+
 if TYPE_CHECKING:
     from results.claims.evidence import Evidence
 
@@ -96,19 +98,19 @@ def terms_of(claim: Claim, node: Any) -> Terms:
     """The terms of a mapping such as {value: 0.24, of: 25}. ValueError in one sentence on anything wrong."""
     where = f"claims.{claim.id}"
     if not isinstance(node, Mapping) or "value" not in node:
-        raise ValueError(f"{where} = {node!r} must be a mapping with the paper's value, such as {{value: 1.0}}")
+        raise StudyError(f"{where} = {node!r} must be a mapping with the paper's value, such as {{value: 1.0}}")
     for name in ("value", "gate"):
         if name in node and type(node[name]) not in (int, float):
-            raise ValueError(f"{where}.{name} = {node[name]!r} must be a number")
+            raise StudyError(f"{where}.{name} = {node[name]!r} must be a number")
     for name in ("of", "replicates"):
         if name in node and (type(node[name]) is not int or node[name] < 1):
-            raise ValueError(f"{where}.{name} = {node[name]!r} must be a whole number of at least 1")
+            raise StudyError(f"{where}.{name} = {node[name]!r} must be a whole number of at least 1")
     if "of" in node and not 0 <= node["value"] <= 1:
-        raise ValueError(f"{where}.value = {node['value']} must be a share from 0 to 1 where `of` is given")
+        raise StudyError(f"{where}.value = {node['value']} must be a share from 0 to 1 where `of` is given")
     if not 0 <= node.get("gate", 0) <= 1:
-        raise ValueError(f"{where}.gate = {node['gate']} must be a share from 0 to 1")
+        raise StudyError(f"{where}.gate = {node['gate']} must be a share from 0 to 1")
     if node.get("replicates", claim.needs) < claim.needs:
-        raise ValueError(
+        raise StudyError(
             f"{where}.replicates = {node['replicates']} must be at least {claim.needs}: below that the claim has too little power"
         )
     return Terms(float(node["value"]), node.get("of"), node.get("replicates"), float(node.get("gate", Terms.gate)))

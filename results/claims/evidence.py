@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, settle
+from results.errors import DamagedFile
 from results.manifest import label, stage_of
 from results.probes import Name
 from results.statistics import Floats, quantile
@@ -139,7 +140,7 @@ def gather(
     conditions = []
     for each in manifest["conditions"]:
         if "settings" not in each:
-            raise ValueError(f"the manifest of {manifest['study']} lacks the settings of its conditions: run the study again")
+            raise DamagedFile(f"the manifest of {manifest['study']} lacks the settings of its conditions: run the study again")
         stage = stage_of(each)
         conditions.append(
             Condition(

@@ -6,6 +6,7 @@ from markupsafe import Markup
 
 from results.claims import reductions, scoreboard
 from results.claims.claim import NOT_REPRODUCED, REPRODUCED, SCALED, Verdict
+from results.errors import StudyError
 from results.manifest import newest_manifest
 from results.store import Store
 
@@ -34,7 +35,7 @@ def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
         if newest and reductions(newest[1]):
             say(waiting(found))
     if not stated:
-        raise ValueError(f"no study of {stores[0].root} states a claim: add a section such as claims: {{R2: {{value: 1.0}}}}")
+        raise StudyError(f"no study of {stores[0].root} states a claim: add a section such as claims: {{R2: {{value: 1.0}}}}")
     return 1 if refuted else 0
 
 

@@ -19,6 +19,7 @@ from harness.hung import MULTIPLE, QUIET_S, START_S, Watch
 from harness.leases import LEASE_S, Leases
 from harness.patience import patiently
 from harness.progress import Progress
+from results.errors import DamagedFile, StoreError
 from results.schema import TABLES
 from results.store import committed, open_store, read, write_bytes
 from tests.harness.packs import condition, pack
@@ -54,7 +55,7 @@ def _other(store, pack, seconds=LEASE_S):
 
 
 def _no_space(*arguments):
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    raise StoreError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 # packs that other drivers run
@@ -164,17 +165,25 @@ def test_a_call_is_made_again_until_the_store_is_back():
     assert "No space left on device" in said[0]
 
 
-@pytest.mark.parametrize("error", [PermissionError("no"), OSError("gone")])
-def test_a_call_ends_at_once_where_waiting_is_no_use(error):
-    """Permission does not come by waiting; somebody who asks to stop does not wait."""
+@pytest.mark.parametrize(
+    ("error", "stops"),
+    [
+        (StoreError("no"), False),
+        (DamagedFile("no file of ours"), False),
+        (StoreError("gone"), True),
+        (OSError(errno.ENOSPC, "not of a store"), False),
+    ],
+)
+def test_a_call_ends_at_once_where_waiting_is_no_use(error, stops):
+    """Permission does not come by waiting, nor does a damaged file mend; somebody who asks to stop does not wait."""
     calls = []
 
     def call():
         calls.append(1)
-        raise error
+        raise error from (PermissionError("no") if str(error) == "no" else None)
 
     with pytest.raises(type(error)):
-        patiently(call, should_stop=lambda: isinstance(error, OSError) and not isinstance(error, PermissionError))
+        patiently(call, should_stop=lambda: stops)
     assert len(calls) == 1
 
 
@@ -245,7 +254,7 @@ def test_a_death_while_the_store_is_away_waits_for_it(store, packs, monkeypatch,
     def away(*arguments):
         calls.append(1)
         if len(calls) < 2:
-            raise OSError("gone")
+            raise StoreError("gone")
         return real(*arguments)
 
     monkeypatch.setattr(checkpoints, "steps", away)

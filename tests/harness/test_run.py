@@ -15,6 +15,7 @@ from harness.evaluate import score
 from harness.pack import scored_sets
 from harness.run import run, store_uri
 from harness.study import load
+from results.errors import StoreError
 from results.merge import merge
 from results.store import commit, committed, open_store, read, read_files, table_files
 from tests.harness.tiny import files, tables, write_study
@@ -171,7 +172,7 @@ def test_a_store_that_refuses_a_commit_leaves_the_pack_to_be_planned_again(study
     def full(store, pack, tables):
         if "failures" in tables:
             return commit(store, pack, tables)
-        raise OSError("/runs can't be written (No space left on device); nothing of it was committed")
+        raise StoreError("/runs can't be written (No space left on device); nothing of it was committed")
 
     with monkeypatch.context() as patch:
         patch.setattr(execute, "commit", full)

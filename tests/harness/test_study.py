@@ -9,6 +9,7 @@ from harness.configuration import keep_steps, keep_tail
 from harness.identity import key
 from harness.seeds import pairs_of, seeds_of
 from harness.study import find_study, from_tree, load
+from results.errors import StudyError
 
 SETS = {"sparse": {"p_ignore": 0.98, "sequences": 100}}
 
@@ -359,7 +360,7 @@ def test_a_file_that_is_no_study_is_refused(tmp_path, text):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"there is no study file .*nothing\.yaml"):
+    with pytest.raises(StudyError, match=r"there is no study file .*nothing\.yaml"):
         load(tmp_path / "nothing.yaml")
 
 

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from launch.cli import cli
+from results.errors import StudyError
 from results.replicate_page import write_replicate_page
 from results.store import Store, open_store
 from tests.results.synthetic import manifest, write
@@ -92,7 +93,7 @@ def test_a_key_that_is_unknown_ambiguous_or_has_not_ended_is_one_sentence(study:
         write_replicate_page(store, shared)
     with pytest.raises(ValueError, match=r"has not ended, so there is nothing to draw"):
         write_replicate_page(store, plan["replicates"][5][0])
-    with pytest.raises(FileNotFoundError, match="no study 'other'"):
+    with pytest.raises(StudyError, match="no study 'other'"):
         write_replicate_page(open_store(str(tmp_path), "other"), "a")
 
 

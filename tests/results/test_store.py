@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from results import merge, store
+from results.errors import StoreError
 from results.manifest import NEWEST, newest_manifest, write_manifest
 from results.schema import SCHEMAS
 from results.store import commit, committed, open_store, read
@@ -348,7 +349,7 @@ def test_rows_that_do_not_fit_are_refused_before_anything_is_written(tmp_path):
 
 def test_a_store_that_is_no_folder_is_refused_and_a_good_one_is_left_as_it_was(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match=r"the store .*/file can't be written \(Not a directory\); pass store="):
+    with pytest.raises(StoreError, match=r"the store .*/file can't be written \(Not a directory\); pass store="):
         open_store(tmp_path / "file", "study").check_writable()
     open_store(tmp_path / "new" / "deep", "study").check_writable()
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
@@ -438,6 +439,6 @@ def test_an_object_store_behaves_as_a_folder_does(bucket, tmp_path):
 
 
 def test_a_bucket_that_is_not_there_is_refused_in_one_sentence(bucket):
-    with pytest.raises(ValueError, match="the store missing/runs can't be written") as caught:
+    with pytest.raises(StoreError, match="the store missing/runs can't be written") as caught:
         open_store(f"s3://missing/runs{bucket}", "study").check_writable()
     assert "secret" not in str(caught.value)

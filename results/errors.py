@@ -1,0 +1,80 @@
+"""The errors that a person can mend. Their text is one sentence, and it is all that a person sees of them.
+
+Any other exception is a defect of this project, or of the machine: the person sees its whole traceback, and `tell_of_defect` says so.
+"""
+
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+STATUS_MENDABLE = 2  # exit status of a command that ends with one of these errors
+STATUS_DEFECT = 70  # of one that ends with any other exception: EX_SOFTWARE of sysexits.h
+
+
+class StudyError(ValueError):
+    """A study file, a command line or an installation asks for what cannot be done."""
+
+
+class StoreError(OSError):
+    """A store refuses, is away, or holds what no study wrote."""
+
+
+class MissingFile(StoreError, FileNotFoundError):
+    """A file that was listed in a store, or should be in it, is not there."""
+
+
+class DamagedFile(StoreError, ValueError):
+    """A file of a store is not what a study wrote there. Waiting does not mend it."""
+
+
+@contextmanager
+def settings_errors(kind: type[ValueError] = ValueError) -> Iterator[None]:
+    """Raise a ValueError of the calls inside, which hand a person's settings to a task or a model, as a StudyError.
+
+    Tasks and models know nothing of this module. kind: only errors of this class, where the calls inside do more than that.
+    """
+    try:
+        yield
+    except (StudyError, StoreError):
+        raise
+    except kind as error:
+        raise StudyError(str(error)) from error
+
+
+@contextmanager
+def store_errors(path: str) -> Iterator[None]:
+    """Raise an OSError of the calls inside, which ask a store about `path`, as a StoreError."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except FileNotFoundError as error:
+        raise MissingFile(f"{path} is not there") from error
+    except OSError as error:
+        raise StoreError(f"{path} can't be reached ({' '.join((error.strerror or str(error)).split())})") from error
+
+
+@contextmanager
+def output_errors(path: object, in_store: bool = False) -> Iterator[None]:
+    """Raise an OSError of the calls inside, which write to `path`, as a StudyError: the person named the place.
+
+    in_store: it is a store's own folder, and the error a StoreError.
+    """
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        sentence = f"{path} can't be written ({' '.join((error.strerror or str(error)).split())})"
+        raise (StoreError(sentence) if in_store else StudyError(f"{sentence}: name another place")) from error
+
+
+def tell_of_defect() -> int:
+    """Print the exception that is being handled, with its traceback, and that it is a defect. Returns the exit status."""
+    traceback.print_exc()
+    print(
+        "this is a defect of manyseeds, not of your study: please report it, with the lines above and the command",
+        file=sys.stderr,
+    )
+    return STATUS_DEFECT

@@ -3,10 +3,11 @@
 Any other exception is a defect of this project, or of the machine: the person sees its whole traceback, and `tell_of_defect` says so.
 """
 
-import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from results.terminal import say
 
 STATUS_MENDABLE = 2  # exit status of a command that ends with one of these errors
 STATUS_DEFECT = 70  # of one that ends with any other exception: EX_SOFTWARE of sysexits.h
@@ -72,9 +73,7 @@ def output_errors(path: object, in_store: bool = False) -> Iterator[None]:
 
 def tell_of_defect() -> int:
     """Print the exception that is being handled, with its traceback, and that it is a defect. Returns the exit status."""
-    traceback.print_exc()
-    print(
-        "this is a defect of manyseeds, not of your study: please report it, with the lines above and the command",
-        file=sys.stderr,
-    )
+    for line in traceback.format_exc().splitlines():
+        say(line, err=True)
+    say("this is a defect of manyseeds, not of your study: please report it, with the lines above and the command", err=True)
     return STATUS_DEFECT

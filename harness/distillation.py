@@ -27,7 +27,7 @@ from harness.patience import patiently
 from harness.precision import set_matmul
 from harness.stages import link_of, outputs_of, parent_of, spans_of
 from models.mlp import MLP
-from results.errors import settings_errors
+from results.errors import DamagedFile, settings_errors
 from results.store import Store
 from tasks.batch import tokens_of
 
@@ -278,7 +278,7 @@ def _put(model: nn.Module, place: int, weights: Mapping[str, Tensor]) -> None:
     for name, parameter in model.named_parameters():
         given = tuple(weights[name].shape) if name in weights else "missing"
         if given != tuple(parameter.shape[1:]):
-            raise ValueError(
+            raise DamagedFile(
                 f"the teacher's weights do not fit: {name} is {given} and the model's {tuple(parameter.shape[1:])}"
             )
         parameter[place].copy_(weights[name])

@@ -14,7 +14,6 @@ import socket
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import ray
@@ -33,6 +32,7 @@ from harness.interrupt import Interrupt
 from harness.kinds import Kind
 from harness.leases import Leases
 from harness.metrics import Metrics
+from harness.own_packages import ROOT, refuse_hidden_from_workers
 from harness.pack import Pack
 from harness.placement import Placement, time_left
 from harness.probe import Rate
@@ -481,9 +481,9 @@ def _connect() -> None:
     address = os.environ.get("RAY_ADDRESS")
     # Workers look for our packages where this driver has them: nothing needs to be installed on a machine that sees the folder. Ray itself
     # adds the current folder only, and a runtime_env would conflict with that of a job.
-    root = str(Path(__file__).resolve().parents[1])
+    refuse_hidden_from_workers(os.getcwd())
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.WARNING}
-    options["job_config"] = ray.job_config.JobConfig(_py_driver_sys_path=[root])
+    options["job_config"] = ray.job_config.JobConfig(_py_driver_sys_path=[str(ROOT)])
     if address:
         host, _, port = address.rpartition(":")
         try:

@@ -266,15 +266,18 @@ def _class(path: str) -> type[nn.Module]:
         sys.path.append(os.getcwd())  # a console script does not search the folder it is started in
     try:
         found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ValueError(f"model.name = {path!r}: {error}; searched: {os.getcwd()} and what is installed") from error
     except ImportError as error:
-        raise ValueError(f"model.name = {path!r}: {error}; a study's folder and installed packages are searched") from error
+        raise ValueError(f"model.name = {path!r}: {error}") from error
     except Exception as error:
         raise ValueError(f"model.name = {path!r}: importing {module} raised {type(error).__name__}: {error}") from error
     if not hasattr(found, name):
         classes = [each for each, kind in vars(found).items() if isinstance(kind, type) and issubclass(kind, nn.Module)]
         match = difflib.get_close_matches(name, classes, n=1)
         raise ValueError(
-            f"model.name = {path!r}: the module {module} has no {name}" + (f"; did you mean {match[0]}?" if match else "")
+            f"model.name = {path!r}: the module {module} ({found.__file__}) has no {name}"
+            + (f"; did you mean {match[0]}?" if match else "")
         )
     kind = getattr(found, name)
     if not (isinstance(kind, type) and issubclass(kind, nn.Module)):

@@ -215,7 +215,7 @@ def test_a_job_whose_folder_has_its_own_models_uses_ours(cluster, tmp_path):
         (folder / name / "__init__.py").write_text("raise ImportError('the package of the job, not of manyseeds')\n")
     (folder / "launch").mkdir()
     (folder / "launch" / "fflm_replicates.py").write_text(
-        "import sys\nimport harness\nfrom launch.cli import family\nfamily('fflm', lambda: 'quick')\n"
+        f"import sys\nsys.path.append({str(ROOT)!r})\nimport harness\nfrom launch.cli import family\nfamily('fflm', 'quick')\n"
     )
     done = _submit(cluster, *QUICKER, f"store={tmp_path / 'runs'}", folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr

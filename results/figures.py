@@ -270,6 +270,7 @@ def svg(figure: Figure) -> str:
     """A standalone SVG document without dates: equal figures give equal bytes."""
     sink = io.StringIO()
     with mpl.rc_context(STYLE):
+        _lay_out(figure)
         figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": "manyseeds"})
     return sink.getvalue()
 
@@ -277,8 +278,17 @@ def svg(figure: Figure) -> str:
 def png(figure: Figure) -> bytes:
     sink = io.BytesIO()
     with mpl.rc_context(STYLE):
+        _lay_out(figure)
         FigureCanvasAgg(figure).print_figure(sink, format="png", dpi=160, metadata={"Software": None})
     return sink.getvalue()
+
+
+def _lay_out(figure: Figure) -> None:
+    """Place the panels once: with its layout engine a figure is laid out, and drawn twice, each time it is saved."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine(None)
 
 
 def inline_svg(document: str, prefix: str, title: str) -> str:

@@ -100,10 +100,14 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
     evaluations = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
     known = replicates_of(manifest, finished, evaluations, failures)
     summary, rows = summarise(manifest, known), raw_rows(manifest, known)
-    profiles = read(store, "profiles", winning=finished)
+    drawn = pa.array([r.key for members in _shown(manifest, known).values() for r in members], pa.string())
+    profiles = read(store, "profiles", winning=finished, packs=_packs(finished, drawn))
     if is_of(manifest, "automaton"):
         profiles = profiles.filter(pc.field("axis") != "position")  # drawn there
-    losses = read(store, "curves", filter=pc.field("metric") == "loss", winning=finished)
+    # a claim may look at every curve; the figure shows a few, and the others need not be opened
+    first = pa.array([key for members in _first(_ended(known, finished)).values() for key, _ in members], pa.string())
+    packs = None if manifest.get("claims") else _packs(finished, first)
+    losses = read(store, "curves", filter=pc.field("metric") == "loss", winning=finished, packs=packs)
     measured = read(store, "probes", winning=finished)
     drawings = draw_all(manifest, known, finished, evaluations, profiles, losses)
     drawings += [Drawing(*each) for each in pages.drawings(store, manifest, known, finished)]
@@ -147,13 +151,7 @@ def draw_all(
     """Every figure that there are rows for."""
     label, groups = _labels(known), _by_label(known)
     reported, drawings = reported_sets(manifest), []
-    errors = {
-        name: {
-            condition: np.array([e for r in members if (e := r.error(name)) is not None])
-            for condition, members in groups.items()
-        }
-        for name in reported
-    }
+    errors = _errors(groups, reported)
     if any(values.size for by in errors.values() for values in by.values()):
         caption = (
             "Error rate of every replicate. Bars: minimum, 25 %, median (bold), 75 %, maximum over all replicates; shading: "
@@ -165,8 +163,7 @@ def draw_all(
             caption += f" Each set has its own order, by the median; the dashed line is the median of the baseline, “{first}”."
             caption = caption.replace("below the broken axis", "left of the broken axis").replace("above it", "right of it")
             drawings.append(Drawing("errors", "Error by condition", caption, violins.sweep(errors, first)))
-            kept = set(violins.largest(errors[reported[0]], first))
-            groups = {name: members for name, members in groups.items() if name in kept}  # colours follow the study's order
+            groups = _shown(manifest, known)
         else:
             drawings.append(Drawing("errors", "Error by condition", caption, figures.errors_by_condition(errors)))
         caption, figure = survival_drawing(manifest, _by_label(known), reported)
@@ -198,11 +195,11 @@ def draw_all(
     for name in (name for name in set_names(manifest) if manifest["sets"][name].get("every") is not None):
         rows = evaluations.filter((pc.field("set") == name) & (pc.field("weights") == "raw") & (pc.field("count") > 0))
         rate = pc.divide(rows["errors"].cast(pa.float64()), rows["count"].cast(pa.float64()))
-        curves, left_out = _curves(rows, rate, label)
+        curves, left_out = _curves(rows, rate, _with_rows(label, rows))
         if curves:
             caption = f"Error rate on “{name}” during training: raw in light, the best so far in bold. {left_out}"
             drawings.append(Drawing(f"curves-{name}", f"Training curves: {name}", caption, figures.error_curves(curves)))
-    curves, left_out = _curves(losses, losses["value"], label)
+    curves, left_out = _curves(losses, losses["value"], _ended(known, replicates))
     if curves:
         caption = f"Training loss in nats per scored token, the mean of the steps since the point before. {left_out}"
         drawings.append(Drawing("loss", "Training loss", caption, figures.loss_curves(curves)))
@@ -345,19 +342,64 @@ def _profile(each: list[dict[tuple[int, int], tuple[int, int]]]) -> figures.Prof
     return figures.Profile(edges[:, 0], edges[:, 1], table[..., 0], table[..., 1])
 
 
-def _curves(
-    rows: pa.Table, values: pa.Array | pa.ChunkedArray, label: dict[tuple[str, int], str]
-) -> tuple[dict[str, list[tuple[figures.Floats, figures.Floats]]], str]:
-    """(step, value) of every replicate by condition, at most MAX_CURVES and MAX_PANELS, and a sentence on what is left out."""
+def _errors(groups: dict[str, list[Replicate]], names: Sequence[str]) -> dict[str, dict[str, figures.Floats]]:
+    """Error rates by set and condition, infinity for a diverged replicate."""
+    return {
+        name: {
+            condition: np.array([e for r in members if (e := r.error(name)) is not None])
+            for condition, members in groups.items()
+        }
+        for name in names
+    }
+
+
+def _shown(manifest: dict[str, Any], known: Sequence[Replicate]) -> dict[str, list[Replicate]]:
+    """The conditions that figures of single replicates show, in the study's order: of a large study those furthest from its baseline."""
+    groups, first_set = _by_label(known), reported_sets(manifest)[:1]
+    errors = _errors(groups, first_set)
+    if len(groups) <= SWEEP or not any(values.size for by in errors.values() for values in by.values()):
+        return groups
+    kept = set(violins.largest(errors[first_set[0]], baseline(manifest, groups) or next(iter(groups))))
+    return {name: members for name, members in groups.items() if name in kept}
+
+
+def _packs(replicates: pa.Table, keys: pa.Array) -> set[str]:
+    """The packs that hold replicates of these keys."""
+    return set(replicates.filter(pc.is_in(replicates["key"], keys))["pack"].unique().to_pylist())
+
+
+def _pairs(rows: pa.Table) -> set[tuple[str, int]]:
+    """Every (key, stage) of a table."""
     pairs = rows.select(["key", "stage"]).group_by(["key", "stage"], use_threads=False).aggregate([])
-    known = set(zip(pairs["key"].to_pylist(), pairs["stage"].to_pylist(), strict=True))
-    by: dict[str, list[tuple[str, int]]] = {}
-    for who, condition in label.items():  # in the plan's order, so what is shown does not depend on what ended first
-        if who in known:
+    return set(zip(pairs["key"].to_pylist(), pairs["stage"].to_pylist(), strict=True))
+
+
+def _with_rows(label: dict[tuple[str, int], str], rows: pa.Table) -> dict[str, list[tuple[str, int]]]:
+    """By condition the planned (key, stage) of which a table has rows, in the plan's order, whatever ended first."""
+    pairs, by = _pairs(rows), dict[str, list[tuple[str, int]]]()
+    for who, condition in label.items():
+        if who in pairs:
             by.setdefault(condition, []).append(who)
+    return by
+
+
+def _ended(known: Sequence[Replicate], replicates: pa.Table) -> dict[str, list[tuple[str, int]]]:
+    """As `_with_rows`, of the committed replicates that were trained."""
+    return _with_rows(_labels(known), replicates.filter(pc.field("steps") > 0))
+
+
+def _first(by: dict[str, list[tuple[str, int]]]) -> dict[str, list[tuple[str, int]]]:
+    """The first of each condition, at most MAX_CURVES of MAX_PANELS conditions together."""
     total, panels = sum(map(len, by.values())), dict(list(by.items())[:MAX_PANELS])
     quota = max(1, MAX_CURVES // max(len(panels), 1)) if total > MAX_CURVES else total
-    chosen = {condition: members[:quota] for condition, members in panels.items()}
+    return {condition: members[:quota] for condition, members in panels.items()}
+
+
+def _curves(
+    rows: pa.Table, values: pa.Array | pa.ChunkedArray, by: dict[str, list[tuple[str, int]]]
+) -> tuple[dict[str, list[tuple[figures.Floats, figures.Floats]]], str]:
+    """(step, value) of the `_first` replicates of `by`, and a sentence on what is left out."""
+    total, chosen = sum(map(len, by.values())), _first(by)
     wanted = pc.is_in(rows["key"], pa.array([key for members in chosen.values() for key, _ in members], pa.string()))
     kept = rows.filter(wanted)  # the others never become Python objects
     found: dict[tuple[str, int], list[tuple[int, float]]] = {}
@@ -366,8 +408,9 @@ def _curves(
         found.setdefault((key, stage), []).append((step, value))
     shown: dict[str, list[tuple[figures.Floats, figures.Floats]]] = {}
     for condition, members in chosen.items():
-        tables = [np.array(sorted(found[who]), dtype=np.float64).T for who in members]
-        shown[condition] = [(step, value) for step, value in tables]
+        tables = [np.array(sorted(found[who]), dtype=np.float64).T for who in members if who in found]
+        if tables:
+            shown[condition] = [(step, value) for step, value in tables]
     drawn = sum(map(len, shown.values()))
     return shown, f"{drawn:,} of {total:,} replicates are shown, the first of each condition." if drawn < total else ""
 

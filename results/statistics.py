@@ -6,6 +6,7 @@ a bound, not an interval. A diverged replicate has a number: infinity, so it ran
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +31,7 @@ class Rates:
     high: Floats
 
 
+@cache  # conditions of one size share most of their counts
 def clopper_pearson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Interval:
     """Exact interval of a proportion: covers at least `confidence`, whatever the proportion. 0 … 1 without trials.
 
@@ -118,6 +120,7 @@ def quantile(values: ArrayLike, q: float) -> float:
     return float(high if np.isinf(high) else low + weight * (high - low))
 
 
+@cache
 def quantile_ranks(n: int, q: float, confidence: float = CONFIDENCE) -> tuple[int, int]:
     """1-based ranks of the order statistics that enclose the q-quantile of a population with at least `confidence`.
 

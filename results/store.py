@@ -13,6 +13,7 @@ compacted files before others and each by name, so the same copy is chosen in ev
 import os
 import re
 import uuid
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -41,6 +42,7 @@ from results.parquet import COMPACTED, SUFFIX, check_table, conform, read_file, 
 from results.schema import SCHEMAS
 
 ROW = ["key", "stage", "pack"]
+_MANY = 64  # parts of a table, above which work on each of them takes longer than to copy them into one
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of studies, packs and keys
 
 
@@ -191,12 +193,14 @@ def read(
     columns: list[str] | None = None,
     filter: pa.dataset.Expression | None = None,
     winning: pa.Table | None = None,
+    packs: Collection[str] | None = None,
 ) -> pa.Table:
     """The rows of a table that count: those whose (key, stage, pack) won; `failures` is returned whole.
 
     `columns` are returned in that order (all by default); `filter` is a pyarrow expression over any column of the table.
     `winning` is `committed(store)` where that was read already: several tables are then those of one moment, and a store of
-    thousands of packs is not asked for `replicates` again for each of them.
+    thousands of packs is not asked for `replicates` again for each of them. `packs`: no other files are opened than those of these
+    packs and compacted ones, which may hold rows of further packs.
     A truncated file, or one that is none of this table, raises DamagedFile naming it.
     """
     check_table(table)
@@ -208,7 +212,7 @@ def read(
         return first_rows(_rows(store, table, needed)).select(wanted)
     # first: a pack that commits in between has its rows then, and is left out if its `replicates` row came too late
     winning = winners(_rows(store, "replicates", ROW) if winning is None else winning)
-    return semi_join(_rows(store, table, needed, filter), winning).select(wanted)
+    return semi_join(_rows(store, table, needed, filter, packs), winning).select(wanted)
 
 
 def committed(store: Store) -> pa.Table:
@@ -261,7 +265,13 @@ def read_files(store: Store, table: str, files: list[str], columns: list[str] | 
     return kept.select(wanted)
 
 
-def _rows(store: Store, table: str, columns: list[str] | None, filter: pa.dataset.Expression | None = None) -> pa.Table:
+def _rows(
+    store: Store,
+    table: str,
+    columns: list[str] | None,
+    filter: pa.dataset.Expression | None = None,
+    packs: Collection[str] | None = None,
+) -> pa.Table:
     """`read` without the winner rule."""
     columns = SCHEMAS[table].names if columns is None else columns
     unknown = [name for name in columns if name not in SCHEMAS[table].names]
@@ -269,19 +279,29 @@ def _rows(store: Store, table: str, columns: list[str] | None, filter: pa.datase
         raise ValueError(f"table {table!r} has no column {unknown[0]!r}: use some of {', '.join(SCHEMAS[table].names)}")
     unchanged = 0
     while True:
-        files = table_files(store, table)
+        files = listed = table_files(store, table)
+        if packs is not None:
+            files = [name for name in files if name.startswith(COMPACTED) or _of_pack(name, packs)]
         try:
-            if len(files) < 2 or not files[0].startswith(COMPACTED):
+            if len(files) < 2:
                 return _concat(table, columns, _read_parts(store, table, files, columns, filter))
-            # copies are chosen before the filter, or each copy would give what another one lacks
             if filter is None:
                 return read_files(store, table, files, columns)
-            return read_files(store, table, files).filter(filter).select(columns)
+            # copies are chosen before the filter, or each copy would give what another one lacks; and a filter of many small files
+            # one by one takes longer than to read them
+            named = [name for name in SCHEMAS[table].names if name in str(filter) and name not in columns]
+            return read_files(store, table, files, [*columns, *named]).filter(filter).select(columns)
         except MissingFile:
             # a compaction takes listed files away, one by one: list again, unless the list stays as it was
-            unchanged += table_files(store, table) == files
+            unchanged += table_files(store, table) == listed
             if unchanged == 3:
                 raise
+
+
+def _of_pack(name: str, packs: Collection[str]) -> bool:
+    """Whether a file is of one of the packs: `<pack>.parquet`, or `<pack>.<probe>.parquet` of a probe."""
+    stem = name.removesuffix(SUFFIX)
+    return stem in packs or any(stem[:end] in packs for end, letter in enumerate(stem) if letter == ".")
 
 
 def _read_parts(
@@ -297,7 +317,9 @@ def _read_parts(
 
 def _concat(table: str, columns: list[str], parts: list[pa.Table]) -> pa.Table:
     schema = pa.schema([SCHEMAS[table].field(name) for name in columns])
-    return pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
+    same = (part if part.schema.equals(schema) else part.cast(schema) for part in parts)
+    rows = pa.concat_tables([schema.empty_table(), *same])
+    return rows.combine_chunks() if len(parts) > _MANY else rows
 
 
 def _matching(rows: pa.Table, other: pa.Table, join: str, on: list[str] = ROW) -> pa.Array:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +36,7 @@ class Survival:
         return self.share[np.searchsorted(self.x, wanted, side="right") - 1]
 
 
+@cache
 def band_halfwidth(n: int, confidence: float = CONFIDENCE) -> float:
     """How far the empirical distribution of n independent values strays from the true one anywhere, with probability `confidence`.
 

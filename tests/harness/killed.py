@@ -39,7 +39,12 @@ def killed(patch: pytest.MonkeyPatch, when: Callable[[Training], bool]) -> Itera
             yield seen
 
 
+def untimed(patch: pytest.MonkeyPatch) -> None:
+    """Two steps are timed before a study instead of a second of them."""
+    patch.setattr(harness.probe, "_BUDGET_S", 0.0)
+
+
 def without_report(patch: pytest.MonkeyPatch) -> None:
     """A report's figures, and seconds of timed steps, take longer than these trainings."""
-    patch.setattr(harness.probe, "_BUDGET_S", 0.0)
+    untimed(patch)
     patch.setattr(harness.run, "write_report", lambda store: "none")

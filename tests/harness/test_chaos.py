@@ -21,7 +21,7 @@ def test_a_scenario_follows_from_its_seed_and_every_kind_of_event_occurs():
 
 
 def test_tables_after_chaos_are_those_of_an_undisturbed_run(tmp_path):
-    study = write(tmp_path, steps=400, replicates=6)
+    study = write(tmp_path, steps=300, replicates=4)
     plan = Scenario(0, (2, 2), None, True, (Event(0.5, "worker", 0.5), Event(2.0, "driver")))
     with ThreadPoolExecutor(1) as pool, machines(tmp_path) as cluster:
         alone = pool.submit(undisturbed, study, tmp_path)  # beside it, which saves its time
@@ -29,5 +29,5 @@ def test_tables_after_chaos_are_those_of_an_undisturbed_run(tmp_path):
             running.run(seconds=300)
             verdict = running.verdict(tables(alone.result(), NAME))
     assert verdict["passed"], (verdict, running.log)
-    assert verdict["replicates"] == 18
+    assert verdict["replicates"] == 12
     assert [(entry["kind"], entry["done"]) for entry in running.log] == [("worker", True), ("driver", True)]

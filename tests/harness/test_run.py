@@ -1,6 +1,7 @@
 """A study run, resumed, extended and merged, in this process."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,13 +19,15 @@ from harness.study import load
 from results.errors import StoreError
 from results.merge import merge
 from results.store import commit, committed, open_store, read, read_files, table_files
+from tests.harness.killed import without_report
 from tests.harness.tiny import files, tables, write_study
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def study(tmp_path):
+def study(tmp_path, monkeypatch):
+    without_report(monkeypatch)
     path = write_study(tmp_path)
 
     def start(*overrides, store="runs"):
@@ -33,10 +36,18 @@ def study(tmp_path):
     return start
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The study with its report, trained once."""
+    folder = tmp_path_factory.mktemp("trained")
+    assert run(load(write_study(folder), [f"store={folder / 'whole'}"]), say=lambda text: None) == 0
+    return folder / "whole"
+
+
 @pytest.fixture
-def whole(study, tmp_path):
-    assert study(store="whole") == 0
-    return tmp_path / "whole"
+def whole(trained, tmp_path):
+    """A copy that a test may change."""
+    return shutil.copytree(trained, tmp_path / "whole")
 
 
 def test_a_study_ends_with_every_row_and_a_report(whole):

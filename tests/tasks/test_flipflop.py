@@ -65,7 +65,7 @@ def test_every_string_is_a_flip_flop_string(pairs, p_ignore, symbols, seed):
     ("p_ignore", "percentiles"), [(0.8, (7, 22, 43)), (0.98, (54, 167, 255)), (0.1, (2, 4, 8))]
 )  # card 1.2, 50/90/99 %
 def test_statistics_match_the_card(p_ignore, percentiles):
-    batch = _sample(20_000, length=512, p_ignore=p_ignore)
+    batch = _sample(6000, length=512, p_ignore=p_ignore)
     reads = batch.weights.sum(-1).flatten()
     expected = 1 + 254 * (1 - p_ignore) / 2
     assert abs(reads.mean().item() - expected) < 4 * reads.std().item() / math.sqrt(len(reads))
@@ -73,7 +73,7 @@ def test_statistics_match_the_card(p_ignore, percentiles):
     np.testing.assert_allclose(np.percentile(distance, (50, 90, 99)), percentiles, atol=1.01)
     if p_ignore == 0.98:
         one_write = ((batch.inputs[..., ::2] == WRITE).sum(-1) == 1).float().mean().item()
-        assert abs(one_write - 0.99**254) < 0.008
+        assert abs(one_write - 0.99**254) < 4 * math.sqrt(0.99**254 / 6000)
 
 
 def test_symbols_and_instructions_are_fair():

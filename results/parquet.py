@@ -4,7 +4,8 @@ Files carry a digest of all their bytes (`results.seal`) and a checksum of every
 1 MiB, and of a larger one the pages that it reads; `manyseeds verify` checks the digest of each. Older files have neither.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.dataset
@@ -70,18 +71,19 @@ def read_file(
     def unreadable(error: Exception) -> DamagedFile:
         return DamagedFile(f"{path} can't be read as a Parquet file of table {table!r} ({reason(error)}); {cure}")
 
-    form = pa.dataset.ParquetFileFormat(
-        default_fragment_scan_options=pa.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
-    )
+    def fragment(*of: object) -> pa.dataset.ParquetFileFragment:
+        options = pa.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+        return pa.dataset.ParquetFileFormat(default_fragment_scan_options=options).make_fragment(*of)
+
     try:
         with filesystem.open_input_file(path) as source:
             if source.size() <= _WHOLE:
                 data = source.read()
                 if state(data) == "damaged":
                     raise unreadable(ValueError("its bytes are not those that were written"))
-                rows = _rows(pa.BufferReader(data), form.make_fragment(pa.py_buffer(data)), path, table, columns, filter, cure)
+                rows = _rows(pa.BufferReader(data), partial(fragment, pa.py_buffer(data)), path, table, columns, filter, cure)
             else:
-                rows = _rows(source, form.make_fragment(path, filesystem), path, table, columns, filter, cure)
+                rows = _rows(source, partial(fragment, path, filesystem), path, table, columns, filter, cure)
     except DamagedFile:
         raise
     except FileNotFoundError as error:
@@ -93,7 +95,7 @@ def read_file(
     except OSError:  # bytes that are no Parquet file, or a store that did not answer: read alone, the bytes tell
         data = pa.py_buffer(content(filesystem, path))
         try:
-            rows = _rows(pa.BufferReader(data), form.make_fragment(data), path, table, columns, filter, cure)
+            rows = _rows(pa.BufferReader(data), partial(fragment, data), path, table, columns, filter, cure)
         except DamagedFile:
             raise
         except (pa.ArrowException, OSError) as error:
@@ -114,14 +116,14 @@ def read_file(
 
 def _rows(
     source: pa.NativeFile,
-    fragment: pa.dataset.ParquetFileFragment,
+    fragment: Callable[[], pa.dataset.ParquetFileFragment],
     path: str,
     table: str,
     columns: list[str],
     filter: pa.dataset.Expression | None,
     cure: str,
 ) -> pa.Table:
-    """`read_file` without the checks of the values. `source` and `fragment` are the same file."""
+    """`read_file` without the checks of the values. `source` and `fragment()` are the same file: making one takes as long as reading a small one."""
     schema = SCHEMAS[table]
     size = _check_footer(source, path, cure)
     file = pa.parquet.ParquetFile(source, page_checksum_verification=True)
@@ -137,7 +139,7 @@ def _rows(
                 raise DamagedFile(f"{path} is no file of table {table!r}: column {field.name!r} is {kinds}; {cure}")
     if filter is not None:
         # with nullable fields: the scanner does not look for nulls, so they are looked for by the caller
-        return fragment.to_table(schema=pa.schema([f.with_nullable(True) for f in schema]), columns=columns, filter=filter)
+        return fragment().to_table(schema=pa.schema([f.with_nullable(True) for f in schema]), columns=columns, filter=filter)
     # four times as fast as the scanner, for many small files
     rows = file.read([column for column in columns if column in held], use_threads=False)
     nulls = {f.name: pa.nulls(rows.num_rows, f.type) for f in schema if f.name not in held}

@@ -123,7 +123,7 @@ def _rows(
     filter: pa.dataset.Expression | None,
     cure: str,
 ) -> pa.Table:
-    """`read_file` without the checks of the values. `source` and `fragment()` are the same file: making one takes as long as reading a small one."""
+    """`read_file` without the checks of the values. `source` and `fragment()` are the same file."""
     schema = SCHEMAS[table]
     size = _check_footer(source, path, cure)
     file = pa.parquet.ParquetFile(source, page_checksum_verification=True)

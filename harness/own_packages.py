@@ -27,10 +27,12 @@ def put_first() -> None:
 
 
 def refuse_hidden_from_workers(folder: str) -> None:
-    """ValueError where `folder`, which Ray's workers search first, has a package `harness` of its own: none of them would start."""
+    """StudyError where `folder`, which Ray's workers search first, has a package `harness` of its own: none of them would start."""
+    from results.errors import StudyError  # not before ours come first
+
     spec = PathFinder.find_spec("harness", [folder, str(ROOT)])
     if spec is not None and (other := _other("harness", spec)):
-        raise ValueError(
+        raise StudyError(
             f"{other} hides the package 'harness' of manyseeds from Ray's workers, which search the current folder first: "
             "rename it, start in another folder, or pass executor=local"
         )

@@ -9,6 +9,7 @@ import pytest
 
 import models  # noqa: F401  ours is loaded
 from harness import own_packages
+from results.errors import StudyError
 from results.store import committed, open_store
 from tests.environments import ROOT, environment_of, make_environment
 
@@ -116,5 +117,5 @@ def test_a_folder_that_hides_harness_from_rays_workers_is_named(tmp_path, monkey
     own_packages.refuse_hidden_from_workers(str(tmp_path))  # without __init__.py Python prefers ours
     (tmp_path / "harness" / "__init__.py").touch()
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match=rf"^{tmp_path}/harness hides the package 'harness' of manyseeds from Ray's workers"):
+    with pytest.raises(StudyError, match=rf"^{tmp_path}/harness hides the package 'harness' of manyseeds from Ray's workers"):
         _connect()

@@ -136,10 +136,12 @@ def _chosen(job: dict[str, Any], device: Any) -> dict[str, Any]:
     from functools import partial
 
     from benchmarks.cases import CASES, pack
-    from harness.probe import best_rate
+    from harness.probe import best_rate, measure, room
 
     of_size = partial(pack, CASES[job["case"]], precision=job["precision"])
-    return {"size": best_rate(of_size, job["largest"], device, job["share"]).size}
+    space = partial(room, device, job["share"])
+    chosen = best_rate(lambda size: measure(of_size(size), device), job["largest"], device.type, space, steps=10_000)
+    return {"size": chosen.size}
 
 
 def _block(advance: Callable[[], Any], device: Any, seconds: float) -> dict[str, float]:

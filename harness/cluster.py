@@ -24,6 +24,8 @@ from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskErr
 from ray.util.metrics import Counter, Gauge, Histogram
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from harness.amounts import duration
+from harness.device import cores, machine
 from harness.dispatch import Dispatch
 from harness.execute import Outcome
 from harness.head import watched
@@ -36,7 +38,7 @@ from harness.own_packages import ROOT, refuse_hidden_from_workers
 from harness.pack import Pack
 from harness.placement import Placement, time_left
 from harness.probe import Rate
-from harness.progress import Progress, words
+from harness.progress import Progress
 from harness.slot import POLL_S, Board, Slot
 from results.errors import StoreError, StudyError
 from results.filesystem import info_of
@@ -80,7 +82,9 @@ class Cluster:
     """
 
     def __init__(self, device: str, leases: bool = True, say: Callable[[str], None] = print, kinds: Sequence[Kind] = ()):
-        _connect()
+        _connect(say)
+        self._own = "RAY_ADDRESS" not in os.environ
+        self._machines: dict[str, str] = {}
         self.leases, self.say = leases, say
         self.asked: Callable[[], bool] = lambda: False
         has_gpus = ray.cluster_resources().get("GPU", 0) >= 1
@@ -116,17 +120,17 @@ class Cluster:
     def measure(self, pack: Pack, kind: Kind | None = None) -> Rate:
         return self._once(lambda actor: actor.measure.remote(pack), kind)
 
-    def best_rate(
-        self, of_size: Callable[[int], Pack], largest: int, kind: Kind | None = None, most: int | None = None
-    ) -> Rate:
-        """most: bytes that a pack may take, None for what the slot has free."""
-        from harness.probe import sizes
+    def machine(self, kind: Kind | None = None) -> str:
+        """The device of a slot, by name; it is asked once a kind."""
+        kind = kind or self.placement.kinds[0]
+        if kind.name not in self._machines:
+            here = self._own and kind.device == "cpu"
+            self._machines[kind.name] = machine("cpu") if here else self._once(lambda actor: actor.machine.remote(), kind)
+        return self._machines[kind.name]
 
-        packs = {size: of_size(size) for size in sizes((kind or self.placement.kinds[0]).device)}
-        return self._once(lambda actor: actor.best_rate.remote(packs, largest, most), kind)
-
-    def room(self, kind: Kind) -> int:
+    def room(self, kind: Kind | None = None) -> int:
         """Bytes that tensors may take in a slot of a kind."""
+        kind = kind or self.placement.kinds[0]
         if kind.memory is not None:
             from harness.probe import room_of
 
@@ -404,7 +408,7 @@ class _Run:
         self._started(now)
         silent = self.watch.silent(now)
         for reference in [reference for reference, run in self.running.items() if run.pack.id in silent]:
-            allowed = words(self.watch.allowed(self.running[reference].pack.id))
+            allowed = duration(self.watch.allowed(self.running[reference].pack.id))
             run = self._take(reference)
             ray.kill(run.worker.actor)
             self._died(run, "hung", f"the pack made no step and no part of an evaluation for {allowed}, and was killed")
@@ -475,7 +479,7 @@ def _own(error: RayTaskError) -> Exception:
     return cause if isinstance(cause, StudyError | StoreError) else error
 
 
-def _connect() -> None:
+def _connect(say: Callable[[str], None]) -> None:
     if ray.is_initialized():
         return
     address = os.environ.get("RAY_ADDRESS")
@@ -499,4 +503,6 @@ def _connect() -> None:
     # a token of this cluster's own: otherwise Ray writes ~/.ray/auth_token, and clusters started later turn authentication on
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ray.init(address="local", include_dashboard=False, object_store_memory=_OBJECT_STORE, **options)
+    count = cores()
+    say(f"starting Ray on this machine ({count} core{'s'[: count > 1]})")
+    ray.init(address="local", num_cpus=count, include_dashboard=False, object_store_memory=_OBJECT_STORE, **options)

@@ -1,7 +1,8 @@
 """What the missing part of a plan will cost: hours of a device and bytes of a store. A pure function of what was measured."""
 
+import heapq
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -20,7 +21,8 @@ _Number = TypeVar("_Number", int, float)
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is missing: `slot_hours` of one device slot (a core, a GPU), `hours` with all slots busy, bytes that it adds to the store.
+    """What is missing: `slot_hours` of one device slot (a core, a GPU), `hours` until its last pack is
+    done, bytes that it adds to the store.
 
     tables: bytes of the Parquet files; weights: bytes of kept weights; weights_meanwhile: before the study's end thins them out.
     """
@@ -42,11 +44,14 @@ def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Ma
     """
     seconds, tables, stay, meanwhile = 0.0, 0, 0, 0
     tail = keep_tail(plan.study.keep)
+    taking: dict[int, list[float]] = {}
     kept: Counter[int] = Counter()
     parents = {each.parent for each in plan.replicates}
     taken = taken_from(plan.study.conditions)
     for pack in plan.packs:
-        seconds += _of(rates, pack.shape, "seconds per replicate") * len(pack.replicates)
+        whole = _of(rates, pack.shape, "seconds per replicate") * len(pack.replicates)
+        seconds += whole
+        taking.setdefault(pack.stage, []).append(whole)
         tables += sum(FILE_BYTES.values())
         needed = any(
             plan.replicates[index].key in parents for index in pack.replicates
@@ -64,8 +69,18 @@ def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Ma
                 kept[condition] += 1
                 stay += each * files
     count = sum(len(pack.replicates) for pack in plan.packs)
-    busy = max(1, min(slots, len(plan.packs)))
-    return Estimate(count, len(plan.packs), seconds / 3600, seconds / 3600 / busy, tables, stay, meanwhile)
+    return Estimate(count, len(plan.packs), seconds / 3600, _makespan(taking, slots) / 3600, tables, stay, meanwhile)
+
+
+def _makespan(seconds: Mapping[int, Sequence[float]], slots: int) -> float:
+    """Seconds until all packs are done, {stage: those of each pack}: the longest first to the slot that is free, a stage at a time."""
+    total = 0.0
+    for packs in seconds.values():
+        free = [0.0] * min(slots, len(packs))
+        for each in sorted(packs, reverse=True):
+            heapq.heapreplace(free, free[0] + each)
+        total += max(free)
+    return total
 
 
 def rows_of(study: Study, train: Train) -> dict[str, int]:

@@ -67,6 +67,22 @@ def describe(device: torch.device) -> str:
     return f"cpu: {platform.processor() or platform.machine()}"
 
 
+def machine(device: torch.device | str) -> str:
+    """The device and what decides how fast it is beside the numerics: measurements are kept by this name."""
+    device = torch.device(device)
+    return describe(device) + (" (MKL's Intel kernels)" if device.type == "cpu" and forced_kernels() else "")
+
+
+def cores() -> int:
+    """Cores that this process may use: those it may be scheduled on, at most what its control group (a container, a job) is given."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+    except (OSError, ValueError):  # no control group of version 2
+        return count
+    return count if quota == "max" else max(1, min(count, int(quota) // int(period)))
+
+
 def forced_kernels() -> bool:
     """Whether MKL was made to take this processor for one of Intel's (docs/training.md): its kernels, and so the bits, are others."""
     cpuinfo = Path("/proc/cpuinfo")

@@ -8,7 +8,6 @@ On a bare GPU machine, from a manifest that `manyseeds plan --write` made elsewh
 import argparse
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -18,11 +17,12 @@ from harness.chains import by_stage, ready
 from harness.dispatch import Dispatch
 from harness.execute import Outcome, attempts
 from harness.interrupt import Interrupt
+from harness.kinds import Kind
 from harness.leases import Leases
 from harness.manifest import plan_of, read
 from harness.mounted import run_there
 from harness.pack import Pack, resolve
-from harness.probe import Rate, best_rate, measure
+from harness.probe import Rate, measure, room
 from harness.progress import Progress
 from models.custom import allow
 from results.errors import STATUS_MENDABLE, StoreError, StudyError, tell_of_defect
@@ -36,19 +36,24 @@ _WAIT_S = 0.2  # where all that is left is run by another driver
 class Local:
     """This process as the only slot."""
 
-    slots = 1
-
-    def __init__(self, device: str, leases: bool = True):
+    def __init__(self, device: str, leases: bool = True, slots: int | None = 1):
+        """slots: that a plan is made for, which share this machine; None: every core or GPU of it."""
         self.leases = leases
         self.torch_device = harness.device.resolve(device)
         self.device = self.torch_device.type
         harness.device.prepare(self.torch_device)
+        everything = torch.cuda.device_count() if self.device == "cuda" else harness.device.cores()
+        self.slots = everything if slots is None else slots
 
-    def measure(self, pack: Pack) -> Rate:
+    def measure(self, pack: Pack, kind: Kind | None = None) -> Rate:
         return measure(pack, self.torch_device)
 
-    def best_rate(self, of_size: Callable[[int], Pack], largest: int) -> Rate:
-        return best_rate(of_size, largest, self.torch_device)
+    def machine(self, kind: Kind | None = None) -> str:
+        return harness.device.machine(self.torch_device)
+
+    def room(self, kind: Kind | None = None) -> int:
+        """Bytes that tensors may take in a slot."""
+        return room(self.torch_device, self.slots if self.device == "cpu" else 1)
 
     def check_store(self, store: Store, uri: str) -> None:
         """The driver's own check is the worker's."""

@@ -1,17 +1,58 @@
-"""What the shapes of a study take here: every signature that misses replicates is measured, on every kind of slot."""
+"""What the shapes of a study take here: every signature that misses replicates is measured, on every kind of slot.
 
+Rates that are kept from an earlier command are used as they are (`harness.kept_rates`).
+"""
+
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import harness.amounts as amounts
 from harness.configuration import Condition, Study
 from harness.identity import canonical
+from harness.kept_rates import KeptRates
 from harness.kinds import Kind
 from harness.manifest import parts_of
 from harness.pack import Pack, Replicate, scored_sets
 from harness.plan import Part, Plan, numerics_on, shape, signature
-from harness.probe import Rate
+from harness.probe import Rate, best_rate
 from harness.stages import taken_from
 from results.errors import StudyError
+
+_SAY_S = 2.0  # between lines
+
+
+class Timer:
+    """Rates of packs: kept ones, or else measured, which it says; measured ones are then kept. kept: None to keep nothing.
+
+    measured: how many were not kept before.
+    """
+
+    def __init__(self, executor: Any, say: Callable[[str], None] = lambda text: None, kept: KeptRates | None = None):
+        self._executor, self._say, self._kept = executor, say, kept
+        self._said_at = -math.inf
+        self._shape = ""
+        self.measured = 0
+
+    def begin(self, number: int, of: int, name: str) -> None:
+        """What is measured next: the shape of the condition `name`."""
+        self._shape = f"shape {number} of {of} ({name})"
+
+    def rate(self, pack: Pack, kind: Kind | None = None) -> Rate:
+        machine = "" if self._kept is None else self._executor.machine(kind)
+        found = None if self._kept is None else self._kept.find(pack, machine)
+        if found is not None:
+            return found
+        if time.monotonic() - self._said_at > _SAY_S:
+            self._said_at = time.monotonic()
+            size = len(pack.replicates)
+            self._say(f"measuring {self._shape}: {'one replicate' if size == 1 else f'a pack of {size}'}")
+        rate = self._executor.measure(pack) if kind is None else self._executor.measure(pack, kind)
+        self.measured += 1
+        if self._kept is not None:
+            self._kept.keep(pack, machine, rate)
+        return rate
 
 
 def examples(study: Study) -> dict[str, Condition]:
@@ -23,7 +64,12 @@ def examples(study: Study) -> dict[str, Condition]:
 
 
 def measure(
-    study: Study, first: Plan, executor: Any, earlier: Sequence[Mapping[str, Any]], numerics: Mapping[str, Any]
+    study: Study,
+    first: Plan,
+    executor: Any,
+    earlier: Sequence[Mapping[str, Any]],
+    numerics: Mapping[str, Any],
+    timer: Timer | None = None,
 ) -> dict[str, Rate]:
     """A rate for every signature with missing replicates; a size that an earlier manifest settled is kept, so packs stay the same."""
     settled: dict[str, int] = {}
@@ -33,16 +79,28 @@ def measure(
                 settled[pack["signature"]] = max(settled.get(pack["signature"], 1), len(pack["replicates"]))
     rates = {}
     counts, known = _counts(study, first), examples(study)
-    for name in dict.fromkeys(pack.signature for pack in first.packs):
+    timer = timer or Timer(executor)
+    names = list(dict.fromkeys(pack.signature for pack in first.packs))
+    for number, name in enumerate(names, 1):
+        timer.begin(number, len(names), known[name].name)
         largest = -(-counts[name] // executor.slots)
         of_size = _probe(study, name, known[name], numerics)
         fixed = study.pack_size or settled.get(name)
-        rates[name] = executor.measure(of_size(min(fixed, largest))) if fixed else executor.best_rate(of_size, largest)
+        if fixed:
+            rates[name] = timer.rate(of_size(min(fixed, largest)))
+        else:
+            steps = known[name].train.steps
+            rates[name] = best_rate(_timed(timer, of_size), largest, executor.device, executor.room, steps)
     return rates
 
 
 def measure_kinds(
-    study: Study, first: Plan, executor: Any, earlier: Sequence[Mapping[str, Any]], numerics: Mapping[str, Any]
+    study: Study,
+    first: Plan,
+    executor: Any,
+    earlier: Sequence[Mapping[str, Any]],
+    numerics: Mapping[str, Any],
+    timer: Timer | None = None,
 ) -> tuple[dict[str, Rate], dict[str, tuple[Part, ...]]]:
     """As `measure`, by shape, and what each kind of slot takes of each signature; tells the executor what decides where packs run.
 
@@ -58,19 +116,24 @@ def measure_kinds(
     parts: dict[str, tuple[Part, ...]] = {}
     counts, known = _counts(study, first), examples(study)
     rooms = {kind.name: executor.room(kind) for kind in executor.kinds()}
-    for name in dict.fromkeys(pack.signature for pack in first.packs):
+    timer = timer or Timer(executor)
+    names = list(dict.fromkeys(pack.signature for pack in first.packs))
+    for number, name in enumerate(names, 1):
+        timer.begin(number, len(names), known[name].name)
         steps = known[name].train.steps
         taken = []
         for kind in executor.kinds():
             count, room = executor.most[kind.name], rooms[kind.name]
             size = kind.pack or study.pack_size or _settled_size(settled.get(name, ()), kind)
             largest = -(-counts[name] // count)
-            of_size = _probe(study, name, known[name], numerics_on(numerics, kind.name))
-            fixed = None if size is None else of_size(min(size, largest))
-            rate = executor.best_rate(of_size, largest, kind, room) if fixed is None else executor.measure(fixed, kind)
+            of_size = _probe(study, name, known[name], numerics_on(numerics, kind.name), kind.name)
+            if size is None:
+                rate = best_rate(_timed(timer, of_size, kind), largest, kind.device, lambda room=room: room, steps)  # type: ignore[misc]
+            else:
+                rate = timer.rate(of_size(min(size, largest)), kind)
             if rate.memory > room:
-                needs = f"a pack of {rate.size} of {known[name].name} takes {rate.memory / 1e9:.3g} GB"
-                executor.say(f"slots {kind.name}: {needs}, more than the {room / 1e9:.3g} GB of a slot, so they take none")
+                needs = f"a pack of {rate.size} of {known[name].name} takes {amounts.size(rate.memory)}"
+                executor.say(f"slots {kind.name}: {needs}, more than the {amounts.size(room)} of a slot, so they take none")
                 continue
             rates[shape(name, kind.name)] = rate
             taken.append(Part(kind.name, rate.size, count * rate.size / rate.pack_seconds(steps), count))
@@ -82,6 +145,10 @@ def measure_kinds(
         parts[name] = kept if kept and {part.kind for part in kept} <= {part.kind for part in taken} else tuple(taken)
     executor.place(rates, rooms)
     return rates, parts
+
+
+def _timed(timer: Timer, of_size: Callable[[int], Pack], kind: Kind | None = None) -> Callable[[int], Rate]:
+    return lambda size: timer.rate(of_size(size), kind)
 
 
 def packs_by_kind(planned: Plan) -> dict[str, str]:
@@ -106,7 +173,7 @@ def _counts(study: Study, first: Plan) -> dict[str, int]:
     return counts
 
 
-def _probe(study: Study, name: str, condition: Condition, numerics: Mapping[str, Any]) -> Callable[[int], Pack]:
+def _probe(study: Study, name: str, condition: Condition, numerics: Mapping[str, Any], kind: str = "") -> Callable[[int], Pack]:
     """Packs of n replicates of a shape, to be measured."""
     sets = scored_sets(study, condition)
     needed = taken_from(study.conditions)  # by a later stage
@@ -115,6 +182,6 @@ def _probe(study: Study, name: str, condition: Condition, numerics: Mapping[str,
 
     def of_size(size: int) -> Pack:
         replicates = tuple(Replicate(f"probe-{seed}", condition, seed, seed, sets) for seed in range(size))
-        return Pack(f"probe-{size}", name, replicates, study.curve_every, numerics, keep, condition.stage)
+        return Pack(f"probe-{size}", name, replicates, study.curve_every, numerics, keep, condition.stage, kind=kind)
 
     return of_size

@@ -1,12 +1,15 @@
-"""How fast a pack of a given size trains here and what memory it takes: a few real steps and a real part of every evaluation set.
+"""How fast a pack of a given size trains here and what memory it takes: a few real steps and a real batch of every evaluation set.
 
 The steps are thrown away; nothing of a probe reaches a store.
 """
 
+import math
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -19,7 +22,9 @@ from harness.train import Training
 from models.custom_checks import UnfitModule
 from results.errors import StudyError, settings_errors
 
-_BUDGET_S = 1.0  # of timed steps a size
+_BUDGET_S = 0.5  # of timed steps a size; of batches that are timed again
+PRECISION = 0.05  # relative standard error of a step's seconds that is good enough
+_WORTH_STEPS = 500  # left to a slot, for which a larger pack is worth its measurement
 _SIZES = {"cpu": (1, 4, 16, 64), "cuda": (1, 4, 16, 64, 256)}
 _GAIN = 1.05  # a larger pack must be this much faster a replicate
 _MARGIN = 0.85  # of the free memory that a pack may take by prediction
@@ -29,7 +34,7 @@ _MARGIN = 0.85  # of the free memory that a pack may take by prediction
 class Rate:
     """Measured: seconds of a training step of the whole pack and of all its evaluations of a whole training, bytes at the peak.
 
-    weights: bytes of the file of one replicate's weights, 0 where the pack keeps none.
+    weights: bytes of the file of one replicate's weights, 0 where the pack keeps none. precision: relative standard error of step_s.
     """
 
     size: int
@@ -37,6 +42,7 @@ class Rate:
     evaluate_s: float
     memory: int = 0
     weights: int = 0
+    precision: float = 0.0
 
     def pack_seconds(self, steps: int) -> float:
         return self.step_s * steps + self.evaluate_s
@@ -48,39 +54,50 @@ def sizes(device: str) -> tuple[int, ...]:
 
 
 def measure(pack: Pack, device: torch.device) -> Rate:
-    """Time the pack: one step to warm up, then up to `_BUDGET_S` of steps (at least two), and a part of every evaluation set.
+    """Time the pack: one step to warm up, then steps until their mean is known to `PRECISION`, and one batch of every distinct
+    evaluation set, from which the whole set follows.
 
-    A part that would take longer than that is not taken: the first one, after which memory is known, says as much. Of what a model
-    answers with its own words fed back one pass is timed, and as many counted as it may take: an untrained one takes them all.
+    Of what a model answers with its own words fed back one pass is timed, and as many counted as it may take: an untrained one takes
+    them all.
     """
     with settings_errors(UnfitModule):
         return _measured(pack, device)
 
 
 def _measured(pack: Pack, device: torch.device) -> Rate:
-    firsts: list[tuple[int, float]] = []
     scored = [*map(_in_one_pass, pack.sets), *_labelled(pack)]
+    each: dict[Any, float] = {}  # seconds of a string, by task
+    run: dict[Any, Callable[[], float]] = {}
     with Memory(device) as memory:
         training = Training(pack, device)
         training.advance()
         for sets, _ in scored:
-            first = min(sets[0].sequences, batch_size(sets[0], device))
-            firsts.append((first, _timed(device, partial(_score, training, sets, device, first))))
-    step_s, steps = _step_seconds(training, device), training.train.steps
+            task, strings = sets[0].task, min(sets[0].sequences, batch_size(sets[0], device))
+            if task not in each:
+                run[task] = partial(_seconds_of_a_string, training, sets, device, strings)
+                each[task] = run[task]()
+                if each[task] * strings > _BUDGET_S / len(scored):
+                    del run[task]  # timed well enough, though the first time counts memory
+    each |= {task: again() for task, again in run.items()}
+    step_s, precision = _step_seconds(training, device)
+    steps, monitor = training.train.steps, training.train.monitor
     evaluate_s = 0.0
-    for (sets, passes), (part, seconds) in zip(scored, firsts, strict=True):
-        whole, every = sets[0].sequences, sets[0].every
-        wanted = min(whole, max(1, 2**15 // sets[0].task.length))
-        if seconds * wanted <= _BUDGET_S * part:
-            part, seconds = wanted, _timed(device, partial(_score, training, sets, device, wanted))
-        rounds = 1 + (steps - 1) // every if every else 1
-        evaluate_s += seconds * passes * whole / part * rounds
+    for sets, passes in scored:
+        rounds = 1 + (steps - 1) // sets[0].every if sets[0].every else 1
+        evaluate_s += each[sets[0].task] * sets[0].sequences * passes * rounds
+    if monitor is not None:
+        evaluate_s += _timed(device, training.monitored) * (steps // monitor.every)
     weights = len(artifacts.content(pack, training.model, 0)) if pack.keep else 0
-    return Rate(len(pack.replicates), step_s, evaluate_s, memory.peak(), weights)
+    return Rate(len(pack.replicates), step_s, evaluate_s, memory.peak(), weights, precision)
 
 
-def _step_seconds(training: Training, device: torch.device) -> float:
-    """The median of a step's; of the compiled loop the mean over the steps whose strings are drawn at once."""
+def _seconds_of_a_string(training: Training, sets: Sequence[ScoredSet], device: torch.device, strings: int) -> float:
+    return _timed(device, partial(_score, training, sets, device, strings)) / strings
+
+
+def _step_seconds(training: Training, device: torch.device) -> tuple[float, float]:
+    """The mean of a step's and its relative standard error; of the compiled loop the mean over the steps whose strings are drawn at
+    once."""
     if training.loop is not None:
         first, window = training.step, min(training.loop.window, training.train.steps)
 
@@ -88,11 +105,16 @@ def _step_seconds(training: Training, device: torch.device) -> float:
             while training.step < first + window:
                 training.advance()
 
-        return _timed(device, whole) / (training.step - first)
+        return _timed(device, whole) / (training.step - first), 0.0
     times: list[float] = []
-    while len(times) < 2 or (sum(times) < _BUDGET_S and len(times) < 50):
+    while len(times) < 3 or (sum(times) < _BUDGET_S and _relative_error(times) > PRECISION):
         times.append(_timed(device, training.advance))
-    return sorted(times)[len(times) // 2]
+    return statistics.mean(times), _relative_error(times)
+
+
+def _relative_error(times: Sequence[float]) -> float:
+    """The standard error of a mean, as a share of it."""
+    return statistics.stdev(times) / math.sqrt(len(times)) / statistics.mean(times)
 
 
 def _in_one_pass(sets: Sequence[ScoredSet]) -> tuple[Sequence[ScoredSet], int]:
@@ -135,22 +157,22 @@ def room(device: torch.device, share: int = 1) -> int:
     return room_of(torch.cuda.mem_get_info(device)[1] if whole else free_memory(device), share)
 
 
-def best_rate(
-    of_size: Callable[[int], Pack], largest: int, device: torch.device, share: int = 1, most: int | None = None
-) -> Rate:
-    """The smallest pack that is about as fast a replicate as any up to `largest`; it ends where memory or the gain does.
+def best_rate(rate_of: Callable[[int], Rate], largest: int, device: str, space: Callable[[], int], steps: int) -> Rate:
+    """The smallest pack that is about as fast a replicate as any up to `largest`; it ends where memory or the gain does, or where
+    what is left to train is not worth another measurement.
 
-    of_size(n) makes a pack of n replicates of the shape in question. share: slots that divide this machine's memory. most: bytes that a
-    pack may take instead; a pack of one is measured all the same.
+    rate_of(n) measures a pack of n replicates; device: cpu | cuda; space(): bytes that a pack may take, a pack of one is measured all the
+    same; steps: of a replicate.
     """
-    space = room(device, share) if most is None else most
     best: Rate | None = None
     seen: list[Rate] = []
-    for size in sizes(device.type):
-        if seen and (size > largest or predicted_memory(seen, size) > space):
-            break
+    for size in sizes(device):
+        if seen:
+            worth = steps * largest >= _WORTH_STEPS * seen[-1].size
+            if size > largest or not worth or predicted_memory(seen, size) > space():
+                break
         try:
-            rate = measure(of_size(size), device)
+            rate = rate_of(size)
         except torch.OutOfMemoryError:
             break
         if best is not None and rate.step_s / size * _GAIN > best.step_s / best.size:
@@ -162,7 +184,7 @@ def best_rate(
     return best
 
 
-def _timed(device: torch.device, run: Callable[[], None]) -> float:
+def _timed(device: torch.device, run: Callable[[], object]) -> float:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     started = time.perf_counter()

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 import harness.adaptive as adaptive
+import harness.amounts as amounts
 import harness.artifacts as artifacts
 import harness.manifest as manifests
 import harness.sequential as sequential
@@ -19,20 +20,22 @@ from harness.cost import Estimate, estimate
 from harness.device import planned_numerics
 from harness.execute import Outcome, attempts
 from harness.interrupt import Interrupt
-from harness.measure import examples, measure_kinds, packs_by_kind
+from harness.kept_rates import KeptRates, folder
+from harness.measure import Timer, examples, measure_kinds, packs_by_kind
 from harness.measure import measure as _measure
 from harness.mounted import begun, check_there
 from harness.pack import Pack, resolve
 from harness.patience import PATIENCE_S, patiently
 from harness.plan import Part, Plan, plan
 from harness.probe import Rate
-from harness.progress import Progress, words
+from harness.progress import Progress
 from harness.provenance import code_state, versions
 from results.errors import DamagedFile, StoreError, StudyError
 from results.filesystem import public
 from results.manifest import FOLDER, manifest_bytes, newest_manifest, write_manifest
-from results.report import write_report
 from results.store import Store, committed, list_names, open_store, read
+
+_AROUND_S = {"local": 8.0, "ray": 20.0}  # seconds of a command that trains little: imports, Ray and its workers, report, W&B
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Prepared:
     numerics: dict[str, Any]
     slots: int
     parts: Mapping[str, Sequence[Part]] = field(default_factory=dict)
+    measured: int = 0  # packs; the rates of the others were kept from earlier commands
 
     def seconds(self, pack: Pack) -> float:
         """Expected seconds of a pack on its slot."""
@@ -83,9 +87,25 @@ def executor_of(study: Study, say: Callable[[str], None] = print):
     return Cluster(study.device, study.leases, say, study.slots)
 
 
-def prepare(study: Study, executor: Any, retry: bool = False) -> Prepared:
-    """Check the store, measure the shapes that are missing, and plan. Trains and writes nothing.
+def planner_of(study: Study, say: Callable[[str], None] = print):
+    """As `executor_of`, for a plan alone: where Ray would be started on this machine, this process measures in its place."""
+    if study.executor == "ray" and "RAY_ADDRESS" not in os.environ and not study.slots:
+        from harness.local import Local
 
+        return Local(study.device, study.leases, slots=None)
+    return executor_of(study, say)
+
+
+def prepare(
+    study: Study,
+    executor: Any,
+    retry: bool = False,
+    say: Callable[[str], None] = lambda text: None,
+    fresh: bool = False,
+) -> Prepared:
+    """Check the store, measure the shapes that are missing, and plan. Trains nothing and writes nothing into the store.
+
+    say: told what is measured; fresh: whether rates that are kept from earlier commands are measured again.
     An adaptive study is planned to its maximum here; `next_round` leaves of that what is needed next.
     """
     uri = store_uri(study.store)
@@ -98,12 +118,15 @@ def prepare(study: Study, executor: Any, retry: bool = False) -> Prepared:
     first = _planned(study, store, 1, numerics, executor.slots, retry)
     refuse_lost(first, store)
     earlier = _manifests(store)
+    timer = Timer(executor, say, KeptRates(folder(), say, fresh))
     if study.slots:
-        rates, parts = measure_kinds(study, first, executor, earlier, numerics)
+        rates, parts = measure_kinds(study, first, executor, earlier, numerics, timer)
     else:
-        rates, parts = _measure(study, first, executor, earlier, numerics), {}
+        rates, parts = _measure(study, first, executor, earlier, numerics, timer), {}
     return _priced(
-        Prepared(study, uri, store, first, rates, Estimate(0, 0, 0.0, 0.0, 0), numerics, executor.slots, parts), None, retry
+        Prepared(study, uri, store, first, rates, Estimate(0, 0, 0.0, 0.0, 0), numerics, executor.slots, parts, timer.measured),
+        None,
+        retry,
     )
 
 
@@ -185,35 +208,37 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
         said = sequential.missing()
         how = f"the ordinary loop, many times slower: {said}" if said else "the compiled loop"
         say(f"  batch-1 SGD ({looped} of {len(study.conditions)} conditions) takes {how}")
-    unit = "core-hours" if device == "cpu" else "GPU-hours"
+    unit = "core" if device == "cpu" else "GPU"
     if len(study.slots) > 1:
-        unit = "hours of a slot"
+        unit = "slot"
         for name, packs in packs_by_kind(planned).items():
             say(f"  {name}: {packs}")
     if study.adaptive is None:
-        say(f"  to do: {_cost(cost, unit)}")
+        say(f"  to do: {_cost(cost, unit, study.executor)}")
         return
     rule, first = adaptive.rule_of(study), next_round(prepared, retry)
     say(f"  adaptive: {rule.minimum} to {rule.maximum} replicates a condition, until {rule.words}; looks every {rule.step}")
-    say(f"  to do, at least: {_cost(first.cost, unit)}")
-    say(f"  to do, at most: {_cost(cost, unit)}")
+    say(f"  to do, at least: {_cost(first.cost, unit, study.executor)}")
+    say(f"  to do, at most: {_cost(cost, unit, study.executor)}")
     if rule.budget is not None:
         used = adaptive.spent(study, committed(prepared.store))
-        say(f"  budget: {rule.budget:g} {unit}, {used:.2g} of them spent")
+        say(f"  budget: {rule.budget:g} {unit}-hours, {amounts.device_time(used, unit)} of them spent")
         if not used and first.cost.slot_hours > rule.budget:
             raise StudyError(
-                f"budget.gpu_hours = {rule.budget:g} is less than the {first.cost.slot_hours:.2g} {unit} that the first look is expected "
-                "to take: raise it or lower replicates.min"
+                f"budget.gpu_hours = {rule.budget:g} is less than the {first.cost.slot_hours:.2g} {unit}-hours that the first look is "
+                "expected to take: raise it or lower replicates.min"
             )
 
 
-def _cost(cost: Estimate, unit: str) -> str:
-    weights = f", {cost.weights / 1e6:.1f} MB of weights" if cost.weights else ""
+def _cost(cost: Estimate, unit: str, executor: str) -> str:
+    weights = f", {amounts.size(cost.weights)} of weights" if cost.weights else ""
     if cost.weights_meanwhile > cost.weights:
-        weights += f" ({cost.weights_meanwhile / 1e6:.1f} MB until the end thins them out)"
+        weights += f" ({amounts.size(cost.weights_meanwhile)} until the end thins them out)"
+    around = _AROUND_S[executor] if cost.packs else 0.0
     return (
-        f"{cost.replicates} replicates in {cost.packs} packs, {cost.slot_hours:.2g} {unit}, about {words(cost.hours * 3600)}, "
-        f"{cost.tables / 1e6:.1f} MB of tables{weights}"
+        f"{cost.replicates} replicates in {cost.packs} packs, {amounts.device_time(cost.slot_hours, unit)}, about "
+        f"{amounts.duration(cost.hours * 3600 + around)} ({amounts.duration(around)} of them for the start and the report), "
+        f"{amounts.size(cost.tables)} of tables{weights}"
     )
 
 
@@ -228,7 +253,7 @@ def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -
     try:
         with Interrupt() as interrupt:
             executor.asked = interrupt.requested
-            prepared = prepare(study, executor, retry)
+            prepared = prepare(study, executor, retry, say)
             announce(prepared, say, retry)
             if study.adaptive is None:
                 outcomes = train_all(prepared, executor, interrupt)
@@ -340,6 +365,8 @@ def finish(prepared: Prepared, say: Callable[[str], None], patience_s: float = 0
             say=say,
             patience_s=patience_s,
         )
+    from results.report import write_report  # and with it the figures: not before they are drawn
+
     say(f"report: {patiently(partial(write_report, store), say=say, patience_s=patience_s)}")
     if prepared.study.wandb != "off":
         from results.publish import publish

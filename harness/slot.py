@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import ray
@@ -83,10 +82,10 @@ class Slot:
 
         return measure(pack, self._device)
 
-    def best_rate(self, packs: Mapping[int, Pack], largest: int, most: int | None = None) -> Rate:
-        from harness.probe import best_rate
+    def machine(self) -> str:
+        from harness.device import machine
 
-        return best_rate(packs.__getitem__, largest, self._device, share=self._share, most=most)
+        return machine(self._device)
 
     def room(self) -> int:
         """Bytes that tensors may take in this slot."""

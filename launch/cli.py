@@ -58,8 +58,9 @@ def cli() -> None:
 @click.option(
     "--write", type=click.Path(dir_okay=False), help="Also write the resolved manifest, for `python -m harness.local`."
 )
+@click.option("--fresh", is_flag=True, help="Measure again what an earlier command has measured.")
 @_ALLOW
-def plan(study: str, overrides: tuple[str, ...], diff: bool, write: str | None) -> None:
+def plan(study: str, overrides: tuple[str, ...], diff: bool, write: str | None, fresh: bool) -> None:
     """Say how many replicates, packs, hours and bytes a study will be."""
     from launch.planning import show_diff, show_plan
 
@@ -67,7 +68,7 @@ def plan(study: str, overrides: tuple[str, ...], diff: bool, write: str | None) 
     if diff:
         show_diff(loaded, say)
     else:
-        show_plan(loaded, write, say)
+        show_plan(loaded, write, say, fresh)
 
 
 @cli.command()

@@ -9,22 +9,25 @@ from harness.configuration import Condition, Study
 from harness.identity import canonical
 from harness.plan import replicates_of, shape, signature
 from harness.provenance import code_state, versions
-from harness.run import announce, executor_of, prepare, store_uri
+from harness.run import announce, planner_of, prepare, store_uri
 from harness.study import find_family, load
 from results.errors import StudyError, output_errors
 from results.store import committed, open_store
 from tasks.batch import tokens_of
 
 
-def show_plan(study: Study, write: str | None, say: Callable[[str], None]) -> None:
-    """Measure the shapes of a study and print its cost; `write` a manifest for a machine that has only torch and pyarrow."""
+def show_plan(study: Study, write: str | None, say: Callable[[str], None], fresh: bool = False) -> None:
+    """Measure the shapes of a study and print its cost; `write` a manifest for a machine that has only torch and pyarrow.
+
+    fresh: measure also what an earlier command has measured.
+    """
     if write and study.adaptive is not None:
         raise StudyError(
             f"{study.name} is adaptive, so there is no manifest of the whole of it: give replicates=<number>, or run it"
         )
-    executor = executor_of(study)
+    executor = planner_of(study, say)
     try:
-        prepared = prepare(study, executor)
+        prepared = prepare(study, executor, say=say, fresh=fresh)
     finally:
         executor.close()
     announce(prepared, say)
@@ -34,7 +37,11 @@ def show_plan(study: Study, write: str | None, say: Callable[[str], None]) -> No
         names, steps = [c.name for c in found], found[0].train.steps
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         where = f" on {name.partition(' {')[0]}" if study.slots else ""
-        say(f"  {shown}{where}: packs of {rate.size}, {rate.pack_seconds(steps) / rate.size:.3g} s a replicate")
+        say(
+            f"  {shown}{where}: packs of {rate.size}, {rate.pack_seconds(steps) / rate.size:.3g} s a replicate ± {rate.precision:.0%}"
+        )
+    if prepared.rates and not prepared.measured:
+        say("  as an earlier command measured it: --fresh measures again")
     if write:
         commit, dirty = code_state()
         with output_errors(write):

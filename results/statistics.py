@@ -10,7 +10,6 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.95
@@ -42,6 +41,8 @@ def clopper_pearson(successes: int, trials: int, confidence: float = CONFIDENCE)
         raise ValueError(f"{successes} successes in {trials} trials: there must be 0 to {trials}")
     if trials == 0:
         return Interval(0.0, 1.0)
+    from scipy import stats  # takes half a second to import, which a plan does without
+
     found = stats.binomtest(successes, trials).proportion_ci(confidence, method="exact")
     return Interval(float(found.low), float(found.high))
 
@@ -74,6 +75,8 @@ def clustered_rates(
     Without an error (or without a correct read) nothing is known about bursts, so whole sequences are the trials: the
     interval is exact if a sequence's chance of erring does not depend on how many reads it has.
     """
+    from scipy import stats
+
     e, c, n, ee, ec, cc = (
         np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in (errors, count, sequences, errors_sq, errors_x_count, count_sq)
     )
@@ -126,6 +129,8 @@ def quantile_ranks(n: int, q: float, confidence: float = CONFIDENCE) -> tuple[in
 
     0 as the lower rank, or n + 1 as the upper, says that n values can't bound the quantile on that side.
     """
+    from scipy import stats
+
     tail = (1 - confidence) / 2
     at_most = stats.binom.cdf(np.arange(n + 1), n, q)  # P(at most k of n values lie below the quantile)
     lower = int(np.searchsorted(at_most, tail, side="right"))

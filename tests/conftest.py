@@ -1,10 +1,17 @@
 """Nothing reaches for the network, and every process runs one thread: two of two threads each are many times slower on two cores."""
 
+import atexit
 import os
+import shutil
+import tempfile
 
 import pytest
 
 os.environ |= {"OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", "WANDB_MODE": "offline", "WANDB_SILENT": "true"}
+
+# measurements are kept for the tests of one process alone, and none of an earlier day or in the person's own cache
+os.environ["MANYSEEDS_CACHE"] = tempfile.mkdtemp()
+atexit.register(shutil.rmtree, os.environ["MANYSEEDS_CACHE"], ignore_errors=True)
 
 CLUSTERS = {
     "test_chaos",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.amounts import size
 from harness.cost import estimate, rows_of
 from harness.plan import plan
 from harness.run import announce, executor_of, prepare, run
@@ -95,7 +96,7 @@ def test_announced_bytes_are_those_on_disk(trained):
     weights = _sizes(root, "artifacts/**/*.safetensors")
     assert prepared.cost.weights == prepared.cost.weights_meanwhile == pytest.approx(weights, rel=0.01)
     assert prepared.cost.tables == pytest.approx(_sizes(root, *(f"tiny/{table}/*.parquet" for table in TABLES)), rel=0.1)
-    assert said[-1].endswith(f"{prepared.cost.tables / 1e6:.1f} MB of tables, {prepared.cost.weights / 1e6:.1f} MB of weights")
+    assert said[-1].endswith(f"{size(prepared.cost.tables)} of tables, {size(prepared.cost.weights)} of weights")
 
 
 def test_weights_that_are_thinned_out_are_announced_as_such(tmp_path):
@@ -106,4 +107,4 @@ def test_weights_that_are_thinned_out_are_announced_as_such(tmp_path):
     executor.close()
     announce(prepared, said.append)
     assert prepared.cost.weights * 4 == prepared.cost.weights_meanwhile
-    assert re.search(r"MB of tables, [\d.]+ MB of weights \([\d.]+ MB until the end thins them out\)$", said[-1])
+    assert re.search(r"KB of tables, [\d.]+ KB of weights \([\d.]+ KB until the end thins them out\)$", said[-1])

@@ -19,7 +19,9 @@ GPU, CPU = Kind("cuda", accelerator="A100", per_gpu=2), Kind("cpu", resource="bi
 
 
 class _Executor:
-    """Says of every kind how fast it is and what a replicate takes there."""
+    """Says of every kind how fast it is, in packs of any size alike, and what a replicate takes there."""
+
+    device = "cpu"
 
     def __init__(self, seconds, memory=100, rooms=(10_000, 1_000)):
         self.most, self.slots = {GPU.name: 4, CPU.name: 8}, 12
@@ -29,12 +31,8 @@ class _Executor:
     def kinds(self):
         return [GPU, CPU]
 
-    def room(self, kind):
-        return self.rooms[kind.name]
-
-    def best_rate(self, of_size, largest, kind=None, most=None):
-        size = {"cuda": 16, "cpu": 2}[kind.device] if kind else 4
-        return self.measure(of_size(min(size, largest)), kind)
+    def room(self, kind=None):
+        return self.rooms[kind.name] if kind else 10**9
 
     def measure(self, pack, kind=None):
         size = len(pack.replicates)
@@ -57,21 +55,21 @@ def test_replicates_go_to_kinds_by_what_their_slots_do_in_a_second():
     rates, parts = _measured(executor, study)
     (name,) = examples(study)
     assert set(rates) == {shape(name, GPU.name), shape(name, CPU.name)}
-    # 4 slots · 16 replicates / 4 s, and 8 slots · 2 replicates / 2 s
+    # 4 slots · 16 replicates / 4 s, and 8 slots · 4 replicates / 2 s
     assert [(part.kind, part.size, part.rate, part.slots) for part in parts[name]] == [
         (GPU.name, 16, pytest.approx(16.0), 4),
-        (CPU.name, 2, pytest.approx(8.0), 8),
+        (CPU.name, 4, pytest.approx(16.0), 8),
     ]
-    assert executor.asked == [(GPU.name, 16, "cuda"), (CPU.name, 2, "cpu")]
+    assert executor.asked == [(GPU.name, size, "cuda") for size in (1, 4, 16)] + [(CPU.name, size, "cpu") for size in (1, 4)]
     assert executor.placed == (rates, executor.rooms)
 
 
 def test_a_kind_that_does_not_hold_a_pack_takes_none_and_says_so():
-    study, executor = _study("replicates=40", slots=SLOTS), _Executor({"cuda": 4.0, "cpu": 2.0}, rooms=(10_000, 150))
+    study, executor = _study("replicates=40", slots=SLOTS), _Executor({"cuda": 4.0, "cpu": 2.0}, rooms=(10_000, 50))
     _, parts = _measured(executor, study)
     assert [part.kind for part in next(iter(parts.values()))] == [GPU.name]
     assert len(executor.said) == 1
-    assert "slots cpu big: a pack of 2 of transformer takes 2e-07 GB" in executor.said[0]
+    assert "slots cpu big: a pack of 1 of transformer takes 100 bytes, more than the 50 bytes of a slot" in executor.said[0]
     with pytest.raises(ValueError, match="no slot of the study holds condition transformer"):
         _measured(_Executor({"cuda": 4.0, "cpu": 2.0}, rooms=(50, 50)), study)
 

@@ -5,7 +5,7 @@ import torch
 from harness.device import resolve
 from harness.feed import Strings
 from harness.memory import Memory
-from harness.probe import Rate, best_rate, measure, predicted_memory
+from harness.probe import Rate, best_rate, measure, predicted_memory, room_of
 from harness.train import Training
 from tests.harness.packs import condition, pack
 
@@ -59,17 +59,27 @@ def test_memory_is_predicted_within_a_tenth():
     assert abs(predicted_memory(rates[:2], 16) / rates[2].memory - 1) < 0.1
 
 
-def test_a_pack_that_would_not_fit_is_not_tried(monkeypatch):
-    shape, tried = condition(), []
+def test_a_pack_that_would_not_fit_is_not_tried():
+    tried = []
 
-    def fake(one, device):
-        tried.append(len(one.replicates))
-        return Rate(tried[-1], 1.0, 0.0, 100 * tried[-1])
+    def fake(size):
+        tried.append(size)
+        return Rate(size, 1.0, 0.0, 100 * size)
 
-    monkeypatch.setattr("harness.probe.measure", fake)
-    monkeypatch.setattr("harness.probe.free_memory", lambda device: 2000)
-    assert best_rate(lambda size: pack(shape, range(size)), 64, CPU).size == 16
+    assert best_rate(fake, 64, "cpu", lambda: room_of(2000), steps=10_000).size == 16
     assert tried == [1, 4, 16]  # 64 would take 6,400 bytes of 1,700
     tried.clear()
-    assert best_rate(lambda size: pack(shape, range(size)), 64, CPU, share=2).size == 4
+    assert best_rate(fake, 64, "cpu", lambda: room_of(2000, share=2), steps=10_000).size == 4
     assert tried == [1, 4]
+
+
+def test_a_larger_pack_is_measured_only_where_enough_is_left_to_train():
+    tried = []
+
+    def fake(size):
+        tried.append(size)
+        return Rate(size, 1.0, 0.0, size)
+
+    assert best_rate(fake, 8, "cpu", lambda: 10**6, steps=60).size == 1
+    assert best_rate(fake, 8, "cpu", lambda: 10**6, steps=70).size == 4
+    assert tried == [1, 1, 4]  # 480 and 560 steps of one slot

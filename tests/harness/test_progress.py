@@ -1,7 +1,7 @@
 import pytest
 
-from harness.execute import Outcome
-from harness.progress import Progress, words
+from harness.execute import Outcome, halves
+from harness.progress import Progress
 from tests.harness.packs import condition, pack
 
 
@@ -22,7 +22,7 @@ def test_the_rate_and_end_are_of_the_work_done_here(clock):
     clock[0] += 50
     progress.step(one.id, 50)
     progress.step(one.id, 51)
-    assert progress.line().startswith("4/8 replicates")
+    assert progress.line().startswith("102/400 steps · 4/8 replicates")
     clock[0] += 50
     progress.step(one.id, 100)
     progress.end(Outcome(one.id, "committed", 2))
@@ -38,7 +38,7 @@ def test_after_the_last_step_the_evaluations_are_named(clock):
     progress.step(one.id, 100)
     assert "left)" in progress.line()
     progress.step(two.id, 100)
-    assert progress.line() == "0/4 replicates · every step is done, the last evaluations run"
+    assert progress.line() == "400/400 steps · 0/4 replicates · every step is done, the last evaluations run"
     progress.end(Outcome(one.id, "committed", 2))
     progress.end(Outcome(two.id, "committed", 2))
     assert progress.line().endswith("a minute")
@@ -54,6 +54,28 @@ def test_what_a_checkpoint_brings_is_no_work_of_this_run(clock):
     assert "(99 s left)" in progress.line() or "(100 s left)" in progress.line() or "(2 min left)" in progress.line()
 
 
+def test_steps_are_shown_from_the_start_and_often_in_the_first_minute(clock, capsys):
+    """A step of a pack counts for each of its replicates; packs that run, ended, failed or were halved all count."""
+    one, two = _two_packs()
+    progress = Progress([one, two], {one.id: 100.0, two.id: 100.0}, committed=0, total=4)
+    assert capsys.readouterr().out == "0/400 steps · 0/4 replicates\n"
+    for step in range(1, 101):
+        clock[0] += 1
+        progress.step(one.id, step)
+        if step == 30:
+            progress.step(two.id, 1)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(" steps")[0] for line in lines[:3]] == ["12/400", "24/400", "36/400"]
+    assert len(lines) == 12  # ten in the first minute, then one every 15 seconds
+    progress.end(Outcome(one.id, "committed", 2))
+    progress.split(two.id, list(halves(two)))
+    assert progress.line().startswith("200/400 steps · 2/4 replicates")
+    first, second = halves(two)
+    progress.step(first.id, 7)
+    progress.end(Outcome(second.id, "failed", 1, step=3, message="planted"))
+    assert progress.line().startswith("207/300 steps")
+
+
 def test_a_failed_pack_is_counted_and_is_no_work(clock, capsys):
     one, two = _two_packs()
     progress = Progress([one, two], {one.id: 100.0, two.id: 100.0}, committed=0, total=4)
@@ -64,8 +86,3 @@ def test_a_failed_pack_is_counted_and_is_no_work(clock, capsys):
     progress.step(two.id, 21)
     assert "2 failed" in progress.line()
     assert "left" in progress.line()
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(12, "12 s"), (600, "10 min"), (9000, "2.5 h"), (400_000, "4.6 days")])
-def test_durations_are_said_as_people_do(seconds, text):
-    assert words(seconds) == text

@@ -113,7 +113,7 @@ def test_plan_says_what_a_study_costs_and_writes_a_manifest(command, tmp_path):
     status, out, _ = command("plan", "STUDY", f"store={tmp_path / 'runs'}", "--write", str(tmp_path / "manifest.yaml"))
     assert status == 0
     assert re.search(r"8 replicates of 2 conditions, 0 committed", out)
-    assert re.search(r"to do: 8 replicates in 4 packs, [\d.e-]+ core-hours, about .*, [\d.]+ MB of tables", out)
+    assert re.search(r"to do: 8 replicates in 4 packs, [\d.]+ core-seconds, about .*, [\d.]+ KB of tables", out)
     assert len(json.loads((tmp_path / "manifest.yaml").read_text())["packs"]) == 4
     assert not (tmp_path / "runs").exists()
 
@@ -151,7 +151,7 @@ def test_the_script_of_a_family_runs_from_any_folder(tmp_path):
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    assert "reduced: train.lr: 3e-4 -> 1e-3 (transformer)" in done.stdout
+    assert "reduced: train.lr: 3e-4 -> 2e-3 (transformer), 1e-3 (LSTM)" in done.stdout
     assert (tmp_path / "here" / "fflm-quick" / "report" / "index.html").is_file()
     assert len(list((tmp_path / "here" / "fflm-quick" / "wandb").glob("offline-run-*"))) == 1
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from results.bootstrap import Ratio, quantile_ratio
 from results.equivalence import superiority
@@ -68,7 +68,7 @@ def differences(first: ArrayLike, second: ArrayLike) -> Floats:
 def signed_ranks(changes: ArrayLike) -> Floats:
     """Ranks of |change| with its sign, ties averaged; zeros take part in the ranking and count 0 (Pratt 1959). [n]"""
     found = np.asarray(changes, dtype=np.float64)
-    return np.sign(found) * stats.rankdata(np.abs(found))
+    return np.sign(found) * scipy.stats.rankdata(np.abs(found))
 
 
 def sign_flip(changes: ArrayLike, seed: int = 0) -> float:
@@ -121,7 +121,7 @@ def brunner_munzel(first: ArrayLike, second: ArrayLike) -> float:
         return float(min(1.0, 2.0 ** (1 - min(x.size, y.size))))
     if np.unique(np.concatenate([x, y])).size == 1:
         return 1.0
-    return float(stats.brunnermunzel(x, y).pvalue)
+    return float(scipy.stats.brunnermunzel(x, y).pvalue)
 
 
 def holm(p: Sequence[float]) -> list[float]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow.compute as pc
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from results.errors import StoreError, StudyError
 from results.manifest import newest_manifest
@@ -46,9 +46,9 @@ def superiority(first: ArrayLike, second: ArrayLike, confidence: float) -> tuple
     n, m = len(x), len(y)
     if min(n, m) < 2:
         raise StudyError(f"{n} and {m} replicates: an interval needs at least 2 of each condition")
-    ranks = stats.rankdata(np.concatenate([x, y]))
+    ranks = scipy.stats.rankdata(np.concatenate([x, y]))
     estimate = (ranks[n:].mean() - (m + 1) / 2) / n
-    placed_x, placed_y = ranks[:n] - stats.rankdata(x), ranks[n:] - stats.rankdata(y)
+    placed_x, placed_y = ranks[:n] - scipy.stats.rankdata(x), ranks[n:] - scipy.stats.rankdata(y)
     var_x, var_y = placed_x.var(ddof=1) / n / m**2, placed_y.var(ddof=1) / m / n**2
     variance = var_x + var_y
     if variance == 0:
@@ -57,7 +57,7 @@ def superiority(first: ArrayLike, second: ArrayLike, confidence: float) -> tuple
             return 0.5, Interval(0.5 - reach / 2, 0.5 + reach / 2)
         return float(estimate), Interval(0.0, reach) if estimate == 0 else Interval(1 - reach, 1.0)
     freedom = variance**2 / (var_x**2 / (n - 1) + var_y**2 / (m - 1))
-    half = stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(variance)
+    half = scipy.stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(variance)
     return float(estimate), Interval(max(0.0, float(estimate - half)), min(1.0, float(estimate + half)))
 
 

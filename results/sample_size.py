@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from results.comparison import differences, signed_ranks
 from results.equivalence import superiority
@@ -64,8 +64,12 @@ def to_exclude(zero: int, of: int, value: float, power: float = POWER, confidenc
     def likely(n: int) -> bool:
         counts = np.arange(n + 1)
         # k leaves out a value below the share where P(at least k | value) < tail, and likewise above
-        out = stats.binom.sf(counts - 1, n, value) < tail if share > value else stats.binom.cdf(counts, n, value) < tail
-        return float(stats.binom.pmf(counts, n, share)[out].sum()) >= power
+        out = (
+            scipy.stats.binom.sf(counts - 1, n, value) < tail
+            if share > value
+            else scipy.stats.binom.cdf(counts, n, value) < tail
+        )
+        return float(scipy.stats.binom.pmf(counts, n, share)[out].sum()) >= power
 
     return _search(of + 1, likely, of)
 
@@ -130,7 +134,7 @@ def to_settle(
 def _normal(power: float, confidence: float) -> float:
     if not (0 < confidence < 1 and 0.5 <= power < 1):
         raise ValueError(f"confidence = {confidence} must lie between 0 and 1, and power = {power} between 0.5 and 1")
-    return float(stats.norm.ppf((1 + confidence) / 2) + stats.norm.ppf(power)) ** 2
+    return float(scipy.stats.norm.ppf((1 + confidence) / 2) + scipy.stats.norm.ppf(power)) ** 2
 
 
 def _search(start: int, holds: Callable[[int], bool], have: int | None = None) -> Needed:

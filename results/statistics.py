@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import scipy  # whose parts are loaded where they are first used
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
@@ -41,9 +42,7 @@ def clopper_pearson(successes: int, trials: int, confidence: float = CONFIDENCE)
         raise ValueError(f"{successes} successes in {trials} trials: there must be 0 to {trials}")
     if trials == 0:
         return Interval(0.0, 1.0)
-    from scipy import stats  # takes half a second to import, which a plan does without
-
-    found = stats.binomtest(successes, trials).proportion_ci(confidence, method="exact")
+    found = scipy.stats.binomtest(successes, trials).proportion_ci(confidence, method="exact")
     return Interval(float(found.low), float(found.high))
 
 
@@ -75,8 +74,6 @@ def clustered_rates(
     Without an error (or without a correct read) nothing is known about bursts, so whole sequences are the trials: the
     interval is exact if a sequence's chance of erring does not depend on how many reads it has.
     """
-    from scipy import stats
-
     e, c, n, ee, ec, cc = (
         np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in (errors, count, sequences, errors_sq, errors_x_count, count_sq)
     )
@@ -84,12 +81,14 @@ def clustered_rates(
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(c > 0, e / c, np.nan)
         variance = ratio_variance(e, c, n, ee, ec, cc)
-        fewer = stats.t.ppf(1 - tail, c - 1) / stats.t.ppf(1 - tail, n - 1)  # the variance was estimated from n sequences
+        fewer = scipy.stats.t.ppf(1 - tail, c - 1) / scipy.stats.t.ppf(
+            1 - tail, n - 1
+        )  # the variance was estimated from n sequences
         effective = np.minimum(rate * (1 - rate) / variance, c) * fewer**2
         effective = np.where((e == 0) | (e == c), n, effective)
         wrong = rate * effective
-        low = np.where(e == 0, 0.0, stats.beta.ppf(tail, wrong, effective - wrong + 1))
-        high = np.where(e == c, 1.0, stats.beta.ppf(1 - tail, wrong + 1, effective - wrong))
+        low = np.where(e == 0, 0.0, scipy.stats.beta.ppf(tail, wrong, effective - wrong + 1))
+        high = np.where(e == c, 1.0, scipy.stats.beta.ppf(1 - tail, wrong + 1, effective - wrong))
     alone = (n < 2) & (c > 0)  # one sequence says nothing about how sequences differ
     low, high = np.where(alone, 0.0, low), np.where(alone, 1.0, high)
     empty = np.isnan(rate)
@@ -129,10 +128,8 @@ def quantile_ranks(n: int, q: float, confidence: float = CONFIDENCE) -> tuple[in
 
     0 as the lower rank, or n + 1 as the upper, says that n values can't bound the quantile on that side.
     """
-    from scipy import stats
-
     tail = (1 - confidence) / 2
-    at_most = stats.binom.cdf(np.arange(n + 1), n, q)  # P(at most k of n values lie below the quantile)
+    at_most = scipy.stats.binom.cdf(np.arange(n + 1), n, q)  # P(at most k of n values lie below the quantile)
     lower = int(np.searchsorted(at_most, tail, side="right"))
     upper = int(np.searchsorted(at_most, 1 - tail, side="left")) + 1
     return lower, upper

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from results.statistics import CONFIDENCE
 
@@ -43,7 +43,7 @@ def band_halfwidth(n: int, confidence: float = CONFIDENCE) -> float:
     The exact two-sided Kolmogorov quantile: the band covers with `confidence` for a continuous distribution and with at least that for
     one with atoms. Below the Dvoretzky–Kiefer–Wolfowitz half-width sqrt(log(2/(1 - confidence)) / 2n) (Massart 1990). 1 for no value.
     """
-    return float(stats.kstwo.ppf(confidence, n)) if n else 1.0
+    return float(scipy.stats.kstwo.ppf(confidence, n)) if n else 1.0
 
 
 def survival(values: ArrayLike, missing: int = 0, confidence: float = CONFIDENCE) -> Survival:

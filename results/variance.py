@@ -7,8 +7,8 @@ maximum of the likelihood is in the intraclass correlation 1/(a + b + 1), which 
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, special, stats
 
 from results.statistics import CONFIDENCE, Interval, ratio_variance
 
@@ -67,7 +67,7 @@ def split(errors: ArrayLike, count: ArrayLike) -> Split:
     a, b = best * (1 - icc) / icc, (1 - best) * (1 - icc) / icc
     whole = best * (1 - best)
     # at the end of the parameter's range the ratio is 0 half of the time (Self and Liang 1987)
-    p = float(stats.chi2.sf(ratio, 1) / 2)
+    p = float(scipy.stats.chi2.sf(ratio, 1) / 2)
     return Split(FITTED, e.size, best, icc, a, b, whole * icc, float((whole * (1 - icc) / c).mean()), p)
 
 
@@ -82,29 +82,29 @@ def icc_interval(errors: ArrayLike, count: ArrayLike, confidence: float = CONFID
     if found.icc is None:
         return None
     e, c = np.asarray(errors, dtype=np.float64), np.asarray(count, dtype=np.float64)
-    start = float(special.logit(found.mean))
+    start = float(scipy.special.logit(found.mean))
 
     def profile(x: float) -> float:
         """At the correlation expit(x)."""
-        icc = float(special.expit(x))
-        near = optimize.minimize_scalar(
+        icc = float(scipy.special.expit(x))
+        near = scipy.optimize.minimize_scalar(
             # finite: the search takes differences of its values
-            lambda mean: min(-_beta_binomial(float(special.expit(mean)), icc, e, c), 1e300),
+            lambda mean: min(-_beta_binomial(float(scipy.special.expit(mean)), icc, e, c), 1e300),
             bracket=(start - 0.5, start + 0.5),
             tol=1e-5,
         )
         return -float(near.fun)
 
-    end = float(special.logit(_EDGE))
-    best = _binomial(found.mean, e, c) if found.icc == 0 else profile(float(np.clip(special.logit(found.icc), end, -end)))
-    least = best - float(stats.chi2.ppf(confidence, 1)) / 2
-    top = end if found.icc == 0 else float(np.clip(special.logit(found.icc), end, -end))
+    end = float(scipy.special.logit(_EDGE))
+    best = _binomial(found.mean, e, c) if found.icc == 0 else profile(float(np.clip(scipy.special.logit(found.icc), end, -end)))
+    least = best - float(scipy.stats.chi2.ppf(confidence, 1)) / 2
+    top = end if found.icc == 0 else float(np.clip(scipy.special.logit(found.icc), end, -end))
 
     def side(outer: float) -> float:
         """Where the profile crosses `least` between the maximum and this end; the end itself where it does not."""
         if profile(outer) >= least:
             return 0.0 if outer < 0 else 1.0
-        return float(special.expit(optimize.brentq(lambda x: profile(x) - least, *sorted((top, outer)), xtol=1e-4)))
+        return float(scipy.special.expit(scipy.optimize.brentq(lambda x: profile(x) - least, *sorted((top, outer)), xtol=1e-4)))
 
     return Interval(0.0 if found.icc == 0 else side(end), 1.0 if found.icc == 1 else side(-end))
 
@@ -136,26 +136,26 @@ def effective(
 
 def _binomial(mean: float, e: Floats, c: Floats) -> float:
     """Log-likelihood without the binomial coefficients, which the other one lacks too."""
-    return float((special.xlogy(e, mean) + special.xlog1py(c - e, -mean)).sum())
+    return float((scipy.special.xlogy(e, mean) + scipy.special.xlog1py(c - e, -mean)).sum())
 
 
 def _beta_binomial(mean: float, icc: float, e: Floats, c: Floats) -> float:
     size = (1 - icc) / icc
     a, b = mean * size, (1 - mean) * size
-    return float((special.betaln(a + e, b + c - e) - special.betaln(a, b)).sum())
+    return float((scipy.special.betaln(a + e, b + c - e) - scipy.special.betaln(a, b)).sum())
 
 
 def _maximum(e: Floats, c: Floats, mean: float) -> tuple[float, float, float]:
     """Mean, correlation and log-likelihood at the best of several starts, in logits."""
 
     def worse(x: Floats) -> float:
-        chance, icc = special.expit(x)
+        chance, icc = scipy.special.expit(x)
         return -_beta_binomial(float(chance), float(icc), e, c)
 
-    starts = [np.array([special.logit(mean), special.logit(icc)]) for icc in (1e-4, 1e-2, 0.3)]
-    bounds = [(-25.0, 25.0), (float(special.logit(_EDGE)), -float(special.logit(_EDGE)))]
-    found = [optimize.minimize(worse, start, method="L-BFGS-B", bounds=bounds) for start in starts]
+    starts = [np.array([scipy.special.logit(mean), scipy.special.logit(icc)]) for icc in (1e-4, 1e-2, 0.3)]
+    bounds = [(-25.0, 25.0), (float(scipy.special.logit(_EDGE)), -float(scipy.special.logit(_EDGE)))]
+    found = [scipy.optimize.minimize(worse, start, method="L-BFGS-B", bounds=bounds) for start in starts]
     best = min(found, key=lambda each: each.fun)
-    best = min(best, optimize.minimize(worse, best.x, method="Nelder-Mead", bounds=bounds), key=lambda each: each.fun)
-    mean, icc = (float(value) for value in special.expit(best.x))
+    best = min(best, scipy.optimize.minimize(worse, best.x, method="Nelder-Mead", bounds=bounds), key=lambda each: each.fun)
+    mean, icc = (float(value) for value in scipy.special.expit(best.x))
     return mean, icc, -float(best.fun)

@@ -2,7 +2,7 @@
 
 from statistics import fmean
 
-from scipy import stats
+import scipy
 
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between, exceeds, percent
@@ -51,7 +51,7 @@ def nothing_improves_both(evidence: Evidence, terms: Terms, needs: int) -> Findi
     below = quantile(base.errors(sparse), 0.5), quantile(base.errors(dense), 0.5)
     counts = [_both_below(each, (sparse, dense), below) for each in others]
     risk = 0.05 / len(others)
-    p = [float(stats.binomtest(k, n, MORE_OFTEN_THAN_NOT, "greater").pvalue) for k, n in counts]
+    p = [float(scipy.stats.binomtest(k, n, MORE_OFTEN_THAN_NOT, "greater").pvalue) for k, n in counts]
     most = [clopper_pearson(k, n, 1 - 2 * risk).high for k, n in counts]
     top = max(range(len(others)), key=lambda i: counts[i][0] / counts[i][1])
     return decide(

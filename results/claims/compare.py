@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from results.equivalence import superiority
 from results.statistics import CONFIDENCE, Interval, clopper_pearson, quantile
@@ -35,9 +35,9 @@ def exceeds(first: ArrayLike, second: ArrayLike, factor: float, confidence: floa
 def share_below(found: int, of: int, value: float, behind: int | None) -> float:
     """One-sided p that a share is below the paper's: Fisher's test where `behind` replicates gave it, else the binomial one."""
     if behind is None:
-        return float(stats.binomtest(found, of, value, "less").pvalue)
+        return float(scipy.stats.binomtest(found, of, value, "less").pvalue)
     theirs = round(value * behind)
-    return float(stats.fisher_exact([[found, of - found], [theirs, behind - theirs]], "less").pvalue)
+    return float(scipy.stats.fisher_exact([[found, of - found], [theirs, behind - theirs]], "less").pvalue)
 
 
 def percent(found: int, of: int) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.distillation_parity import looks_of, reached
@@ -68,10 +68,10 @@ def trend(groups: list[Floats]) -> tuple[float, float, float]:
     Values may be tied, also at infinity. NaN and p = 1 where all are equal.
     """
     place = np.concatenate([np.full(len(values), number) for number, values in enumerate(groups)])
-    late = stats.rankdata(np.concatenate(groups), method="dense")
+    late = scipy.stats.rankdata(np.concatenate(groups), method="dense")
     if len(set(late.tolist())) == 1:
         return math.nan, 1.0, 1.0
-    tau = float(stats.kendalltau(place, late).statistic)
+    tau = float(scipy.stats.kendalltau(place, late).statistic)
     first, second = np.triu_indices(len(place), 1)
     apart = np.sign(late[first] - late[second])
 

@@ -1,7 +1,7 @@
 """R3: language models trained on text err on the English flip-flop, and more so the longer it is (card F5)."""
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from results.claims.claim import NOT_RUN, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import percent
@@ -50,7 +50,7 @@ def trend(scores: dict[int, Score], side: str) -> float:
     if answers.min() == answers.max():
         return 1.0
     lengths = np.repeat(np.log([float(length) for length in scores]), [score.reads for score in scores.values()])
-    return float(stats.pearsonr(lengths, answers, alternative=side).pvalue)
+    return float(scipy.stats.pearsonr(lengths, answers, alternative=side).pvalue)
 
 
 def _scores(condition: Condition) -> dict[int, Score]:

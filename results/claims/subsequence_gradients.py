@@ -4,7 +4,7 @@ Rows are those of `manyseeds probe STORE --probe associations` at the kept steps
 """
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from results.bootstrap import quantile_bootstrap
 from results.claims.claim import Claim, Finding, Terms, decide
@@ -51,7 +51,7 @@ def rank(pairs: Pairs, by: Floats) -> float:
     """Spearman's correlation of the gradients; 0 where either orders nothing."""
     if np.ptp(pairs["gradient"]) == 0 or np.ptp(by) == 0:
         return 0.0
-    return float(stats.spearmanr(pairs["gradient"], by).statistic)
+    return float(scipy.stats.spearmanr(pairs["gradient"], by).statistic)
 
 
 S4 = Claim(

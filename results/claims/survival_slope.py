@@ -1,8 +1,7 @@
 """How a time depends on a number where times are only known between two looks, or not to have come yet."""
 
 import numpy as np
-from scipy import optimize
-from scipy.special import log_ndtr
+import scipy
 
 from results.statistics import Floats
 
@@ -37,7 +36,7 @@ def fit(x: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
         return -float(_log_mass((begin - middle) / scale, (end - middle) / scale).sum())
 
     bounds = [(None, None), (None, None), (np.log(LEAST_SPREAD), None)]
-    found = optimize.minimize(
+    found = scipy.optimize.minimize(
         cost,
         [a, b, np.log(spread)],
         method="Nelder-Mead",
@@ -51,5 +50,5 @@ def _log_mass(low: Floats, high: Floats) -> Floats:
     """log(Φ(high) - Φ(low)), by the tail that is small."""
     upper = low > 0
     one, other = np.where(upper, -high, low), np.where(upper, -low, high)
-    whole = log_ndtr(other)
-    return whole + np.log1p(-np.exp(np.minimum(log_ndtr(one) - whole, -1e-12)))
+    whole = scipy.special.log_ndtr(other)
+    return whole + np.log1p(-np.exp(np.minimum(scipy.special.log_ndtr(one) - whole, -1e-12)))

@@ -1,7 +1,7 @@
 """T2 and T3: what the theory says of attention, held against the rows of probes (section 4; card F15)."""
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import percent
@@ -67,7 +67,7 @@ def margin_predicts_failure(evidence: Evidence, terms: Terms, needs: int) -> Fin
     positive, recent = (np.array(column) for column in zip(*failures, strict=True))
     table = [[int((positive & recent).sum()), int((positive & ~recent).sum())]]
     table.append([int((~positive & recent).sum()), int((~positive & ~recent).sum())])
-    predicted, opposite = (float(stats.fisher_exact(table, side).pvalue) for side in ("greater", "less"))
+    predicted, opposite = (float(scipy.stats.fisher_exact(table, side).pvalue) for side in ("greater", "less"))
     matched = int((positive == recent).sum())
     share = clopper_pearson(matched, len(failures))
     return decide(

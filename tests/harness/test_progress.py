@@ -66,7 +66,7 @@ def test_steps_are_shown_from_the_start_and_often_in_the_first_minute(clock, cap
             progress.step(two.id, 1)
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(" steps")[0] for line in lines[:3]] == ["12/400", "24/400", "36/400"]
-    assert len(lines) == 12  # ten in the first minute, then one every 15 seconds
+    assert len(lines) == 11  # nine in the first minute, then one every 15 seconds
     progress.end(Outcome(one.id, "committed", 2))
     progress.split(two.id, list(halves(two)))
     assert progress.line().startswith("200/400 steps · 2/4 replicates")

@@ -25,6 +25,10 @@ def resolve(name: str) -> torch.device:
         raise StudyError(f"device = {name!r} is not auto, cpu, cuda or cuda:N") from error
     if device.type == "cuda" and not torch.cuda.is_available():
         raise StudyError(f"device = {name} but torch sees no CUDA device: write device=cpu or device=auto")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise StudyError(
+            f"device = {name} but torch sees {torch.cuda.device_count()} CUDA devices, counted from 0: write a lower number"
+        )
     return device
 
 
@@ -37,9 +41,20 @@ def prepare(device: torch.device, share: int = 1) -> None:
         torch.set_num_threads(1)
         tune_allocator()
     else:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # before the first product
+        torch.cuda.init()  # memory statistics cannot be reset before
+        torch.cuda.set_device(torch.cuda.current_device() if device.index is None else device.index)
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.backends.cudnn.benchmark = False
+        torch.backends.cuda.enable_cudnn_sdp(False)  # its backward pass has no deterministic form
         if share > 1:
             torch.cuda.set_per_process_memory_fraction(1 / share)
+
+
+def release(device: torch.device) -> None:
+    """Give back what a pack's tensors have left in the allocator, so that the next pack finds all of the device free."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def tune_allocator() -> bool:
@@ -103,6 +118,7 @@ def numerics(device: torch.device, precision: str, compiled: bool = False, graph
     return json.dumps(
         ({"loop": loop} if loop else {})
         | ({"mkl": "Intel's kernels, forced"} if device.type == "cpu" and forced_kernels() else {})
+        | ({"deterministic": torch.are_deterministic_algorithms_enabled()} if device.type == "cuda" else {})
         | {
             "capability": torch.backends.cpu.get_cpu_capability()
             if device.type == "cpu"

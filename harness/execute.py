@@ -9,6 +9,7 @@ import pyarrow as pa
 import torch
 
 import harness.checkpoint as checkpoints
+from harness.device import release
 from harness.logs import logged
 from harness.pack import Pack
 from harness.patience import patiently
@@ -71,6 +72,8 @@ def run_pack(
         except StoreError as refused:
             message = f"{message}; this is not recorded ({refused}), so the same command tries it again"
         return Outcome(pack.id, "failed", size, step=reached, message=message)
+    finally:
+        release(device)
     diverged = sum(status == "diverged" for status in tables["replicates"]["status"].to_pylist())
     return Outcome(pack.id, "committed", size, diverged, reached)
 

@@ -23,8 +23,9 @@ class Memory:
 
     def __enter__(self) -> "Memory":
         if self._counter is None:
+            torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats(self._device)
-            self._before = torch.cuda.memory_allocated(self._device)
+            self._before = torch.cuda.memory_reserved(self._device)
         else:
             self._counter.__enter__()
         return self
@@ -34,15 +35,18 @@ class Memory:
             self._counter.__exit__(*error)
 
     def peak(self) -> int:
+        """Bytes; on CUDA those that the allocator held, since the pools of a captured graph stay its own between replays."""
         if self._counter is None:
-            return torch.cuda.max_memory_allocated(self._device) - self._before
+            return torch.cuda.max_memory_reserved(self._device) - self._before
         return self._counter.peak
 
 
 def free_memory(device: torch.device) -> int:
     """Bytes that nothing uses yet, on the device or in this machine."""
     if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
+        # what this process's allocator keeps for reuse counts as used there, and is free to the next pack
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + kept
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
         found = next(line for line in meminfo.read_text().splitlines() if line.startswith("MemAvailable"))

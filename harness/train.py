@@ -10,8 +10,10 @@ import json
 import socket
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -94,7 +96,9 @@ class Training:
             if weights is not None:
                 parents.fill(teacher, weights)
             tasks = [replicate.condition.task for replicate in pack.replicates]
-            annotator = parents.Annotator(teacher, tasks, data_seeds(pack, device), self.train.pool, self._still)
+            # a reference back would be a circle, which only the garbage collector frees: in the midst of a graph's capture, say
+            still = partial(Training._still, weakref.proxy(self))
+            annotator = parents.Annotator(teacher, tasks, data_seeds(pack, device), self.train.pool, still)
         # where only the cost is measured, a step has the task's own labels; the time of these is measured apart
         self.feed = Feed(pack, device, None if weights is None else annotator)
         self.teachers = Teachers(pack, device, None) if teachers is None and is_student(pack) else teachers
@@ -152,13 +156,17 @@ class Training:
         if self.replay is not None and self.replay.fits(strings):
             found = self.replay(strings, scalars, step)
         else:
-            found = self.compute(strings, scalars, step)
+            found = self.compute(strings, scalars, self._number(step))
         loss = found[0]
         self.recent[step % _WINDOW] = loss
         if self.penalties is not None:
             self.penalties[step % _WINDOW] = found[1]
         self.diverged_at = torch.where((self.diverged_at < 0) & ~loss.isfinite(), step, self.diverged_at)
         self.step = step
+
+    def _number(self, step: int) -> int | Tensor:
+        """The step's number for the model's noise: a tensor where the model is compiled, since each new int would be compiled again."""
+        return torch.full_like(self.init_seeds, step) if self.forward is not self.model else step
 
     def _answered(self, strings: Strings, step: int) -> Strings:
         return strings if self.teachers is None else self.teachers(strings, step)
@@ -191,33 +199,34 @@ class Training:
     def fix(self, capture: Callable[[Callable[[], Any]], Callable[[], None]]) -> bool:
         """Replay the step from now on instead of launching it, if the replay does what the step does. Only at step 0.
 
-        capture(run) returns the replay of `run` (`graph.cuda_capture`). Returns False, and stays eager, where the first replayed step
-        changes the weights otherwise than the eager one.
+        capture(run) returns the replay of `run` (`graph.cuda_capture`). Returns False, and stays eager, where the replayed step has other
+        gradients than the eager one.
         """
         strings, scalars = self.feed.at(1), self.scalars.at(1)
         if strings.needed.blocks is not None and len(strings.needed.blocks) > 1:
             one = strings.needed.blocks[0].shape[-1]
             strings = Strings(strings.inputs, first_block(strings.needed, one), strings.hidden)
         strings = self._answered(strings, 1)
-        before = self.flat.values.to("cpu", copy=True)  # on a GPU no second copy of the weights may live beside the activations
+        # with a learning rate of 0 no weight moves, so that no copy of them is needed
+        scalars = scalars.clone()
+        scalars[Scalars.LR] = 0
         self.compute(strings, scalars, 1)
-        eager = self.flat.values.to("cpu", copy=True)
-        self._reset(before)
+        eager = self.flat.gradient.to("cpu", copy=True)
+        self._forget()
         replay = Replay(self.compute, strings, scalars, capture)
-        self._reset(before)
+        self._forget()
         replay(strings, scalars, 1)
-        same = agree(before, eager, self.flat.values.cpu())
-        self._reset(before)
+        same = agree(eager, self.flat.gradient, self.train.precision)
+        self._forget()
         self.replay = replay if same else None
         return same
 
     @torch.no_grad()
-    def _reset(self, values: Tensor) -> None:
-        self.flat.values.copy_(values)
+    def _forget(self) -> None:
+        """Zero the gradients and the moments of the optimizer, as before the first step."""
+        self.flat.gradient.zero_()
         for tensor in self.optimizer.state().values():
             tensor.zero_()
-        if self.average is not None:
-            self.average.values.copy_(values)
 
     def losses(self, strings: Strings, noise: Noise | None = None, attend: Sharpness | None = None) -> Tensor:
         """Mean cross-entropy over each replicate's scored positions, or divergence from a teacher there, KL(teacher || student); [R]. Of

@@ -10,6 +10,8 @@ from models.aligned import LINE, product
 from models.positions import ENCODINGS, rotate
 from models.scene import ATTENTION, Rows, Scene, site
 
+STRINGS = 65_535  # most strings of one call: the grid of CUDA's attention kernels has no more places along this axis
+
 
 def mix(query: Tensor, key: Tensor, value: Tensor, scene: Scene, layer: int, rows: Rows | None = None) -> Tensor:
     """query [R, B·Q, H·K], key and value [R, B·T, H·K] → the mixed values [R, B·Q, H·K], or their mean over heads [R, B·Q, K].
@@ -92,7 +94,13 @@ def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scene
     if mask is not None and mask.dtype != torch.bool:
         mask = mask.to(query.dtype).expand(len(query), -1, -1, -1)
     causal = mask is None and scene.config.causal
-    mixed = scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal, scale=head_dim**-0.5)
+    of_strings = mask is not None and mask.dim() == 4 and len(mask) == len(query)
+    masks = mask.split(STRINGS) if mask is not None and of_strings else [mask]
+    parts = [
+        scaled_dot_product_attention(q, k, v, attn_mask=masks[i % len(masks)], is_causal=causal, scale=head_dim**-0.5)
+        for i, (q, k, v) in enumerate(zip(query.split(STRINGS), key.split(STRINGS), value.split(STRINGS), strict=True))
+    ]
+    mixed = parts[0] if len(parts) == 1 else torch.cat(parts)
     return mixed if mixed.shape[-1] == head_dim else mixed[..., :head_dim]
 
 

@@ -76,7 +76,7 @@ class Recurrent(nn.Module):
             # the input half of the gates depends on the token alone: V rows instead of B·T
             bias = _gates(self.input_bias + self.hidden_bias, spare)[:, None]
             gates = torch.baddbmm(bias, pad(self.tokens, (0, spare)), _square(self.input, spare))  # [R, V, 4D]
-            states = _Recurrence.apply(tokens, gates, _square(self.hidden, spare))  # [R, T, B, D]
+            states = _Recurrence.apply(tokens, gates, _square(self.hidden, spare).to(gates.dtype))  # [R, T, B, D]
         else:
             states = _one_by_one(embed(self.tokens, tokens.transpose(1, 2)), self)
         for site, layer in enumerate(self.upper):
@@ -111,7 +111,7 @@ class _Layer(nn.Module):
     def forward(self, below: Tensor, spare: int) -> Tensor:
         bias = _gates(self.input_bias + self.hidden_bias, spare)[:, None]
         gates = torch.baddbmm(bias, below.flatten(1, 2), _square(self.input, spare)).view(*below.shape[:-1], -1)
-        return _Recurrence.apply(None, gates, _square(self.hidden, spare))
+        return _Recurrence.apply(None, gates, _square(self.hidden, spare).to(gates.dtype))
 
 
 def _one_by_one(x: Tensor, layer: "Recurrent | _Layer") -> Tensor:
@@ -138,7 +138,8 @@ class _Recurrence(torch.autograd.Function):
     """The recurrence with its backward pass written out: autograd would record a dozen nodes a token.
 
     gates: the input half of i, f, g, o, [R, V, 4D] by token with tokens [R, B, T], or [R, T, B, 4D] by position with tokens None;
-    weight [R, D, 4D] → hidden states [R, T, B, D].
+    weight [R, D, 4D], of the dtype of `gates` → hidden states float32 [R, T, B, D]. Matrix products are of that dtype, which autocast
+    makes bfloat16; cells and states stay in float32, since they add up over the string.
     """
 
     @staticmethod
@@ -153,14 +154,15 @@ class _Recurrence(torch.autograd.Function):
             table = gates.reshape(-1, 4 * width)
         keep = ctx.needs_input_grad[1] or ctx.needs_input_grad[2]
         steps = length if keep else 1
-        active = gates.new_empty(steps, replicates, batch, 4 * width)
-        cells = gates.new_zeros(steps + 1, replicates, batch, width)
-        squashed = gates.new_empty(steps, replicates, batch, width)  # tanh of the cells
-        states = gates.new_zeros(replicates, length + 1, batch, width)
+        exact = torch.float32 if gates.dtype == torch.bfloat16 else gates.dtype
+        active = gates.new_empty(steps, replicates, batch, 4 * width, dtype=exact)
+        cells = gates.new_zeros(steps + 1, replicates, batch, width, dtype=exact)
+        squashed = gates.new_empty(steps, replicates, batch, width, dtype=exact)  # tanh of the cells
+        states = gates.new_zeros(replicates, length + 1, batch, width, dtype=exact)
         for t in range(length):
             at = t if keep else 0
             given = gates[:, t] if rows is None else table[rows[t]].view(replicates, batch, -1)
-            raw = torch.baddbmm(given, states[:, t], weight)
+            raw = torch.baddbmm(given, states[:, t].to(weight.dtype), weight).to(states.dtype)
             now = active[at]
             torch.sigmoid(raw, out=now)
             torch.tanh(raw[..., 2 * width : 3 * width], out=now[..., 2 * width : 3 * width])
@@ -195,11 +197,12 @@ class _Recurrence(torch.autograd.Function):
             d_now.mul_(slopes[t])
             d_raw[:, t] = d_now
             d_cell = d_cell * forget
-            d_state = torch.bmm(d_now, transposed)
-        flat = d_raw.view(replicates, length * batch, -1)
-        d_weight = torch.bmm(states[:, :-1].reshape(replicates, length * batch, width).transpose(1, 2), flat)
+            d_state = torch.bmm(d_now.to(weight.dtype), transposed).to(d_cell.dtype)
+        flat = d_raw.view(replicates, length * batch, -1).to(weight.dtype)
+        before = states[:, :-1].reshape(replicates, length * batch, width).to(weight.dtype)
+        d_weight = torch.bmm(before.transpose(1, 2), flat)
         if rows is None:
-            return None, d_raw, d_weight
+            return None, d_raw.to(weight.dtype), d_weight
         offsets = torch.arange(replicates, device=rows.device) * ctx.vocabulary
         local = rows.view(length, replicates, batch).permute(1, 0, 2) - offsets[:, None, None]
         hot = torch.nn.functional.one_hot(local.reshape(replicates, -1), ctx.vocabulary).to(flat.dtype)

@@ -1,12 +1,14 @@
 """What a pack of the paper's baseline takes: 16 bytes a parameter (value, gradient, two moments), little more, and its activations."""
 
+import pytest
 import torch
 
-from harness.device import resolve
+from harness.device import prepare, resolve
 from harness.feed import Strings
-from harness.memory import Memory
+from harness.memory import Memory, free_memory
 from harness.probe import Rate, best_rate, measure, predicted_memory, room_of
 from harness.train import Training
+from results.errors import StudyError
 from tests.harness.packs import condition, pack
 
 CPU = resolve("cpu")
@@ -83,3 +85,34 @@ def test_a_larger_pack_is_measured_only_where_enough_is_left_to_train():
     assert best_rate(fake, 8, "cpu", lambda: 10**6, steps=60).size == 1
     assert best_rate(fake, 8, "cpu", lambda: 10**6, steps=70).size == 4
     assert tried == [1, 1, 4]  # 480 and 560 steps of one slot
+
+
+def test_what_the_allocator_keeps_is_free_to_the_next_pack(monkeypatch):
+    """Else every later shape of a study would get smaller packs than the first."""
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (100, 1000))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 700)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 50)
+    assert free_memory(torch.device("cuda")) == 750
+
+
+def test_a_device_that_is_not_there_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert resolve("cuda:1") == torch.device("cuda", 1)
+    with pytest.raises(StudyError, match="cuda:2 but torch sees 2"):
+        resolve("cuda:2")
+
+
+def test_a_slot_is_its_own_card(monkeypatch):
+    """Capture streams, statistics and kernels without a device of their own are the current device's."""
+    calls = []
+    for name in ("init", "set_device", "set_per_process_memory_fraction"):
+        monkeypatch.setattr(torch.cuda, name, lambda *given, name=name: calls.append((name, *given)))
+    before = torch.are_deterministic_algorithms_enabled()
+    try:
+        prepare(torch.device("cuda", 3))
+        assert torch.are_deterministic_algorithms_enabled()
+    finally:
+        torch.use_deterministic_algorithms(before)
+        torch.backends.cuda.enable_cudnn_sdp(True)
+    assert calls == [("init",), ("set_device", 3)]

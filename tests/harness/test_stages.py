@@ -1,9 +1,11 @@
 """Stages: a chain is bitwise the same alone, in any pack and after a kill in any stage; its labels are its parent's greedy answers."""
 
+import gc
 import json
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -134,6 +136,23 @@ def test_weights_begin_where_the_parent_ended_or_fresh(whole):
     fresh = dict(Training(cold, CPU, parents.read(store, cold)).model.named_parameters())
     first = dict(Training(_packs(folder, store, 0)[0], CPU).model.named_parameters())
     assert not any(torch.equal(fresh[name], first[name]) for name in fresh if fresh[name].dim() > 2)
+
+
+def test_a_training_with_labels_of_its_parent_is_freed_at_once(whole):
+    """Not by the garbage collector, which would come in the midst of the next pack or of a graph's capture."""
+    folder, root = whole
+    store = open_store(root, "chained")
+    pack = _packs(folder, store, 1)[0]
+    gc.collect()
+    gc.disable()
+    try:
+        training = Training(pack, CPU, parents.read(store, pack))
+        training.advance()
+        gone = weakref.ref(training)
+        del training
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_a_stage_that_fails_leaves_its_later_ones_out_until_it_is_retried(whole, no_report, tmp_path, monkeypatch):

@@ -232,3 +232,28 @@ def test_bad_models_are_refused(fields, sentence):
 def test_strings_longer_than_the_positions_are_refused(batch):
     with pytest.raises(ValueError, match="24 tokens are longer than the 8 positions"):
         _pack(length=8)(batch.inputs)
+
+
+@pytest.mark.parametrize("options", [{}, {"positions": "alibi"}, {"causal": False}])
+def test_more_strings_than_an_attention_kernel_takes_go_in_parts(options, monkeypatch):
+    """CUDA's kernels refuse more than 65,535 strings a call: the parts have the whole's results and gradients, bit by bit."""
+    from models import attention
+
+    batch = tasks.build("flipflop", length=16).sample(Draw(torch.tensor([1, 2, 3])), 5)
+    results = []
+    for most in (attention.STRINGS, 4):
+        monkeypatch.setattr(attention, "STRINGS", most)
+        pack = models.build(
+            "transformer",
+            Draw(torch.tensor([4, 5, 6]), "init"),
+            vocabulary=5,
+            length=16,
+            layers=2,
+            width=16,
+            heads=2,
+            **options,
+        )
+        logits = pack(batch.inputs)
+        logits.square().sum().backward()
+        results.append([logits, *(parameter.grad for parameter in pack.parameters())])
+    assert all(torch.equal(whole, parts) for whole, parts in zip(*results, strict=True))

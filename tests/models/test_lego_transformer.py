@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tests.models.invariance import build, check_needed_equals_full, check_same_in_any_pack, strings
+from tests.models.rounding import assert_same
 from tests.models.test_clauses import V, _lego
 
 ARMS = [
@@ -18,8 +19,8 @@ ARMS = [
 @pytest.mark.parametrize(("residual", "norm"), [(True, "pre"), (False, "none")])
 def test_one_layer_is_the_clauses_model(residual, norm):
     fields = {"heads": 2, "feed_forward": 24, "residual": residual, "norm": norm}
-    theirs = build("clauses", [3, 4], V, 99, width=8, **fields)
-    ours = build("lego_transformer", [5, 6], V, 99, width=40, final_norm=norm == "pre", **fields)
+    theirs = build("clauses", [3, 4], V, 99, width=8, **fields).double()
+    ours = build("lego_transformer", [5, 6], V, 99, width=40, final_norm=norm == "pre", **fields).double()
     with torch.no_grad():
         for number, parameter in enumerate(theirs.parameters()):
             parameter.add_(0.2 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number)))
@@ -32,11 +33,11 @@ def test_one_layer_is_the_clauses_model(residual, norm):
         for name, parameter in theirs.named_parameters():
             mine[names[name]].copy_(parameter)
     clauses = torch.stack([_lego(4, 3, seed=seed) for seed in (0, 1)])
-    torch.testing.assert_close(ours(clauses), theirs(clauses), rtol=1e-4, atol=1e-5)
+    assert_same(ours(clauses), theirs(clauses))
     maps = [[], []]
     for pack, seen in zip((ours, theirs), maps, strict=True):
         pack(clauses, attend=lambda layer, weights, seen=seen: seen.append(weights))
-    torch.testing.assert_close(maps[0][0], maps[1][0], rtol=1e-4, atol=1e-6)
+    assert_same(maps[0][0], maps[1][0])
 
 
 @pytest.mark.parametrize("fields", ARMS)
@@ -62,13 +63,13 @@ def test_the_order_of_predicates_changes_no_answer_of_one_layer_without_position
         ({"positions": "rotary"}, False),
         ({"layers": 2}, False),
     ):  # a second layer sees the causal mask
-        pack = build("lego_transformer", [3], V, 99, width=20, **fields)
+        pack = build("lego_transformer", [3], V, 99, width=20, **fields).double()
         before = pack(clauses)[:, :, 3:]
         moved = [
             (pack(torch.cat([clauses[:, :, list(order)], clauses[:, :, 3:]], dim=2))[:, :, 3:] - before).abs().max()
             for order in itertools.permutations(range(3))
         ]
-        assert (max(moved) < 1e-5) == same
+        assert (max(moved) < 1e-9) == same
 
 
 def test_the_blank_is_the_zero_vector():

@@ -8,6 +8,7 @@ import tasks
 from harness.draw import Draw
 from models.lstm import Recurrent
 from tests.models.invariance import build, check_needed_equals_full, check_same_in_any_pack, noise, strings
+from tests.models.rounding import assert_same
 
 
 @pytest.fixture(autouse=True, params=["library", "packed"])
@@ -18,9 +19,10 @@ def kind(request, monkeypatch):
 
 
 def _peer(pack, slot, width):
-    embedding = torch.nn.Embedding(5, width)
-    lstm = torch.nn.LSTM(width, width, batch_first=True)
-    head = torch.nn.Linear(width, 5)
+    kind = pack.tokens.dtype
+    embedding = torch.nn.Embedding(5, width, dtype=kind)
+    lstm = torch.nn.LSTM(width, width, batch_first=True, dtype=kind)
+    head = torch.nn.Linear(width, 5, dtype=kind)
     with torch.no_grad():
         embedding.weight.copy_(pack.tokens[slot])
         lstm.weight_ih_l0.copy_(pack.input[slot].T)
@@ -34,14 +36,14 @@ def _peer(pack, slot, width):
 
 @pytest.mark.parametrize("width", [16, 9])
 def test_outputs_and_gradients_equal_torch(width):
-    pack = models.build("lstm", Draw(torch.tensor([5, 6]), "init"), vocabulary=5, length=40, width=width)
+    pack = models.build("lstm", Draw(torch.tensor([5, 6]), "init"), vocabulary=5, length=40, width=width).double()
     batch = tasks.build("flipflop", length=40).sample(Draw(torch.tensor([1, 2])), 3)
     logits = pack(batch.inputs)
     logits.square().sum().backward()
     for slot in range(2):
         embedding, lstm, head = _peer(pack, slot, width)
         theirs = head(lstm(embedding(batch.inputs[slot]))[0])
-        torch.testing.assert_close(logits[slot], theirs, rtol=1e-5, atol=1e-6)
+        assert_same(logits[slot], theirs)
         theirs.square().sum().backward()
         for ours, other in (
             (pack.tokens.grad[slot], embedding.weight.grad),
@@ -51,7 +53,7 @@ def test_outputs_and_gradients_equal_torch(width):
             (pack.hidden_bias.grad[slot], lstm.bias_hh_l0.grad),
             (pack.head.weight.grad[slot].T, head.weight.grad),
         ):
-            torch.testing.assert_close(ours, other, rtol=1e-4, atol=1e-5)
+            assert_same(ours, other)
 
 
 def test_evaluation_without_gradients_gives_the_same_logits(kind):

@@ -11,6 +11,7 @@ import tasks
 from harness.draw import Draw
 from harness.needed import needed
 from tests.models.construction import flip_flop_construction
+from tests.models.rounding import assert_same
 
 
 def _pack(replicates=2, vocabulary=5, length=24, **fields):
@@ -159,17 +160,17 @@ def test_outputs_and_gradients_equal_a_plain_single_model(batch):
 def test_needed_positions_alone_equal_the_full_computation(name, count, batch):
     fields = {"layers": 2, "width": 32, "heads": 4} if name == "transformer" else {"width": 16}
     draw = Draw(torch.tensor([0, 1]), "init")
-    few, full = (models.build(name, draw, vocabulary=5, length=24, **fields) for _ in range(2))
+    few, full = (models.build(name, draw, vocabulary=5, length=24, **fields).double() for _ in range(2))
     wanted = needed(batch, count)  # count = 1: every string overflows into further blocks
     assert len(wanted.blocks) > (1 if count == 1 else 0)
     picked = few(batch.inputs, wanted.blocks) * wanted.weights[..., None]
     everything = full(batch.inputs) * batch.weights[..., None]
     order = wanted.order[..., None].expand(-1, -1, -1, 5)
-    torch.testing.assert_close(picked, everything.gather(2, order), rtol=1e-5, atol=1e-5)
+    assert_same(picked, everything.gather(2, order))
     picked.square().sum().backward()
     everything.square().sum().backward()
     for one, other in zip(few.parameters(), full.parameters(), strict=True):
-        torch.testing.assert_close(one.grad, other.grad, rtol=1e-4, atol=1e-5)
+        assert_same(one.grad, other.grad)
 
 
 def test_the_baseline_has_the_parameters_of_the_paper():

@@ -14,7 +14,6 @@ from benchmarks.cases import Case, pack
 from harness.draw import Draw
 from harness.feed import Feed, Strings
 from harness.precision import autocast, set_matmul
-from harness.train import outputs_of
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.transformer import Transformer
@@ -120,7 +119,7 @@ def has_variants(case: Case) -> bool:
 def packed_model(case: Case, first: int, size: int, device: torch.device) -> nn.Module:
     """The packed model of the seeds `first` …, before training."""
     draw = Draw(torch.arange(first, first + size, device=device), "init")
-    return case.model.make(draw, case.task.vocabulary, case.task.length, outputs_of(case.task))
+    return case.model.make(draw, case.task.vocabulary, case.task.length, case.task.outputs)
 
 
 @torch.no_grad()

@@ -7,16 +7,16 @@ import json
 import re
 from collections.abc import Collection
 
-import pyarrow.compute as pc
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import nn
 
 from harness.identity import canonical
 from harness.pack import Pack
-from results.errors import DamagedFile, store_errors
+from results.errors import DamagedFile, StoreError, store_errors
 from results.filesystem import content as read_file
 from results.filesystem import info_of, names
+from results.manifest import newest_manifest, reported
 from results.store import Store, committed, read, write_file
 
 
@@ -76,7 +76,10 @@ def keep_worst(store: Store, count: int, needed: Collection[str | None] = ()) ->
     replicates of this study are looked at.
     """
     rows = committed(store).select(["key", "stage", "condition", "status", "steps"]).to_pylist()
-    scores = read(store, "evaluations", ["key", "stage", "step", "errors", "count"], pc.field("metric") == "read").to_pylist()
+    newest = newest_manifest(store)
+    if newest is None:
+        raise StoreError(f"{store.path()} holds no manifest, so it is not known which errors are reported: nothing is removed")
+    scores = read(store, "evaluations", ["key", "stage", "step", "errors", "count"], reported(newest[1])).to_pylist()
     worst: dict[tuple[str, int], float] = {}
     last = {(row["key"], row["stage"]): row["steps"] for row in rows}
     for score in scores:

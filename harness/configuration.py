@@ -17,7 +17,9 @@ import tasks
 from harness import identity
 from harness.hidden import refuse_hiding
 from models import custom
+from models.model import Model
 from results.errors import StudyError, settings_errors
+from tasks.task import Task
 
 SCHEDULES = ("linear", "constant", "cosine", "plateau")
 PRECISIONS = ("fp32", "tf32", "bf16")
@@ -173,21 +175,21 @@ class Condition:
     """One point of a study's sweep, and the (init_seed, data_seed) of its replicates in order."""
 
     name: str
-    task: Any
-    model: Any
+    task: Task
+    model: Model
     train: Train
     stages: tuple[Any, ...] = ()
     seeds: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        tokens, reads = (getattr(each, "slots", 1) for each in (self.task, self.model))
+        tokens, reads = self.task.slots, self.model.slots
         if tokens != reads:
-            fitting = [name for name, kind in models.REGISTRY.items() if getattr(kind, "slots", 1) == tokens]
+            fitting = [name for name, kind in models.REGISTRY.items() if kind.slots == tokens]
             raise StudyError(
                 f"model.name = {name_of(self.model)!r} reads {reads} token{'s'[: reads > 1]} a position and the task "
                 f"{name_of(self.task)} has {tokens}: choose {', '.join(fitting)}"
             )
-        if self.train.sharpen is not None and not getattr(self.model, "attends", False):
+        if self.train.sharpen is not None and not self.model.attends:
             raise StudyError(f"train.sharpen is a penalty on attention and the {name_of(self.model)} has none: leave it out")
         refuse_hiding(self.task, self.model)
 

@@ -14,7 +14,7 @@ from harness.stages import taken_from
 # bytes of a zstd Parquet file of one row and of each further row, measured on packs of 1, 16 and 64
 FILE_BYTES = {"replicates": 11_000, "evaluations": 5_600, "profiles": 3_700, "curves": 2_500}
 ROW_BYTES = {"replicates": 55, "evaluations": 8, "profiles": 1, "curves": 6}
-_METRICS, _PROFILE_ROWS = 2, 50  # read and read_restricted; bins of the two axes of one set
+_PROFILE_ROWS = 50  # bins of the two axes of one set
 
 _Number = TypeVar("_Number", int, float)
 
@@ -87,11 +87,12 @@ def rows_of(study: Study, train: Train) -> dict[str, int]:
     """Rows a replicate writes, by table: every set is scored twice where the weights are averaged too."""
     steps = train.steps
     looks = sum(1 if each.every is None else -(-steps // each.every) for each in study.sets)
+    most = max(len(each.task.metrics) for each in study.conditions)
     metrics = 2 + (train.sharpen is not None and train.sharpen.weight > 0)  # loss, lr, penalty
     watched = 0 if train.monitor is None else steps // train.monitor.every
     return {
         "replicates": 1,
-        "evaluations": _METRICS * looks * (2 if train.ema else 1),
+        "evaluations": most * looks * (2 if train.ema else 1),
         "profiles": _PROFILE_ROWS * len(study.sets),
         "curves": metrics * -(-steps // study.curve_every) + watched,
     }

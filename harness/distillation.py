@@ -25,11 +25,10 @@ from harness.identity import digest, placeless
 from harness.pack import Pack, ScoredSet
 from harness.patience import patiently
 from harness.precision import set_matmul
-from harness.stages import link_of, outputs_of, parent_of, spans_of
+from harness.stages import link_of, parent_of, spans_of
 from models.mlp import MLP
 from results.errors import DamagedFile, settings_errors
 from results.store import Store
-from tasks.batch import tokens_of
 
 Read = Callable[[str, int], Mapping[str, Tensor]]  # the weights of a replicate, by key, after a step
 
@@ -82,9 +81,9 @@ class Teachers:
         self._which = torch.tensor([distinct.index(name) for name in names], device=device)
         self._shared = len(distinct) < len(names)
         self.model = _made(parent, len(distinct), device)
-        length = 1 if isinstance(parent.model, MLP) else tokens_of(parent.task)
+        length = 1 if isinstance(parent.model, MLP) else parent.task.tokens
         # a power of two of the teacher's own: strings that are answered together are always the same ones
-        fitting = max(1, min(_TOGETHER, _ACTIVATIONS // (length * getattr(parent.model, "width", 1))))
+        fitting = max(1, min(_TOGETHER, _ACTIVATIONS // (length * max(1, parent.model.width))))
         self.block = 2 ** (fitting.bit_length() - 1)
         self.products = length * sum(parameter.numel() for parameter in self.model.parameters())
         found: dict[tuple[str | None, tuple[Span, ...]], Schedule] = {}
@@ -269,7 +268,7 @@ def _made(condition: Condition, replicates: int, device: torch.device) -> nn.Mod
     """A packed model of this condition, whose weights are to be replaced."""
     task, draw = condition.task, Draw(torch.zeros(replicates, dtype=torch.int64, device=device), "init")
     with settings_errors():
-        return condition.model.make(draw, task.vocabulary, tokens_of(task), outputs_of(task))
+        return condition.model.make(draw, task.vocabulary, task.tokens, task.outputs)
 
 
 @torch.no_grad()

@@ -1,6 +1,7 @@
 """Score a pack on an evaluation set: integer counts per replicate, and errors by distance."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,9 @@ from harness.hidden import hiding
 from harness.needed import needed
 from harness.pack import ScoredSet
 from harness.precision import autocast
-from tasks.batch import Batch, join, tokens_of
+from models.model import config_of, refuse_blind
+from results.errors import settings_errors
+from tasks.batch import Batch, join
 
 _TOKENS = {"cpu": 2**14, "cuda": 2**16}  # of a forward pass and replicate: independent of the pack, so that counts are too
 
@@ -29,7 +32,7 @@ def strings(scored: ScoredSet, device: torch.device) -> Iterator[Batch]:
 
 def batch_size(scored: ScoredSet, device: torch.device) -> int:
     """Strings of one forward pass."""
-    return max(1, _TOKENS[device.type] // tokens_of(scored.task))
+    return max(1, _TOKENS[device.type] // scored.task.tokens)
 
 
 @torch.no_grad()
@@ -48,7 +51,11 @@ def score(
     slots = [[slot for slot, each in enumerate(sets) if each == one] for one in distinct]
     scores = [Scores(len(mine), one) for mine, one in zip(slots, distinct, strict=True)]
     which = torch.tensor([distinct.index(each) for each in sets], device=device)
-    count = distinct[0].task.scored_positions()
+    task, config = distinct[0].task, config_of(model)
+    if task.fed_back and config is not None:
+        with settings_errors():
+            refuse_blind(config)
+    count = task.scored_positions()
     for batches in zip(*(strings(one, device) for one in distinct), strict=True):
         if should_stop():
             return None
@@ -57,9 +64,8 @@ def score(
         blocks = None if wanted.blocks is None else tuple(_spread(block, which) for block in wanted.blocks)
         inputs = _spread(batch.inputs, which)
         hidden = hiding(model, None if batch.hidden is None else _spread(batch.hidden, which))
-        answers = getattr(distinct[0].task, "answers", None)  # a task that is not scored by one pass
         with autocast(device, precision):
-            logits = model(inputs, blocks, **hidden) if answers is None else answers(model, inputs, blocks)
+            logits = task.answers(partial(model, **hidden), inputs, blocks)
         about = {axis: wanted.of(values) for axis, values in batch.about.items()}
         for index, mine in enumerate(slots):
             valid = wanted.weights[index] > 0

@@ -3,7 +3,7 @@
 A string depends on its replicate's data seed and the step alone, so neither the chunk nor the pack changes it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from harness.draw import Draw
 from harness.needed import Needed, needed, slices
 from harness.pack import Pack
 from harness.parents import Annotator, seeds_at
-from tasks.batch import Batch, join, tokens_of
+from tasks.batch import Batch, join
 
 _TOKENS = {"cpu": 2**18, "cuda": 2**23}  # drawn at once, at most, where a step has fewer
 _STEPS = 64
@@ -39,7 +39,7 @@ class Feed:
         self.tasks = [replicate.condition.task for replicate in pack.replicates]
         self.seeds = data_seeds(pack, device)
         self.count = 1 if self.train.positions == "last" else self.tasks[0].scored_positions()
-        tokens = len(self.tasks) * self.train.batch * tokens_of(self.tasks[0])
+        tokens = len(self.tasks) * self.train.batch * self.tasks[0].tokens
         self._chunk = max(1, min(_STEPS, _TOKENS[device.type] // tokens))
         self._first, self._steps = 0, []  # type: int, list[Strings]
         self._orders: dict[int, Tensor] = {}  # the pool's order, [R, pool] by epoch
@@ -89,9 +89,7 @@ class Feed:
             parts.append(kind.sample(draw.of(mine), batch))
             places.append(mine)
         order = torch.cat(places).argsort()
-        whole = join(parts)
-        hidden = None if whole.hidden is None else whole.hidden[order]
-        return self._last(Batch(whole.inputs[order], whole.targets[order], whole.weights[order], {}, hidden))
+        return self._last(join(parts).take(order))
 
     def _last(self, batch: Batch) -> Batch:
         """Only each string's last scored position, where the training asks for it."""
@@ -100,7 +98,7 @@ class Feed:
         index = torch.arange(1, batch.weights.shape[-1] + 1, device=self.device)
         last = (batch.weights > 0).mul(index).argmax(-1, keepdim=True)
         only = torch.zeros_like(batch.weights).scatter(-1, last, batch.weights.gather(-1, last))
-        return Batch(batch.inputs, batch.targets, only, batch.about, batch.hidden)
+        return replace(batch, weights=only)
 
     def _pool_rows(self, first: int, count: int) -> Tensor:
         """Numbers of the pool's strings that `count` steps read, int64 [count · R, B]."""

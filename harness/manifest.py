@@ -17,6 +17,7 @@ from harness.plan import Part, Plan, PlannedPack, replicates_of
 from harness.stages import link_of
 from results.errors import DamagedFile, StudyError
 from results.filesystem import public, public_override
+from tasks.task import Task
 
 _KEYS = tuple(
     "study question source scale reductions overrides wandb keep device executor store pack_size curve_every sets conditions "
@@ -68,6 +69,7 @@ def build(
                 "sets": _sets(study, condition),
                 "replicates": count,
                 "scored": condition.task.scored_positions(),
+                "scoring": _scoring(condition.task),
             }
             for condition, count in zip(study.conditions, counts, strict=True)
         ],
@@ -178,6 +180,17 @@ def _settings(condition: Condition) -> dict[str, Any]:
         "model": {"name": name_of(condition.model)} | asdict(condition.model),
         "train": asdict(condition.train),
         **({} if link is None else {"stage": {"number": condition.stage} | asdict(link)}),
+    }
+
+
+def _scoring(task: Task) -> dict[str, Any]:
+    """What a reader of the rows must know of a task (`results.manifest.Scoring`)."""
+    return {
+        "metrics": list(task.metrics),
+        "direction": "lower",
+        "error": task.error,
+        "tokens": task.tokens,
+        "outputs": task.outputs,
     }
 
 

@@ -87,8 +87,7 @@ class Annotator:
         for task, mine in self._places(count):
             parts.append(task.batch(prompts[mine], answers[mine]))
             places.append(mine)
-        order, whole = torch.cat(places).argsort(), join(parts)
-        return Batch(whole.inputs[order], whole.targets[order], whole.weights[order], {})
+        return join(parts).take(torch.cat(places).argsort())
 
     def _of_pool(self) -> Tensor:
         """The answers to all strings of the pool, int32 [R, pool, L, 5]."""

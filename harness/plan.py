@@ -178,7 +178,7 @@ def signature(condition: Condition, sets: Sequence[EvaluationSet] = ()) -> str:
     shared |= {name: "on" for name in SWITCHES if getattr(train, name)}
     if penalty is not None and penalty.weight:
         shared["sharpen"] = {"kind": penalty.kind, "layers": None if penalty.layers is None else list(penalty.layers)}
-    loose = getattr(condition.model, "vectors", ())
+    loose = condition.model.vectors
     model = {name: value for name, value in config["model"].items() if name not in loose}
     model |= {name: "on" for name in loose if getattr(condition.model, name)}
     scored = [[each.name, each.sequences, each.every, _shape(each.task(condition.task))] for each in sets]
@@ -190,7 +190,7 @@ def signature(condition: Condition, sets: Sequence[EvaluationSet] = ()) -> str:
 
 def _shape(task: Any) -> dict[str, Any]:
     """What of a task decides the shapes of its batches."""
-    loose = getattr(task, "vectors", ())
+    loose = task.vectors
     fields = {name: value for name, value in describe(task, name_of(task)).items() if name not in loose}
     return fields | {"positions": task.scored_positions()}
 

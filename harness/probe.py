@@ -119,7 +119,7 @@ def _relative_error(times: Sequence[float]) -> float:
 
 def _in_one_pass(sets: Sequence[ScoredSet]) -> tuple[Sequence[ScoredSet], int]:
     """The sets as one pass scores them, and the passes that they take at most."""
-    passes = getattr(sets[0].task, "passes", 1)
+    passes = sets[0].task.passes
     return (sets, 1) if passes == 1 else ([replace(each, task=each.task.forced()) for each in sets], passes)
 
 

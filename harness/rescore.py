@@ -23,15 +23,12 @@ from harness.exchange.replicate import find, resolve_key
 from harness.exchange.weights import single
 from harness.hidden import refuse_hiding
 from harness.pack import ScoredSet
-from harness.train import outputs_of
 from results.errors import StudyError
 from results.filesystem import names
 from results.manifest import newest_manifest
 from results.schema import SCHEMAS
 from results.statistics import clustered_rates
 from results.store import Store, committed, list_names, read_bytes, write_bytes
-from results.summary import METRIC
-from tasks.batch import tokens_of
 
 FOLDER = "rescored"
 SCHEMA = pa.schema(
@@ -88,8 +85,8 @@ def rescore(store: Store, keys: Sequence[str], wanted: Wanted, device: torch.dev
     for row, scored, condition in prepared:
         kept = find(store, row["key"])
         task, train = condition.task, condition.train
-        outputs = outputs_of(task)
-        model = single(condition.model, task.vocabulary, tokens_of(task), kept.tensors, row["init_seed"], outputs=outputs).to(
+        outputs = task.outputs
+        model = single(condition.model, task.vocabulary, task.tokens, kept.tensors, row["init_seed"], outputs=outputs).to(
             device
         )
         scores = score(model, [scored], device, train.precision)
@@ -142,8 +139,10 @@ def show(
     for store, keys in chosen[:1] if full else chosen:
         table = rescore(store, keys, wanted, torch_device)
         say(f"{store.study}: {wanted.set.name}, {wanted.set.sequences} strings, error rate with 95 % interval by string")
+        scored = {row["condition"]: row for row in committed(store).to_pylist() if row["key"] in set(keys)}
+        metrics = {name: condition_of(row).task.metrics[0] for name, row in scored.items()}
         for row in table.to_pylist():
-            if row["metric"] == METRIC:
+            if row["metric"] == metrics[row["condition"]]:
                 say(f"  {row['key'][:12]}  {_line(row)}  {row['condition']}, seeds {row['init_seed']}, {row['data_seed']}")
         if keep:
             say(f"  rows: {write(store, table)}")

@@ -13,7 +13,9 @@ from torch import Tensor, nn
 from harness.draw import Draw
 from harness.evaluate import Scores, batch_size, score
 from harness.pack import ScoredSet
+from models.model import config_of, refuse_blind
 from tasks.continuation import continued
+from tasks.task import Continued
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ def label(model: nn.Module, task: Any, draw: Draw, sequences: int) -> Labels:
     `task.sentences(draw, …)`.
     """
     refuse_task(task)
+    if (config := config_of(model)) is not None:
+        refuse_blind(config)
     size = batch_size(ScoredSet("", task, sequences, None, ""), draw.seeds.device)
     answers, exact = [], torch.zeros(draw.replicates, dtype=torch.int64, device=draw.seeds.device)
     for first in range(0, sequences, size):
@@ -90,5 +94,5 @@ def label(model: nn.Module, task: Any, draw: Draw, sequences: int) -> Labels:
 
 def refuse_task(task: Any) -> None:
     """ValueError for a task without sentences that a model could go on with."""
-    if not hasattr(task, "draft"):
+    if not isinstance(task, Continued):
         raise ValueError(f"{type(task).__name__} has no answers that are fed back: a rollout needs a task such as lego")

@@ -29,7 +29,6 @@ from harness.pack import Pack
 from harness.schedule import Scalars
 from harness.stages import Link, link_of
 from models.mlp import MLP
-from tasks.batch import tokens_of
 from tasks.hierarchical_parity import HierarchicalParity
 from tasks.parity import SparseParity
 
@@ -123,7 +122,7 @@ class Loop:
         self.feed, self.flat, self.scalars, self.teachers = feed, flat, scalars, teachers
         self.parameters = [model.layers[0].weight, model.layers[0].bias, model.head.weight, model.head.bias]
         self.steps = feed.train.steps
-        self.shape = (len(pack.replicates), tokens_of(feed.tasks[0]), *model.head.weight.shape[1:])
+        self.shape = (len(pack.replicates), feed.tasks[0].tokens, *model.head.weight.shape[1:])
         replicates, inputs, width, _ = self.shape
         tokens = replicates * inputs
         self._block = 1 if teachers is None else teachers.block

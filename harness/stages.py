@@ -18,9 +18,9 @@ from harness.checkpoint_schedule import Span, Teacher, kept, spans
 from harness.configuration import Condition, from_dict, name_of, nearest, refuse_unknown
 from harness.draw import Draw
 from models.custom import Custom
+from models.model import refuse_blind
 from results.errors import StudyError, settings_errors
-from tasks.batch import tokens_of
-from tasks.continuation import refuse_blind
+from tasks.task import Continued
 
 _CHOICES = {"labels": ("task", "previous", "teacher"), "init": ("fresh", "previous")}
 _COLDEST = 1e-30  # below, the quotient of two equal logits and the temperature is no number in fp32
@@ -84,7 +84,7 @@ def after(parent: Condition, given: Link, task: Any, model: Any, train: Any, whe
             raise StudyError(f"{where}: the model {each.path} is a module of your own, and stages need a model of this project")
     if name_of(task) != name_of(parent.task):
         raise StudyError(f"{where}.task.name = {name_of(task)!r} is another task than {name_of(parent.task)}: a chain has one")
-    if given.labels == "previous" and not hasattr(task, "draft"):
+    if given.labels == "previous" and not isinstance(task, Continued):
         raise StudyError(
             f"{where}.labels = previous needs a task with answers that are fed back, such as lego, and {name_of(task)} has none"
         )
@@ -97,10 +97,11 @@ def after(parent: Condition, given: Link, task: Any, model: Any, train: Any, whe
 
 def _refuse_teacher(parent: Condition, student: Condition, given: Link, where: str) -> None:
     """ValueError where the teacher's answers are none to the student's inputs, or its checkpoints none of its own."""
-    for what, size in (("tokens in the vocabulary", _vocabulary), ("classes", outputs_of), ("tokens a string", tokens_of)):
-        if size(parent.task) != size(student.task):
+    sizes = [(task.vocabulary, task.outputs, task.tokens) for task in (parent.task, student.task)]
+    for what, of_teacher, of_student in zip(("tokens in the vocabulary", "classes", "tokens a string"), *sizes, strict=True):
+        if of_teacher != of_student:
             raise StudyError(
-                f"{where}: the teacher has {size(parent.task)} {what} and the student {size(student.task)}: give both the same task"
+                f"{where}: the teacher has {of_teacher} {what} and the student {of_student}: give both the same task"
             )
     try:
         spans(given.teacher, parent.train.steps, student.train.steps)
@@ -110,10 +111,10 @@ def _refuse_teacher(parent: Condition, student: Condition, given: Link, where: s
 
 def _refuse_unfit(parent: Condition, condition: Condition, given: Link, where: str) -> None:
     """ValueError where the parent's weights do not fit the model of a condition, which begins with them or is answered by them."""
-    before, now = (_model(each) for each in (parent, condition))
     if given.labels == "previous":
         with settings_errors():
-            refuse_blind(now)
+            refuse_blind(condition.model)
+    before, now = (_model(each) for each in (parent, condition))
     shapes = [{name: tuple(each.shape[1:]) for name, each in model.named_parameters()} for model in (before, now)]
     other = next((name for name in sorted({*shapes[0], *shapes[1]}) if shapes[0].get(name) != shapes[1].get(name)), None)
     if other is not None:
@@ -189,15 +190,6 @@ def taken_from(conditions: Sequence[Condition]) -> dict[str, frozenset[int]]:
     return found
 
 
-def outputs_of(task: Any) -> int:
-    """Classes of a task's predictions: its own `outputs`, else its vocabulary."""
-    return getattr(task, "outputs", task.vocabulary)
-
-
-def _vocabulary(task: Any) -> int:
-    return task.vocabulary
-
-
 def _described(condition: Condition, later: Any) -> dict[str, Any]:
     """An earlier stage as a later one's `stages` holds it; `later`: the model of the stage that follows it."""
     own = dict(condition.stages[-1]) if condition.stages else {}
@@ -210,4 +202,4 @@ def _model(condition: Condition) -> torch.nn.Module:
     task = condition.task
     draw = Draw(torch.zeros(1, dtype=torch.int64), "init")
     with settings_errors():
-        return condition.model.make(draw, task.vocabulary, tokens_of(task), outputs_of(task))
+        return condition.model.make(draw, task.vocabulary, task.tokens, task.outputs)

@@ -40,12 +40,10 @@ from harness.penalty import Sharpness
 from harness.precision import autocast, set_matmul
 from harness.provenance import code_state, versions
 from harness.schedule import Plateau, Scalars
-from harness.stages import outputs_of
 from models.noise import Noise
 from results.errors import DamagedFile, StoreError, settings_errors
 from results.schema import SCHEMAS
 from results.store import Store
-from tasks.batch import tokens_of
 
 _WINDOW = 100  # steps that `loss` and the points of the loss curve average over, at most
 _LAST_S = 60.0  # that a store may be away when a pack is asked to stop
@@ -140,7 +138,7 @@ class Training:
         """A fresh packed model."""
         draw, task = Draw(self.init_seeds, "init"), self.task
         with settings_errors():
-            return self.pack.replicates[0].condition.model.make(draw, task.vocabulary, tokens_of(task), outputs_of(task))
+            return self.pack.replicates[0].condition.model.make(draw, task.vocabulary, task.tokens, task.outputs)
 
     def _still(self) -> None:
         if self.should_stop():
@@ -374,7 +372,7 @@ class Training:
 def _rates(pack: Pack, device: torch.device) -> dict[str, Tensor]:
     """The options of the model that may differ within the pack, such as dropout rates, float32 [R] by name."""
     models = [replicate.condition.model for replicate in pack.replicates]
-    names = getattr(models[0], "vectors", ())
+    names = models[0].vectors
     return {name: torch.tensor([float(getattr(model, name)) for model in models], device=device) for name in names}
 
 
@@ -455,7 +453,7 @@ def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime)
         "stage": pack.stage,
         "steps": train.steps,
         "samples": train.steps * train.batch,
-        "tokens": train.steps * train.batch * tokens_of(state.task),
+        "tokens": train.steps * train.batch * state.task.tokens,
         "parameters": state.flat.count,
         "pack": pack.id,
         "pack_size": size,

@@ -13,7 +13,6 @@ from harness.run import announce, planner_of, prepare, store_uri
 from harness.study import find_family, load
 from results.errors import StudyError, output_errors
 from results.store import committed, open_store
-from tasks.batch import tokens_of
 
 
 def show_plan(study: Study, write: str | None, say: Callable[[str], None], fresh: bool = False) -> None:
@@ -112,4 +111,4 @@ def show_estimate(studies: Sequence[Study], seconds: float, say: Callable[[str],
 
 def _tokens(condition: Condition) -> int:
     """Tokens that a replicate trains on."""
-    return condition.train.steps * condition.train.batch * tokens_of(condition.task)
+    return condition.train.steps * condition.train.batch * condition.task.tokens

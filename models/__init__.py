@@ -11,9 +11,10 @@ from models.lego_theory import LegoTheory
 from models.lego_transformer import LegoTransformer
 from models.lstm import LSTM
 from models.mlp import MLP
+from models.model import Model
 from models.transformer import Transformer
 
-REGISTRY: dict[str, type] = {
+REGISTRY: dict[str, type[Model]] = {
     "transformer": Transformer,
     "lstm": LSTM,
     "mlp": MLP,

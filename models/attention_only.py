@@ -8,7 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -17,11 +17,15 @@ from torch.nn.functional import one_hot
 from models.aligned import product
 from models.disentangled import FLOOR, refuse_length, refuse_unknown, refuse_width
 from models.linear import embed, parameter
+from models.model import Model
 from models.plain_attention import attention, pick
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
 
 
 @dataclass(frozen=True)
-class Disentangled:
+class Disentangled(Model):
     """heads: of each layer; embed: one_hot (fixed) | learned, the token's and the position's vectors side by side.
 
     qk_width: rows of Q and K of a head, default the width that the layer reads; w_init: normal | zero, of the read-out; output: linear
@@ -45,12 +49,12 @@ class Disentangled:
         if self.output == "log" and self.w_init == "zero":
             raise ValueError("model.w_init = 'zero' with model.output = 'log' has no gradient: choose w_init = 'normal'")
 
-    def make(self, draw, vocabulary: int, length: int, outputs: int | None = None) -> "Appending":
+    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "Appending":
         return Appending(self, draw, vocabulary, length, _classes(vocabulary, outputs))
 
 
 @dataclass(frozen=True)
-class AttentionOnly:
+class AttentionOnly(Model):
     """heads: of each layer; embed: one_hot (token and position side by side, fixed) | learned (two tables added).
 
     The width is vocabulary + length. w_init: zero (loss starts at ln S exactly, as in Figure 4) | normal, of the read-out.
@@ -69,7 +73,7 @@ class AttentionOnly:
         object.__setattr__(self, "heads", _layers(self.heads))
         refuse_unknown(self, {"embed": ("one_hot", "learned"), "w_init": ("zero", "normal")})
 
-    def make(self, draw, vocabulary: int, length: int, outputs: int | None = None) -> "Adding":
+    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "Adding":
         return Adding(self, draw, vocabulary, length, _classes(vocabulary, outputs))
 
 
@@ -128,7 +132,7 @@ class _Layers(nn.Module, ABC):
 class Appending(_Layers):
     """r_ℓ = [r_{ℓ-1}, what head 1 read, …, what head h read]; logits r_L U (Definition 2.2)."""
 
-    def __init__(self, config: Disentangled, draw, vocabulary: int, length: int, outputs: int):
+    def __init__(self, config: Disentangled, draw: "Draw", vocabulary: int, length: int, outputs: int):
         width, layers = vocabulary + length, []
         scale = width**-0.5
         for i, heads in enumerate(config.heads):
@@ -158,7 +162,7 @@ class Appending(_Layers):
 class Adding(_Layers):
     """x ← x + f(Σ_h σ(x Q_h K_h x) x V_h), f the identity or an MLP; logits x W (Figures 4 and 7)."""
 
-    def __init__(self, config: AttentionOnly, draw, vocabulary: int, length: int, outputs: int):
+    def __init__(self, config: AttentionOnly, draw: "Draw", vocabulary: int, length: int, outputs: int):
         width = vocabulary + length
         layers = [_Heads(draw, f"layers.{i}", width, width, heads) for i, heads in enumerate(config.heads)]
         super().__init__(length, layers)

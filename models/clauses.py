@@ -9,7 +9,7 @@ for studies of attention: with a residual the query's own clause reaches the fee
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,12 @@ from torch.nn.functional import gelu, layer_norm, relu
 from models.aligned import product
 from models.lego_relu import smoothed_relu
 from models.linear import Linear, Norm, embed, parameter
+from models.model import Model
 from models.plain_attention import attention, pick
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
+
 
 SLOTS = 5
 
@@ -26,7 +31,7 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": gel
 
 
 @dataclass(frozen=True)
-class Clauses:
+class Clauses(Model):
     """width: of one slot's embedding, so a clause has 5·width; heads divide that; feed_forward: inner width.
 
     residual: around attention and feed-forward; norm: pre | none (pre: before attention, feed-forward and output); activation:
@@ -57,7 +62,7 @@ class Clauses:
             if getattr(self, name) not in known:
                 raise ValueError(f"model.{name} = {getattr(self, name)!r} must be one of {', '.join(known)}")
 
-    def make(self, draw, vocabulary: int, length: int, outputs: int | None = None) -> "ClauseTransformer":
+    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "ClauseTransformer":
         """outputs: number of tokens that a slot can hold, default `vocabulary`; length is not used, as there are no positions."""
         if vocabulary < 2:
             raise ValueError(
@@ -74,7 +79,7 @@ class ClauseTransformer(nn.Module):
     Attention is causal. Predicates come first, so every answer sees all of them, and the answers up to itself.
     """
 
-    def __init__(self, config: Clauses, draw, vocabulary: int, outputs: int):
+    def __init__(self, config: Clauses, draw: "Draw", vocabulary: int, outputs: int):
         super().__init__()
         self.config = config
         width = SLOTS * config.width

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +29,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from models import custom_checks
 from models.custom_recurrent import Unrolled, has_recurrence
+from models.model import Model
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
+
 
 _GIVEN = ("vocabulary", "length", "outputs")
 _allowed: set[str] = set()
@@ -40,7 +45,7 @@ def allow(*modules: str) -> None:
 
 
 @dataclass(frozen=True)
-class Custom:
+class Custom(Model):
     """A user's class by its import path MODULE:CLASS, and the keyword arguments it is called with, by name."""
 
     path: str
@@ -51,7 +56,7 @@ class Custom:
         """What is hashed: the path, every option given, and the class's `rev` unless it is 1 (raise it with a change of meaning)."""
         return {"name": self.path} | ({} if self.rev == 1 else {"rev": self.rev}) | dict(self.options)
 
-    def make(self, draw, vocabulary: int, length: int, outputs: int | None = None) -> "Packed":
+    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "Packed":
         """The pack of draw.replicates. Raises ValueError with the reason where the module can't be packed.
 
         The class is called R + 2 times: two more modules show that the weights follow from the seed, and that a pack equals its parts.

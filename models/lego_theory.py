@@ -11,7 +11,7 @@ variable of a predicate, and against the answered variable of an answer.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -21,13 +21,18 @@ from models.aligned import product
 from models.clauses import SLOTS
 from models.lego_relu import smoothed_relu
 from models.linear import parameter
+from models.model import Model
 from models.plain_attention import attention, pick
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
+
 
 INPUT, VARIABLE = 2, 3  # slots 3 and 4 of a clause, counted from 0
 
 
 @dataclass(frozen=True)
-class LegoTheory:
+class LegoTheory(Model):
     """neurons: m, of each slot and token. power, knee, leak, floor: of the smoothed ReLU (`lego_relu.py`).
 
     clip: the largest logit as a multiple of log d (assumption 3.4), with d the vocabulary. learns: both | feed_forward | attention, the
@@ -38,6 +43,7 @@ class LegoTheory:
     vectors: ClassVar[tuple[str, ...]] = ()
     attends: ClassVar[bool] = True
     slots: ClassVar[int] = SLOTS
+    heads: ClassVar[int] = 1
 
     neurons: int = 8
     power: int = 4
@@ -60,7 +66,7 @@ class LegoTheory:
         if self.learns not in ("both", "feed_forward", "attention"):
             raise ValueError(f"model.learns = {self.learns!r} must be both, feed_forward or attention")
 
-    def make(self, draw, vocabulary: int, length: int, outputs: int | None = None) -> "Theory":
+    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "Theory":
         """Raises ValueError for outputs other than the vocabulary; length is not used, as there are no positions."""
         if vocabulary < 2:
             raise ValueError(f"lego_theory needs the blank and at least one other token, not a vocabulary of {vocabulary}")
@@ -76,7 +82,7 @@ class Theory(nn.Module):
     5·V·m (slot and token answered, neuron)], N(0, 1/V) at first. The bias V^(-1/2) log V is fixed.
     """
 
-    def __init__(self, config: LegoTheory, draw, vocabulary: int):
+    def __init__(self, config: LegoTheory, draw: "Draw", vocabulary: int):
         super().__init__()
         self.config, self.vocabulary = config, vocabulary
         scale = vocabulary**-0.5

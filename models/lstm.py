@@ -6,7 +6,7 @@ Width 128 with five tokens has 133,381 parameters: the skyline of Liu et al. 202
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,10 +14,14 @@ from torch.nn.functional import pad
 
 from models.aligned import LINE, product
 from models.linear import Linear, embed, parameter
+from models.model import Model
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
 
 
 @dataclass(frozen=True)
-class LSTM:
+class LSTM(Model):
     """width: of the embedding and of every hidden state; layers; dropout: rate between layers, in training only."""
 
     rev: ClassVar[int] = 1
@@ -38,7 +42,7 @@ class LSTM:
                 f"model.dropout = {self.dropout} acts between layers: give model.layers = 2 or more, or leave it out"
             )
 
-    def make(self, draw, vocabulary: int, length: int, outputs: int | None = None) -> "Recurrent":
+    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "Recurrent":
         if outputs is not None and outputs < 1:
             raise ValueError(f"the lstm needs at least 1 output, not {outputs}")
         return Recurrent(self, draw, vocabulary, vocabulary if outputs is None else outputs)
@@ -54,7 +58,7 @@ class Recurrent(nn.Module):
 
     packed: bool | None = None
 
-    def __init__(self, config: LSTM, draw, vocabulary: int, outputs: int):
+    def __init__(self, config: LSTM, draw: "Draw", vocabulary: int, outputs: int):
         super().__init__()
         self.config = config
         width, bound = config.width, 1 / math.sqrt(config.width)

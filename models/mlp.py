@@ -7,18 +7,23 @@ linear layers start as in torch.nn.Linear.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from models.aligned import product
+from models.model import Model
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
+
 
 _NUMBERS = 2**22  # drawn at once at most: a draw holds some 60 bytes a number for a while
 
 
 @dataclass(frozen=True)
-class MLP:
+class MLP(Model):
     """width: of each hidden layer, up to 50,000 in the paper; layers: of them."""
 
     rev: ClassVar[int] = 1
@@ -32,7 +37,7 @@ class MLP:
             if getattr(self, name) < 1:
                 raise ValueError(f"model.{name} = {getattr(self, name)} must be at least 1")
 
-    def make(self, draw, vocabulary: int, length: int, outputs: int | None = None) -> "Perceptron":
+    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "Perceptron":
         """Raises ValueError for a vocabulary other than two tokens and for fewer than two outputs."""
         outputs = vocabulary if outputs is None else outputs
         if vocabulary != 2:

@@ -9,7 +9,7 @@ A new position encoding goes into `positions.py`, a new activation into `feedfor
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -20,9 +20,14 @@ from models.attention import visible
 from models.block import Block
 from models.feedforward import ACTIVATIONS
 from models.linear import Bias, Linear, Norm, embed, parameter
+from models.model import Model
 from models.noise import Noise
 from models.positions import ENCODINGS, waves
 from models.scene import Scene
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
+
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "positions": tuple(ENCODINGS),
@@ -35,7 +40,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Transformer:
+class Transformer(Model):
     """layers L, width D, heads H, head_dim K (None: D/H).
 
     positions: learned | none | sinusoidal | linear | rotary | alibi (`positions.py`). shift: in training, one integer a replicate and
@@ -134,7 +139,7 @@ class Transformer:
         """Standard deviation of the initial weights, None where each has its own."""
         return 0.02 if self.initial == "gpt2" else None
 
-    def make(self, draw, vocabulary: int, length: int, outputs: int | None = None) -> "Decoder":
+    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "Decoder":
         """A pack of draw.replicates for strings of `length` tokens of `vocabulary` kinds, with `outputs` classes (None: vocabulary)."""
         outputs = vocabulary if outputs is None else outputs
         if self.tied and outputs != vocabulary:
@@ -147,9 +152,7 @@ class Transformer:
 class Decoder(nn.Module):
     """A pack of transformers, causal or not."""
 
-    hides = True
-
-    def __init__(self, config: Transformer, draw, vocabulary: int, length: int, outputs: int):
+    def __init__(self, config: Transformer, draw: "Draw", vocabulary: int, length: int, outputs: int):
         super().__init__()
         self.config, self.length = config, length
         width, std = config.width, config.std

@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.manifest import reported
 from results.statistics import quantile
-from results.summary import METRIC, QUANTILES
+from results.summary import QUANTILES
 
 
 def online_bands(manifest: dict[str, Any], evaluations: pa.Table) -> list[dict[str, Any]]:
@@ -19,7 +20,7 @@ def online_bands(manifest: dict[str, Any], evaluations: pa.Table) -> list[dict[s
     names = [name for name, value in manifest["sets"].items() if value.get("every") is not None]
     condition_of = {key: manifest["conditions"][index] for key, index, *_ in manifest["replicates"]}
     errors: dict[tuple[int, str, int, str], list[float]] = {}
-    for row in pooled(evaluations, names):
+    for row in pooled(manifest, evaluations, names):
         condition = condition_of.get(row["key"])
         if condition is None or condition["sets"].get(row["set"], {}).get("hash") != row["set_hash"]:
             continue
@@ -33,11 +34,9 @@ def online_bands(manifest: dict[str, Any], evaluations: pa.Table) -> list[dict[s
     ]
 
 
-def pooled(evaluations: pa.Table, names: list[str]) -> list[dict[str, Any]]:
+def pooled(manifest: dict[str, Any], evaluations: pa.Table, names: list[str]) -> list[dict[str, Any]]:
     """Sums of errors and reads by replicate, set and step; a row without reads is left out, one that diverged has no errors."""
-    chosen = (
-        (pc.field("metric") == METRIC) & (pc.field("weights") == "raw") & pc.field("set").isin(pa.array(names, pa.string()))
-    )
+    chosen = reported(manifest) & (pc.field("weights") == "raw") & pc.field("set").isin(pa.array(names, pa.string()))
     by = ["key", "stage", "set", "set_hash", "step"]
     rows = evaluations.filter(chosen).group_by(by).aggregate([("errors", "sum"), ("count", "sum")]).to_pylist()
     return [row for row in rows if row["count_sum"] != 0]

@@ -7,17 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pyarrow.compute as pc
 
 from results.bootstrap import Ratio
 from results.comparison import QUANTILES, Compared, compare, differences, holm, pair_superiority
 from results.equivalence import superiority
 from results.errors import StudyError
-from results.manifest import newest_manifest
+from results.manifest import newest_manifest, reported
 from results.sample_size import POWER, Needed, to_settle
 from results.statistics import CONFIDENCE, Interval
 from results.store import Store, committed, read
-from results.summary import METRIC, Replicate, replicates_of, reported_sets
+from results.summary import Replicate, replicates_of, reported_sets
 
 Seeds = tuple[int, int]
 
@@ -80,7 +79,7 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
     if newest is None:
         raise StudyError(f"{store.path()} holds no study: run it first")
     finished = committed(store)
-    rows = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
+    rows = read(store, "evaluations", filter=reported(newest[1]), winning=finished)
     known = replicates_of(newest[1], finished, rows, read(store, "failures"))
     found = contrasts(known, reported_sets(newest[1]), baseline)
     name = baseline or known[0].condition

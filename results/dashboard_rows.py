@@ -155,7 +155,9 @@ def _replicates(rows: Rows) -> Iterator[Run]:
     }
     names = {(each.key, each.stage): each.condition for each in rows.known}
     for row in pooled(
-        rows.evaluations, [name for name, value in rows.manifest["sets"].items() if value.get("every") is not None]
+        rows.manifest,
+        rows.evaluations,
+        [name for name, value in rows.manifest["sets"].items() if value.get("every") is not None],
     ):
         place = (row["key"], row["stage"])
         if hashes.get(names.get(place, ""), {}).get(row["set"]) == row["set_hash"] and row["errors_sum"] is not None:

@@ -17,8 +17,9 @@ from results.automata_trained import Drawn
 from results.distillation_figures import Lesson, Spikes, lessons, spikes
 from results.family import Family, family
 from results.looks import Look, watch
+from results.manifest import reported
 from results.store import Store, read
-from results.summary import METRIC, Replicate
+from results.summary import Replicate
 
 Curves = Mapping[str, Sequence[Look]]
 TASKS = ("sparse_parity", "hierarchical_parity", "pcfg", "corpus")
@@ -33,8 +34,8 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
     mine = next((found for name in TASKS if (found := family(manifest, known, name)) is not None), None)
     if mine is None:
         return []
-    evaluations = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
-    every = watch(evaluations, METRIC)
+    evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
+    every = watch(evaluations)
     curves = {each.key: every[each.key] for each in known if each.status == "finished" and each.key in every}
     probes = read(store, "probes", filter=pc.field("probe") == "monomials", winning=finished)
     return _lessons(mine, curves, finished) + _spikes(mine, curves, probes)

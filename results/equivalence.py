@@ -12,15 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow.compute as pc
 import scipy
 from numpy.typing import ArrayLike
 
 from results.errors import StoreError, StudyError
-from results.manifest import newest_manifest
+from results.manifest import newest_manifest, reported
 from results.statistics import Interval
 from results.store import Store, committed, open_store, read
-from results.summary import METRIC, Replicate, replicates_of
+from results.summary import Replicate, replicates_of
 from results.terminal import say
 
 
@@ -83,7 +82,7 @@ def _known(store: Store) -> list[Replicate]:
     if newest is None:
         raise StudyError(f"{store.path()} holds no study: run it first")
     finished = committed(store)
-    rows = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
+    rows = read(store, "evaluations", filter=reported(newest[1]), winning=finished)
     return replicates_of(newest[1], finished, rows, read(store, "failures"))
 
 

@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from results.errors import StoreError
 from results.figures import COLOURS, STYLE
 from results.glitches import About
+from results.manifest import newest_manifest, reported
 from results.probes import Name, by_key
 from results.store import Store, committed, read
-from results.summary import METRIC
 
 Place = tuple[int, int]  # layer and head, from 0
 
@@ -61,8 +62,11 @@ def dilution(store: Store, about: About, glitches: pa.Table) -> Dilution | None:
         items.setdefault(int(length), {}).setdefault((layer or 0, head or 0), {})[kind] = value
     if not items:
         return None
+    newest = newest_manifest(store)
+    if newest is None:
+        raise StoreError(f"{store.path()} holds no manifest, so it is not known which of its rows are reported: bring it there")
     own = (pc.field("key") == about.key) & (pc.field("stage") == about.stage) & (pc.field("step") == about.step)
-    scored = read(store, "evaluations", filter=own & (pc.field("metric") == METRIC) & (pc.field("weights") == "raw"))
+    scored = read(store, "evaluations", filter=own & reported(newest[1]) & (pc.field("weights") == "raw"))
     pooled = scored.filter(pc.is_valid(pc.field("errors")) & (pc.field("set") != about.set)).group_by("length")
     sums = pooled.aggregate([("errors", "sum"), ("count", "sum")]).to_pylist()
     errors = {row["length"]: row["errors_sum"] / row["count_sum"] for row in sums if row["count_sum"] and row["length"]}

@@ -7,8 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.summary import METRIC
-
 SIMPLY_TRANSITIVE = re.compile(r"C\d+$|.*_regular$")
 SYMMETRY = re.compile(r"S\d+$")
 
@@ -18,9 +16,9 @@ Shares = dict[tuple[str, str], float]
 def sentences_wrong(evaluations: pa.Table) -> Shares:
     """By key and set the share of sentences of which some value is wrong, at the last step: 1 minus the paper's accuracy.
 
-    Stages have keys of their own.
+    evaluations: the rows that are reported, with the errors of values. Stages have keys of their own.
     """
-    rows = evaluations.filter((pc.field("metric") == METRIC) & (pc.field("weights") == "raw"))
+    rows = evaluations.filter(pc.field("weights") == "raw")
     last: dict[tuple[str, str], tuple[int, float]] = {}
     for row in rows.select(["key", "set", "step", "sequences", "sequences_wrong"]).to_pylist():
         name = row["key"], row["set"]

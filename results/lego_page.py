@@ -16,10 +16,11 @@ from results.automata_figures import Bands, bands_of, lines
 from results.automata_trained import BANDS, Drawn
 from results.family import Members, Settings, family
 from results.lego import items_by_length, sentences_wrong, sets_by_length
+from results.manifest import reported
 from results.probes import Name, by_key
 from results.statistics import Floats
 from results.store import Store, read
-from results.summary import METRIC, Replicate
+from results.summary import Replicate
 
 DRAWN = 4  # times the training length, at which masses are drawn by answer: 20, as in figures 6 and 7 of the paper
 Panels = dict[str, dict[str, Bands]]
@@ -33,16 +34,21 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
     settings, by, definitions = mine.settings, mine.members, mine.definitions
     probes = by_key(read(store, "probes", filter=pc.field("probe") == "concentration", winning=finished))
     return (
-        _accuracy(store, settings, by, definitions, finished)
+        _accuracy(store, settings, by, definitions, manifest, finished)
         + _concentration(settings, by, probes)
         + _masses(settings, by, probes)
     )
 
 
 def _accuracy(
-    store: Store, settings: Settings, by: Members, definitions: Mapping[str, Mapping[str, Any]], finished: pa.Table
+    store: Store,
+    settings: Settings,
+    by: Members,
+    definitions: Mapping[str, Mapping[str, Any]],
+    manifest: dict[str, Any],
+    finished: pa.Table,
 ) -> list[Drawn]:
-    shares = sentences_wrong(read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished))
+    shares = sentences_wrong(read(store, "evaluations", filter=reported(manifest), winning=finished))
     panels: Panels = {}
     for condition, options in settings.items():
         points = []

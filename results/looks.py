@@ -1,4 +1,7 @@
-"""The accuracies that were measured on the way, from the table `evaluations`: which set is watched, and its curve by key."""
+"""The accuracies that were measured on the way: which set is watched, and its curve by key.
+
+`evaluations`: the rows that are reported (`results.manifest.reported`).
+"""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,10 +18,10 @@ def watched(evaluations: pa.Table) -> str | None:
     return found if found is not None and counts[found] > 1 else None
 
 
-def looks(evaluations: pa.Table, name: str, metric: str) -> dict[str, list[Look]]:
+def looks(evaluations: pa.Table, name: str) -> dict[str, list[Look]]:
     """Accuracy by key at every look at a set with the raw weights, in order of the steps; looks without a number, of replicates that have
     diverged, are left out."""
-    rows = evaluations.filter((pc.field("set") == name) & (pc.field("metric") == metric) & (pc.field("weights") == "raw"))
+    rows = evaluations.filter((pc.field("set") == name) & (pc.field("weights") == "raw"))
     found: dict[str, list[Look]] = {}
     for row in rows.select(["key", "step", "errors", "count"]).sort_by("step").to_pylist():
         mine = found.setdefault(row["key"], [])
@@ -28,7 +31,7 @@ def looks(evaluations: pa.Table, name: str, metric: str) -> dict[str, list[Look]
     return found
 
 
-def watch(evaluations: pa.Table | None, metric: str) -> dict[str, list[Look]]:
+def watch(evaluations: pa.Table | None) -> dict[str, list[Look]]:
     """The looks at the watched set; {} where there is none."""
     name = None if evaluations is None else watched(evaluations)
-    return {} if evaluations is None or name is None else looks(evaluations, name, metric)
+    return {} if evaluations is None or name is None else looks(evaluations, name)

@@ -3,11 +3,14 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs
 
-from results.errors import DamagedFile, store_errors
+from results.errors import DamagedFile, StoreError, store_errors
 from results.filesystem import info_of, reason
 from results.store import Store, list_names, read_bytes, write_bytes
 
@@ -16,6 +19,16 @@ NEWEST = "newest_manifest"  # a file of the study that names one: times of files
 SUFFIX = ".yaml"
 _MOST_NAME = 200  # bytes
 MOST_BYTES = 2**28  # 2 × 10^6 replicates
+_ERRORS = {  # what counts as an error, by task: for manifests from before they had `scoring`
+    "flipflop": "a read position, the one after an “r”, where the most probable token of the whole vocabulary is not the bit of the last "
+    "write",
+    "flipflop_simulation": "a position where the more probable state is not the state after its input",
+    "automaton": "a position where the most probable answer is not the (observed) state after its token",
+    "sparse_parity": "a string whose most probable class is not the sign of the product of its support",
+    "hierarchical_parity": "a string whose most probable class is not the leaf that its parities lead to",
+    "associations": "a string whose most probable answer is not the one that was drawn for it",
+    "pcfg": "a predicted position where the most probable token of the whole vocabulary is not the string's own",
+}
 
 
 def manifest_path(manifest_hash: str) -> str:
@@ -68,6 +81,56 @@ def stage_of(condition: Mapping[str, Any]) -> int:
     return max(0, len(stages) - 1) if isinstance(stages, list) else 0
 
 
+@dataclass(frozen=True)
+class Scoring:
+    """What a condition's task says of its numbers.
+
+    metrics: kinds of errors, the first of which is reported; error: what counts as one, a noun phrase; tokens: positions of a string
+    that a model reads; outputs: classes that it chooses from. The last two are None in manifests that do not say.
+    """
+
+    metrics: tuple[str, ...]
+    error: str
+    tokens: int | None = None
+    outputs: int | None = None
+
+    @property
+    def metric(self) -> str:
+        """The reported metric."""
+        return self.metrics[0]
+
+
+def scoring_of(condition: Mapping[str, Any]) -> Scoring:
+    """The scoring of a manifest's condition; of an older manifest, which lacks it, what the tasks of that time had.
+
+    Raises StoreError for numbers of which larger ones are better: no reader of this version ranks those.
+    """
+    scoring = condition.get("scoring")
+    if scoring is None:
+        task = condition.get("settings", condition.get("config", {})).get("task", {}).get("name")
+        return Scoring(("read",), _ERRORS.get(task, f"a scored position of {task} where the most probable answer is wrong"))
+    if scoring["direction"] != "lower":
+        raise StoreError(
+            f"condition {condition['name']} has numbers of which {scoring['direction']} ones are better, and this version reads errors "
+            "alone: upgrade manyseeds"
+        )
+    return Scoring(tuple(scoring["metrics"]), scoring["error"], scoring.get("tokens"), scoring.get("outputs"))
+
+
+def reported(manifest: Mapping[str, Any]) -> pc.Expression:
+    """Selects the rows of `evaluations` that are reported: those with the first metric of their condition's task."""
+    hashes: dict[str, set[str]] = {}
+    for condition in manifest["conditions"]:
+        own = hashes.setdefault(scoring_of(condition).metric, set())
+        own.update(each["hash"] for each in condition.get("sets", {}).values() if "hash" in each)
+    if len(hashes) == 1:
+        return pc.field("metric") == next(iter(hashes))
+    chosen = pc.scalar(False)
+    for metric, own in hashes.items():  # a metric may be the first of one task and the second of another
+        chosen = chosen | ((pc.field("metric") == metric) & pc.field("set_hash").isin(pa.array(sorted(own), pa.string())))
+    return chosen
+
+
 def label(name: str, stage: int) -> str:
     """What the stage of a condition is called; a first stage has the condition's name."""
     return f"{name}, stage {stage}" if stage else name
@@ -111,6 +174,7 @@ def _is_plan(content: Any) -> bool:
         and isinstance(each.get("sets", {}), dict)
         and all(isinstance(one, dict) for one in each.get("sets", {}).values())
         and type(each.get("replicates", 0)) is int
+        and ("scoring" not in each or _is_scoring(each["scoring"]))
         for each in conditions
     )
     planned = all(
@@ -118,3 +182,13 @@ def _is_plan(content: Any) -> bool:
         for row in replicates
     )
     return named and planned and all(isinstance(each, dict) for each in sets.values())
+
+
+def _is_scoring(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("metrics"), list)
+        and bool(value["metrics"])
+        and all(isinstance(each, str) for each in [*value["metrics"], value.get("error"), value.get("direction")])
+        and all(value.get(name) is None or type(value[name]) is int for name in ("tokens", "outputs"))
+    )

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from results.claims.claim import Settled
 from results.claims.evidence import gather
-from results.manifest import label
+from results.manifest import label, reported
 from results.statistics import Floats
-from results.summary import METRIC, Replicate
+from results.summary import Replicate
 
 MAX_CURVES, MAX_POINTS = 150, 60_000  # embedded curves, and the points of all of them together
 SHORTEST_KEY = 10
@@ -80,7 +80,7 @@ def chosen_curves(sparse: Floats, dense: Floats, most: int) -> NDArray[np.int64]
 def section(manifest: dict[str, Any], known: Sequence[Replicate], evaluations: pa.Table) -> Markup | None:
     """The section of the page; None for a study without a dense and a sparse set, or without a replicate scored on both.
 
-    `evaluations`: rows of the store's table, of which those with metric `read` and the raw weights are used.
+    `evaluations`: rows of the store's table, of which those of the reported metric with the raw weights are used.
     """
     axes = axes_of(manifest, known)
     if axes is None:
@@ -170,7 +170,7 @@ def _curves(
     curves: dict[int, tuple[int, list[float | None]]] = {}
     if online is None:
         return steps, curves
-    known = (pc.field("metric") == METRIC) & (pc.field("weights") == "raw") & (pc.field("set") == online)
+    known = reported(manifest) & (pc.field("weights") == "raw") & (pc.field("set") == online)
     rows = evaluations.filter(known).select(["key", "stage", "set_hash", "step", "errors", "count"])
     longest = pc.count_distinct(rows["step"]).as_py()  # at least the points of any one curve
     if not longest:

@@ -14,7 +14,6 @@ from results.looks import looks, watched
 from results.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, TWO, first_checkpoint, strategy
 from results.pcfg_students import VARIED, Student
 from results.statistics import Floats
-from results.summary import METRIC
 
 Panels = dict[str, dict[str, Bands]]
 Steps = Mapping[str, Mapping[int, Mapping[str, float]]]
@@ -53,7 +52,7 @@ def sweep(mine: Family, students: Sequence[Student], test: str, ngrams: Steps, e
         panels[f"Teacher's {name}"] = _lines({name: _common([{at: row[at][item] for at in row} for row in rows], steps)})
     watching = watched(evaluations)
     if watching is not None:
-        curves = looks(evaluations, watching, METRIC)
+        curves = looks(evaluations, watching)
         mean = [dict(curves[each.key]) for each in mine.members[teacher] if each.key in curves]
         panels["Teacher's accuracy"] = _lines({"teacher": _common(mean, steps)})
     panels = {title: by for title, by in panels.items() if by}

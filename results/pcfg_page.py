@@ -15,11 +15,12 @@ from results import pcfg_thesis as thesis
 from results.automata_figures import Bands, bands_of, heat_maps, lines
 from results.automata_trained import BANDS, Drawn
 from results.family import Family, family
+from results.manifest import reported
 from results.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, by_step
 from results.pcfg_measured import measures, sweep
 from results.pcfg_students import Student, arms, distilled, title_of
 from results.store import Store, read
-from results.summary import METRIC, Replicate
+from results.summary import Replicate
 
 
 def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
@@ -32,7 +33,7 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
     if test is None or not students:
         return []
     rows = read(store, "probes", filter=pc.starts_with(pc.field("probe"), "n"), winning=finished)
-    evaluations = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
+    evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
     ngrams = by_step(rows, "ngrams")
     return (
         strategies(mine, students, test)

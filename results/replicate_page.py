@@ -20,11 +20,11 @@ from results.claims.evidence import flatten
 from results.errors import StudyError
 from results.glitch_page import write_glitch_page
 from results.glitches import sets_of
-from results.manifest import newest_manifest
+from results.manifest import newest_manifest, reported
 from results.names import slug
 from results.output import report_folder
 from results.store import Store, read
-from results.summary import METRIC, replicates_of, set_names
+from results.summary import replicates_of, set_names
 
 Curve = tuple[figures.Floats, figures.Floats]  # steps and error rates, both [points]
 
@@ -46,7 +46,7 @@ def write_replicate_page(store: Store, prefix: str, out: str | os.PathLike[str] 
         raise StudyError(
             f"the replicate {row[0]} of {manifest['study']} has not ended, so there is nothing to draw: run the study again"
         )
-    evaluations = read(store, "evaluations", filter=mine & (pc.field("metric") == METRIC) & (pc.field("weights") == "raw"))
+    evaluations = read(store, "evaluations", filter=mine & reported(manifest) & (pc.field("weights") == "raw"))
     links = {name: write_glitch_page(store, row[0], name, out).name for name in sets_of(store, row[0])}
     text = page(manifest, row, ended, evaluations, links)
     return report_folder(store, out).write(f"replicate-{slug(row[0][:12])}.html", text.encode())

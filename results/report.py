@@ -27,7 +27,7 @@ from results.downloads import for_a_paper, more_tables
 from results.errors import StudyError
 from results.family import is_of
 from results.manifest import label as stage_label
-from results.manifest import newest_manifest, stage_of
+from results.manifest import newest_manifest, reported, scoring_of, stage_of
 from results.names import slug
 from results.output import report_folder
 from results.probes import by_key
@@ -35,7 +35,6 @@ from results.statistics import zero_error_bound
 from results.store import Store, committed, read
 from results.summary import (
     ENDINGS,
-    METRIC,
     QUANTILES,
     Replicate,
     raw_rows,
@@ -49,16 +48,6 @@ from results.summary import (
 )
 from results.survival_figure import baseline, survival_drawing
 
-ERROR = {  # what is wrong in each task, by its name
-    "flipflop": "a read position, the one after an “r”, where the most probable token of the whole vocabulary is not the bit of the last "
-    "write",
-    "flipflop_simulation": "a position where the more probable state is not the state after its input",
-    "automaton": "a position where the most probable answer is not the (observed) state after its token",
-    "sparse_parity": "a string whose most probable class is not the sign of the product of its support",
-    "hierarchical_parity": "a string whose most probable class is not the leaf that its parities lead to",
-    "associations": "a string whose most probable answer is not the one that was drawn for it",
-    "pcfg": "a predicted position where the most probable token of the whole vocabulary is not the string's own",
-}
 MAX_CURVES, MAX_PANELS, MAX_OPEN_ROWS, MAX_FAILURES = 75, 24, 200, 20  # curves a figure; the interactive one has its own
 MAX_ROWS, SWEEP = 500, 4  # rows of a large table; conditions of a small study
 AXES = {
@@ -97,7 +86,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
     manifest = newest[1]
     folder = report_folder(store, out)
     finished, failures = committed(store), read(store, "failures")
-    evaluations = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
+    evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
     known = replicates_of(manifest, finished, evaluations, failures)
     summary, rows = summarise(manifest, known), raw_rows(manifest, known)
     drawn = pa.array([r.key for members in _shown(manifest, known).values() for r in members], pa.string())
@@ -258,10 +247,7 @@ def page(
 
 
 def _definition(manifest: dict[str, Any]) -> str:
-    names = dict.fromkeys(each.get("settings", each["config"])["task"]["name"] for each in manifest["conditions"])
-    wrong = "; or ".join(
-        ERROR.get(name, f"a scored position of {name} where the most probable answer is wrong") for name in names
-    )
+    wrong = "; or ".join(dict.fromkeys(scoring_of(each).error for each in manifest["conditions"]))
     return f"An error is {wrong}. The error rate is errors divided by such positions over a whole set, at the last step."
 
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.errors import StudyError
-from results.manifest import label, newest_manifest
+from results.manifest import label, newest_manifest, reported
 from results.store import Store, committed, read
-from results.summary import METRIC, replicates_of, reported_sets
+from results.summary import replicates_of, reported_sets
 from results.variance import effective, icc_interval, split
 
 _COLUMNS = ("condition", "set", "replicates", "left out", "mean error", "correlation [95 %]", "share between", "p", "outcome")
@@ -22,7 +22,7 @@ def show_spread(store: Store, say: Callable[[str], None]) -> None:
     if newest is None:
         raise StudyError(f"{store.path()} holds no study: run it first")
     manifest, replicates = newest[1], committed(store)
-    rows = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=replicates)
+    rows = read(store, "evaluations", filter=reported(manifest), winning=replicates)
     known = replicates_of(manifest, replicates, rows, read(store, "failures"))
     counts = _last(replicates, rows)
     say(

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable
 
-import pyarrow.compute as pc
-
 from results.adaptive_status import CAUTION, lines
-from results.manifest import newest_manifest
+from results.manifest import newest_manifest, reported
 from results.snapshot import COLUMNS, Snapshot, failed_keys, in_flight, snapshot
 from results.store import Store, committed, read
-from results.summary import METRIC, replicates_of
+from results.summary import replicates_of
 
 
 def show_status(store: Store, say: Callable[[str], None]) -> None:
@@ -22,7 +20,7 @@ def show_status(store: Store, say: Callable[[str], None]) -> None:
         say(f"  {each.name}: {each.committed} of {each.planned}{extra}")
     if manifest and manifest.get("adaptive"):
         finished = committed(store)
-        evaluations = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
+        evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
         known = replicates_of(manifest, finished, evaluations, read(store, "failures"))
         for line in lines(manifest, known):
             say(f"  {line}")

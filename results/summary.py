@@ -1,7 +1,8 @@
 """From rows to numbers: one line a replicate, and one line a condition and evaluation set.
 
 Both are made of the newest manifest (what was planned) and the committed rows (what is known), so that what is missing is
-counted beside every number. Errors are those of metric `read` at a replicate's last step, with the raw weights.
+counted beside every number. Errors are those of the metric that a condition's task reports, at a
+replicate's last step, with the raw weights.
 """
 
 import io
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from results.manifest import stage_of
+from results.manifest import reported, stage_of
 from results.statistics import (
     clopper_pearson,
     clustered_rates,
@@ -26,7 +27,6 @@ from results.statistics import (
     zero_error_bound,
 )
 
-METRIC = "read"
 QUANTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1.0}
 ENDINGS = ("finished", "diverged", "no_transition", "failed", "missing")
 
@@ -112,16 +112,14 @@ def reported_sets(manifest: dict[str, Any]) -> list[str]:
     return [name for name, value in manifest["sets"].items() if value.get("every") is None] or set_names(manifest)
 
 
-def replicates_of(
-    manifest: dict[str, Any], replicates: pa.Table, evaluations: pa.Table, failures: pa.Table, metric: str = METRIC
-) -> list[Replicate]:
+def replicates_of(manifest: dict[str, Any], replicates: pa.Table, evaluations: pa.Table, failures: pa.Table) -> list[Replicate]:
     """Every planned replicate, in the plan's order; rows of other replicates in the tables are left out.
 
     A set counts only with the `set_hash` that the manifest has for the replicate's condition.
     """
     ended = {(row["key"], row["stage"]): row for row in _known(replicates).to_pylist()}
     failed = {(key, row["stage"]) for row in failures.select(["keys", "stage"]).to_pylist() for key in row["keys"]}
-    scores = _scores(replicates, evaluations, metric)
+    scores = _scores(replicates, evaluations.filter(reported(manifest)))
     conditions = [(each, stage_of(each)) for each in manifest["conditions"]]
     return [
         _replicate(conditions[index][0], (key, conditions[index][1]), init_seed, data_seed, ended, failed, scores)
@@ -265,9 +263,9 @@ def _replicate(
     return Replicate(condition["name"], row[1], row[0], init_seed, data_seed, status, loss, diverged_at, own)
 
 
-def _scores(replicates: pa.Table, evaluations: pa.Table, metric: str) -> dict[tuple[str, int], dict[tuple[str, str], Score]]:
+def _scores(replicates: pa.Table, evaluations: pa.Table) -> dict[tuple[str, int], dict[tuple[str, str], Score]]:
     """Scores at the last step by (key, stage), then by (set, set_hash). Lengths of one set are pooled."""
-    chosen = evaluations.filter((pc.field("metric") == metric) & (pc.field("weights") == "raw") & pc.field("errors").is_valid())
+    chosen = evaluations.filter((pc.field("weights") == "raw") & pc.field("errors").is_valid())
     last = replicates.select(["key", "stage", "pack", "steps"]).rename_columns(["key", "stage", "pack", "step"])
     chosen = chosen.join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
     by = ["key", "stage", "set", "set_hash"]

@@ -13,8 +13,9 @@ from tasks.lego import Lego
 from tasks.parity import SparseParity
 from tasks.pcfg import PCFG
 from tasks.simulation import Simulation
+from tasks.task import Task
 
-REGISTRY: dict[str, type] = {
+REGISTRY: dict[str, type[Task]] = {
     "flipflop": FlipFlop,
     "flipflop_simulation": Simulation,
     "automaton": Automaton,

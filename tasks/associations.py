@@ -19,6 +19,7 @@ from torch import Tensor
 from harness.draw import WORD, Draw
 from tasks.batch import Batch
 from tasks.parity import at_the_end
+from tasks.task import Task
 
 FINAL = 0  # token; then the first symbols, the second ones and the fillers
 _MOST = 4096  # symbols
@@ -29,7 +30,7 @@ _COMBINATION, _ANSWER = 0, 1  # of the table
 
 
 @dataclass(frozen=True)
-class Associations:
+class Associations(Task):
     """length: T, the final token included. symbols: first ones, and as many second ones. fillers: kinds of them. outputs: answers.
 
     decoys: single symbols in each string. zipf: s, the frequency of pair n = 0, 1, … is proportional to (n + 1)^-s. sure: the probability
@@ -38,6 +39,8 @@ class Associations:
     sets are.
     """
 
+    metrics: ClassVar[tuple[str, ...]] = ("read",)
+    error: ClassVar[str] = "a string whose most probable answer is not the one that was drawn for it"
     rev: ClassVar[int] = 1
     vectors: ClassVar[tuple[str, ...]] = ("pairs", "decoys", "zipf", "sure", "table_seed", "spread")  # may differ within a pack
 
@@ -116,7 +119,7 @@ class Associations:
         """One: the last position."""
         return 1
 
-    def sample(self, draw, batch: int) -> Batch:
+    def sample(self, draw: "Draw", batch: int) -> Batch:
         """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], 1 at the last position and 0 elsewhere."""
         return self.holding(draw, draw.categorical(self.frequencies(), (batch,), _PAIR))
 

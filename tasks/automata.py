@@ -11,7 +11,7 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -20,8 +20,13 @@ from tasks.batch import Batch
 from tasks.composition import states_after
 from tasks.named_automata import semiautomaton
 from tasks.observations import Observation, observation
-from tasks.scratchpad import Forward, autoregressive, interleaved
+from tasks.scratchpad import autoregressive, interleaved
 from tasks.semiautomata import Semiautomaton, Table
+from tasks.task import Forward, Task
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
+
 
 LAWS = ("uniform", "abab", "abab_or_uniform")
 
@@ -30,7 +35,7 @@ _TOKEN, _PLACE, _COIN, _REVEAL = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
-class Automaton:
+class Automaton(Task):
     """Words of `length` tokens of a semiautomaton, answered at every position.
 
     automaton: a name such as S5, or a `Table` (in YAML {table: [[…]], start: 0}). law: of the tokens: uniform over those that are valid in
@@ -40,6 +45,8 @@ class Automaton:
     scratchpad: the labels stand between the tokens (`tasks/scratchpad.py`); evaluation fills in the model's own.
     """
 
+    metrics: ClassVar[tuple[str, ...]] = ("read",)
+    error: ClassVar[str] = "a position where the most probable answer is not the (observed) state after its token"
     rev: ClassVar[int] = 1
     vectors: ClassVar[tuple[str, ...]] = ("law", "p_one", "ones", "p_reveal")  # may differ within a pack
 
@@ -114,7 +121,7 @@ class Automaton:
         """Logits of an evaluation at the scored positions: with a scratchpad the model writes its own answers into the word."""
         return autoregressive(forward, inputs, self._kinds) if self.scratchpad else forward(inputs, blocks)
 
-    def sample(self, draw, batch: int) -> Batch:
+    def sample(self, draw: "Draw", batch: int) -> Batch:
         """`batch` words a replicate: inputs [R, B, T], targets [R, B, T], weights [R, B, T] (1, or 0 where the label is hidden).
 
         about: position [R, B, T], 0 … T-1. With a scratchpad 2T - 1 for T, and both a token and its label have its position.
@@ -135,7 +142,7 @@ class Automaton:
         words = Batch(inputs, targets, weights, about)
         return interleaved(words, self._kinds) if self.scratchpad else words
 
-    def _tokens(self, draw, batch: int) -> Tensor:
+    def _tokens(self, draw: "Draw", batch: int) -> Tensor:
         """int64 [R, B, T] of a semiautomaton whose tokens are always valid."""
         shape, device = (batch, self.length), draw.seeds.device
         if self.ones is not None:

@@ -21,10 +21,15 @@ class Batch:
     about: dict[str, Tensor]
     hidden: Tensor | None = None
 
-
-def tokens_of(task) -> int:
-    """Tokens of a string of a task as a model reads it: its own `tokens`, else its length."""
-    return getattr(task, "tokens", task.length)
+    def take(self, rows: Tensor) -> "Batch":
+        """The replicates of these numbers, int64 [N], in their order."""
+        return Batch(
+            self.inputs[rows],
+            self.targets[rows],
+            self.weights[rows],
+            {name: values[rows] for name, values in self.about.items()},
+            None if self.hidden is None else self.hidden[rows],
+        )
 
 
 def join(batches: Sequence[Batch]) -> Batch:

@@ -6,7 +6,6 @@ with what the model says there (parallel decoding by fixed points: Song et al., 
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,7 +21,6 @@ def continued(forward: Callable[..., Tensor], given: Tensor, count: int, draft: 
     known [R, B]) guesses what follows the first `known` words; without one the words of the last pass are guessed. A string takes a pass
     for every guess that is wrong, at most one a word; the guess changes the cost alone.
     """
-    refuse_blind(forward)
     place = torch.arange(count, device=given.device)
     answered = (given.shape[2] - 1 + place).expand(*given.shape[:2], -1)
     said = given.new_zeros((*given.shape[:2], count, *given.shape[3:]))
@@ -36,11 +34,3 @@ def continued(forward: Callable[..., Tensor], given: Tensor, count: int, draft: 
         said = torch.where(settled.view(*settled.shape, *[1] * (guess.dim() - 3)), said, found)
         known = (agreed + 1).clamp(max=count)
     return said
-
-
-def refuse_blind(model: Any) -> None:
-    """ValueError for a model whose words depend on later ones."""
-    if getattr(getattr(model, "config", None), "causal", True) is False:
-        raise ValueError(
-            "a model with model.causal = false reads what comes after a word, so it can't continue a string of its own"
-        )

@@ -8,7 +8,7 @@ books, is the use; the masking is that of grammars (`tasks/masking.py`). The fil
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -17,14 +17,19 @@ from torch import Tensor
 from tasks.batch import Batch
 from tasks.grammars import quantile
 from tasks.masking import masked, mean_weights
+from tasks.task import Task
 from tasks.token_files import Ids, content, pieces
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
+
 
 _MASK_SITE = 60000
 _WINDOW_SITE = 0
 
 
 @dataclass(frozen=True)
-class Corpus:
+class Corpus(Task):
     """folder: that of the corpus, and no part of a key: `content`, the hash of its files, is. part: the folder in it that windows are from.
 
     content: filled in where it is left out; where it is given the files must be those. vocabulary: ids are below it. length: tokens of a
@@ -34,6 +39,8 @@ class Corpus:
     hide_selected_from_attention: of masked, no token attends to a position that is predicted.
     """
 
+    metrics: ClassVar[tuple[str, ...]] = ("read",)
+    error: ClassVar[str] = "a predicted position where the most probable token of the whole vocabulary is not the text's own"
     rev: ClassVar[int] = 1
 
     folder: str = ""
@@ -91,7 +98,7 @@ class Corpus:
             return None
         return min(self.length, -(-max(1, quantile(_binomial(self.read, self.mask_rate), 0.999)) // 8) * 8)
 
-    def windows(self, draw, batch: int) -> Tensor:
+    def windows(self, draw: "Draw", batch: int) -> Tensor:
         """Tokens of `batch` windows a replicate, int64 [R, B, T]."""
         runs = self._runs()
         ends = np.cumsum([len(run) - self.read + 1 for run in runs])
@@ -106,7 +113,7 @@ class Corpus:
             tokens[index][front:] = runs[run][first : first + self.read]
         return torch.from_numpy(tokens).to(draw.seeds.device)
 
-    def sample(self, draw, batch: int) -> Batch:
+    def sample(self, draw: "Draw", batch: int) -> Batch:
         """`batch` windows a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], the mean over a window's predicted tokens."""
         tokens = self.windows(draw, batch)
         plain = torch.ones_like(tokens, dtype=torch.bool)

@@ -10,12 +10,17 @@ A string is T/2 pairs (instruction, symbol). The first instruction is `w`, the l
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
 from tasks.batch import Batch
+from tasks.task import Task
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
+
 
 WRITE, READ, IGNORE = 0, 1, 2
 SYMBOL = 3  # token of symbol 0; symbol s is token 3 + s
@@ -25,7 +30,7 @@ _INSTRUCTION, _SYMBOL, _MIXTURE = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class FlipFlop:
+class FlipFlop(Task):
     """FFL(T, p) over `symbols` data symbols; vocabulary w, r, i, then the symbols.
 
     length: T in tokens, even, at least 4.
@@ -34,6 +39,11 @@ class FlipFlop:
     mode: "deterministic" scores only the symbol after each `r`; "generative" trains on every next token. Evaluation is always of reads.
     """
 
+    metrics: ClassVar[tuple[str, ...]] = ("read", "read_restricted")
+    error: ClassVar[str] = (
+        "a read position, the one after an “r”, where the most probable token of the whole vocabulary "
+        "is not the bit of the last write"
+    )
     rev: ClassVar[int] = 1
     vectors: ClassVar[tuple[str, ...]] = ("p_ignore", "p_write", "p_read")  # may differ within a pack
 
@@ -94,7 +104,7 @@ class FlipFlop:
         most = max(_binomial_quantile(self.length // 2 - 2, read, 0.999) for _, read, _ in self.laws())
         return min(self.length, -(-(1 + most) // 8) * 8)
 
-    def sample(self, draw, batch: int) -> Batch:
+    def sample(self, draw: "Draw", batch: int) -> Batch:
         """`batch` strings a replicate: inputs [R, B, T], targets [R, B, T], weights [R, B, T].
 
         targets[t] = inputs[t + 1]; the last position has no target and weight 0, so the model sees x_1 … x_{T-1}.

@@ -6,19 +6,25 @@ coordinates (n - 1)k … nk - 1, from 0; the others are irrelevant. The class fo
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
 from tasks.batch import Batch
 from tasks.parity import at_the_end, bits
+from tasks.task import Task
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
 
 
 @dataclass(frozen=True)
-class HierarchicalParity:
+class HierarchicalParity(Task):
     """length: d. depth: D. degree: k, coordinates of a node. +1 is token 0 and -1 token 1; the class is wanted at the last position."""
 
+    metrics: ClassVar[tuple[str, ...]] = ("read",)
+    error: ClassVar[str] = "a string whose most probable class is not the leaf that its parities lead to"
     rev: ClassVar[int] = 1
     vocabulary: ClassVar[int] = 2
 
@@ -68,7 +74,7 @@ class HierarchicalParity:
         """One: the last position."""
         return 1
 
-    def sample(self, draw, batch: int) -> Batch:
+    def sample(self, draw: "Draw", batch: int) -> Batch:
         """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], 1 at the last position and 0 elsewhere."""
         inputs = bits(draw, batch, self.length)
         groups = inputs[..., : self.nodes * self.degree].unflatten(-1, (self.nodes, self.degree))

@@ -14,7 +14,7 @@ A clause is five tokens and one position: predicates x_n = g_n(x_{n-1}) come fir
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -24,6 +24,11 @@ from tasks.batch import Batch
 from tasks.continuation import continued
 from tasks.group_actions import Actions, GroupAction, group_action
 from tasks.lego_draws import different, values_after
+from tasks.task import Continued
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
+
 
 SLOTS = 5  # of a clause: output variable, action, input variable, answered variable, value
 OUTPUT, ACTION, INPUT, VARIABLE, VALUE = range(SLOTS)
@@ -38,7 +43,7 @@ _CHOICES = {"order": ("chain", "shuffled"), "loss": ("clause", "value"), "decode
 
 
 @dataclass(frozen=True)
-class Lego:
+class Lego(Continued):
     """Sentences of L = `length` predicates, answered in L clauses; tokens: the blank, variables, actions, values.
 
     group: a name such as C6 or S5, or `Actions` (in YAML {table: [[…]]}). variables: |X|, of which L + 1 different ones name a sentence's
@@ -47,6 +52,8 @@ class Lego:
     answer after the true ones before it (forced) or after the model's own (greedy); a training is always forced.
     """
 
+    metrics: ClassVar[tuple[str, ...]] = ("read", "clause")
+    error: ClassVar[str] = "an answer whose most probable value is not the true value of its variable"
     rev: ClassVar[int] = 1
     vectors: ClassVar[tuple[str, ...]] = ("order", "loss", "steps")  # may differ within a pack
     slots: ClassVar[int] = SLOTS
@@ -108,6 +115,11 @@ class Lego:
         """Passes that an evaluation takes at most."""
         return self.length if self.decode == "greedy" else 1
 
+    @property
+    def fed_back(self) -> bool:
+        """Whether the model goes on with its own answers."""
+        return self.decode == "greedy"
+
     def forced(self) -> "Lego":
         """The same sentences, each answer after the true ones."""
         return dataclasses.replace(self, decode="forced")
@@ -116,7 +128,7 @@ class Lego:
         """L: the positions whose next clause is an answer."""
         return self.length
 
-    def sample(self, draw, batch: int) -> Batch:
+    def sample(self, draw: "Draw", batch: int) -> Batch:
         """`batch` sentences a replicate: inputs [R, B, 2L, 5], targets [R, B, 2L, 5], weights [R, B, 2L], 1 where an answer follows.
 
         about: position [R, B, 2L], 0 … L-1 for the answers 1 … L.
@@ -124,7 +136,7 @@ class Lego:
         prompt, answers = self.sentences(draw, batch)
         return self.batch(prompt, answers)
 
-    def sentences(self, draw, batch: int) -> tuple[Tensor, Tensor]:
+    def sentences(self, draw: "Draw", batch: int) -> tuple[Tensor, Tensor]:
         """The prompts [R, B, L + 1, 5], L predicates and x_0 = y_0, and the true answers [R, B, L, 5]."""
         length, action = self.length, self.action
         names = different(draw.words((batch, length + 1), _NAME), self.variables) + 1

@@ -8,18 +8,24 @@ position, so a causal model and a perceptron over the whole string learn the sam
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
 from tasks.batch import Batch
+from tasks.task import Task
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
 
 
 @dataclass(frozen=True)
-class SparseParity:
+class SparseParity(Task):
     """length: d. degree: k. support: the coordinates, from 0 and ascending; None for the first k, as in the paper."""
 
+    metrics: ClassVar[tuple[str, ...]] = ("read",)
+    error: ClassVar[str] = "a string whose most probable class is not the sign of the product of its support"
     rev: ClassVar[int] = 1
     vocabulary: ClassVar[int] = 2
     vectors: ClassVar[tuple[str, ...]] = ("degree", "support")  # may differ within a pack
@@ -55,7 +61,7 @@ class SparseParity:
         """One: the last position."""
         return 1
 
-    def sample(self, draw, batch: int) -> Batch:
+    def sample(self, draw: "Draw", batch: int) -> Batch:
         """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], 1 at the last position and 0 elsewhere."""
         inputs = bits(draw, batch, self.length)
         return at_the_end(inputs, inputs[..., list(self.coordinates)].sum(-1) % 2)
@@ -65,7 +71,7 @@ class SparseParity:
         return {"read": logits.argmax(-1) != targets}
 
 
-def bits(draw, batch: int, length: int) -> Tensor:
+def bits(draw: "Draw", batch: int, length: int) -> Tensor:
     """Fair bits, int64 [R, B, T]: 32 of each word of the draw, the least significant first."""
     words = draw.words((batch, -(-length // 32)), 0)
     found = words[..., None] >> torch.arange(32, device=words.device) & 1

@@ -7,7 +7,7 @@ as in the authors' code: 0, 1, 2 the terminals, 3 the start of a string, 4 its e
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -18,6 +18,11 @@ from tasks.batch import Batch
 from tasks.derivations import Trees, derive
 from tasks.grammars import LEVELS, START, TERMINALS, grammar, level_of, quantile
 from tasks.masking import masked, mean_weights
+from tasks.task import Task
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
+
 
 KINDS, BEGIN, PADDING, MASK = len(TERMINALS), 3, 5, 6
 _FIT = 0.99  # probability at least that a string fits
@@ -25,7 +30,7 @@ _MASK_SITE = 60000  # beyond all that derivations use; part of every committed r
 
 
 @dataclass(frozen=True)
-class PCFG:
+class PCFG(Task):
     """grammar: a name of `tasks/grammars.py`. root: the symbol that strings are derived from, 22 for whole strings, else a part.
 
     length: positions, with the start; a longer string is drawn again. objective: masked | next. mask_rate: of masked, the probability
@@ -35,6 +40,8 @@ class PCFG:
     code; false is BERT. Nobody attends to padding: it is hidden with masked, and behind the string with next.
     """
 
+    metrics: ClassVar[tuple[str, ...]] = ("read",)
+    error: ClassVar[str] = "a predicted position where the most probable token of the whole vocabulary is not the string's own"
     vocabulary: ClassVar[int] = 8
     vectors: ClassVar[tuple[str, ...]] = (  # may differ within a pack
         "grammar",
@@ -104,7 +111,7 @@ class PCFG:
             law = np.convolve(law, coin) if self.mask_start else law
         return min(self.length, -(-max(1, quantile(law, 0.999)) // 8) * 8)
 
-    def trees(self, draw, batch: int, ancestors: bool = True) -> Trees:
+    def trees(self, draw: "Draw", batch: int, ancestors: bool = True) -> Trees:
         """The strings that `sample` takes from this draw, without the start, with their trees: all [R, B, length - 1]."""
         return derive(self.grammar, self.root, draw, batch, self.length - 1, ancestors)
 
@@ -113,7 +120,7 @@ class PCFG:
         inside = torch.arange(self.length, device=trees.tokens.device) <= trees.lengths[..., None]
         return torch.where(inside, pad(trees.tokens, (1, 0), value=BEGIN), PADDING), inside
 
-    def sample(self, draw, batch: int) -> Batch:
+    def sample(self, draw: "Draw", batch: int) -> Batch:
         """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], which average over a string's scored positions.
 
         about: level [R, B, T], the highest of a span that ends at the token that is predicted (0 for the start). hidden [R, B, T]: of

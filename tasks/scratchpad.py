@@ -4,14 +4,11 @@ Liu's thesis (CMU-ML-24-110), 3.4.5.2.3: the loss is of the positions of the σ 
 in one after the other. Answer y is token S + y, where S is the number of tokens of the word.
 """
 
-from collections.abc import Callable, Sequence
-
 import torch
 from torch import Tensor
 
 from tasks.batch import Batch
-
-Forward = Callable[[Tensor, Sequence[Tensor] | None], Tensor]  # inputs and blocks of positions → logits, as models have it
+from tasks.task import Forward
 
 
 def interleaved(batch: Batch, tokens: int) -> Batch:

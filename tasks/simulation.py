@@ -11,12 +11,17 @@ equally likely.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
 from tasks.batch import Batch
+from tasks.task import Task
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
+
 
 IGNORE, WRITE = 0, 1  # token of the write of state 0; the write of state q is token 1 + q
 
@@ -25,12 +30,14 @@ _INPUT, _STATE = 0, 1
 
 
 @dataclass(frozen=True)
-class Simulation:
+class Simulation(Task):
     """Strings of T inputs, tokens 0 (⊥), 1 (s0) and 2 (s1), answered by one of two states at every position.
 
     length: T, at least 1. p_ignore: probability of ⊥ at each position but the first; what is left is halved between s0 and s1.
     """
 
+    metrics: ClassVar[tuple[str, ...]] = ("read",)
+    error: ClassVar[str] = "a position where the more probable state is not the state after its input"
     rev: ClassVar[int] = 1
     vectors: ClassVar[tuple[str, ...]] = ("p_ignore",)  # may differ within a pack
     vocabulary: ClassVar[int] = 3
@@ -53,7 +60,7 @@ class Simulation:
         """None: the loss needs every position."""
         return None
 
-    def sample(self, draw, batch: int) -> Batch:
+    def sample(self, draw: "Draw", batch: int) -> Batch:
         """`batch` strings a replicate: inputs [R, B, T], targets [R, B, T] in {0, 1}, weights [R, B, T], all 1.
 
         about: since_write [R, B, T], distance in inputs to the latest write (0 at a write).

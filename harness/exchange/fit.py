@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from models.model import config_of
 from models.transformer import Decoder, Transformer
 from results.errors import StudyError
 
@@ -49,7 +50,7 @@ def refuse_unfit(model: nn.Module, form: str) -> None:
 
 def unfit(model: nn.Module, form: str) -> str | None:
     """What keeps a model from being a `form`, as half a sentence; None where nothing does."""
-    title, config = _TITLES[form], getattr(model, "config", None)
+    title, config = _TITLES[form], config_of(model)
     if not isinstance(model, Decoder) or not isinstance(config, Transformer):
         return f"the model is a {type(model).__name__}, and {title} is a transformer"
     for option, known in _RULES[form].items():

@@ -20,11 +20,9 @@ from harness.exchange.bert import to_bert
 from harness.exchange.folder import metadata_of, read_folder, refuse_used, tensors_of, write_folder
 from harness.exchange.gpt2 import to_gpt2
 from harness.exchange.weights import single
-from harness.train import outputs_of
 from results.errors import DamagedFile, StudyError
 from results.filesystem import content, names
 from results.store import Store, read
-from tasks.batch import tokens_of
 
 _SUFFIX = ".safetensors"
 _NUMBER = re.compile("[0-9]{1,18}")
@@ -130,4 +128,4 @@ def _module(about: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[nn.Modul
     condition = from_dict({"name": about["key"], "config": sections})
     task = condition.task
     seed = about["seeds"]["init"]
-    return single(condition.model, task.vocabulary, tokens_of(task), tensors, seed, outputs=outputs_of(task)), task
+    return single(condition.model, task.vocabulary, task.tokens, tensors, seed, outputs=task.outputs), task

@@ -57,8 +57,8 @@ def lengths(task: Lego) -> list[int]:
 def means(model: nn.Module, task: Lego, count: int) -> list[Tensor]:
     """By layer the mean masses on the predicate and on the query itself, float64 [H, 2, L]; answer l at place l - 1."""
     totals: dict[int, Tensor] = {}
-    heads: Any = getattr(model.config, "heads", 1)
-    for batch in strings(task, count, max(1, _ELEMENTS // (heads * (2 * task.length) ** 2))):
+    config: Any = model.config
+    for batch in strings(task, count, max(1, _ELEMENTS // (config.heads * (2 * task.length) ** 2))):
 
         def look(layer: int, weights: Tensor, inputs: Tensor = batch.inputs) -> None:
             at = concentration(weights.double(), inputs)

@@ -14,14 +14,12 @@ from harness.exchange.replicate import find
 from harness.exchange.weights import single
 from harness.probes.glitch_source import Source, source
 from harness.probes.glitches import KEPT, Glitches, answers, attended, glitches
-from harness.train import outputs_of
 from models.transformer import Decoder, Transformer
 from results import glitches as files
 from results.errors import StudyError
 from results.glitch_page import lines, write_glitch_page
 from results.glitches import About
 from results.store import Store
-from tasks.batch import tokens_of
 from tasks.flipflop import FlipFlop
 
 LIMIT, SISTERS = 1000, 25
@@ -114,8 +112,8 @@ def _answers(of: Source, row: dict[str, Any], step: int | None, found: Glitches,
 def _model(of: Source, row: dict[str, Any], step: int | None, on: torch.device) -> nn.Module:
     """A replicate of the condition with its weights of a step, the last one by default."""
     task, kept = of.condition.task, find(of.store, row["key"], step)
-    sizes = {"outputs": outputs_of(task)}
-    return single(of.condition.model, task.vocabulary, tokens_of(task), kept.tensors, row["init_seed"], **sizes).to(on)
+    sizes = {"outputs": task.outputs}
+    return single(of.condition.model, task.vocabulary, task.tokens, kept.tensors, row["init_seed"], **sizes).to(on)
 
 
 def show(

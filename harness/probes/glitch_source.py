@@ -12,7 +12,6 @@ from harness.pack import ScoredSet
 from harness.probes.wrong_reads import row_of, sets_of, weights_of
 from results.errors import StudyError
 from results.store import Store, committed, read
-from results.summary import METRIC
 from tasks.flipflop import FlipFlop
 from tasks.simulation import Simulation
 
@@ -66,7 +65,7 @@ def _set(store: Store, row: dict[str, Any], condition: Condition, name: str | No
     sets = sets_of(store, condition)
     ended = (pc.field("key") == row["key"]) & (pc.field("stage") == row["stage"]) & (pc.field("step") == row["steps"])
     rows = read(
-        store, "evaluations", filter=ended & (pc.field("metric") == METRIC) & (pc.field("weights") == "raw")
+        store, "evaluations", filter=ended & (pc.field("metric") == condition.task.metrics[0]) & (pc.field("weights") == "raw")
     ).to_pylist()
     found = {}
     for each in sets:

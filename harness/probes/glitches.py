@@ -15,7 +15,7 @@ from harness.evaluate import batch_size
 from harness.pack import ScoredSet
 from harness.precision import autocast
 from harness.probes.heads import look
-from harness.probes.wrong_reads import READ, wrong_reads
+from harness.probes.wrong_reads import wrong_reads
 from models.transformer import Decoder
 from tasks.flipflop import SYMBOL, FlipFlop
 from tasks.simulation import Simulation
@@ -47,12 +47,12 @@ class Glitches:
 
 @torch.no_grad()
 def glitches(model: nn.Module, scored: ScoredSet, limit: int, device: torch.device, precision: str) -> Glitches:
-    """The first `limit` errors (metric `read`, which the study's rows count) of a pack with R = 1 on a set, scored as the study scored
+    """The first `limit` errors (those that the study reports) of a pack with R = 1 on a set, scored as the study scored
     it; no string after them is looked at. The task is FlipFlop or Simulation.
     """
     task, searched, found = scored.task, 0, 0
     parts: list[dict[str, Tensor]] = []
-    for reads in wrong_reads(model, scored, READ, device, precision):
+    for reads in wrong_reads(model, scored, task.metrics[0], device, precision):
         batch, wanted = reads.batch, reads.wanted
         string, place = reads.wrong.nonzero()[: limit - found].unbind(-1)
         own = {"since_write": wanted.of(batch.about["since_write"])[0]}
@@ -99,7 +99,7 @@ def answers(
             given = model(found.tokens[part].to(device)[None], (at,))
         logits, right = given[0, :, 0].float(), found.right[part].to(device)
         margins.append(margin(task, logits, right).cpu())
-        wrong.append(task.wrong(logits, right)[READ].cpu())
+        wrong.append(task.wrong(logits, right)[task.metrics[0]].cpu())
     return torch.cat(margins), torch.cat(wrong)
 
 

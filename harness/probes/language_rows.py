@@ -17,10 +17,11 @@ from harness.provenance import code_state, versions
 from results.manifest import newest_manifest, write_manifest
 from results.schema import SCHEMAS
 from results.store import Store, commit, committed
-from results.summary import METRIC
 
 STRINGS = 500  # of the paper
 _CLAIMS = {"R3": {"value": 0.5}}
+_METRIC = "read"
+_ERROR = "a string whose wrong answer has the higher logit"
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def write(store: Store, answers: Answers, device: torch.device, began: datetime.
             "set": f"length-{length}",
             "set_hash": hashes[length],
             "length": length,
-            "metric": METRIC,
+            "metric": _METRIC,
         }
         | {"errors": wrong, "count": strings, "sequences": strings, "sequences_wrong": wrong, "errors_sq": wrong}
         | {"errors_x_count": wrong, "count_sq": strings}
@@ -98,7 +99,8 @@ def _manifest(store: Store, name: str, key: str, config: dict[str, Any], hashes:
         f"length-{length}": {"hash": each, "task": {"name": config["task"]["name"], "length": length}}
         for length, each in hashes.items()
     }
-    new = {"name": name, "config": config, "settings": config, "sets": sets, "replicates": 1, "scored": 1}
+    scoring = {"metrics": [_METRIC], "direction": "lower", "error": _ERROR, "tokens": None, "outputs": 2}
+    new = {"name": name, "config": config, "settings": config, "sets": sets, "replicates": 1, "scored": 1, "scoring": scoring}
     conditions = [condition for condition, _ in kept] + [new]
     keys = [each for _, each in kept] + [key]
     strings, seed = config["task"]["strings"], config["task"]["seed"]

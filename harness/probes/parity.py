@@ -8,6 +8,7 @@ from torch import Tensor
 
 from harness.draw import Draw
 from harness.probes.attention import SEED, Rows, see, strings
+from models.model import config_of
 from results.errors import StudyError
 from tasks.hierarchical_parity import HierarchicalParity
 from tasks.monomials import contrast, correlations, first_class, inside, outside, signs_of
@@ -89,7 +90,8 @@ def support_attention(model: Any, task: SparseParity, count: int, settings: Supp
 def _answers(model: Any, task: Any, count: int) -> tuple[Tensor, Tensor]:
     """[p]_1 of the model, [1, N], and its inputs as signs [N, d]."""
     said, signs = [], []
-    size = getattr(model.config, "width", task.length) if hasattr(model, "config") else task.length
+    config = config_of(model)
+    size = (0 if config is None else config.width) or task.length
     for batch in strings(task, count, max(1, min(2**12, _ELEMENTS // (4 * task.length * size)))):
         last = torch.full((1, batch.inputs.shape[1], 1), task.length - 1)
         said.append(first_class(model(batch.inputs, (last,))[:, :, 0]))

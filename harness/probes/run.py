@@ -16,7 +16,6 @@ from harness.exchange.weights import single
 from harness.identity import describe, typed
 from harness.probes.attention import Rows
 from harness.probes.registry import PROBES
-from harness.train import outputs_of
 from models.transformer import Decoder
 from results.attention_figures import write_figures
 from results.errors import StudyError
@@ -122,7 +121,7 @@ def _model(store: Store, row: dict[str, Any], step: int) -> tuple[Decoder, Any]:
     condition = condition_of(row)
     task = condition.task
     tensors = find(store, row["key"], step).tensors
-    model = single(condition.model, task.vocabulary, task.length, tensors, row["init_seed"], outputs=outputs_of(task))
+    model = single(condition.model, task.vocabulary, task.length, tensors, row["init_seed"], outputs=task.outputs)
     return cast(Decoder, model), task
 
 

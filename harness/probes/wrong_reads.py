@@ -23,7 +23,7 @@ from results.manifest import newest_manifest
 from results.store import Store, committed
 from tasks.batch import Batch
 
-READ, RESTRICTED = "read", "read_restricted"  # metrics
+RESTRICTED = "read_restricted"  # a metric of flipflop
 
 
 def row_of(stores: Sequence[Store], key: str) -> tuple[Store, dict[str, Any]]:

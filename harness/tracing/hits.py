@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from harness.tracing.corpus import Corpus
 from tasks.flipflop import SYMBOL
@@ -32,8 +32,7 @@ def logits_at(model: Model, tokens: Tensor, query: Tensor, size: int | None = No
 
 
 def _device(model: Any) -> torch.device:
-    parameters = getattr(model, "parameters", None)
-    return next(parameters()).device if callable(parameters) else torch.device("cpu")
+    return next(model.parameters()).device if isinstance(model, nn.Module) else torch.device("cpu")
 
 
 def wrongness(logits: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,6 @@ from harness.configuration import condition_of
 from harness.exchange.weights import single
 from harness.pack import ScoredSet
 from harness.probes.wrong_reads import row_of, sets_of, weights_of
-from harness.train import outputs_of
 from results.errors import StudyError
 from results.filesystem import names
 from results.store import Store, committed
@@ -61,12 +60,12 @@ def loaded(store: Store, row: dict[str, Any], wanted: Sequence[str], device: tor
     if not isinstance(task, FlipFlop):
         name = condition.config()["task"]["name"]
         raise StudyError(f"manyseeds trace is for the task flipflop, and {row['key']} was trained on {name}")
-    if not getattr(condition.model, "causal", True):
+    if not condition.model.causal:
         raise StudyError(
             f"manyseeds trace asks what stands before a read, and {row['key']} is a model that also sees what follows"
         )
     kept = weights_of(store, row)
-    model = single(condition.model, task.vocabulary, task.length, kept.tensors, row["init_seed"], outputs=outputs_of(task))
+    model = single(condition.model, task.vocabulary, task.length, kept.tensors, row["init_seed"], outputs=task.outputs)
     every = sets_of(store, condition)
     sets = [each for each in every if each.every is None] or every  # those that are scored on the way are small parts of them
     for name in wanted:

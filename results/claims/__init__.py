@@ -44,10 +44,10 @@ from results.claims import (
 from results.claims.claim import REPRODUCED, SCALED, TERMS, Claim, Finding, Settled, Terms, Verdict, terms_of
 from results.claims.evidence import Evidence, gather
 from results.errors import DamagedFile, StudyError
-from results.manifest import newest_manifest
+from results.manifest import newest_manifest, reported
 from results.probes import Name, by_key
 from results.store import Store, committed, read
-from results.summary import METRIC, replicates_of
+from results.summary import replicates_of
 
 REGISTRY: dict[str, Claim] = {
     "R1": tail.R1,
@@ -122,7 +122,7 @@ def scoreboard(store: Store) -> list[Verdict]:
     if not manifest.get("claims"):
         return []
     finished = committed(store)
-    rows = read(store, "evaluations", filter=pc.field("metric") == METRIC, winning=finished)
+    rows = read(store, "evaluations", filter=reported(manifest), winning=finished)
     known = replicates_of(manifest, finished, rows, read(store, "failures"))
     measured = read(store, "probes", winning=finished)
     losses = read(store, "curves", filter=pc.field("metric") == "loss", winning=finished)

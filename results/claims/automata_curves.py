@@ -9,7 +9,6 @@ from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, d
 from results.claims.compare import percent
 from results.claims.evidence import Evidence, require
 from results.looks import Look, watch
-from results.summary import METRIC
 
 NEAR = 0.01  # of its best accuracy: what ends well
 LOOKS = 10
@@ -30,7 +29,7 @@ def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Find
         settle(NOT_RUN, "no condition is the plain transformer")
     require(conditions, [name], needs)
     keys = [each.key for condition in conditions for each in condition.replicates if each.status == "finished"]
-    seen = watch(evidence.evaluations, METRIC)
+    seen = watch(evidence.evaluations)
     found = {key: seen[key] for key in keys if len(seen.get(key, [])) >= LOOKS}
     if not found:
         settle(NOT_RUN, f"no set is scored {LOOKS} times or more during training")

@@ -13,7 +13,6 @@ from results.claims.evidence import Evidence
 from results.looks import looks, watched
 from results.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, mean
 from results.statistics import clopper_pearson
-from results.summary import METRIC
 
 LONG = 4  # from this n on a window is called long
 
@@ -55,7 +54,7 @@ def gate_past_peak(evidence: Evidence, cell: Cell, ngrams: Values, share: float)
     3-grams is largest: before that peak a low L_robust says that little was learned."""
     if evidence.evaluations is None or (name := watched(evidence.evaluations)) is None:
         settle(NOT_RUN, "no set is scored on the way, so it is not known how accurate the teacher was at its peak of L_robust")
-    curves = looks(evidence.evaluations, name, METRIC)
+    curves = looks(evidence.evaluations, name)
     ends = [right(each, cell.test) for each in cell.arms.values()]
     past = {}
     for each in cell.teacher.replicates:

@@ -15,7 +15,6 @@ from results.claims.evidence import Condition, Evidence, require
 from results.comparison import differences, pair_superiority
 from results.looks import Look, watch
 from results.statistics import quantile
-from results.summary import METRIC
 from results.transition import first_step
 
 PARITIES = ("sparse_parity", "hierarchical_parity")
@@ -84,7 +83,7 @@ def arms(evidence: Evidence, wanted: Sequence[str], needs: int) -> list[Arms]:
 
 def looks_of(evidence: Evidence) -> Looks:
     """The curves of the set that is scored at most steps, by key; settles the claim where none is scored on the way."""
-    found = watch(evidence.evaluations, METRIC)
+    found = watch(evidence.evaluations)
     if not found:
         settle(NOT_RUN, "no set is scored on the way: give one an `every`")
     return found

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, settle
 from results.errors import DamagedFile
-from results.manifest import label, stage_of
+from results.manifest import label, reported, stage_of
 from results.probes import Name
 from results.statistics import Floats, quantile
 from results.summary import Replicate, reported_sets
@@ -62,8 +62,9 @@ class Evidence:
 
     trained: p_ignore of the training distribution, as `training_law` finds it: 0.8, or what a study at a shorter length has for it.
     probes: what `manyseeds probe` measured, by key (`results.probes.by_key`). definitions: of every set that is scored at the end, the
-    fields of the task in which it differs. evaluations: the table of that name, with every look during training; None: not read.
-    measured: the table `probes`, with every stage and step; losses: the rows of `curves` of that metric; None: not read.
+    fields of the task in which it differs. evaluations: its reported rows, with every look during training;
+    None: not read. measured: the table `probes`, with every stage and step; losses: the rows of `curves` of that metric;
+    None: not read.
     """
 
     conditions: tuple[Condition, ...]
@@ -154,6 +155,8 @@ def gather(
         if definition.keys() <= {"p_ignore"} and isinstance(p, int | float):
             sets[name], sequences[name] = float(p), manifest["sets"][name]["sequences"]
     definitions = {name: manifest["sets"][name]["definition"] for name in reported_sets(manifest)}
+    if evaluations is not None:
+        evaluations = evaluations.filter(reported(manifest))
     return Evidence(tuple(conditions), sets, sequences, trained, probes or {}, definitions, evaluations, measured, losses)
 
 

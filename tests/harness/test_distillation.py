@@ -16,7 +16,6 @@ from harness.plan import plan
 from harness.stages import parent_of
 from harness.train import Stopped, Training, train
 from results.store import commit, open_store
-from tasks.batch import tokens_of
 from tasks.pcfg import MASK
 from tests.harness.chained import write_study as write_lego
 from tests.harness.distilled import GRAMMAR, PARITY, write_study
@@ -44,7 +43,7 @@ def _teacher(store, replicate, step):
     """The model of a replicate's teacher after a step, alone."""
     parent = parent_of(replicate.condition)
     weights = load(artifacts.data(store, replicate.parent, 0, step))
-    return single(parent.model, parent.task.vocabulary, tokens_of(parent.task), weights)
+    return single(parent.model, parent.task.vocabulary, parent.task.tokens, weights)
 
 
 @pytest.fixture(scope="module")

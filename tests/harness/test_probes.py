@@ -15,7 +15,6 @@ from harness.probes.dilution import dilution, lengths, measure
 from harness.probes.drift import drift, margin
 from harness.run import run as run_study
 from harness.study import load
-from harness.train import outputs_of
 from launch.cli import main
 from results.probes import by_key
 from results.store import open_store, read
@@ -41,7 +40,7 @@ pack: {size: 2}
 
 def build(task, seed=0, **options):
     config = models.configure("transformer", **({"layers": 1, "width": 8, "heads": 1} | options))
-    return config.make(Draw(torch.tensor([seed]), "init"), task.vocabulary, task.length, outputs=outputs_of(task))
+    return config.make(Draw(torch.tensor([seed]), "init"), task.vocabulary, task.length, outputs=task.outputs)
 
 
 def by_place(rows):

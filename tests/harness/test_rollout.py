@@ -189,8 +189,13 @@ def test_labels_are_a_function_of_weights_seed_and_number(half_trained):
 
 def test_what_cannot_continue_is_refused():
     made = build("model", {"name": "transformer", "width": 16, "heads": 2, "layers": 1, "causal": False})
+    greedy = build("task", {"name": "lego", "length": 2, "variables": 8, "group": "C2", "decode": "greedy"})
+    blind = build("model", {"name": "lego_transformer", "causal": False})
+    model = blind.make(Draw(torch.tensor([0])), greedy.vocabulary, greedy.tokens)
     with pytest.raises(ValueError, match="causal = false reads what comes after"):
-        continued(made.make(Draw(torch.tensor([0])), 7, 20), torch.zeros(1, 2, 3, dtype=torch.long), 2)
+        score(model, [ScoredSet("s", greedy, 3, None, "0" * 16)], CPU, "fp32")
+    with pytest.raises(ValueError, match="causal = false reads what comes after"):
+        label(model, greedy, Draw(torch.tensor([0])), 3)
     task = build("task", {"name": "flipflop"})
     with pytest.raises(ValueError, match="FlipFlop has no answers that are fed back"):
         label(made, task, Draw(torch.tensor([0])), 3)

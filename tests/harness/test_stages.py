@@ -30,7 +30,6 @@ from harness.train import Training
 from results.manifest import newest_manifest
 from results.status import show_status
 from results.store import committed, list_names, open_store
-from tasks.batch import tokens_of
 from tests.harness.chained import write_study
 from tests.harness.killed import killed, without_report
 from tests.harness.tiny import tables
@@ -109,7 +108,7 @@ def test_labels_are_the_greedy_answers_of_the_parents_weights(whole):
         for slot, replicate in enumerate(pack.replicates):
             task = replicate.condition.task
             kept = load(artifacts.data(store, replicate.parent, 0, 30))
-            model = single(replicate.condition.model, task.vocabulary, tokens_of(task), kept)
+            model = single(replicate.condition.model, task.vocabulary, task.tokens, kept)
             seed = parents.seeds_at(torch.tensor([replicate.data_seed]), 1, 1)
             if pool:
                 rows = training.feed._pool_rows(3, 1)[slot]

@@ -12,7 +12,7 @@ from results.claims import Verdict, verdicts
 from results.claims.evidence import flatten
 from results.manifest import label, stage_of
 from results.schema import SCHEMAS
-from results.summary import METRIC, Replicate, Score
+from results.summary import Replicate, Score
 
 READS = 1_000_000
 Accuracy = Callable[
@@ -46,7 +46,7 @@ def known(manifest: Mapping[str, Any], accuracy: Accuracy) -> list[Replicate]:
 
 def looked(replicates: Sequence[Replicate], look: Look, steps: Sequence[int], name: str = "online") -> pa.Table:
     """A table of looks at these steps."""
-    about = {"pack": "p", "weights": "raw", "set": name, "set_hash": "0", "metric": METRIC, "count": READS, "sequences": 1000}
+    about = {"pack": "p", "weights": "raw", "set": name, "set_hash": "0", "metric": "read", "count": READS, "sequences": 1000}
     rows = [
         about
         | {"key": each.key, "stage": each.stage, "step": step}

@@ -13,7 +13,7 @@ from results.claims import Verdict, verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.manifest import label, stage_of
 from results.schema import SCHEMAS
-from results.summary import METRIC, Replicate, Score
+from results.summary import Replicate, Score
 
 COUNT = 1000
 M = 1_000_000
@@ -48,7 +48,7 @@ def rows(manifest: Mapping[str, Any], times: Times) -> tuple[list[Replicate], pa
         rise = last + 1 if isinstance(time, str) or time is NEVER else time
         looks = {last: 1.0 if rise < last else 0.5, 100_000: 0.5, max(rise - 200_000, 200_000): 0.5}
         looks |= {rise: 0.95, rise + 400_000: 1.0}
-        row = {"key": key, "stage": stage, "pack": "p", "weights": "raw", "set": "curve", "set_hash": "0", "metric": METRIC}
+        row = {"key": key, "stage": stage, "pack": "p", "weights": "raw", "set": "curve", "set_hash": "0", "metric": "read"}
         for step, accuracy in looks.items():
             errors, count = (None, None) if status in (DIVERGED, LOST) else (round((1 - accuracy) * COUNT), COUNT)
             if step <= last:

@@ -140,7 +140,6 @@ def test_sentences_wrong_are_of_the_last_step_and_the_raw_weights():
         base | {"step": 20, "sequences_wrong": 3},
         base | {"step": 10, "sequences_wrong": 9},
         base | {"step": 20, "sequences_wrong": 8, "weights": "ema"},
-        base | {"step": 20, "sequences_wrong": 7, "metric": "clause"},
         base | {"step": 20, "key": "b", "sequences_wrong": None},
     ]
     assert lego.sentences_wrong(pa.Table.from_pylist(rows, SCHEMAS["evaluations"])) == {("a", "same"): 0.3}

@@ -1,0 +1,71 @@
+"""The interface of an executor, which runs packs somewhere: every member that anything reads.
+
+`harness.local.Local` runs them in this process, `harness.cluster.Cluster` on the slots of a Ray cluster.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, runtime_checkable
+
+from harness.execute import Outcome
+from harness.interrupt import Interrupt
+from harness.kinds import Kind
+from harness.pack import Pack
+from harness.probe import Rate
+from harness.progress import Progress
+from results.store import Store
+
+
+class Executor(Protocol):
+    """Where packs are measured and trained."""
+
+    asked: Callable[[], bool]
+    """Whether the person wants to stop. The driver sets it before packs are measured."""
+
+    @property
+    def device(self) -> str:
+        """cpu or cuda."""
+
+    @property
+    def slots(self) -> int:
+        """Packs that run at the same time."""
+
+    def measure(self, pack: Pack) -> Rate:
+        """The speed and memory of a pack."""
+
+    def best_rate(self, of_size: Callable[[int], Pack], largest: int) -> Rate:
+        """Those of the fastest pack size up to `largest`; of_size makes a pack of each size."""
+
+    def check_store(self, store: Store, uri: str) -> None:
+        """ValueError where a place that trains does not see what the driver writes."""
+
+    def run(self, packs: list[Pack], store: Store, uri: str, progress: Progress, interrupt: Interrupt) -> list[Outcome]:
+        """Run packs in order and say what became of each."""
+
+    def close(self) -> None:
+        """Give back what the executor holds."""
+
+
+@runtime_checkable
+class KindsExecutor(Executor, Protocol):
+    """An executor whose slots are of several kinds."""
+
+    say: Callable[[str], None]
+    most: Mapping[str, int]
+    """The most slots that there were of each kind, by its name."""
+
+    def kinds(self) -> list[Kind]:
+        """The kinds of slots that there are."""
+
+    def room(self, kind: Kind) -> int:
+        """Bytes that tensors may take in a slot of a kind."""
+
+    def measure(self, pack: Pack, kind: Kind | None = None) -> Rate:
+        """As `Executor.measure`, in a slot of a kind."""
+
+    def best_rate(
+        self, of_size: Callable[[int], Pack], largest: int, kind: Kind | None = None, most: int | None = None
+    ) -> Rate:
+        """As `Executor.best_rate`, in a slot of a kind; most: bytes that a pack may take."""
+
+    def place(self, rates: Mapping[str, Rate], rooms: Mapping[str, int]) -> None:
+        """Say what decides where packs run, once it is measured."""

@@ -1,0 +1,70 @@
+"""The interface of a model: every member of its configuration that anything reads, with its default.
+
+A configuration is a frozen dataclass that inherits from `Model`; what it makes is an `nn.Module` that keeps it as `config` and holds the
+weights of R replicates. Shapes: R replicates, B strings, T positions, V classes.
+"""
+
+from abc import abstractmethod
+from dataclasses import Field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from torch import nn
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
+
+
+@runtime_checkable
+class Model(Protocol):
+    """The options of an architecture."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # a dataclass: its fields are what a key hashes
+
+    vectors: ClassVar[tuple[str, ...]] = ()
+    """Options that may differ between the replicates of a pack, since no parameter's shape depends on them."""
+
+    slots: ClassVar[int] = 1
+    """Tokens a position that it reads; that of the task."""
+
+    attends: ClassVar[bool] = False
+    """Whether it has attention and calls `attend`."""
+
+    hides: ClassVar[bool] = False
+    """Whether its forward takes `hidden`, bool [R, B, T]: tokens that no position attends to."""
+
+    @property
+    def rev(self) -> int:
+        """Revision of what the model means. It is hashed into every key unless it is 1."""
+        return 1
+
+    @property
+    def causal(self) -> bool:
+        """Whether a position reads nothing behind it."""
+        return True
+
+    @property
+    def width(self) -> int:
+        """Numbers that a layer holds for each position, 0 where that is not known: what decides how many strings fit into memory."""
+        return 0
+
+    @abstractmethod
+    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> nn.Module:
+        """A pack of draw.replicates for strings of `length` positions, with `outputs` classes (None: as many as tokens).
+
+        Its call is model(tokens [R, B, T], needed=None, noise=None, attend=None) → logits [R, B, T, V]; with `needed`, blocks of
+        positions [R, B, K] each, logits of these positions alone, in that order.
+        """
+
+
+def config_of(model: object) -> Model | None:
+    """The configuration that made a pack; None for what this project did not make, such as a user's module or a library's model."""
+    config = getattr(model, "config", None)
+    return config if isinstance(config, Model) else None
+
+
+def refuse_blind(config: Model) -> None:
+    """ValueError for a model whose answers depend on later tokens."""
+    if not config.causal:
+        raise ValueError(
+            "a model with model.causal = false reads what comes after a word, so it can't continue a string of its own"
+        )

@@ -1,0 +1,115 @@
+"""The interface of a task: every member that anything reads, with its default.
+
+A task is a frozen dataclass that inherits from `Task` and gives at least `metrics`, `error`, `vocabulary`, a field `length`, `sample` and
+`wrong`. Shapes: R replicates, B strings, T positions, V classes.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import Field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from torch import Tensor
+
+from tasks.batch import Batch
+
+if TYPE_CHECKING:
+    from harness.draw import Draw
+
+Forward = Callable[[Tensor, Sequence[Tensor] | None], Tensor]  # inputs and blocks of positions → logits, as models have it
+
+
+class Task(Protocol):
+    """A distribution of strings, the answers that are wanted, and which answers count as errors."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # a dataclass: its fields are what a key hashes
+
+    metrics: ClassVar[tuple[str, ...]]
+    """Names of the kinds of errors that `wrong` tells apart. The first is the one that is reported."""
+
+    slots: ClassVar[int] = 1
+    """Tokens a position. Above 1, inputs and targets have that axis at the end; it goes with models of the same `slots`."""
+
+    vectors: ClassVar[tuple[str, ...]] = ()
+    """Fields that may differ between the replicates of a pack, since no tensor's shape depends on them."""
+
+    length: int
+    """Length of a string, as the task counts it."""
+
+    @property
+    def rev(self) -> int:
+        """Revision of what the task means. It is hashed into every key unless it is 1."""
+        return 1
+
+    @property
+    @abstractmethod
+    def error(self) -> str:
+        """What counts as an error, as a noun phrase: "a position where …"."""
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> int:
+        """Number of input tokens."""
+
+    @property
+    def outputs(self) -> int:
+        """Number of classes, V."""
+        return self.vocabulary
+
+    @property
+    def tokens(self) -> int:
+        """Positions that a model reads, T."""
+        return self.length
+
+    @property
+    def hide_selected_from_attention(self) -> bool:
+        """Whether predicted positions within a string are hidden from attention, which only a model with `hides` can do."""
+        return False
+
+    @property
+    def fed_back(self) -> bool:
+        """Whether scoring lets a model go on with its own answers, which only a causal model can."""
+        return False
+
+    @property
+    def passes(self) -> int:
+        """Forward passes that scoring a string takes at most."""
+        return 1
+
+    def forced(self) -> "Task":
+        """The same strings scored in one pass, each answer after the true ones before it."""
+        return self
+
+    def evaluation(self) -> "Task":
+        """The task whose strings an evaluation set holds."""
+        return self
+
+    def scored_positions(self) -> int | None:
+        """K, the number of positions a string that the loss needs (a high quantile); None for every position."""
+        return None
+
+    @abstractmethod
+    def sample(self, draw: "Draw", batch: int) -> Batch:
+        """`batch` strings for each of draw's R replicates."""
+
+    @abstractmethod
+    def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        """For each of `metrics`, in their order, which answers are errors: logits [..., V] and targets [...] to bool [...]."""
+
+    def answers(self, forward: Forward, inputs: Tensor, blocks: Sequence[Tensor] | None) -> Tensor:
+        """Logits [R, B, K, V] of an evaluation at the scored positions; by default one forward pass."""
+        return forward(inputs, blocks)
+
+
+@runtime_checkable
+class Continued(Task, Protocol):
+    """A task whose prompts a model answers by going on with them, so that its own answers can be a later stage's labels."""
+
+    def sentences(self, draw: "Draw", batch: int) -> tuple[Tensor, Tensor]:
+        """Prompts [R, B, P, …] and their true answers [R, B, length, …]."""
+
+    def batch(self, prompt: Tensor, answers: Tensor) -> Batch:
+        """The training strings of prompts that are answered by these answers, true ones or a model's."""
+
+    def draft(self, prompt: Tensor, said: Tensor, known: Tensor) -> Tensor:
+        """A guess at the whole answers, of which the first `known` [R, B] are `said`: it changes the cost and nothing else."""

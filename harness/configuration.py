@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import models
 import tasks
-from harness import identity
+from harness import custom_tasks, identity
 from harness.hidden import refuse_hiding
 from models import custom
 from models.model import Model
@@ -258,9 +258,28 @@ def build(section: str, node: Any) -> Any:
         if section == "model" and ":" in str(name):
             with settings_errors():
                 return custom.configure(str(name), **values)
+        if section == "task" and ":" in str(name):
+            return _own_task(str(name), values)
         if name not in registry:
             raise StudyError(f"{section}.name = {name!r} is unknown; there is {', '.join(registry)}{nearest(name, registry)}")
         kind, title = registry[name], f"the {name}"
+    return _filled(section, kind, title, values)
+
+
+def _own_task(path: str, values: Mapping[str, Any]) -> Task:
+    """The task of a user's own class, checked."""
+    with settings_errors():
+        kind = custom_tasks.task_class(path)
+    for each in dataclasses.fields(kind):
+        if each.default is each.default_factory is dataclasses.MISSING and each.name not in values:
+            raise StudyError(f"task.{each.name} is missing: {path} has no default for it")
+    task = _filled("task", kind, path, values)
+    with settings_errors():
+        custom_tasks.check(task)
+    return task
+
+
+def _filled(section: str, kind: Any, title: str, values: Mapping[str, Any]) -> Any:
     known = [each.name for each in dataclasses.fields(kind)]
     for option in values:
         if option not in known:
@@ -272,13 +291,15 @@ def build(section: str, node: Any) -> Any:
 
 
 def name_of(config: Any) -> str:
-    """The registered name of a task or model configuration; of a user's module its import path."""
+    """The registered name of a task or model configuration; of a user's own its import path."""
     if isinstance(config, custom.Custom):
         return config.path
     for registry in (tasks.REGISTRY, models.REGISTRY):
         for name, kind in registry.items():
             if type(config) is kind:
                 return name
+    if Task in type(config).__mro__:
+        return custom_tasks.path_of(type(config))
     raise StudyError(f"{type(config).__name__} is neither a registered task nor a registered model: add its line to REGISTRY")
 
 

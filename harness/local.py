@@ -92,7 +92,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("manifest", help="a file that `manyseeds plan --write` made")
     parser.add_argument("store", help="path or URI of the store")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
-    parser.add_argument("--allow-import", action="append", default=[], metavar="MODULE", help="let it name models of MODULE")
+    parser.add_argument(
+        "--allow-import", action="append", default=[], metavar="MODULE", help="let it name models and tasks of MODULE"
+    )
     options = parser.parse_args(arguments)
     allow(*options.allow_import)
     try:

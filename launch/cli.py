@@ -41,7 +41,7 @@ _ALLOW = click.option(
     metavar="MODULE",
     callback=_allow,
     expose_value=False,
-    help="Let the study name models of this module, which is imported and so runs; may be repeated.",
+    help="Let the study name models and tasks of this module, which is imported and so runs; may be repeated.",
 )
 
 

@@ -36,11 +36,12 @@ if TYPE_CHECKING:
 
 
 _GIVEN = ("vocabulary", "length", "outputs")
+_EXAMPLES = {"model": "Mamba", "task": "Parity"}
 _allowed: set[str] = set()
 
 
 def allow(*modules: str) -> None:
-    """Let studies and stores name classes of these modules, for as long as this process lives: importing a module runs it."""
+    """Let studies and stores name models and tasks of these modules, for as long as this process lives: importing a module runs it."""
     _allowed.update(modules)
 
 
@@ -98,7 +99,7 @@ class Custom(Model):
 
 def configure(path: str, /, **options: Any) -> Custom:
     """The configuration of the class at `path` with `options`. ValueError where it is not allowed, is none or takes no such option."""
-    _refuse_others(path)
+    refuse_others(path)
     kind = _class(path)
     parameters = inspect.signature(kind).parameters
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -253,41 +254,50 @@ def _unsupported(path: str, error: Exception) -> str:
     )
 
 
-def _refuse_others(path: str) -> None:
-    """ValueError unless `path` is MODULE:CLASS of a module that was allowed. Where text is read: a `Custom` that exists has passed."""
+def refuse_others(path: str, section: str = "model") -> None:
+    """ValueError unless `path` is MODULE:CLASS of a module that was allowed. Where text is read: a `Custom` that exists has passed.
+
+    section: of the study, model or task, whose name the path is.
+    """
     module = path.partition(":")[0] if re.fullmatch(r"\w+(\.\w+)*:\w+", path) else ""
     if not module:
-        raise ValueError(f"model.name = {path[:100]!r} must be MODULE:CLASS, such as my_models:Mamba")
+        raise ValueError(f"{section}.name = {path[:100]!r} must be MODULE:CLASS, such as my_{section}s:{_EXAMPLES[section]}")
     if module not in _allowed:
         raise ValueError(
-            f"model.name = {path[:100]!r} would import the module {module[:100]} and run what it holds: if you trust it, pass "
+            f"{section}.name = {path[:100]!r} would import the module {module[:100]} and run what it holds: if you trust it, pass "
             f"--allow-import {module[:100]} (in Python, call models.custom.allow first)"
         )
 
 
-def _class(path: str) -> type[nn.Module]:
+def imported(path: str, section: str, base: type) -> type:
+    """The class at `path`, MODULE:CLASS, which inherits from `base`. ValueError, with the reason, where there is none."""
     module, _, name = path.partition(":")
+    where = f"{section}.name = {path!r}"
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # a console script does not search the folder it is started in
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise ValueError(f"model.name = {path!r}: {error}; searched: {os.getcwd()} and what is installed") from error
+        raise ValueError(f"{where}: {error}; searched: {os.getcwd()} and what is installed") from error
     except ImportError as error:
-        raise ValueError(f"model.name = {path!r}: {error}") from error
+        raise ValueError(f"{where}: {error}") from error
     except Exception as error:
-        raise ValueError(f"model.name = {path!r}: importing {module} raised {type(error).__name__}: {error}") from error
-    if not hasattr(found, name):
-        classes = [each for each, kind in vars(found).items() if isinstance(kind, type) and issubclass(kind, nn.Module)]
+        raise ValueError(f"{where}: importing {module} raised {type(error).__name__}: {error}") from error
+    kind = vars(found).get(name)
+    if kind is None:
+        classes = [each for each, kind in vars(found).items() if isinstance(kind, type) and base in kind.__mro__]
         match = difflib.get_close_matches(name, classes, n=1)
         raise ValueError(
-            f"model.name = {path!r}: the module {module} ({found.__file__}) has no {name}"
-            + (f"; did you mean {match[0]}?" if match else "")
+            f"{where}: the module {module} ({found.__file__}) has no {name}" + (f"; did you mean {match[0]}?" if match else "")
         )
-    kind = getattr(found, name)
-    if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
-        raise ValueError(f"model.name = {path!r} is no subclass of torch.nn.Module")
+    if not (isinstance(kind, type) and base in kind.__mro__):
+        title = "torch.nn.Module" if base is nn.Module else f"{base.__module__}.{base.__qualname__}"
+        raise ValueError(f"{where} is no subclass of {title}")
     return kind
+
+
+def _class(path: str) -> type[nn.Module]:
+    return imported(path, "model", nn.Module)
 
 
 def _accepts(kind: type, name: str) -> bool:

@@ -1,5 +1,6 @@
 """The pages that tell how to add something are true: their code is run as printed."""
 
+import csv
 import importlib.util
 import json
 import os
@@ -8,12 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import torch
 import yaml
 
 import models
-import tasks
 from harness.run import run
 from harness.study import from_tree
 from harness.train import Training
@@ -40,19 +41,59 @@ def _import(text, name, folder, monkeypatch):
     return module
 
 
-@pytest.mark.parametrize(("page", "name"), [("adding-a-task", "parity"), ("adding-a-model", "average")])
-def test_what_a_page_adds_can_be_trained(page, name, tmp_path, monkeypatch):
-    text, line = _blocks(f"docs/{page}.md", "python")
-    registry = tasks.REGISTRY if "task" in page else models.REGISTRY
-    monkeypatch.setitem(registry, name, None)  # removed again afterwards
-    exec(line, vars(_import(text, name, tmp_path, monkeypatch)) | {"REGISTRY": registry})
-    tree = yaml.safe_load(STUDY) | {"conditions": {}, "store": str(tmp_path / "runs")}
-    if "task" in page:
-        tree |= {"task": {"name": "parity", "length": 16}, "evaluate": {"sets": {"far": {"p_one": 0.1, "sequences": 20}}}}
-    else:
-        tree |= {"model": {"name": "average", "width": 8}}
+def _refuse_an_empty_report(study, metric, replicates):
+    """The report of a study's folder: all have finished, each set's worst rate is that of its rows, and a figure shows them."""
+    page = (study / "report" / "index.html").read_text()
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
+    assert f"{replicates} planned, {replicates} finished, 0 diverged, 0 failed, 0 missing" in text
+    rows = pq.read_table(study / "evaluations").to_pylist()
+    last = max(row["step"] for row in rows)
+    rates: dict = {}
+    for row in rows:
+        if (row["metric"], row["weights"], row["step"]) == (metric, "raw", last):
+            rates.setdefault(row["set"], {})[row["key"]] = row["errors"] / row["count"]
+    assert rates
+    with (study / "report" / "summary.csv").open() as file:
+        summary = {row["set"]: row for row in csv.DictReader(file)}
+    for name, by_key in rates.items():
+        assert len(by_key) == replicates
+        assert float(summary[name]["error_max"]) == pytest.approx(max(by_key.values()))
+        assert float(summary[name]["error_min"]) == pytest.approx(min(by_key.values()))
+        shown = re.search(rf'<th scope="row">{name}\b.*?</tr>', page, re.DOTALL)[0]
+        assert f">{max(by_key.values()):.3g}<" in shown
+    assert (study / "report" / "figures" / "errors.svg").stat().st_size > 1000
+    assert "Error by condition" in text
+    assert "<svg" in page
+    return text
+
+
+def _run_a_page(page, files, folder, *more):
+    """Write the blocks of a page under these names and run its command there."""
+    for language, name in files.items():
+        (folder / name).write_text(_blocks(page, language)[0])
+    (command,) = _blocks(page, "bash")
+    words = [sys.executable, "-m", "launch", *command.split()[1:], *more]
+    done = subprocess.run(words, cwd=folder, env=ANYWHERE, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_the_task_of_the_page_is_trained_and_reported(tmp_path):
+    _run_a_page(
+        "docs/adding-a-task.md", {"python": "my_tasks.py", "yaml": "my_parity.yaml"}, tmp_path, "executor=local", "wandb=off"
+    )
+    text = _refuse_an_empty_report(tmp_path / "runs" / "my-parity", "position", 2)
+    assert "An error is a position whose more probable class is not the parity of the bits up to it." in text
+    (rows,) = {row["config"] for row in committed(open_store(tmp_path / "runs", "my-parity")).to_pylist()}
+    assert json.loads(rows)["task"] == {"name": "my_tasks:Parity", "length": 16}
+
+
+def test_the_model_of_the_page_is_trained_and_reported(tmp_path, monkeypatch):
+    text, line = _blocks("docs/adding-a-model.md", "python")
+    monkeypatch.setitem(models.REGISTRY, "average", None)  # removed again afterwards
+    exec(line, vars(_import(text, "average", tmp_path, monkeypatch)) | {"REGISTRY": models.REGISTRY})
+    tree = yaml.safe_load(STUDY) | {"conditions": {}, "store": str(tmp_path / "runs"), "model": {"name": "average", "width": 8}}
     assert run(from_tree(tree, ["replicates=2"]), say=lambda text: None) == 0
-    assert committed(open_store(tmp_path / "runs", "tiny")).num_rows == 2
+    _refuse_an_empty_report(tmp_path / "runs" / "tiny", "read", 2)
 
 
 def test_the_added_model_is_bitwise_the_same_alone_and_in_a_pack(tmp_path, monkeypatch):
@@ -69,12 +110,9 @@ def test_the_added_model_is_bitwise_the_same_alone_and_in_a_pack(tmp_path, monke
 
 @pytest.mark.parametrize("executor", [pytest.param("ray", marks=pytest.mark.slow), "local"])
 def test_a_module_of_ones_own_is_trained_as_the_page_says(executor, tmp_path):
-    (module,), (study,), (command,) = (_blocks("docs/bring-your-own.md", language) for language in ("python", "yaml", "bash"))
-    (tmp_path / "my_models.py").write_text(module)
-    (tmp_path / "my_study.yaml").write_text(study)
-    words = [sys.executable, "-m", "launch", *command.split()[1:], f"executor={executor}"]
-    done = subprocess.run(words, cwd=tmp_path, env=ANYWHERE, capture_output=True, text=True, timeout=500, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    files = {"python": "my_models.py", "yaml": "my_study.yaml"}
+    _run_a_page("docs/bring-your-own.md", files, tmp_path, f"executor={executor}")
+    _refuse_an_empty_report(tmp_path / "runs" / "my-study", "read", 4)
     rows = committed(open_store(tmp_path / "runs", "my-study"))
     assert rows["status"].to_pylist() == ["finished"] * 4
     assert json.loads(rows["config"][0].as_py())["model"] == {"name": "my_models:ConvMixer", "width": 16, "reach": 16}

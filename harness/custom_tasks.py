@@ -1,0 +1,162 @@
+"""Tasks of one's own, named in a study by the import path of their class.
+
+    task: {name: "my_tasks:Parity", length: 16}
+
+The class is a frozen dataclass that inherits from `tasks.task.Task`. Importing a module runs it, so it is imported only once
+`models.custom.allow` has named it, as `--allow-import my_tasks` does. What the task makes is checked before anything is trained.
+"""
+
+import dataclasses
+import functools
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from harness.draw import Draw
+from models import custom
+from tasks.batch import Batch
+from tasks.task import Task
+
+_STRINGS = 3
+_IGNORED = -100  # a target that torch's cross-entropy leaves out
+
+
+def path_of(kind: type) -> str:
+    """The import path MODULE:CLASS by which a study names a class."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def task_class(path: str) -> type[Task]:
+    """The class at `path`. ValueError where its module is not allowed, or where it is no task."""
+    if path.partition(":")[0] not in sys.modules:  # nothing more is run by naming a module that is imported
+        custom.refuse_others(path, "task")
+    kind: type[Task] = custom.imported(path, "task", Task)
+    parameters = vars(kind).get("__dataclass_params__")
+    if parameters is None or not parameters.frozen:
+        raise ValueError(f"task.name = {path!r} is no frozen dataclass: put @dataclass(frozen=True) before the class")
+    if lacking := sorted(kind.__abstractmethods__):
+        raise ValueError(f"task.name = {path!r} lacks {', '.join(lacking)}: tasks.task.Task says what each is")
+    if path_of(kind) != path:
+        raise ValueError(f"task.name = {path!r} is defined elsewhere: write {path_of(kind)!r}")
+    for field in dataclasses.fields(kind):
+        if isinstance(field.default, property):
+            raise ValueError(f"task.name = {path!r}: its field {field.name} needs a default, such as {field.name}: int = 1")
+    return kind
+
+
+@functools.lru_cache(maxsize=256)
+def check(task: Task) -> None:
+    """ValueError, in a sentence, unless a task keeps what `tasks.task.Task` asks for.
+
+    That is shapes, types and values of its strings, the same strings in any pack, and the metrics it declares.
+    """
+    path = path_of(type(task))
+    with _said(path, "its sizes"):
+        tokens, vocabulary, outputs, scored = task.tokens, task.vocabulary, task.outputs, task.scored_positions()
+        metrics, error, evaluation = task.metrics, task.error, task.evaluation()
+    for name, value in (("tokens", tokens), ("vocabulary", vocabulary), ("outputs", outputs)):
+        _require(path, type(value) is int and value >= 1, f"{name} = {value!r} must be a whole number of at least 1")
+    _require(
+        path,
+        scored is None or (type(scored) is int and 1 <= scored <= tokens),
+        f"scored_positions() = {scored!r} must be None or a whole number from 1 to its {tokens} tokens",
+    )
+    _require(
+        path,
+        isinstance(metrics, tuple)
+        and len(metrics) == len(set(metrics)) > 0
+        and all(type(each) is str and each for each in metrics),
+        f"metrics = {metrics!r} must be a tuple of different names, such as ('position',)",
+    )
+    _require(path, type(error) is str and bool(error), f"error = {error!r} must say in words what counts as an error")
+    _require(path, type(evaluation) is type(task), f"evaluation() returns {evaluation!r}, which is no {type(task).__name__}")
+
+    seeds = torch.tensor([5, 7, 2**40])
+    with _said(path, "sample"):
+        pack, again = (task.sample(Draw(seeds, "data", step=3), _STRINGS) for _ in range(2))
+        alone = [task.sample(Draw(seeds[slot : slot + 1], "data", step=3), _STRINGS) for slot in range(len(seeds))]
+        longer = task.sample(Draw(seeds, "data", step=3), _STRINGS + 1)
+    _check_batch(path, task, pack, len(seeds))
+    slots = torch.arange(len(seeds))
+    same = [_equal(pack, again), *(_equal(pack.take(slots[slot : slot + 1]), one) for slot, one in enumerate(alone))]
+    _require(path, same[0], "sample makes other strings from the same draw: take all randomness from draw")
+    _require(
+        path, all(same), "a replicate's strings are others in a pack than alone: let sample mix nothing across its first axis"
+    )
+    _require(
+        path,
+        torch.equal(longer.inputs[:, :_STRINGS], pack.inputs),
+        "the first strings of a larger batch are others: let a string depend on the draw alone, not on how many there are",
+    )
+    logits = torch.zeros(*pack.targets.shape, outputs)
+    with _said(path, "wrong"):
+        wrong = task.wrong(logits, pack.targets)
+    _require(
+        path,
+        isinstance(wrong, dict) and tuple(wrong) == metrics,
+        f"wrong returns {', '.join(wrong) if isinstance(wrong, dict) else type(wrong).__name__}, and metrics = {metrics!r}: return these, "
+        "in this order",
+    )
+    for name, values in wrong.items():
+        _require(
+            path,
+            isinstance(values, Tensor) and values.dtype == torch.bool and values.shape == pack.weights.shape,
+            f"wrong returns {_of(values)} for {name}, which must be bool {list(pack.weights.shape)}, one a position",
+        )
+
+
+def _check_batch(path: str, task: Task, batch: Batch, replicates: int) -> None:
+    _require(path, isinstance(batch, Batch), f"sample returns a {type(batch).__name__}, which must be a tasks.batch.Batch")
+    strings = [replicates, _STRINGS, task.tokens]
+    tokens = [*strings, task.slots] if task.slots > 1 else strings
+    wanted = [("inputs", batch.inputs, torch.int64, tokens), ("targets", batch.targets, torch.int64, tokens)]
+    wanted.append(("weights", batch.weights, torch.float32, strings))
+    wanted += [(f"about[{name!r}]", values, torch.int64, strings) for name, values in batch.about.items()]
+    wanted += [] if batch.hidden is None else [("hidden", batch.hidden, torch.bool, strings)]
+    for name, values, dtype, shape in wanted:
+        good = isinstance(values, Tensor) and values.dtype == dtype and list(values.shape) == shape
+        _require(path, good, f"the {name} of sample are {_of(values)}, and must be {dtype} {shape} for {replicates} replicates")
+    weights = batch.weights
+    _require(path, bool((weights.isfinite() & (weights >= 0)).all()), "the weights of sample must be finite and 0 or more")
+    _require(
+        path, bool((weights > 0).any()), "the weights of sample are all 0, so nothing would be learned: weigh some position"
+    )
+    scored = weights > 0
+    for name, values, most in (
+        ("inputs", batch.inputs, task.vocabulary),
+        ("targets", batch.targets[scored], task.outputs),
+    ):
+        values = values[values != _IGNORED] if name == "targets" else values
+        low, high = int(values.min()), int(values.max())
+        size = "vocabulary" if name == "inputs" else "outputs"
+        _require(path, low >= 0 and high < most, f"the {name} of sample are from {low} to {high}, and {size} = {most}")
+
+
+def _equal(one: Batch, other: Batch) -> bool:
+    pairs = [(one.inputs, other.inputs), (one.targets, other.targets), (one.weights, other.weights)]
+    pairs += [(one.about[name], other.about[name]) for name in one.about] if one.about.keys() == other.about.keys() else []
+    if one.hidden is not None and other.hidden is not None:
+        pairs.append((one.hidden, other.hidden))
+    alike = one.about.keys() == other.about.keys() and (one.hidden is None) == (other.hidden is None)
+    return alike and all(torch.equal(*pair) for pair in pairs)
+
+
+@contextmanager
+def _said(path: str, what: str) -> Iterator[None]:
+    """What a user's code raises, as a sentence that says where."""
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(f"task.name = {path!r}: {what} raised {type(error).__name__}: {error}") from error
+
+
+def _require(path: str, good: bool, otherwise: str) -> None:
+    if not good:
+        raise ValueError(f"task.name = {path!r}: {otherwise}")
+
+
+def _of(value: object) -> str:
+    return f"{value.dtype} {list(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"

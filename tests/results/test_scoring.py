@@ -1,0 +1,43 @@
+"""Which rows a report counts: a task's own metric, as the manifest has it."""
+
+import pyarrow as pa
+import pytest
+
+from results.errors import StoreError
+from results.manifest import reported, scoring_of
+from results.schema import SCHEMAS
+
+ROW = {"key": "k", "stage": 0, "pack": "p", "step": 1, "weights": "raw", "set": "s"}
+
+
+def condition(name, set_hash, *metrics, direction="lower"):
+    scoring = {"metrics": list(metrics), "direction": direction, "error": f"a wrong {metrics[0]}", "tokens": 4, "outputs": 2}
+    return {"name": name, "sets": {"s": {"hash": set_hash}}, "scoring": scoring}
+
+
+def kept(conditions, *rows):
+    table = pa.Table.from_pylist([ROW | {"metric": m, "set_hash": h} for m, h in rows], schema=SCHEMAS["evaluations"])
+    return [(row["metric"], row["set_hash"]) for row in table.filter(reported({"conditions": conditions})).to_pylist()]
+
+
+def test_rows_of_the_first_metric_are_reported_whatever_it_is_called():
+    assert kept([condition("a", "h", "position", "string")], ("position", "h"), ("string", "h"), ("read", "h")) == [
+        ("position", "h")
+    ]
+
+
+def test_each_condition_of_a_study_reports_its_own_metric():
+    mixed = [condition("a", "one", "clause", "read"), condition("b", "two", "read", "clause")]
+    rows = [(metric, set_hash) for metric in ("read", "clause") for set_hash in ("one", "two")]
+    assert kept(mixed, *rows) == [("read", "two"), ("clause", "one")]
+
+
+def test_a_manifest_from_before_tasks_declared_their_metrics_reports_reads():
+    old = {"name": "a", "config": {"task": {"name": "automaton"}}, "sets": {}}
+    assert kept([old], ("read", "h"), ("other", "h")) == [("read", "h")]
+    assert scoring_of(old).error.startswith("a position where the most probable answer is not the (observed) state")
+
+
+def test_numbers_of_which_larger_ones_are_better_are_refused():
+    with pytest.raises(StoreError, match="upgrade"):
+        scoring_of(condition("a", "h", "accuracy", direction="higher"))

@@ -29,11 +29,14 @@ class Executor(Protocol):
     def slots(self) -> int:
         """Packs that run at the same time."""
 
-    def measure(self, pack: Pack) -> Rate:
-        """The speed and memory of a pack."""
+    def measure(self, pack: Pack, kind: Kind | None = None) -> Rate:
+        """The speed and memory of a pack; kind: of slot, None for the first."""
 
-    def best_rate(self, of_size: Callable[[int], Pack], largest: int) -> Rate:
-        """Those of the fastest pack size up to `largest`; of_size makes a pack of each size."""
+    def machine(self, kind: Kind | None = None) -> str:
+        """What a rate that was measured in a slot holds for: processors and versions."""
+
+    def room(self, kind: Kind | None = None) -> int:
+        """Bytes that tensors may take in a slot."""
 
     def check_store(self, store: Store, uri: str) -> None:
         """ValueError where a place that trains does not see what the driver writes."""
@@ -55,17 +58,6 @@ class KindsExecutor(Executor, Protocol):
 
     def kinds(self) -> list[Kind]:
         """The kinds of slots that there are."""
-
-    def room(self, kind: Kind) -> int:
-        """Bytes that tensors may take in a slot of a kind."""
-
-    def measure(self, pack: Pack, kind: Kind | None = None) -> Rate:
-        """As `Executor.measure`, in a slot of a kind."""
-
-    def best_rate(
-        self, of_size: Callable[[int], Pack], largest: int, kind: Kind | None = None, most: int | None = None
-    ) -> Rate:
-        """As `Executor.best_rate`, in a slot of a kind; most: bytes that a pack may take."""
 
     def place(self, rates: Mapping[str, Rate], rooms: Mapping[str, int]) -> None:
         """Say what decides where packs run, once it is measured."""

@@ -8,6 +8,7 @@ On a bare GPU machine, from a manifest that `manyseeds plan --write` made elsewh
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -39,6 +40,7 @@ class Local:
     def __init__(self, device: str, leases: bool = True, slots: int | None = 1):
         """slots: that a plan is made for, which share this machine; None: every core or GPU of it."""
         self.leases = leases
+        self.asked: Callable[[], bool] = lambda: False
         self.torch_device = harness.device.resolve(device)
         self.device = self.torch_device.type
         harness.device.prepare(self.torch_device)

@@ -10,6 +10,7 @@ from typing import Any
 
 import harness.amounts as amounts
 from harness.configuration import Condition, Study
+from harness.executor import Executor, KindsExecutor
 from harness.identity import canonical
 from harness.kept_rates import KeptRates
 from harness.kinds import Kind
@@ -29,7 +30,7 @@ class Timer:
     measured: how many were not kept before.
     """
 
-    def __init__(self, executor: Any, say: Callable[[str], None] = lambda text: None, kept: KeptRates | None = None):
+    def __init__(self, executor: Executor, say: Callable[[str], None] = lambda text: None, kept: KeptRates | None = None):
         self._executor, self._say, self._kept = executor, say, kept
         self._said_at = -math.inf
         self._shape = ""
@@ -66,7 +67,7 @@ def examples(study: Study) -> dict[str, Condition]:
 def measure(
     study: Study,
     first: Plan,
-    executor: Any,
+    executor: Executor,
     earlier: Sequence[Mapping[str, Any]],
     numerics: Mapping[str, Any],
     timer: Timer | None = None,
@@ -97,7 +98,7 @@ def measure(
 def measure_kinds(
     study: Study,
     first: Plan,
-    executor: Any,
+    executor: KindsExecutor,
     earlier: Sequence[Mapping[str, Any]],
     numerics: Mapping[str, Any],
     timer: Timer | None = None,

@@ -19,6 +19,7 @@ from harness.configuration import Study, keep_tail
 from harness.cost import Estimate, estimate
 from harness.device import planned_numerics
 from harness.execute import Outcome, attempts
+from harness.executor import Executor, KindsExecutor
 from harness.interrupt import Interrupt
 from harness.kept_rates import KeptRates, folder
 from harness.measure import Timer, examples, measure_kinds, packs_by_kind
@@ -76,7 +77,7 @@ def store_uri(given: str) -> str:
     return str(path.absolute())
 
 
-def executor_of(study: Study, say: Callable[[str], None] = print):
+def executor_of(study: Study, say: Callable[[str], None] = print) -> Executor:
     """The study's executor, started. say: told what it waits for."""
     if study.executor == "local":
         from harness.local import Local
@@ -87,7 +88,7 @@ def executor_of(study: Study, say: Callable[[str], None] = print):
     return Cluster(study.device, study.leases, say, study.slots)
 
 
-def planner_of(study: Study, say: Callable[[str], None] = print):
+def planner_of(study: Study, say: Callable[[str], None] = print) -> Executor:
     """As `executor_of`, for a plan alone: where Ray would be started on this machine, this process measures in its place."""
     if study.executor == "ray" and "RAY_ADDRESS" not in os.environ and not study.slots:
         from harness.local import Local
@@ -98,7 +99,7 @@ def planner_of(study: Study, say: Callable[[str], None] = print):
 
 def prepare(
     study: Study,
-    executor: Any,
+    executor: Executor,
     retry: bool = False,
     say: Callable[[str], None] = lambda text: None,
     fresh: bool = False,
@@ -120,6 +121,8 @@ def prepare(
     earlier = _manifests(store)
     timer = Timer(executor, say, KeptRates(folder(), say, fresh))
     if study.slots:
+        if not isinstance(executor, KindsExecutor):
+            raise TypeError(f"{type(executor).__name__} has no kinds of slots, and the study asks for some")
         rates, parts = measure_kinds(study, first, executor, earlier, numerics, timer)
     else:
         rates, parts = _measure(study, first, executor, earlier, numerics, timer), {}
@@ -285,7 +288,7 @@ def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -
 
 
 def _train_rounds(
-    prepared: Prepared, executor: Any, interrupt: Interrupt, retry: bool, say: Callable[[str], None]
+    prepared: Prepared, executor: Executor, interrupt: Interrupt, retry: bool, say: Callable[[str], None]
 ) -> tuple[Prepared, list[Outcome]]:
     """Plan up to the next look, train, decide again, until every condition has stopped; each round has its own manifest."""
     study, outcomes = prepared.study, list[Outcome]()
@@ -325,7 +328,7 @@ def _write_manifest(prepared: Prepared) -> None:
 
 
 def train_all(
-    prepared: Prepared, executor: Any, interrupt: Interrupt, enough: Callable[[], bool] | None = None
+    prepared: Prepared, executor: Executor, interrupt: Interrupt, enough: Callable[[], bool] | None = None
 ) -> list[Outcome]:
     """Write the manifest, then run its packs, the longest first. enough: asked before every pack of a slot; True starts no more."""
     if not prepared.plan.packs:

@@ -2,6 +2,8 @@
 
 import dataclasses
 import difflib
+from collections.abc import Iterable
+from typing import Any
 
 from tasks.associations import Associations
 from tasks.automata import Automaton
@@ -30,7 +32,7 @@ REGISTRY: dict[str, type[Task]] = {
 __all__ = ["REGISTRY", "Batch", "build"]
 
 
-def build(name: str, **fields):
+def build(name: str, **fields: Any) -> Task:
     """The task called `name`, a frozen dataclass. Raises ValueError for an unknown name, field or value."""
     if name not in REGISTRY:
         raise ValueError(f"there is no task {name!r}{_nearest(name, REGISTRY)}; tasks: {', '.join(REGISTRY)}")
@@ -43,6 +45,6 @@ def build(name: str, **fields):
     return REGISTRY[name](**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
 
 
-def _nearest(word: str, known) -> str:
+def _nearest(word: str, known: Iterable[str]) -> str:
     match = difflib.get_close_matches(word, list(known), n=1)
     return f" (did you mean {match[0]}?)" if match else ""

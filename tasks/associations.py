@@ -123,7 +123,7 @@ class Associations(Task):
         """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], 1 at the last position and 0 elsewhere."""
         return self.holding(draw, draw.categorical(self.frequencies(), (batch,), _PAIR))
 
-    def holding(self, draw, pairs: Tensor) -> Batch:
+    def holding(self, draw: Draw, pairs: Tensor) -> Batch:
         """As `sample`, with the pairs of these numbers, int64 [R, B]: strings of the task's law given their pair."""
         batch, device = pairs.shape[1], pairs.device
         first, second, answers = self.table().to(device)[pairs].unbind(-1)

@@ -7,12 +7,12 @@ Panigrahi et al. 2025, Definition 24 of the thesis (section 4.2.8): every positi
 import torch
 from torch import Tensor
 
-from harness.draw import WORD
+from harness.draw import WORD, Draw
 
 MASKED, RANDOM = 0.8, 0.1  # of the selected; the others stay
 
 
-def masked(tokens: Tensor, allowed: Tensor, rate: float, mask: int, kinds: int, draw, site: int) -> tuple[Tensor, Tensor]:
+def masked(tokens: Tensor, allowed: Tensor, rate: float, mask: int, kinds: int, draw: Draw, site: int) -> tuple[Tensor, Tensor]:
     """What is read, int64 [R, B, T], and which positions were selected, bool [R, B, T].
 
     tokens int64 [R, B, T]; allowed bool [R, B, T]: what may be selected; rate: p; random tokens are uniform in 0 … kinds - 1. One word

@@ -2,17 +2,21 @@
 
 python -m benchmarks.stopping [--quick] [--out benchmarks/results/cpu]
 
-Simulated: numbers drawn from known distributions, no training. Looks at 15, 25, … 100 as in `results.adaptive_rules`.
+The share of replicates without error is computed exactly, ratios are simulated from known distributions; nothing is trained.
+Looks at 15, 25, … 100 as in `results.adaptive_rules`.
 """
 
 import argparse
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from results.adaptive_rules import Rule
 from results.bootstrap import quantile_ratio
@@ -24,6 +28,7 @@ Look = tuple[float, Interval]  # what the rule bounds, and the interval
 ZERO = Rule(15, 100, 10, "dense", 0.1)
 RATIO = Rule(15, 100, 10, "sparse", 3.0, "baseline")
 PROBABILITIES = (0.0, 0.02, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98)
+HALF_WIDTHS = (0.05, 0.08, 0.1, 0.15, 0.2)
 SPREADS = (
     0.5,
     1.0,
@@ -33,8 +38,18 @@ RESAMPLES = 499
 _HEAD = "| rule | truth | mean n at the stop | coverage at the stop | at fixed n, the mean | at fixed n = 100 | simulated |"
 
 
-def row(rule: Rule, truth: float, look: Callable[[int, int], Look], simulated: int) -> tuple[float, float, float, float]:
-    """Mean n at the stop, and the share of intervals that hold `truth`: at the stop, at the look nearest to that mean, at the maximum.
+class Stop(NamedTuple):
+    """Mean n at the stop, and the probability that the interval holds the truth: at the stop, at the look nearest to that mean, at the
+    maximum."""
+
+    mean: float
+    stop: float
+    near: float
+    most: float
+
+
+def row(rule: Rule, truth: float, look: Callable[[int, int], Look], simulated: int) -> Stop:
+    """Shares of simulated studies.
 
     look(i, n): the interval of the first n replicates of simulation i.
     """
@@ -45,16 +60,33 @@ def row(rule: Rule, truth: float, look: Callable[[int, int], Look], simulated: i
     def share(sizes: Sequence[int]) -> float:
         return float(np.mean([each.low <= truth <= each.high for each in (look(i, n)[1] for i, n in enumerate(sizes))]))
 
-    return mean, share([rule.looks[stop] for stop in stops]), share([near] * simulated), share([rule.maximum] * simulated)
+    return Stop(mean, share([rule.looks[stop] for stop in stops]), share([near] * simulated), share([rule.maximum] * simulated))
 
 
-def zero_error(p: float, simulated: int) -> tuple[float, float, float, float]:
-    """P(no error) = p: binary replicates and Clopper–Pearson."""
-    counts = (np.random.default_rng(7).random((simulated, ZERO.maximum)) < p).cumsum(axis=1)
-    return row(ZERO, p, lambda i, n: _binomial(int(counts[i, n - 1]), n), simulated)
+def zero_error(p: float, rule: Rule = ZERO) -> Stop:
+    """P(no error) = p, exactly: the probability of every count of replicates without error that reaches a look is carried to the next."""
+    reaching, done, mean, stop = np.ones(1), 0, 0.0, 0.0
+    for look in rule.looks:
+        new = look - done
+        reaching, done = np.convolve(reaching, stats.binom.pmf(np.arange(new + 1), new, p)), look
+        size, low, high = _intervals(look)
+        stopping = (size <= rule.limit) | (look == rule.maximum)
+        mean += look * float(reaching[stopping].sum())
+        stop += float(reaching[stopping & (low <= p) & (p <= high)].sum())
+        reaching = np.where(stopping, 0.0, reaching)
+    near = min(rule.looks, key=lambda n: abs(n - mean))
+    return Stop(mean, stop, _fixed(near, p), _fixed(rule.maximum, p))
 
 
-def ratio_of_medians(spread: float, simulated: int, truth: float = 2.0) -> tuple[float, float, float, float]:
+def least_covered(rule: Rule = ZERO) -> tuple[float, Stop]:
+    """The P(no error) whose coverage at the stop is lowest: it falls only where an interval that a condition can stop with ends."""
+    ends = [end for look in rule.looks for end in np.concatenate(_intervals(look)[1:])]
+    tried = sorted({float(p) for end in ends for p in (end - 1e-9, end + 1e-9) if 0 < p < 1})
+    worst = min(tried, key=lambda p: zero_error(p, rule).stop)
+    return worst, zero_error(worst, rule)
+
+
+def ratio_of_medians(spread: float, simulated: int, truth: float = 2.0) -> Stop:
     """Log-normal errors of both conditions, medians in the ratio `truth`, and the bootstrap interval over pairs."""
     random = np.random.default_rng(11)
     both = np.exp(spread * random.standard_normal((simulated, 2, RATIO.maximum)))
@@ -71,9 +103,14 @@ def ratio_of_medians(spread: float, simulated: int, truth: float = 2.0) -> tuple
 
 def table(quick: bool = False) -> str:
     """The Markdown table of all cases."""
-    many, few = (500, 40) if quick else (4_000, 600)
-    zero = [_line("P(no error), ±0.1", f"{p:g}", zero_error(p, many), many) for p in PROBABILITIES]
-    ratio = [_line("ratio of medians, 3", f"2, σ of log error {each:g}", ratio_of_medians(each, few), few) for each in SPREADS]
+    few = 40 if quick else 600
+    zero = [_line("P(no error), ±0.1", f"{p:g}", zero_error(p), "exact") for p in PROBABILITIES]
+    for width in HALF_WIDTHS:
+        worst, found = least_covered(replace(ZERO, limit=width))
+        zero.append(_line(f"P(no error), ±{width:g}", f"{worst:.4f}, where it covers least", found, "exact"))
+    ratio = [
+        _line("ratio of medians, 3", f"2, σ of log error {each:g}", ratio_of_medians(each, few), str(few)) for each in SPREADS
+    ]
     return "\n".join([_HEAD, "|" + "---|" * 7, *zero, *ratio])
 
 
@@ -86,17 +123,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(found)
     if not options.quick:
         looks = ", ".join(map(str, ZERO.looks))
-        text = (
-            f"# Coverage at an adaptive stop (simulated)\n\n`python -m benchmarks.stopping`; looks at {looks}; nominal 95 %.\n"
-        )
+        text = f"# Coverage at an adaptive stop\n\n`python -m benchmarks.stopping`; looks at {looks}; nominal 95 %.\n"
         (options.out / "stopping.md").write_text(f"{text}\n{found}\n")
     return 0
 
 
 @cache
-def _binomial(successes: int, trials: int) -> Look:
-    interval = clopper_pearson(successes, trials)
-    return (interval.high - interval.low) / 2, interval
+def _intervals(trials: int) -> tuple[Floats, Floats, Floats]:
+    """Half the width, low and high ends of the Clopper–Pearson intervals of 0 … trials successes."""
+    found = [clopper_pearson(successes, trials) for successes in range(trials + 1)]
+    low, high = np.array([each.low for each in found]), np.array([each.high for each in found])
+    return (high - low) / 2, low, high
+
+
+def _fixed(trials: int, p: float) -> float:
+    _, low, high = _intervals(trials)
+    return float(stats.binom.pmf(np.arange(trials + 1), trials, p)[(low <= p) & (p <= high)].sum())
 
 
 def _stop(rule: Rule, looks: Sequence[Look]) -> int:
@@ -104,9 +146,9 @@ def _stop(rule: Rule, looks: Sequence[Look]) -> int:
     return next((i for i, (size, _) in enumerate(looks) if size <= rule.limit), len(looks) - 1)
 
 
-def _line(rule: str, truth: str, found: tuple[float, float, float, float], simulated: int) -> str:
+def _line(rule: str, truth: str, found: Stop, simulated: str) -> str:
     mean, stop, near, most = found
-    return f"| {rule} | {truth} | {mean:.1f} | {stop:.3f} | {near:.3f} | {most:.3f} | {simulated:,} |"
+    return f"| {rule} | {truth} | {mean:.1f} | {stop:.3f} | {near:.3f} | {most:.3f} | {simulated} |"
 
 
 if __name__ == "__main__":

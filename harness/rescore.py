@@ -27,7 +27,7 @@ from results.errors import StudyError
 from results.filesystem import names
 from results.manifest import newest_manifest
 from results.schema import SCHEMAS
-from results.statistics import clustered_rates
+from results.statistics import FEW_WRONG, clopper_pearson, clustered_rates
 from results.store import Store, committed, list_names, read_bytes, write_bytes
 
 FOLDER = "rescored"
@@ -152,7 +152,12 @@ def _line(row: dict[str, Any]) -> str:
     if row["count"] is None:
         return "no numbers: it diverged, or had no teacher to learn from"
     rate = row["errors"] / row["count"] if row["count"] else float("nan")
-    return f"{rate:.3g} [{row['low']:.3g}, {row['high']:.3g}] ({row['errors']} of {row['count']} reads)"
+    text = f"{rate:.3g} [{row['low']:.3g}, {row['high']:.3g}] ({row['errors']} of {row['count']} reads)"
+    wrong = row["sequences_wrong"]
+    if wrong is None or wrong >= FEW_WRONG:
+        return text
+    share = clopper_pearson(wrong, row["sequences"])
+    return f"{text}; {wrong} of {row['sequences']} strings wrong [{share.low:.3g}, {share.high:.3g}]"
 
 
 def _prepared(store: Store, row: dict[str, Any], wanted: Wanted) -> tuple[ScoredSet, Any]:

@@ -1,4 +1,4 @@
-"""Bootstrap intervals over replicates: of a quantile, and of the ratio of a quantile between two conditions.
+"""Bootstrap intervals of the ratio of a quantile between two conditions. A single quantile has `statistics.quantile_interval`.
 
 Percentile intervals (Efron 1979), seeded, so that the same rows give the same digits. Not BCa: its acceleration is a jackknife, which is
 inconsistent for quantiles, undefined where all values are tied and NaN where one is infinite; `scipy.stats.bootstrap` interpolates between
@@ -7,11 +7,12 @@ infinities too. A diverged replicate is infinity and ranks worst. `docs/statisti
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from results.statistics import CONFIDENCE, Interval, quantile, quantile_ranks
+from results.statistics import CONFIDENCE, Interval, quantile
 
 Floats = NDArray[np.float64]
 RESAMPLES = 9999
@@ -25,22 +26,6 @@ class Ratio:
     value: float | None
     interval: Interval | None
     reason: str | None = None
-
-
-def quantile_bootstrap(
-    values: ArrayLike, q: float, confidence: float = CONFIDENCE, resamples: int = RESAMPLES, seed: int = 0, least: float = 0.0
-) -> Interval:
-    """Percentile interval of the q-quantile (linear between order statistics). Approximate; `quantile_interval` is the exact one.
-
-    A side that so few values can't bound, whatever their distribution, is `least`, below which no value can be, or infinity: no resample
-    reaches beyond the sample.
-    ValueError for no values, a NaN, a value below `least`, or a q outside 0 … 1.
-    """
-    ordered = np.sort(_checked(values, q, "the sample", least))
-    drawn = _draw(ordered, q, resamples, np.random.default_rng(seed))
-    found = _percentile(drawn, drawn, confidence)
-    lower, upper = quantile_ranks(ordered.size, q, confidence)
-    return Interval(found.low if lower > 0 else least, found.high if upper <= ordered.size else math.inf)
 
 
 def quantile_ratio(
@@ -67,10 +52,10 @@ def quantile_ratio(
     least = replicates_to_bound(q, confidence)
     if min(len(x), len(y)) < least:
         return Ratio(value, None, f"an interval needs {least} replicates of each")
-    random = np.random.default_rng(seed)
     if paired:
-        low, high = _draw_pairs(x, y, q, resamples, random)
+        low, high = _draw_pairs(x, y, q, resamples, seed)
     else:
+        random = np.random.default_rng(seed)
         low, high = _draw(np.sort(x), q, resamples, random), _draw(np.sort(y), q, resamples, random)
     ratios = _divide(low, high)
     undefined = np.isnan(ratios)
@@ -106,19 +91,33 @@ def _draw(ordered: Floats, q: float, resamples: int, random: np.random.Generator
     return _interpolate(low, ordered[np.minimum((place * n).astype(int), n - 1)], position - (k - 1))
 
 
-def _draw_pairs(x: Floats, y: Floats, q: float, resamples: int, random: np.random.Generator) -> tuple[Floats, Floats]:
+def _draw_pairs(x: Floats, y: Floats, q: float, resamples: int, seed: int) -> tuple[Floats, Floats]:
     """The q-quantiles of both conditions in resamples of pairs: [resamples] each."""
-    n = len(x)
-    position = q * (n - 1)
+    position = q * (len(x) - 1)
     below = int(position)
-    above = min(below + 1, n - 1)
     found: list[tuple[Floats, Floats]] = []
-    for start in range(0, resamples, max(1, _BLOCK // n)):
-        chosen = random.integers(0, n, (min(max(1, _BLOCK // n), resamples - start), n))
-        both = [np.partition(each[chosen], (below, above), axis=1) for each in (x, y)]
-        low, high = (_interpolate(each[:, below], each[:, above], position - below) for each in both)
-        found.append((low, high))
+    for times in _chosen(len(x), resamples, seed):
+        both = []
+        for values in (x, y):
+            order = np.argsort(values, kind="stable")
+            reached = np.cumsum(times[order], axis=0, dtype=times.dtype)  # how many of a resample are among the smallest
+            low, high = (values[order][(reached <= at).sum(axis=0)] for at in (below, min(below + 1, len(x) - 1)))
+            both.append(_interpolate(low, high, position - below))
+        found.append((both[0], both[1]))
     return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
+
+
+@lru_cache(maxsize=2)
+def _chosen(n: int, resamples: int, seed: int) -> tuple[NDArray[np.int32], ...]:
+    """How often each of n pairs is in a resample, in blocks: [n, resamples of the block] each. The same for all samples of n pairs."""
+    random, blocks = np.random.default_rng(seed), []
+    size = max(1, _BLOCK // n)
+    for start in range(0, resamples, size):
+        chosen = random.integers(0, n, (min(size, resamples - start), n))
+        cells = chosen * len(chosen) + np.arange(len(chosen))[:, None]
+        counts = np.bincount(cells.ravel(), minlength=n * len(chosen)).reshape(n, len(chosen))
+        blocks.append(counts.astype(np.int32))
+    return tuple(blocks)
 
 
 def _interpolate(low: Floats, high: Floats, weight: float) -> Floats:
@@ -141,13 +140,12 @@ def _percentile(lows: Floats, highs: Floats, confidence: float) -> Interval:
     return Interval(float(np.partition(lows, cut)[cut]), float(np.partition(highs, len(highs) - 1 - cut)[len(highs) - 1 - cut]))
 
 
-def _checked(values: ArrayLike, q: float, what: str, least: float = 0.0) -> Floats:
+def _checked(values: ArrayLike, q: float, what: str) -> Floats:
     if not 0 <= q <= 1:
         raise ValueError(f"q = {q} must lie in 0 … 1: it is the share of replicates below the quantile")
     found = np.asarray(values, dtype=np.float64).ravel()
     if not found.size:
         raise ValueError(f"{what} has no replicate with a number: a quantile needs at least one")
-    if np.isnan(found).any() or (found < least).any():
-        below = "negative number" if least == 0 else f"number below {least:g}"
-        raise ValueError(f"{what} holds a NaN or a {below}: give error rates, with infinity for diverged replicates")
+    if np.isnan(found).any() or (found < 0).any():
+        raise ValueError(f"{what} holds a NaN or a negative number: give error rates, with infinity for diverged replicates")
     return found

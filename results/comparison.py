@@ -1,20 +1,21 @@
 """Does one condition err more than another? A rank test, the chance that it does, and ratios of quantiles; then Holm over many.
 
 Paired where the numbers come as pairs (the same `init_seed` and `data_seed`): a sign-flip test on Pratt's signed ranks, exact under the
-hypothesis that the two of a pair could as well be swapped. Else Brunner and Munzel's test, whose interval is `equivalence.superiority`.
+hypothesis that the two of a pair could as well be swapped. Else Brunner and Munzel's test by permutation, `unpaired.brunner_munzel`.
 Zeros need no stand-in and a diverged replicate, infinity, errs most; two that diverged are equal.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from results.bootstrap import Ratio, quantile_ratio
-from results.equivalence import superiority
 from results.statistics import CONFIDENCE, Interval, clopper_pearson
+from results.unpaired import Permuted, brunner_munzel, superiority
 
 Floats = NDArray[np.float64]
 QUANTILES = (0.5, 0.9)
@@ -27,7 +28,8 @@ _BLOCK = 4_000_000  # signs held at once
 class Compared:
     """`first` and `second`: how many replicates, the same number of pairs where paired. `ratios`: second over first, by quantile.
 
-    superiority: P(second errs more) + P(they err equally)/2, within pairs where paired, with its interval; p: two-sided.
+    superiority: P(second errs more) + P(they err equally)/2, within pairs where paired, with its interval; p: two-sided; least: the
+    smallest p that replicates with these values can have.
     """
 
     paired: bool
@@ -36,6 +38,7 @@ class Compared:
     superiority: float
     interval: Interval
     p: float
+    least: float
     ratios: dict[float, Ratio]
 
 
@@ -49,11 +52,11 @@ def compare(first: ArrayLike, second: ArrayLike, paired: bool, confidence: float
     if paired:
         changes = differences(x, y)
         chance, interval = pair_superiority(changes, confidence)
-        p = sign_flip(changes, seed)
+        test = sign_flip(changes, seed)
     else:
         chance, interval = superiority(x, y, confidence)
-        p = brunner_munzel(x, y)
-    return Compared(paired, len(x), len(y), chance, interval, p, ratios)
+        test = brunner_munzel(x, y, seed)
+    return Compared(paired, len(x), len(y), chance, interval, test.p, test.least, ratios)
 
 
 def differences(first: ArrayLike, second: ArrayLike) -> Floats:
@@ -71,8 +74,8 @@ def signed_ranks(changes: ArrayLike) -> Floats:
     return np.sign(found) * scipy.stats.rankdata(np.abs(found))
 
 
-def sign_flip(changes: ArrayLike, seed: int = 0) -> float:
-    """Two-sided p of the sum of signed ranks if every nonzero sign were a fair coin. 1 where no pair differs.
+def sign_flip(changes: ArrayLike, seed: int = 0) -> Permuted:
+    """Two-sided p of the sum of signed ranks if every nonzero sign were a fair coin. 1 where no pair differs; least where all agree.
 
     Exact, ties included, for up to `EXACT` pairs that differ: the distribution of the sum is convolved rank by rank. Beyond that
     `DRAWS` seeded draws, counting the observed one, which keeps the test valid (Phipson and Smyth 2010).
@@ -80,12 +83,13 @@ def sign_flip(changes: ArrayLike, seed: int = 0) -> float:
     ranks = np.rint(2 * signed_ranks(changes)).astype(np.int64)  # twice the average ranks: whole numbers
     sizes, observed = np.abs(ranks[ranks != 0]), abs(int(ranks.sum()))
     if sizes.size > EXACT:
-        random, extreme = np.random.default_rng(seed), 0
-        for start in range(0, DRAWS, max(1, _BLOCK // sizes.size)):
-            shape = (min(max(1, _BLOCK // sizes.size), DRAWS - start), sizes.size)
-            positive = (random.random(shape, dtype=np.float32) < 0.5) @ sizes.astype(np.float64)  # whole numbers: exact
+        extreme, block = 0, max(1, _BLOCK // sizes.size)
+        for start in range(0, DRAWS, block):
+            positive = _signs(sizes.size, min(block, DRAWS - start), seed, start) @ sizes.astype(
+                np.float64
+            )  # whole numbers: exact
             extreme += int((np.abs(2 * positive - sizes.sum()) >= observed).sum())
-        return (extreme + 1) / (DRAWS + 1)
+        return Permuted((extreme + 1) / (DRAWS + 1), 1 / (DRAWS + 1))
     total = int(sizes.sum())
     chances = np.zeros(total + 1)  # of every sum of the positive ones
     chances[0] = 1.0
@@ -94,7 +98,13 @@ def sign_flip(changes: ArrayLike, seed: int = 0) -> float:
         chances /= 2
         chances[size:] += added
     sums = 2 * np.arange(total + 1) - total
-    return min(1.0, float(chances[np.abs(sums) >= observed].sum()))
+    return Permuted(min(1.0, float(chances[np.abs(sums) >= observed].sum())), min(1.0, 2.0 ** (1 - sizes.size)))
+
+
+@lru_cache(maxsize=8)
+def _signs(pairs: int, draws: int, seed: int, start: int) -> NDArray[np.bool_]:
+    """Fair coins, the same for every comparison of so many pairs: [draws, pairs]."""
+    return np.random.default_rng([seed, start]).random((draws, pairs), dtype=np.float32) < 0.5
 
 
 def pair_superiority(changes: ArrayLike, confidence: float = CONFIDENCE) -> tuple[float, Interval]:
@@ -108,20 +118,6 @@ def pair_superiority(changes: ArrayLike, confidence: float = CONFIDENCE) -> tupl
     more, least = int((found > 0).sum()), int((found >= 0).sum())
     one, other = (clopper_pearson(count, found.size, (1 + confidence) / 2) for count in (more, least))
     return (more + least) / 2 / found.size, Interval((one.low + other.low) / 2, (one.high + other.high) / 2)
-
-
-def brunner_munzel(first: ArrayLike, second: ArrayLike) -> float:
-    """Two-sided p of P(second > first) + P(equal)/2 = 1/2: 1 - confidence of the interval of `superiority` that ends at 1/2.
-
-    1 where all are tied. Where the conditions do not overlap the variance estimate is 0, and p is 2 · 2^-min(n, m) as there.
-    """
-    chance, _ = superiority(first, second, CONFIDENCE)
-    x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if chance in (0.0, 1.0):
-        return float(min(1.0, 2.0 ** (1 - min(x.size, y.size))))
-    if np.unique(np.concatenate([x, y])).size == 1:
-        return 1.0
-    return float(scipy.stats.brunnermunzel(x, y).pvalue)
 
 
 def holm(p: Sequence[float]) -> list[float]:

@@ -10,13 +10,13 @@ import numpy as np
 
 from results.bootstrap import Ratio
 from results.comparison import QUANTILES, Compared, compare, differences, holm, pair_superiority
-from results.equivalence import superiority
 from results.errors import StudyError
 from results.manifest import newest_manifest, reported
 from results.sample_size import POWER, Needed, to_settle
 from results.statistics import CONFIDENCE, Interval
 from results.store import Store, committed, read
 from results.summary import Replicate, replicates_of, reported_sets
+from results.unpaired import superiority
 
 Seeds = tuple[int, int]
 
@@ -26,7 +26,8 @@ class Contrast:
     """A condition against the baseline on one set; `found` is None where there is nothing to compare, and then `reason`.
 
     missing: replicates of the two that have no number yet, or failed; bounds: the superiority were they all to turn out best for one
-    side, and for the other; holm: the corrected p; needed: replicates that would settle it, None where it is settled.
+    side, and for the other; holm: the corrected p; least: the smallest corrected p that these replicates can have; needed: replicates
+    that would settle it, None where it is settled.
     """
 
     condition: str
@@ -36,6 +37,7 @@ class Contrast:
     found: Compared | None
     bounds: Interval | None
     holm: float | None = None
+    least: float | None = None
     needed: Needed | None = None
     reason: str | None = None
 
@@ -64,12 +66,13 @@ def contrasts(
     ]
     tested = [index for index, each in enumerate(found) if each.found]
     adjusted = holm([each.found.p for each in found if each.found])
-    for index, p in zip(tested, adjusted, strict=True):
+    smallest = holm([each.found.least for each in found if each.found])  # Holm's p grow with each p
+    for index, p, least in zip(tested, adjusted, smallest, strict=True):
         contrast, needed = found[index], None
         if p > 1 - confidence:
             base, other = groups[chosen, contrast.stage], groups[contrast.condition, contrast.stage]
             needed = to_settle(*_numbers(base, other, contrast.set), POWER, 1 - (1 - confidence) / len(tested))
-        found[index] = replace(contrast, holm=p, needed=needed)
+        found[index] = replace(contrast, holm=p, least=least, needed=needed)
     return found
 
 
@@ -93,6 +96,13 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
     say(f"|{'---|' * len(columns)}")
     for each in found:
         say(f"| {' | '.join(_line(each, columns))} |")
+    short = sum(_out_of_reach(each) for each in found)
+    if short:
+        say("")
+        say(
+            f"{short} of {count} comparisons can't reach a corrected p of {1 - CONFIDENCE:.2g}, however large the difference is:"
+        )
+        say("“at least” is the smallest that their replicates allow. Add replicates, or compare fewer conditions and sets.")
 
 
 def _contrast(
@@ -151,7 +161,12 @@ def _line(each: Contrast, columns: Sequence[str]) -> list[str]:
     chance = f"{found.superiority:.2f} [{found.interval.low:.2f}, {found.interval.high:.2f}]"
     ratios = [_ratio(found.ratios[q]) for q in QUANTILES]
     more = "settled" if each.needed is None else each.needed.reason or str(each.needed.more)
-    return [*start, count, missing, chance, f"{found.p:.3g}", f"{each.holm:.3g}", *ratios, more]
+    corrected = f"{each.holm:.3g}" + (f" (at least {each.least:.2g})" if _out_of_reach(each) else "")
+    return [*start, count, missing, chance, f"{found.p:.3g}", corrected, *ratios, more]
+
+
+def _out_of_reach(each: Contrast) -> bool:
+    return each.least is not None and each.least > 1 - CONFIDENCE
 
 
 def _ratio(ratio: Ratio) -> str:

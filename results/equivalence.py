@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from results.errors import StoreError, StudyError
@@ -21,6 +20,7 @@ from results.statistics import Interval
 from results.store import Store, committed, open_store, read
 from results.summary import Replicate, replicates_of
 from results.terminal import say
+from results.unpaired import superiority
 
 
 @dataclass(frozen=True)
@@ -33,31 +33,6 @@ class Comparison:
     interval: Interval
     margin: float
     verdict: str
-
-
-def superiority(first: ArrayLike, second: ArrayLike, confidence: float) -> tuple[float, Interval]:
-    """P(Y > X) + P(Y = X)/2 of samples X and Y and its two-sided interval (Brunner & Munzel 2000, t approximation).
-
-    Where all of one sample lie above all of the other, or all are tied, the variance estimate is 0 and the interval is a conservative exact
-    one: k = min(n, m) independent pairs are all ordered (all tied) with probability q^k, so q is at least ((1 - confidence)/2)^(1/k).
-    """
-    x, y = np.asarray(first, float), np.asarray(second, float)
-    n, m = len(x), len(y)
-    if min(n, m) < 2:
-        raise StudyError(f"{n} and {m} replicates: an interval needs at least 2 of each condition")
-    ranks = scipy.stats.rankdata(np.concatenate([x, y]))
-    estimate = (ranks[n:].mean() - (m + 1) / 2) / n
-    placed_x, placed_y = ranks[:n] - scipy.stats.rankdata(x), ranks[n:] - scipy.stats.rankdata(y)
-    var_x, var_y = placed_x.var(ddof=1) / n / m**2, placed_y.var(ddof=1) / m / n**2
-    variance = var_x + var_y
-    if variance == 0:
-        reach = 1 - ((1 - confidence) / 2) ** (1 / min(n, m))
-        if estimate == 0.5:
-            return 0.5, Interval(0.5 - reach / 2, 0.5 + reach / 2)
-        return float(estimate), Interval(0.0, reach) if estimate == 0 else Interval(1 - reach, 1.0)
-    freedom = variance**2 / (var_x**2 / (n - 1) + var_y**2 / (m - 1))
-    half = scipy.stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(variance)
-    return float(estimate), Interval(max(0.0, float(estimate - half)), min(1.0, float(estimate + half)))
 
 
 def compare(first: ArrayLike, second: ArrayLike, margin: float) -> Comparison:

@@ -13,8 +13,8 @@ import scipy
 from numpy.typing import ArrayLike
 
 from results.comparison import differences, signed_ranks
-from results.equivalence import superiority
 from results.statistics import CONFIDENCE, clopper_pearson
+from results.unpaired import superiority
 
 POWER = 0.8
 LIMIT = 100_000  # replicates up to which is searched
@@ -126,7 +126,10 @@ def to_settle(
         total = None if both is None else math.ceil(both / 2)
     if total is None:
         return Needed(None, None, "not settled by any number: the conditions err equally often")
-    least = math.ceil(math.log2(2 / (1 - confidence)))  # a p below 1 - confidence takes at least as many pairs that differ
+    # the smallest two-sided p of n pairs that all differ is 2/2^n, of n replicates of each condition 2 over the number of splits
+    least = 1
+    while 2 / (2**least if paired else math.comb(2 * least, least)) > 1 - confidence:
+        least += 1
     total = max(total, least)
     return Needed(total, max(0, total - n))
 

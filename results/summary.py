@@ -19,7 +19,9 @@ import pyarrow.parquet
 
 from results.manifest import reported, stage_of
 from results.statistics import (
+    Interval,
     clopper_pearson,
+    clopper_pearsons,
     clustered_rates,
     quantile,
     quantile_bounds,
@@ -62,7 +64,10 @@ SUMMARY = pa.schema(
 
 @dataclass(frozen=True)
 class Score:
-    """A replicate's last-step numbers on one evaluation set. `low` and `high` are 95 %, clustered by sequence."""
+    """A replicate's last-step numbers on one evaluation set. `low` and `high` are 95 %, clustered by sequence.
+
+    sequences_wrong: sequences with an error, and `wrong` the exact interval of their share; None where the rows do not say.
+    """
 
     errors: int
     reads: int
@@ -70,6 +75,8 @@ class Score:
     rate: float
     low: float
     high: float
+    sequences_wrong: int | None = None
+    wrong: Interval | None = None
 
 
 @dataclass(frozen=True)
@@ -143,7 +150,8 @@ def summarise(manifest: dict[str, Any], known: Sequence[Replicate]) -> pa.Table:
 
 
 def raw_rows(manifest: dict[str, Any], known: Sequence[Replicate]) -> pa.Table:
-    """One row a replicate: seeds, status, loss, and for each set `<set>.errors`, `.reads`, `.error`, `.low`, `.high`."""
+    """One row a replicate: seeds, status, loss, and for each set `<set>.errors`, `.reads`, `.error`, `.low`, `.high`, then
+    `.sequences_wrong`, `.sequences` and the exact interval of their share, `.wrong_low` and `.wrong_high`."""
     fields: list[tuple[str, pa.DataType]] = [
         ("condition", pa.string()),
         ("stage", pa.int32()),
@@ -157,10 +165,15 @@ def raw_rows(manifest: dict[str, Any], known: Sequence[Replicate]) -> pa.Table:
     for name in set_names(manifest):
         fields += [(f"{name}.{column}", pa.int64()) for column in ("errors", "reads")]
         fields += [(f"{name}.{column}", pa.float64()) for column in ("error", "low", "high")]
+        fields += [(f"{name}.{column}", pa.int64()) for column in ("sequences_wrong", "sequences")]
+        fields += [(f"{name}.{column}", pa.float64()) for column in ("wrong_low", "wrong_high")]
         for row, replicate in zip(rows, known, strict=True):
             if score := replicate.scores.get(name):
                 row |= {f"{name}.errors": score.errors, f"{name}.reads": score.reads}
                 row |= {f"{name}.error": score.rate, f"{name}.low": score.low, f"{name}.high": score.high}
+                row |= {f"{name}.sequences_wrong": score.sequences_wrong, f"{name}.sequences": score.sequences}
+                if score.wrong:
+                    row |= {f"{name}.wrong_low": score.wrong.low, f"{name}.wrong_high": score.wrong.high}
             elif replicate.status == "diverged":
                 row[f"{name}.error"] = math.inf
     for row, replicate in zip(rows, known, strict=True):
@@ -270,10 +283,15 @@ def _scores(replicates: pa.Table, evaluations: pa.Table) -> dict[tuple[str, int]
     chosen = chosen.join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
     by = ["key", "stage", "set", "set_hash"]
     sums = ["errors", "count", "sequences", "errors_sq", "errors_x_count", "count_sq"]
-    pooled = chosen.group_by(by, use_threads=False).aggregate([(name, "sum") for name in sums])
+    whole = pc.ScalarAggregateOptions(skip_nulls=False)  # a sum with a null is unknown
+    added = [*((name, "sum") for name in sums), ("sequences_wrong", "sum", whole)]
+    pooled = chosen.group_by(by, use_threads=False).aggregate(added)
     # without the sums of squares (null) the interval is unknown: null becomes NaN
     columns = [pooled[f"{name}_sum"].cast(pa.float64()).to_numpy() for name in sums]
     rates = clustered_rates(*columns)
+    low, high = clopper_pearsons(
+        *(pooled[f"{name}_sum"].cast(pa.float64()).to_numpy() for name in ("sequences_wrong", "sequences"))
+    )
     scores: dict[tuple[str, int], dict[tuple[str, str], Score]] = {}
     for i, row in enumerate(pooled.to_pylist()):
         if row["count_sum"]:
@@ -284,6 +302,8 @@ def _scores(replicates: pa.Table, evaluations: pa.Table) -> dict[tuple[str, int]
                 float(rates.value[i]),
                 float(rates.low[i]),
                 float(rates.high[i]),
+                row["sequences_wrong_sum"],
+                None if math.isnan(low[i]) else Interval(float(low[i]), float(high[i])),
             )
             scores.setdefault((row["key"], row["stage"]), {})[row["set"], row["set_hash"]] = score
     return scores

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
 from results.automata_trained import Drawn
-from results.bootstrap import quantile_bootstrap
 from results.family import family
 from results.figures import INK, PAPER, STYLE, label_rows, rows_of_panels
+from results.statistics import quantile_interval
 from results.store import Store, read
 from results.summary import Replicate
 
@@ -43,7 +43,7 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
         return []
     caption = (
         "S_rep: the share of wrong reads in fresh strings that hold the events a method names, all methods as many. A point is a "
-        "replicate, by the median of its traced reads; bars: their median with its 95 % bootstrap interval, where there are 6 or more."
+        "replicate, by the median of its traced reads; bars: their median with its exact 95 % interval, where there are 6 or more."
     )
     return [("traced", "What wrong reads hang on: S_rep by method", caption, by_method(panels))]
 
@@ -65,7 +65,7 @@ def by_method(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
                 panel.plot(beside, values, "o", ms=4.5, mfc=_BLUE, mec=PAPER, mew=0.3, alpha=0.75)
                 panel.plot([at - 0.34, at + 0.34], [np.median(values)] * 2, color=INK, lw=2.2, solid_capstyle="butt")
                 if values.size >= 6:  # fewer do not bound a median
-                    interval = quantile_bootstrap(values, 0.5)
+                    interval = quantile_interval(values, 0.5)
                     panel.plot([at, at], [interval.low, min(interval.high, 1.0)], color=INK, lw=1)
             panel.set_xticks(range(len(order)), order, rotation=35, ha="right", rotation_mode="anchor")
             panel.set_xlim(-0.6, len(order) - 0.4)

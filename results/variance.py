@@ -74,8 +74,9 @@ def split(errors: ArrayLike, count: ArrayLike) -> Split:
 def icc_interval(errors: ArrayLike, count: ArrayLike, confidence: float = CONFIDENCE) -> Interval | None:
     """Profile likelihood interval of the intraclass correlation of `split`, of the same [n] errors and counts.
 
-    The correlations whose likelihood, at the best mean for each, is within half a chi-squared quantile of the largest. It starts at 0
-    where no overdispersion is not excluded, and ends at 1 where nothing is; None where nothing differs (no error, all wrong).
+    The correlations whose likelihood, at the best mean for each, is within half a quantile of F(1, n - 1) of the largest: for few
+    replicates it is wider than the usual chi-squared one, which it approaches. It starts at 0 where no overdispersion is not
+    excluded, and ends at 1 where nothing is; None where nothing differs (no error, all wrong).
     Approximate: how often it covers is in docs/statistics.md. ValueError as `split`.
     """
     found = split(errors, count)
@@ -97,7 +98,7 @@ def icc_interval(errors: ArrayLike, count: ArrayLike, confidence: float = CONFID
 
     end = float(scipy.special.logit(_EDGE))
     best = _binomial(found.mean, e, c) if found.icc == 0 else profile(float(np.clip(scipy.special.logit(found.icc), end, -end)))
-    least = best - float(scipy.stats.chi2.ppf(confidence, 1)) / 2
+    least = best - float(scipy.stats.f.ppf(confidence, 1, e.size - 1)) / 2
     top = end if found.icc == 0 else float(np.clip(scipy.special.logit(found.icc), end, -end))
 
     def side(outer: float) -> float:

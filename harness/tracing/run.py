@@ -28,9 +28,9 @@ from harness.tracing.methods import BASELINES, TRACE, Case, asked
 from harness.tracing.replay import STRINGS, replay
 from harness.tracing.replicate import Replicate, loaded, rows_of
 from harness.tracing.trace import Settings, Trace, evidence, searched
-from results.bootstrap import quantile_bootstrap
 from results.errors import StudyError
 from results.probes import add
+from results.statistics import quantile_interval
 from results.store import Store
 
 Rows = list[dict[str, Any]]
@@ -186,7 +186,7 @@ def _glitch_rows(glitch: Glitch, events: Sequence[int], own: tuple[Trace, Additi
 
 
 def _summary_rows(sreps: Sequence[float]) -> Rows:
-    interval = quantile_bootstrap(sreps, 0.5)
+    interval = quantile_interval(sreps, 0.5)
     values = {"median srep": float(np.median(sreps)), "low srep": interval.low}
     if math.isfinite(interval.high):
         values["high srep"] = interval.high
@@ -194,7 +194,7 @@ def _summary_rows(sreps: Sequence[float]) -> Rows:
 
 
 def _interval(values: Sequence[float]) -> str:
-    interval = quantile_bootstrap(values, 0.5)
+    interval = quantile_interval(values, 0.5)
     high = f"{interval.high:.3f}" if math.isfinite(interval.high) else "1"  # it is a share
     return f"{np.median(values):.3f} [{interval.low:.3f}, {high}]"
 

@@ -7,8 +7,8 @@ import scipy
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between, exceeds, percent
 from results.claims.evidence import Condition, Evidence, differing, gate_in_distribution, gate_tail, require, require_probed
-from results.equivalence import superiority
 from results.statistics import clopper_pearson, quantile
+from results.unpaired import superiority
 
 NOT_TRAINED = ("none", "sinusoidal", "rotary", "alibi")  # the thesis' encodings beside the learned table
 MORE_OFTEN_THAN_NOT = 0.5

@@ -4,19 +4,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from results.bootstrap import quantile_bootstrap
 from results.claims.automata import same_words
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.evidence import Condition, Evidence, require, require_probed
 from results.probes import Name
-from results.statistics import quantile
+from results.statistics import quantile, quantile_interval
 
 PROBE = "alignment"
 LEARNED = 0.05  # error above that of the best answers
 
 
 def aligned(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Pearson over the pairs of a replicate, one point a pair; bootstrap interval of its median over replicates, in every condition."""
+    """Pearson over the pairs of a replicate, one point a pair; exact interval of its median over replicates, in every condition."""
     mine = [each for each in evidence.conditions if each.settings.get("task.name") == "associations"]
     if not mine:
         settle(NOT_RUN, "no condition is on the task associations")
@@ -28,7 +27,7 @@ def aligned(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         rows = [values for _, values in evidence.probed(each, PROBE)]
         _learned(each, name, rows[0])
         r = np.array([pearson(values) for values in rows])
-        interval = quantile_bootstrap(r, 0.5, 1 - 0.05 / len(mine), least=-1.0)
+        interval = quantile_interval(r, 0.5, 1 - 0.05 / len(mine), least=-1.0)
         low, high = interval.low, min(interval.high, 1.0)
         planted = np.mean([np.mean(column(values, "planted")) for values in rows])
         found.append((low, high))
@@ -83,7 +82,7 @@ S6 = Claim(
     "Sun et al. 2025, figure 6: Pearson 0.72, of a language model and its corpus (card E3 and prediction 6)",
     "correlation that the median replicate's must be above",
     10,
-    "10 replicates: the bootstrap interval of their median has two ends",
+    "10 replicates: the exact interval of their median has two ends",
     aligned,
     "subsequences/alignment",
 )

@@ -6,12 +6,11 @@ Rows are those of `manyseeds probe STORE --probe associations` at the kept steps
 import numpy as np
 import scipy
 
-from results.bootstrap import quantile_bootstrap
 from results.claims.claim import Claim, Finding, Terms, decide
 from results.claims.compare import between
 from results.claims.evidence import Evidence
 from results.claims.subsequence_growth import Pairs, measured
-from results.statistics import Floats
+from results.statistics import Floats, quantile_interval
 
 
 def gradients_follow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -27,7 +26,7 @@ def gradients_follow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
             float(np.median([each[step] - other[step] for step in each])) for each, other in zip(whole, alone, strict=True)
         ]
         level, gain = (
-            quantile_bootstrap(each, 0.5, confidence, least=least) for each, least in ((middles, -1.0), (gains, -2.0))
+            quantile_interval(each, 0.5, confidence, least=least) for each, least in ((middles, -1.0), (gains, -2.0))
         )
         common = sorted(set.intersection(*(set(each) for each in whole)))
         curve = ", ".join(f"{step}: {np.median([each[step] for each in whole]):.2f}" for step in common)

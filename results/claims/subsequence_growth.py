@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from results.bootstrap import quantile_bootstrap
 from results.claims.automata import same_words
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
 from results.claims.evidence import Condition, Evidence, require
 from results.claims.survival_slope import slope
 from results.pcfg import by_step
-from results.statistics import Floats
+from results.statistics import Floats, quantile_interval
 
 LEARNED = 0.1  # a smaller gap is called learned
 MARGIN = 0.5  # of the slope, to either side
@@ -112,7 +111,7 @@ def _slopes(found: Mapping[str, list[Steps]], terms: Terms) -> Finding:
             slope(np.log(next(iter(steps.values()))["frequency"]), low, high)
             for steps, (low, high) in zip(replicates, times, strict=True)
         ]
-        interval = quantile_bootstrap(slopes, 0.5, 1 - 0.05 / len(found), least=-np.inf)
+        interval = quantile_interval(slopes, 0.5, 1 - 0.05 / len(found), least=-np.inf)
         texts.append(
             f"{name}: {np.median(slopes):.2f} {between(interval)} over {len(slopes)} replicates, "
             f"{sum(int(np.isinf(high).sum()) for _, high in times)} of {sum(len(high) for _, high in times)} pairs not learned"
@@ -122,7 +121,7 @@ def _slopes(found: Mapping[str, list[Steps]], terms: Terms) -> Finding:
     return decide(
         all(inside),
         any(outside),
-        f"slope of log steps until the gap is below {LEARNED:g} on log frequency, median with its bootstrap interval: "
+        f"slope of log steps until the gap is below {LEARNED:g} on log frequency, median with its exact interval: "
         + "; ".join(texts),
         f"the whole interval must lie in {terms.value - MARGIN:g} … {terms.value + MARGIN:g}, in every condition; it refutes where it lies "
         "wholly outside. Pairs that are not learned count as learned later than the last step",

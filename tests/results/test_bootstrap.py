@@ -1,4 +1,4 @@
-"""Bootstrap intervals against scipy's and the exact bootstrap distribution of an order statistic, with zeros, ties and infinities."""
+"""Bootstrap intervals of ratios: against scipy's, the exact bootstrap distribution of an order statistic, zeros, ties and infinities."""
 
 import math
 
@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from results.bootstrap import quantile_bootstrap, quantile_ratio, replicates_to_bound
+from results.bootstrap import quantile_ratio, replicates_to_bound
 from results.statistics import Interval, quantile
 
 VALUES = np.random.default_rng(3).lognormal(-5, 2, 25)
+
+
+def bootstrap(values, q, confidence=0.95, resamples=9999, seed=0):
+    """Of one quantile: over a condition whose quantiles are all 1."""
+    return quantile_ratio(np.ones(len(values)), values, q, False, confidence, resamples, seed).interval
 
 
 def test_the_median_of_25_has_the_exact_bootstrap_distribution():
@@ -19,7 +24,7 @@ def test_the_median_of_25_has_the_exact_bootstrap_distribution():
     for confidence in (0.8, 0.95):
         tail = (1 - confidence) / 2
         wanted = Interval(*(float(ordered[np.searchsorted(exact, p)]) for p in (tail, 1 - tail)))
-        assert quantile_bootstrap(VALUES, 0.5, confidence, resamples=100_000) == wanted
+        assert bootstrap(VALUES, 0.5, confidence, resamples=100_000) == wanted
 
 
 @pytest.mark.parametrize("q", [0.3, 0.6, 0.75])
@@ -27,29 +32,27 @@ def test_other_quantiles_agree_with_scipy(q):
     def statistic(sample, axis):
         return np.quantile(sample, q, axis=axis)
 
-    ours = quantile_bootstrap(VALUES, q, resamples=99_999)
+    ours = bootstrap(VALUES, q, resamples=99_999)
     theirs = stats.bootstrap((VALUES,), statistic, method="percentile", n_resamples=99_999, rng=1).confidence_interval
     assert (ours.low, ours.high) == pytest.approx(tuple(theirs), rel=0.08)
 
 
 def test_the_same_rows_give_the_same_digits_and_other_seeds_others():
-    first, again, other = (quantile_bootstrap(VALUES, 0.6, resamples=200, seed=seed) for seed in (0, 0, 1))
+    first, again, other = (bootstrap(VALUES, 0.6, resamples=200, seed=seed) for seed in (0, 0, 1))
     assert first == again != other
 
 
 def test_zeros_and_infinities():
-    assert quantile_bootstrap([0.0] * 25, 0.5) == Interval(0.0, 0.0)
-    assert quantile_bootstrap([math.inf] * 25, 0.5) == Interval(math.inf, math.inf)
+    assert bootstrap([0.0] * 25, 0.5) == Interval(0.0, 0.0)
+    assert bootstrap([math.inf] * 25, 0.5) == Interval(math.inf, math.inf)
+    assert bootstrap(np.tile(VALUES, 2), 0.9).high < math.inf
     mixed = [0.0] * 10 + [0.01] * 5 + [math.inf] * 10
-    assert quantile_bootstrap(mixed, 0.5) == Interval(0.0, math.inf)
-    even = quantile_bootstrap([0.0] * 12 + [math.inf] * 12, 0.5)  # halves of 0 and infinity are interpolated: infinity
+    assert bootstrap(mixed, 0.5) == Interval(0.0, math.inf)
+    even = bootstrap([0.0] * 12 + [math.inf] * 12, 0.5)  # halves of 0 and infinity are interpolated: infinity
     assert even == Interval(0.0, math.inf)
 
 
-def test_a_side_that_so_few_values_cannot_bound_is_open():
-    assert quantile_bootstrap(VALUES, 0.9).high == math.inf
-    assert quantile_bootstrap(VALUES, 0.1).low == 0.0
-    assert quantile_bootstrap(np.tile(VALUES, 2), 0.9).high < math.inf
+def test_so_few_values_bound_no_quantile():
     assert replicates_to_bound(0.5) == 6
     assert replicates_to_bound(0.9) == replicates_to_bound(0.1) == 36
     assert 0.9**36 <= 0.025 < 0.9**35
@@ -110,8 +113,6 @@ def test_resamples_without_a_ratio_widen_both_ends():
     [([], 0.5, "no replicate with a number"), ([math.nan], 0.5, "NaN or a negative"), ([0.1], 1.5, "q = 1.5 must lie")],
 )
 def test_what_is_refused(values, q, message):
-    with pytest.raises(ValueError, match=message):
-        quantile_bootstrap(values, q)
     with pytest.raises(ValueError, match=message):
         quantile_ratio([0.1, 0.2] if values else [], values, q, False)
 

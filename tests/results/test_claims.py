@@ -114,7 +114,10 @@ CASES: dict[str, list[tuple[str, list[dict]]]] = {
     "R5": [
         (REPRODUCED, [base(), mixed(), trade()]),
         (REPRODUCED, [base(), mixed(), trade(), base(model__layers=8)]),
-        (REPRODUCED, [base(), mixed(), trade(), base(train__pool=160000), trade(train__pool=160000)]),
+        (
+            REPRODUCED,
+            [base(), mixed(), trade(25, 2e-3, 15e-3), base(train__pool=160000), trade(25, 2e-3, 15e-3, train__pool=160000)],
+        ),
         (NOT_REPRODUCED, [base(), mixed(), trade(busy=1e-4)]),  # no expense
         (NOT_REPRODUCED, [base(), mixed(), trade(rare=1e-1)]),
         (NOT_REPRODUCED, [base(), mixed(), trade(rare=1e-5)]),  # as good as the mixture

@@ -14,7 +14,6 @@ from launch.cli import cli
 from results.comparison import (
     DRAWS,
     EXACT,
-    brunner_munzel,
     compare,
     differences,
     holm,
@@ -23,7 +22,6 @@ from results.comparison import (
     signed_ranks,
 )
 from results.contrasts import contrasts
-from results.equivalence import superiority
 from results.statistics import Interval
 from results.store import open_store
 from results.summary import Replicate, Score
@@ -34,7 +32,7 @@ from tests.results import synthetic
 def test_the_paired_test_is_wilcoxons_without_ties(seed):
     random = np.random.default_rng(seed)
     x, y = random.lognormal(-5, 2, 25), random.lognormal(-4.5, 2, 25)
-    assert sign_flip(differences(x, y)) == pytest.approx(stats.wilcoxon(x, y, method="exact").pvalue)
+    assert sign_flip(differences(x, y)).p == pytest.approx(stats.wilcoxon(x, y, method="exact").pvalue)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -43,14 +41,14 @@ def test_zeros_and_ties_are_summed_over_every_flip(seed):
     changes = random.integers(-3, 4, 11).astype(float)
     ranks = np.abs(signed_ranks(changes))[changes != 0]
     sums = [abs(np.dot(ranks, signs)) for signs in itertools.product((-1, 1), repeat=len(ranks))]
-    assert sign_flip(changes) == pytest.approx(np.mean(np.array(sums) >= abs(signed_ranks(changes).sum()) - 1e-9))
+    assert sign_flip(changes).p == pytest.approx(np.mean(np.array(sums) >= abs(signed_ranks(changes).sum()) - 1e-9))
 
 
 def test_zeros_count_in_the_ranking_as_in_scipys_pratt():
     random = np.random.default_rng(0)
     changes = np.where(random.random(150) < 0.3, 0.0, random.normal(0.1, 1, 150))
     theirs = stats.wilcoxon(changes, zero_method="pratt", method="asymptotic")
-    assert sign_flip(changes) == pytest.approx(theirs.pvalue, abs=0.004)
+    assert sign_flip(changes).p == pytest.approx(theirs.pvalue, abs=0.004)
     ranks = signed_ranks(changes)
     assert min(ranks[ranks > 0].sum(), -ranks[ranks < 0].sum()) == theirs.statistic
 
@@ -60,37 +58,18 @@ def test_many_pairs_are_drawn_with_the_same_result():
     changes = random.normal(0.1, 1, EXACT + 100)
     found = sign_flip(changes)
     assert found == sign_flip(changes)
-    assert found == pytest.approx(stats.wilcoxon(changes).pvalue, abs=0.01)
-    assert sign_flip(np.ones(EXACT + 1)) == 1 / (DRAWS + 1)
+    assert found.p == pytest.approx(stats.wilcoxon(changes).pvalue, abs=0.01)
+    assert sign_flip(np.ones(EXACT + 1)) == (1 / (DRAWS + 1),) * 2
 
 
 def test_infinities_of_both_are_equal_and_of_one_the_worst():
     inf = math.inf
     assert differences([inf, 0.0, inf, 0.1], [inf, inf, 0.2, 0.1]).tolist() == [0.0, inf, -inf, 0.0]
-    assert sign_flip(differences([inf] * 5, [inf] * 5)) == 1.0
-    assert sign_flip(differences([0.1] * 6, [inf] * 6)) == 2 / 2**6
+    assert sign_flip(differences([inf] * 5, [inf] * 5)) == (1.0, 1.0)
+    assert sign_flip(differences([0.1] * 6, [inf] * 6)) == (2 / 2**6,) * 2
+    assert sign_flip([1.0, 1.0, 0.0, -1.0]).least == 2 / 2**3
     with pytest.raises(ValueError, match="no pairs"):
         differences([0.1], [0.1, 0.2])
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_unpaired_p_belongs_to_the_interval(seed):
-    random = np.random.default_rng(seed)
-    x = np.where(random.random(25) < 0.2, np.inf, random.lognormal(0, 1, 25))
-    y = np.where(random.random(31) < 0.3, 0.0, random.lognormal(0.2, 1, 31))
-    p = brunner_munzel(x, y)
-    for step in (-1e-6, 1e-6):
-        interval = superiority(x, y, 1 - p - step)[1]
-        assert (interval.low <= 0.5 <= interval.high) == (step < 0)
-
-
-def test_the_unpaired_p_without_overlap_and_without_any_difference():
-    low, high = np.arange(8.0), np.arange(20.0, 32.0)
-    p = brunner_munzel(low, high)
-    assert p == 2 * 2.0**-8
-    assert superiority(low, high, 1 - p)[1].low == pytest.approx(0.5)
-    assert brunner_munzel(high, low) == p
-    assert brunner_munzel([0.0] * 9, [0.0] * 9) == 1.0
 
 
 def test_the_chance_within_pairs_has_a_conservative_interval():
@@ -161,6 +140,28 @@ def test_p_values_are_corrected_over_all_conditions_and_sets():
     found = contrasts(rows, ["sparse"], baseline="c")
     assert [each.condition for each in found] == list("abdef")
     assert [each.holm for each in found] == holm([each.found.p for each in found])
+
+
+def test_replicates_too_few_for_any_p_below_the_level_are_named(tmp_path, capsys):
+    shifted = [(i + 50, i) for i in range(9)]
+
+    def found(n, others):
+        rows = _replicates("base", [i / 100 for i in range(n)])
+        return contrasts(
+            rows + [each for k in range(others) for each in _replicates(f"c{k}", [1.0 + i for i in range(n)], shifted[:n])],
+            ["sparse"],
+        )
+
+    [alone] = found(5, 1)
+    assert alone.holm == alone.least == alone.found.least == pytest.approx(2 / 252)
+    assert [each.least for each in found(5, 7)] == pytest.approx([14 / 252] * 7)  # 7 at once: separated, and yet not shown
+    assert all(each.needed.more > 0 for each in found(5, 7))
+    assert found(2, 1)[0].least == pytest.approx(1 / 3)
+    synthetic.write(open_store(str(tmp_path), "synthetic"), synthetic.manifest(4))
+    cli.main(["compare", str(tmp_path), "synthetic"], standalone_mode=False)
+    text = capsys.readouterr().out
+    assert "2 of 2 comparisons can't reach a corrected p of 0.05" in text
+    assert len(re.findall(r"\| \S+ \(at least 0\.\d+\) \|", text)) == 2
 
 
 def test_no_comparison_has_a_reason():

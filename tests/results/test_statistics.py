@@ -4,6 +4,7 @@ from scipy import stats
 
 from results.statistics import (
     clopper_pearson,
+    clopper_pearsons,
     clustered_rates,
     quantile,
     quantile_bounds,
@@ -38,6 +39,14 @@ def test_clopper_pearson_covers_at_25_replicates_what_was_computed() -> None:
         for p in np.linspace(0.05, 0.95, 37)
     ]
     assert min(coverage) >= 0.95
+
+
+def test_many_clopper_pearsons_are_those_of_each() -> None:
+    low, high = clopper_pearsons([0, 3, 10, 0, 11, np.nan], [10, 10, 10, 0, 10, 10])
+    each = [clopper_pearson(k, n) for k, n in ((0, 10), (3, 10), (10, 10), (0, 0))]
+    assert low[:4] == pytest.approx([one.low for one in each])
+    assert high[:4] == pytest.approx([one.high for one in each])
+    assert np.isnan([low[4:], high[4:]]).all()
 
 
 def test_clopper_pearson_without_trials_says_nothing_and_refuses_the_impossible() -> None:

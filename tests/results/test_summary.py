@@ -8,6 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from results.schema import SCHEMAS
+from results.statistics import clopper_pearson
 from results.summary import Replicate, raw_rows, replicates_of, reported_sets, summarise, to_csv, to_latex, to_parquet
 from tests.results.synthetic import SETS, digest, failure, manifest, tables
 
@@ -132,6 +133,19 @@ def test_raw_rows_keep_the_counts_of_every_replicate() -> None:
     assert (diverged["status"], diverged["diverged_at"], diverged["sparse.errors"]) == ("diverged", 321, None)
     assert diverged["sparse.error"] == np.inf
     assert rows[0]["sparse.error"] == rows[0]["sparse.errors"] / rows[0]["sparse.reads"] > 0
+    wrong = clopper_pearson(rows[0]["sparse.sequences_wrong"], rows[0]["sparse.sequences"])
+    assert 0 < rows[0]["sparse.sequences_wrong"] <= rows[0]["sparse.errors"]
+    assert (rows[0]["sparse.wrong_low"], rows[0]["sparse.wrong_high"]) == pytest.approx((wrong.low, wrong.high))
+    assert diverged["sparse.wrong_low"] is None
+
+
+def test_wrong_sequences_that_some_rows_do_not_count_have_no_interval() -> None:
+    plan = manifest(8)
+    rows = merged(plan)["evaluations"]
+    at = rows.schema.get_field_index("sequences_wrong")
+    unknown = rows.set_column(at, "sequences_wrong", pa.nulls(rows.num_rows, pa.int64()))
+    scores = known(plan, evaluations=unknown)[0].scores["sparse"]
+    assert (scores.sequences_wrong, scores.wrong) == (None, None)
 
 
 def test_csv_and_parquet_hold_the_same_table() -> None:

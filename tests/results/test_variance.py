@@ -97,7 +97,7 @@ def test_effective_needs_sequences():
 
 @pytest.mark.parametrize(("a", "b", "count"), [(0.3, 8.0, 1000), (2.0, 50.0, 3540)])
 def test_the_ends_of_the_interval_have_the_likelihood_that_they_must(a, b, count):
-    """Against scipy's likelihood: at each end the best mean loses half of chi-squared's quantile."""
+    """Against scipy's likelihood: at each end the best mean loses half of the quantile of F(1, n - 1)."""
     errors = stats.betabinom.rvs(count, a, b, size=25, random_state=np.random.default_rng(6))
     found, interval = split(errors, np.full(25, count)), icc_interval(errors, np.full(25, count))
 
@@ -110,7 +110,7 @@ def test_the_ends_of_the_interval_have_the_likelihood_that_they_must(a, b, count
 
     assert 0 < interval.low < found.icc < interval.high < 1
     for end in (interval.low, interval.high):
-        assert best(found.icc) - best(end) == pytest.approx(stats.chi2.ppf(0.95, 1) / 2, abs=0.01)
+        assert best(found.icc) - best(end) == pytest.approx(stats.f.ppf(0.95, 1, 24) / 2, abs=0.01)
     narrow = icc_interval(errors, np.full(25, count), 0.8)
     assert interval.low < narrow.low < narrow.high < interval.high
 

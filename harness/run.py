@@ -353,6 +353,12 @@ def train_all(
     return outcomes
 
 
+def _report(store: Store) -> Path:
+    from results.report import write_report  # and with it the figures: not before they are drawn
+
+    return write_report(store)
+
+
 def finish(prepared: Prepared, say: Callable[[str], None], patience_s: float = 0.0) -> None:
     """Thin out kept weights, then the views: the report and the W&B run, made from the tables.
 
@@ -368,9 +374,7 @@ def finish(prepared: Prepared, say: Callable[[str], None], patience_s: float = 0
             say=say,
             patience_s=patience_s,
         )
-    from results.report import write_report  # and with it the figures: not before they are drawn
-
-    say(f"report: {patiently(partial(write_report, store), say=say, patience_s=patience_s)}")
+    say(f"report: {patiently(partial(_report, store), say=say, patience_s=patience_s)}")
     if prepared.study.wandb != "off":
         from results.publish import publish
 

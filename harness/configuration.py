@@ -16,6 +16,7 @@ import models
 import tasks
 from harness import custom_tasks, identity
 from harness.hidden import refuse_hiding
+from harness.limits import refuse_large_options, refuse_large_training
 from models import custom
 from models.model import Model
 from results.errors import StudyError, settings_errors
@@ -192,6 +193,8 @@ class Condition:
         if self.train.sharpen is not None and not self.model.attends:
             raise StudyError(f"train.sharpen is a penalty on attention and the {name_of(self.model)} has none: leave it out")
         refuse_hiding(self.task, self.model)
+        task = self.task
+        refuse_large_training(task.tokens, task.vocabulary, task.outputs, self.train.batch, vars(self.model))
 
     @property
     def stage(self) -> int:
@@ -247,6 +250,7 @@ def build(section: str, node: Any) -> Any:
             f"{section} = {node!r} must be a mapping such as {{{'steps: 500' if section == 'train' else 'name: …'}}}"
         )
     values = dict(node)
+    refuse_large_options(section, values)
     kind: type
     if section == "train":
         kind, title = Train, "the training"
@@ -255,6 +259,8 @@ def build(section: str, node: Any) -> Any:
         if "name" not in values:
             raise StudyError(f"{section}.name is missing: {' or '.join(registry)}")
         name = values.pop("name")
+        if not isinstance(name, str):
+            raise StudyError(f"{section}.name = {name!r} must be a word; there is {', '.join(registry)}")
         if section == "model" and ":" in str(name):
             with settings_errors():
                 return custom.configure(str(name), **values)
@@ -332,7 +338,7 @@ def from_dict(data: Mapping[str, Any], seeds: Iterable[tuple[int, int]] = ()) ->
 
 def keep_tail(keep: str) -> int | None:
     """How many weights a condition keeps at the end: None for all (also with `steps(…)`), 0 for none, n for `tail(n)`."""
-    tail = re.fullmatch(r"tail\((\d+)\)", keep)
+    tail = re.fullmatch(r"tail\(([0-9]{1,18})\)", keep)
     if keep not in ("none", "all") and not (tail and int(tail[1]) > 0) and not keep_steps(keep):
         raise StudyError(
             f"keep = {keep!r} must be none, all or tail(n) with n of at least 1, or steps(a, b, …) for all at the end and after those steps"
@@ -342,7 +348,7 @@ def keep_tail(keep: str) -> int | None:
 
 def keep_steps(keep: str) -> tuple[int, ...]:
     """The steps of `steps(a, b, …)`, ascending, after which weights are kept too; 0 is before the first. Empty for the other rules."""
-    found = re.fullmatch(r"steps\((\d{1,18}(?:, *\d{1,18})*)\)", keep)
+    found = re.fullmatch(r"steps\(([0-9]{1,18}(?:, *[0-9]{1,18})*)\)", keep)
     return tuple(sorted({int(step) for step in found[1].split(",")})) if found else ()
 
 

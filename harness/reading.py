@@ -1,8 +1,12 @@
 """A study file's text to plain containers: YAML that can neither make objects nor grow, whoever wrote it.
 
-Limits of a file: MOST_BYTES of text, MOST_DEPTH levels, MOST_NODES values once aliases are copied out, MOST_REFERENCES of `${…}`.
+Limits of a file: MOST_BYTES of text, MOST_DEPTH levels, MOST_NODES values once aliases are copied out, MOST_REFERENCES of `${…}`,
+MOST_TEXT characters in a value and MOST_DIGITS in a number.
+
+YAML 1.1 reads `060` as 48 and `1:30` as 90: numbers that are written so are refused, since nobody means that.
 """
 
+import re
 from typing import Any
 
 import yaml
@@ -11,10 +15,15 @@ from omegaconf.errors import OmegaConfBaseException
 
 from results.errors import StudyError
 
-MOST_BYTES = 2**20
+MOST_BYTES = 2**18
 MOST_DEPTH = 40
-MOST_NODES = 100_000
+MOST_NODES = 5000
+MOST_TEXT = 10_000
+MOST_DIGITS = 100
 MOST_REFERENCES = 20  # N references into each other can make a text 3^(N/3) times as long
+_OCTAL = re.compile(r"[-+]?0[0-9_]+")
+_SIXTIES = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
+_NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_.:+-]*")
 
 
 def read_yaml(data: bytes, where: str) -> Any:
@@ -23,14 +32,20 @@ def read_yaml(data: bytes, where: str) -> Any:
         raise StudyError(f"{where} has {len(data)} bytes, and a study file at most {MOST_BYTES}: it is something else")
     try:
         text = data.decode()
-        _refuse_growth(text, where)
+        refuse_odd_yaml(text, where)
+        root = next((event for event in yaml.parse(text, Loader=yaml.SafeLoader) if isinstance(event, yaml.NodeEvent)), None)
+        if isinstance(root, yaml.ScalarEvent):  # OmegaConf would make a key of it
+            return None if root.value in ("", "~", "null") else root.value
         return OmegaConf.to_container(OmegaConf.create(text), resolve=False)
     except (OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
         raise StudyError(f"{where} is not a readable YAML file: {' '.join(str(error).split())}") from error
 
 
-def _refuse_growth(text: str, where: str) -> None:
-    """ValueError where what the text stands for is deep or large: an alias of aliases doubles with every line."""
+def refuse_odd_yaml(text: str, where: str, numbered: bool = True) -> None:
+    """StudyError where what the text stands for is deep or large, since an alias of aliases doubles with every line, or an odd number.
+
+    numbered: whether the sentence says in which line.
+    """
     if text.count("${") > MOST_REFERENCES:
         raise StudyError(
             f"{where} has {text.count('${')} references such as ${{other.key}}, and at most {MOST_REFERENCES} are read"
@@ -38,6 +53,8 @@ def _refuse_growth(text: str, where: str) -> None:
     sizes: dict[str, int] = {}  # by anchor, aliases copied out
     open_nodes: list[tuple[str | None, int]] = [(None, 0)]  # (anchor, size so far)
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.ScalarEvent):
+            _refuse_scalar(event, f"{where}, line {event.start_mark.line + 1}" if numbered else where)
         if isinstance(event, yaml.CollectionStartEvent):
             open_nodes.append((event.anchor, 1))
         elif isinstance(event, yaml.CollectionEndEvent | yaml.ScalarEvent | yaml.AliasEvent):
@@ -56,3 +73,20 @@ def _refuse_growth(text: str, where: str) -> None:
             raise StudyError(
                 f"{where} is nested more than {MOST_DEPTH} levels or has more than {MOST_NODES} values: it is no study"
             )
+
+
+def _refuse_scalar(event: yaml.ScalarEvent, line: str) -> None:
+    """StudyError for a value that is too long, and for a number that YAML 1.1 reads as another than is written."""
+    text = str(event.value)
+    shown = text if len(text) <= 40 else f"{text[:37]}…"
+    if len(text) > MOST_TEXT:
+        raise StudyError(f"{line}: {shown!r} has {len(text):,} characters, and a value at most {MOST_TEXT:,}: write less")
+    if not event.implicit[0]:  # in quotes
+        return
+    if len(text) > MOST_DIGITS and _NUMBER.fullmatch(text):
+        raise StudyError(f"{line}: {shown} has {len(text):,} digits, and a number at most {MOST_DIGITS}: write a smaller one")
+    if _OCTAL.fullmatch(text):
+        plain = text.replace("_", "").lstrip("+-0") or "0"
+        raise StudyError(f'{line}: {shown} begins with 0, which YAML reads as octal: write {plain}, or "{shown}" for text')
+    if _SIXTIES.fullmatch(text):
+        raise StudyError(f'{line}: {shown} is a number to the base 60 in YAML: write "{shown}" for text, or the number itself')

@@ -8,6 +8,7 @@ from typing import Any
 from results.errors import StudyError
 
 _MOST = 2**63
+_RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})")
 
 
 def seeds_of(spec: Any, where: str) -> list[int]:
@@ -18,10 +19,27 @@ def seeds_of(spec: Any, where: str) -> list[int]:
         return list(dict.fromkeys(seed for each in spec for seed in seeds_of(each, where)))
     if type(spec) is int and 0 <= spec < _MOST:
         return [spec]
-    ends = re.fullmatch(r"(\d{1,18})\.\.(\d{1,18})", spec) if isinstance(spec, str) else None
+    ends = _RANGE.fullmatch(spec) if isinstance(spec, str) else None
     if ends and int(ends[1]) <= int(ends[2]):
         return list(range(int(ends[1]), int(ends[2]) + 1))
     raise StudyError(f"{where} = {spec!r} must be a seed of 0 or more, a range such as 0..4 (both ends), or a list of these")
+
+
+def _most_seeds(spec: Any) -> int:
+    """How many seeds a specification names, repeated ones counted each time, before any is listed."""
+    if isinstance(spec, list):
+        return sum(map(_most_seeds, spec))
+    ends = _RANGE.fullmatch(spec) if isinstance(spec, str) else None
+    return max(0, int(ends[2]) - int(ends[1]) + 1) if ends else 1
+
+
+def count_of(study: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[int, str]:
+    """(how many replicates `pairs_of` gives at most, the key that says so); (0, "") where it refuses the study."""
+    seeds = own.get("seeds", study.get("seeds", {"from": 0}))
+    if _is_product(seeds) and not ("replicates" in own and "seeds" not in own):
+        return _most_seeds(seeds["init"]) * _most_seeds(seeds["data"]), "seeds"
+    replicates = own.get("replicates", study.get("replicates", 1))
+    return (replicates, f"replicates = {replicates}") if type(replicates) is int else (0, "")
 
 
 def pairs_of(study: Mapping[str, Any], own: Mapping[str, Any], where: str) -> list[tuple[int, int]]:

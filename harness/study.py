@@ -7,6 +7,7 @@ does not inherit `heads`.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,13 +18,28 @@ from harness.configuration import Condition, EvaluationSet, Study, Train, build,
 from harness.identity import canonical
 from harness.kinds import Kind
 from harness.kinds import parse as parse_kinds
+from harness.limits import MOST_REPLICATES, MOST_SEQUENCES, refuse_many_points, refuse_many_replicates
 from harness.sweep import HASHED, Point, points_of, refuse_hidden_overrides, select
-from harness.tree import count, leaves, mapping, merge, nested, parse_words, read_file, refuse_resolvers, resolve, short, typed
+from harness.tree import (
+    count,
+    leaves,
+    mapping,
+    merge,
+    nested,
+    parse_words,
+    read_file,
+    refuse_resolvers,
+    refuse_unprintable,
+    resolve,
+    short,
+    typed,
+)
 from results.adaptive_rules import Rule, as_dict, first_look, parse
 from results.claims import REGISTRY as CLAIMS
 from results.claims import TERMS, terms_of
 from results.dashboard_count import RUNS, check_count
 from results.errors import StudyError
+from results.filesystem import check_uri
 
 STUDIES = Path(__file__).resolve().parent.parent / "launch" / "studies"
 
@@ -67,12 +83,16 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
     for words, source in ((tree, where), (given, "the command line")):
         refuse_unknown(words, _KEYS, source)
         refuse_resolvers(words, source)
+    if "scales" in given:
+        raise StudyError(
+            "scales can't be set on the command line: write them into the study file, and choose one with scale=NAME"
+        )
     scales = {"paper": {}} | mapping(tree, "scales")
     scale = given.pop("scale", tree.get("scale", "paper"))
-    if scale not in scales:
+    if not isinstance(scale, str) or scale not in scales:
         raise StudyError(f"scale = {scale!r} is not a scale of {where}; scales: {', '.join(scales)}{nearest(scale, scales)}")
     base = {key: value for key, value in tree.items() if key not in ("scale", "scales")}
-    smaller = mapping(scales, scale)
+    smaller = mapping(scales, scale, "scales.")
     refuse_unknown(smaller, [key for key in _KEYS if key not in ("scale", "scales", "name")], f"scales.{scale}")
     merged = resolve(_merge_with_rule(_merge_with_rule(_with_wandb(base), _with_wandb(smaller)), _with_wandb(given)), where)
 
@@ -80,6 +100,8 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         if section in merged:
             build(section, merged[section])
     rule = _adaptive(merged)
+    if rule is not None:
+        refuse_many_replicates(rule.maximum, f"replicates.max = {rule.maximum}", 1)
     points = select(points_of(merged if rule is None else merged | {"replicates": rule.maximum}), merged.get("only"))
     refuse_hidden_overrides(given, merged, points)
     sets, seed, curve_every = _evaluate(merged)
@@ -96,17 +118,19 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         curve_every=curve_every,
         keep=_keep(merged),
         pack_size=_pack_size(merged),
-        compile=typed(mapping(merged, "pack"), "compile", bool, False),
+        compile=typed(mapping(merged, "pack"), "compile", bool, False, "pack."),
         device=_device(merged),
         executor=_choice(merged, "executor", "ray"),
         leases=_choice(merged, "leases", "on") == "on",
-        store=typed(merged, "store", str, "runs"),
+        store=_store(merged),
         wandb=_wandb(merged)[0],
         wandb_runs=_wandb(merged)[1],
         claims=_claims(merged),
         adaptive=None if rule is None else as_dict(rule),
         slots=_slots(merged),
     )
+    for condition in study.conditions:
+        refuse_many_points(condition.train.steps, study.curve_every)
     _validate_sets(study)
     _validate_keep(study)
     check_count(study.wandb_runs, len(study.conditions), sum(len(each.seeds) for each in study.conditions))
@@ -129,9 +153,8 @@ def _conditions(merged: dict[str, Any], points: list[Point]) -> tuple[Condition,
             _, seeds = found.setdefault(canonical(built.config()), (built, {}))
             seeds.update(dict.fromkeys(built.seeds))
     conditions = [replace(condition, seeds=tuple(seeds)) for condition, seeds in found.values()]
-    names = [(condition.name, condition.stage) for condition in conditions]
-    for name in names:
-        if names.count(name) > 1:
+    for name, times in Counter((condition.name, condition.stage) for condition in conditions).items():
+        if times > 1:
             raise StudyError(f"two different conditions are called {name[0]!r}: rename the one under conditions")
     return tuple(conditions)
 
@@ -159,8 +182,9 @@ def _evaluate(merged: dict[str, Any]) -> tuple[tuple[EvaluationSet, ...], int, i
     node = mapping(merged, "evaluate")
     refuse_unknown(node, ("seed", "sets", "curve_every"), "evaluate")
     sets = []
-    for name, definition in mapping(node, "sets").items():
+    for name, definition in mapping(node, "sets", "evaluate.").items():
         where = f"evaluate.sets.{name}"
+        refuse_unprintable(name, "an evaluation set", "evaluate.sets")
         if not isinstance(definition, dict):
             raise StudyError(f"{where} = {definition!r} must be a mapping such as {{p_ignore: 0.98, sequences: 10000}}")
         if "sequences" not in definition:
@@ -169,7 +193,7 @@ def _evaluate(merged: dict[str, Any]) -> tuple[tuple[EvaluationSet, ...], int, i
             raise StudyError(f"{where}.name can't be set: an evaluation set is of the condition's own task")
         fields = {key: value for key, value in definition.items() if key not in ("sequences", "every")}
         every = None if definition.get("every") is None else count(definition, "every", f"{where}.")
-        sets.append(EvaluationSet(name, fields, count(definition, "sequences", f"{where}."), every))
+        sets.append(EvaluationSet(name, fields, count(definition, "sequences", f"{where}.", most=MOST_SEQUENCES), every))
     if not sets:
         raise StudyError(
             "evaluate.sets is missing: at least one evaluation set, such as {sparse: {p_ignore: 0.98, sequences: 10000}}"
@@ -181,8 +205,12 @@ def _evaluate(merged: dict[str, Any]) -> tuple[tuple[EvaluationSet, ...], int, i
 
 
 def _validate_sets(study: Study) -> None:
+    seen = set()
     for condition in study.conditions:
         hashes: dict[str, str] = {}
+        if (task := canonical(condition.config()["task"])) in seen:
+            continue
+        seen.add(task)
         for each in study.sets:
             try:
                 digest = each.hash(condition.task, study.evaluate_seed)
@@ -284,12 +312,18 @@ def _validate_keep(study: Study) -> None:
 def _pack_size(merged: dict[str, Any]) -> int | None:
     pack = mapping(merged, "pack")
     refuse_unknown(pack, ("size", "compile"), "pack")
-    return None if pack.get("size", "auto") == "auto" else count(pack, "size", "pack.", " or auto")
+    return None if pack.get("size", "auto") == "auto" else count(pack, "size", "pack.", " or auto", MOST_REPLICATES)
+
+
+def _store(merged: dict[str, Any]) -> str:
+    store = typed(merged, "store", str, "runs")
+    check_uri(store)
+    return store
 
 
 def _device(merged: dict[str, Any]) -> str:
     device = typed(merged, "device", str, "auto")
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+    if not re.fullmatch(r"auto|cpu|cuda(:[0-9]{1,3})?", device):
         raise StudyError(f"device = {device!r} must be auto, cpu, cuda or cuda:<number>")
     return device
 
@@ -331,9 +365,9 @@ def _wandb(merged: dict[str, Any]) -> tuple[str, str]:
 def _reductions(base: dict[str, Any], smaller: dict[str, Any]) -> list[str]:
     """What a scale changes, as "path: old -> new"."""
     defaults = {f"train.{name}": value for name, value in asdict(Train()).items()}
-    old = defaults | dict(leaves(nested(base, "the study")))
+    old = defaults | dict(leaves(nested(base, "the study", unique=False)))
     out = []
-    for path, new in leaves(nested(smaller, "scales")):
+    for path, new in leaves(nested(smaller, "scales", unique=False)):
         before = ", ".join(mapping(base, "conditions")) if path == "only" else old.get(path, "unset")
         after = ", ".join(map(str, new)) if path == "only" and isinstance(new, list) else new
         if before != after:

@@ -1,13 +1,15 @@
 """The points of a study: conditions × grid, and `sweeps`; which of them are trained, and what the command line may change of them."""
 
 import itertools
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from harness.configuration import nearest, refuse_unknown
-from harness.seeds import pairs_of
-from harness.tree import leaves, mapping, merge, nested, overlap, short, typed
+from harness.limits import refuse_many_conditions, refuse_many_replicates
+from harness.seeds import count_of, pairs_of
+from harness.tree import leaves, mapping, merge, nested, overlap, refuse_unprintable, short, typed
 from results.errors import StudyError
 
 HASHED = ("task", "model", "train")
@@ -27,21 +29,41 @@ class Point:
 
 def points_of(merged: dict[str, Any]) -> list[Point]:
     """Of `conditions` × `grid`, then of every entry of `sweeps`; of neither, the base alone."""
-    named = {name: nested(value or {}, f"conditions.{name}") for name, value in mapping(merged, "conditions").items()}
+    conditions = mapping(merged, "conditions")
+    for name in conditions:
+        refuse_unprintable(name, "a condition", "conditions")
+    named = {name: nested({} if value is None else value, f"conditions.{name}") for name, value in conditions.items()}
     for name, sets in named.items():
         refuse_unknown(sets, VARIED, f"conditions.{name}")
     grid, sweeps = mapping(merged, "grid"), typed(merged, "sweeps", list, [])
-    points = []
+    groups: list[_Group] = []
     if named or grid or not sweeps:
+        axes = _axes(grid, "grid")
+        size = math.prod(map(len, axes.values()))
         over: list[tuple[str | None, dict[str, Any]]] = [*named.items()] or [(None, {})]
-        for condition, sets in over:
-            points += [_point(merged, condition, sets, swept) for swept in _product(_axes(grid, "grid"))]
-    for index, sweep in enumerate(sweeps):
-        points += _sweep(merged, sweep, f"sweeps[{index}]")
-    return points
+        groups = [_Group(condition, sets, size, _product(axes)) for condition, sets in over]
+    groups += [_sweep(sweep, f"sweeps[{index}]") for index, sweep in enumerate(sweeps)]
+    refuse_many_conditions(sum(group.size for group in groups))
+    total = 0
+    for group in groups:
+        replicates, key = count_of(merged, group.sets)
+        total += group.size * replicates
+        own = f"condition {group.condition}: " if group.condition and {"replicates", "seeds"} & group.sets.keys() else ""
+        refuse_many_replicates(total, f"{own}{key}", sum(each.size for each in groups))
+    return [_point(merged, group.condition, group.sets, swept) for group in groups for swept in group.combinations]
 
 
-def _sweep(merged: dict[str, Any], sweep: Any, where: str) -> Iterator[Point]:
+@dataclass(frozen=True)
+class _Group:
+    """Points that set the same and differ in what is swept. combinations: made one at a time, `size` of them."""
+
+    condition: str | None
+    sets: dict[str, Any]
+    size: int
+    combinations: Iterable[dict[str, Any]]
+
+
+def _sweep(sweep: Any, where: str) -> _Group:
     """The points of one entry of `sweeps`, over the base."""
     if not isinstance(sweep, dict):
         raise StudyError(f"{where} = {sweep!r} must be a mapping with grid, each or zip")
@@ -49,19 +71,21 @@ def _sweep(merged: dict[str, Any], sweep: Any, where: str) -> Iterator[Point]:
     kinds = [kind for kind in ("grid", "each", "zip") if kind in sweep]
     if len(kinds) != 1:
         raise StudyError(f"{where} must have exactly one of grid, each and zip, and has {' and '.join(kinds) or 'none'}")
-    axes = _axes(mapping(sweep, kinds[0]), f"{where}.{kinds[0]}")
+    axes = _axes(mapping(sweep, kinds[0], f"{where}."), f"{where}.{kinds[0]}")
+    if not axes:
+        raise StudyError(f"{where}.{kinds[0]} is empty: give it at least one key with its values, such as {{train.lr: [1e-3]}}")
     own = {key: sweep[key] for key in ("replicates", "seeds") if key in sweep}
     if kinds[0] == "grid":
-        combinations = _product(axes)
-    elif kinds[0] == "each":
+        return _Group(None, own, math.prod(map(len, axes.values())), _product(axes))
+    combinations: list[dict[str, Any]]
+    if kinds[0] == "each":
         combinations = [{path: value} for path, values in axes.items() for value in values]
     else:
         if len({len(values) for values in axes.values()}) > 1:
             lengths = ", ".join(f"{path} has {len(values)}" for path, values in axes.items())
             raise StudyError(f"{where}.zip pairs values one to one, but {lengths}: give lists of one length")
         combinations = [dict(zip(axes, values, strict=True)) for values in zip(*axes.values(), strict=True)]
-    for swept in combinations:
-        yield _point(merged, None, own, swept)
+    return _Group(None, own, len(combinations), combinations)
 
 
 def _axes(grid: dict[str, Any], where: str) -> dict[str, list[Any]]:
@@ -75,13 +99,15 @@ def _axes(grid: dict[str, Any], where: str) -> dict[str, list[Any]]:
     return axes
 
 
-def _product(axes: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+def _product(axes: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    return (dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values()))
 
 
 def _point(merged: dict[str, Any], condition: str | None, sets: dict[str, Any], swept: dict[str, Any]) -> Point:
     parts = ([condition] if condition else []) + [f"{path}={short(value)}" for path, value in swept.items()]
     name = ", ".join(parts) or str(merged.get("model", {}).get("name", "base"))
+    if not name.isprintable():
+        raise StudyError(f"{name!r} can't be the name of a condition: sweep values that are written on one line")
     own = "replicates" in sets or "seeds" in sets
     seeds = pairs_of(merged, sets, f"{name}: " if own else "")
     return Point(name, condition, merge(sets, nested(swept, name)), seeds, own)

@@ -19,6 +19,8 @@ from models.model import Model
 if TYPE_CHECKING:
     from harness.draw import Draw
 
+_WIDEST = 20_000  # 13 GB of weights a layer
+
 
 @dataclass(frozen=True)
 class LSTM(Model):
@@ -35,6 +37,8 @@ class LSTM(Model):
         for name in ("width", "layers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"model.{name} = {getattr(self, name)} must be at least 1")
+        if self.width > _WIDEST:
+            raise ValueError(f"model.width = {self.width} must be at most {_WIDEST}: each layer has 8 · width² weights")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"model.dropout = {self.dropout} must be at least 0 and below 1")
         if self.dropout > 0 and self.layers == 1:

@@ -18,6 +18,7 @@ SILENCE_S = 10.0  # of a server that has the request; 3 s by default, which busy
 CONNECT_S = 5.0
 RETRIES = 8  # after 25 ms, 50 ms, … 3.2 s: some 6 s in all
 _IN_ONE = 4 * 2**20  # bytes that one request to S3 uploads (pyarrow: below 10 MiB): nothing of it can be left over
+_WITH_BUCKET = ("s3", "gs", "gcs")
 _GCS_S = 15  # that a call to Google Cloud Storage is repeated; 15 minutes by default
 # as the SDKs of S3 and of Google Cloud Storage word it
 _LASTING = re.compile(
@@ -27,6 +28,7 @@ _LASTING = re.compile(
 
 def resolve(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
     """The filesystem of a path (made absolute) or URI, and the path inside it. A StudyError never repeats credentials."""
+    check_uri(uri)
     if "://" not in uri:
         return pyarrow.fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(uri))
     try:
@@ -35,6 +37,21 @@ def resolve(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
         detail = "" if re.search("[@?]", uri) else f" ({reason(error)})"
         raise StudyError(f"{public(uri)} can't be opened as a store{detail}: write a path, file://, s3:// or gs://") from None
     return _limited(filesystem), root.rstrip("/")
+
+
+def check_uri(uri: str) -> None:
+    """StudyError for a path or URI of a store that names no place, whatever is there."""
+    scheme, separator, rest = uri.partition("://")
+    if not uri.strip() or not uri.isprintable():
+        raise StudyError(
+            f"the store {uri[:100]!r} is no path: write a folder, such as runs, or a URI, such as s3://bucket/runs"
+        )
+    if separator and scheme in _WITH_BUCKET and not re.match("[^/?]", rest.rpartition("@")[2]):
+        raise StudyError(f"the store {public(uri)} names no bucket: write {scheme}://<bucket>/<folder>")
+    if not separator and os.path.expanduser(uri).startswith("~"):
+        raise StudyError(
+            f"the store {uri} begins with the home folder of a user that is not here: write the whole path, or ./{uri}"
+        )
 
 
 def _limited(filesystem: pyarrow.fs.FileSystem, in_one: bool = True) -> pyarrow.fs.FileSystem:

@@ -171,9 +171,10 @@ def _binomial_quantile(trials: int, probability: float, level: float) -> int:
     if probability in (0.0, 1.0):
         return int(probability) * trials
     log_p, log_q = math.log(probability), math.log1p(-probability)
-    total = 0.0
+    total, ways = 0.0, 1  # ways: C(trials, k), exact
     for k in range(trials + 1):
-        total += math.exp(math.log(math.comb(trials, k)) + k * log_p + (trials - k) * log_q)
+        total += math.exp(math.log(ways) + k * log_p + (trials - k) * log_q)
         if total >= level:
             return k
+        ways = ways * (trials - k) // (k + 1)
     return trials

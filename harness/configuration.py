@@ -250,7 +250,6 @@ def build(section: str, node: Any) -> Any:
             f"{section} = {node!r} must be a mapping such as {{{'steps: 500' if section == 'train' else 'name: …'}}}"
         )
     values = dict(node)
-    refuse_large_options(section, values)
     kind: type
     if section == "train":
         kind, title = Train, "the training"
@@ -262,6 +261,7 @@ def build(section: str, node: Any) -> Any:
         if not isinstance(name, str):
             raise StudyError(f"{section}.name = {name!r} must be a word; there is {', '.join(registry)}")
         if section == "model" and ":" in str(name):
+            refuse_large_options(section, values)
             with settings_errors():
                 return custom.configure(str(name), **values)
         if section == "task" and ":" in str(name):
@@ -293,7 +293,9 @@ def _filled(section: str, kind: Any, title: str, values: Mapping[str, Any]) -> A
             raise StudyError(f"{section}.{option} is not an option of {title}{hint}")
     kinds = typing.get_type_hints(kind)
     with settings_errors():
-        return kind(**{option: identity.typed(kinds[option], value, f"{section}.{option}") for option, value in values.items()})
+        given = {option: identity.typed(kinds[option], value, f"{section}.{option}") for option, value in values.items()}
+        refuse_large_options(section, given)
+        return kind(**given)
 
 
 def name_of(config: Any) -> str:

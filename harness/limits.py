@@ -4,6 +4,7 @@ Everything here is arithmetic on settings, before a task, a model or a list of r
 """
 
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
 from results.errors import StudyError
@@ -21,7 +22,10 @@ _COUNTS_STEPS = ("steps", "warmup", "patience", "period", "start", "every")
 
 
 def refuse_large_options(section: str, options: Mapping[str, Any]) -> None:
-    """StudyError for the first whole number of a task, model or train section that is out of proportion."""
+    """StudyError for the first whole number of a task, model or train section that is out of proportion.
+
+    options: of the types that they are declared with, so that a learning rate of 1e30 is no whole number.
+    """
     for option, value in options.items():
         _refuse(f"{section}.{option}", str(option), value)
 
@@ -33,10 +37,12 @@ def _refuse(where: str, option: str, value: Any) -> None:
     elif isinstance(value, list | tuple):
         for each in value:
             _refuse(where, option, each)
-    elif type(value) is int or (type(value) is float and value.is_integer()):
+    elif is_dataclass(value):
+        _refuse(where, option, vars(value))
+    elif type(value) is int:
         most = _OPTIONS.get(option, MOST_STEPS if option in _COUNTS_STEPS else MOST_OPTION)
         if abs(value) > (2**63 - 1 if "seed" in option else most):
-            shown = f"{int(value):,}" if abs(value) < 10**15 else f"{value:g}"
+            shown = f"{value:,}" if abs(value) < 10**15 else f"{value:g}"
             raise StudyError(f"{where} = {shown} is too large: write at most {most:,}")
 
 

@@ -19,7 +19,7 @@ from harness.memory import Memory, free_memory
 from harness.pack import Pack, ScoredSet
 from harness.parents import annotates
 from harness.train import Training
-from models.custom_checks import UnfitModule
+from models.unfit import UnfitModel
 from results.errors import StudyError, settings_errors
 
 _BUDGET_S = 0.5  # of timed steps a size; of batches that are timed again
@@ -60,7 +60,7 @@ def measure(pack: Pack, device: torch.device) -> Rate:
     Of what a model answers with its own words fed back one pass is timed, and as many counted as it may take: an untrained one takes
     them all.
     """
-    with settings_errors(UnfitModule):
+    with settings_errors(UnfitModel):
         return _measured(pack, device)
 
 
@@ -75,7 +75,10 @@ def _measured(pack: Pack, device: torch.device) -> Rate:
             task, strings = sets[0].task, min(sets[0].sequences, batch_size(sets[0], device))
             if task not in each:
                 run[task] = partial(_seconds_of_a_string, training, sets, device, strings)
-                each[task] = run[task]()
+                try:
+                    each[task] = run[task]()
+                except UnfitModel as error:
+                    raise StudyError(f"the evaluation set {sets[0].name} asks too much: {error}") from error
                 if each[task] * strings > _BUDGET_S / len(scored):
                     del run[task]  # timed well enough, though the first time counts memory
     each |= {task: again() for task, again in run.items()}

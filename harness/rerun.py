@@ -28,7 +28,7 @@ from harness.plan import signature
 from harness.stages import steps_taken
 from harness.train import train
 from models.custom import Custom
-from models.custom_checks import UnfitModule
+from models.unfit import UnfitModel
 from results.errors import StudyError, settings_errors
 from results.filesystem import content, info_of
 from results.manifest import FOLDER, manifest_bytes
@@ -85,7 +85,7 @@ def rerun(
             for step in sorted(steps_taken(condition)):
                 given = (row["parent_key"], row["stage"] - 1, step)
                 write_file(scratch, artifacts.path(scratch, *given), artifacts.data(store, *given))
-        with settings_errors(UnfitModule):
+        with settings_errors(UnfitModel):
             ours = train(pack, scratch, torch_device)
         differing = _differing(recorded, json.loads(ours["replicates"]["numerics"][0].as_py()), row, condition)
         tolerance = TOLERANCE if differing else 0.0

@@ -34,6 +34,7 @@ from models.model import Model
 if TYPE_CHECKING:
     from harness.draw import Draw
 
+from models.unfit import UnfitModel
 
 _GIVEN = ("vocabulary", "length", "outputs")
 _EXAMPLES = {"model": "Mamba", "task": "Parity"}
@@ -225,7 +226,7 @@ def _check_device(packed: Packed, tokens: Tensor) -> None:
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:
-        raise custom_checks.UnfitModule(
+        raise UnfitModel(
             f"model.name = {packed._path!r} works on the CPU and fails on {tokens.device} ({str(error).splitlines()[0]}): make tensors on "
             "tokens.device in forward, and constants in __init__ with register_buffer"
         ) from error
@@ -241,9 +242,9 @@ def _reasons(path: str) -> Iterator[None]:
     except RuntimeError as error:
         words = str(error)
         if "called random operation" in words:
-            raise custom_checks.UnfitModule(custom_checks.noisy(path)) from error
+            raise UnfitModel(custom_checks.noisy(path)) from error
         if "vmap" in words or "Batching rule" in words:
-            raise custom_checks.UnfitModule(_unsupported(path, error)) from error
+            raise UnfitModel(_unsupported(path, error)) from error
         raise
 
 

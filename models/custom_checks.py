@@ -10,11 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-
-class UnfitModule(ValueError):
-    """A user's module did something in its forward pass that a pack or this device can't do."""
-
-
 _OWN = frozenset(vars(nn.Module())) - {"training"}  # what every module has: hooks, parameters, buffers and submodules
 _ROUNDING, _GRADIENT_ROUNDING = 1e-3, 1e-2  # relative, in norm: far above float32 rounding, far below another weight or noise
 

@@ -15,6 +15,7 @@ from models.aligned import product
 from models.linear import parameter
 from models.model import Model
 from models.plain_attention import attention, pick
+from models.unfit import UnfitModel
 
 if TYPE_CHECKING:
     from harness.draw import Draw
@@ -135,4 +136,4 @@ def refuse_unknown(config, known: dict[str, tuple[str, ...]]) -> None:
 
 def refuse_length(tokens: Tensor, length: int) -> None:
     if tokens.shape[2] > length:
-        raise ValueError(f"strings of {tokens.shape[2]} tokens are longer than the {length} positions of this model")
+        raise UnfitModel(f"strings of {tokens.shape[2]} tokens are longer than the {length} positions of this model")

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from models.aligned import product
 from models.model import Model
+from models.unfit import UnfitModel
 
 if TYPE_CHECKING:
     from harness.draw import Draw
@@ -67,7 +68,7 @@ class Perceptron(nn.Module):
         if attend is not None:
             raise ValueError("the mlp has no attention to hand out: leave out the penalty or probe that asks for it")
         if tokens.shape[-1] != self.length:
-            raise ValueError(f"this mlp reads strings of {self.length} tokens, not of {tokens.shape[-1]}")
+            raise UnfitModel(f"this mlp reads strings of {self.length} tokens, not of {tokens.shape[-1]}")
         x = (1 - 2 * tokens).to(self.head.weight.dtype)
         for layer in self.layers:
             x = torch.relu(layer(x))

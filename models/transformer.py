@@ -24,6 +24,7 @@ from models.model import Model
 from models.noise import Noise
 from models.positions import ENCODINGS, waves
 from models.scene import Scene
+from models.unfit import UnfitModel
 
 if TYPE_CHECKING:
     from harness.draw import Draw
@@ -223,7 +224,7 @@ class Decoder(nn.Module):
             return None
         rows = self.positions.shape[1] - (0 if shift is None else self.config.shift)
         if length > rows:
-            raise ValueError(f"strings of {length} tokens are longer than the {rows} positions of this model")
+            raise UnfitModel(f"strings of {length} tokens are longer than the {rows} positions of this model")
         found = self.positions[:, :length] if shift is None else embed(self.positions, self._index(length, shift))
         return found if self.config.initial == "gpt2" else found * self.config.width**-0.5
 

@@ -137,3 +137,10 @@ def test_a_reader_that_goes_away_is_no_defect(tmp_path):
         error = process.stderr.read()
     assert error == b""
     assert process.returncode == 1
+
+
+def test_an_evaluation_set_that_the_model_cannot_read_is_the_persons(command, tmp_path):
+    words = ("plan", write_study(tmp_path), f"store={tmp_path / 'runs'}", "evaluate.sets.dense.length=64")
+    _is_one_sentence(
+        command(*words), "the evaluation set dense asks too much: strings of 64 tokens are longer than the 16 positions"
+    )

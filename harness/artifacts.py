@@ -1,6 +1,7 @@
 """Weights that a study keeps: one safetensors file a replicate and step, <store>/artifacts/<key>/<stage>/<step>.safetensors.
 
-Tensors are named as in the model, without the replicate axis; the metadata holds the configuration and seeds as JSON.
+Tensors are named as in the model, without the replicate axis; the metadata holds the configuration and seeds as JSON, the pack that
+trained them, and a digest of the file (`results.seal`), which every reader checks.
 """
 
 import json
@@ -17,6 +18,7 @@ from results.errors import DamagedFile, StoreError, store_errors
 from results.filesystem import content as read_file
 from results.filesystem import info_of, names
 from results.manifest import newest_manifest, reported
+from results.seal import BLANK, seal, state
 from results.store import Store, committed, read, write_file
 
 
@@ -43,7 +45,7 @@ def data(store: Store, key: str, stage: int, step: int) -> bytes:
     where = path(store, key, stage, step)
     if not info_of(store.filesystem, where).is_file:
         raise DamagedFile(f"{where}, the weights that stage {stage + 1} begins from, is not in the store")
-    found = read_file(store.filesystem, where)
+    found = undamaged(store, where)
     try:
         header = json.loads(found[8 : 8 + int.from_bytes(found[:8], "little")])
         own = header["__metadata__"]["key"]
@@ -57,6 +59,16 @@ def data(store: Store, key: str, stage: int, step: int) -> bytes:
     return found
 
 
+def undamaged(store: Store, where: str) -> bytes:
+    """A file of weights. DamagedFile where its bytes are not those that were written; of one without a digest nothing is known."""
+    found = read_file(store.filesystem, where)
+    if state(found) == "damaged":
+        raise DamagedFile(
+            f"{where} is damaged: delete it, and manyseeds rerun STORE {where.split('/')[-3][:12]} --keep weights makes it again"
+        )
+    return found
+
+
 def content(pack: Pack, model: nn.Module, slot: int) -> bytes:
     """The file of the weights of the replicate in `slot`."""
     replicate = pack.replicates[slot]
@@ -65,8 +77,10 @@ def content(pack: Pack, model: nn.Module, slot: int) -> bytes:
         "key": replicate.key,
         "config": canonical(replicate.condition.config()),
         "seeds": json.dumps({"init": replicate.init_seed, "data": replicate.data_seed}),
+        "pack": pack.id,
+        "digest": BLANK,
     }
-    return save(tensors, about)
+    return seal(save(tensors, about))
 
 
 def keep_worst(store: Store, count: int, needed: Collection[str | None] = ()) -> int:

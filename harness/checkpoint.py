@@ -1,38 +1,63 @@
 """Checkpoints of a pack: one safetensors file, tensors and JSON metadata, never anything that needs unpickling.
 
-<store>/<study>/checkpoints/<pack>/<step>.safetensors; only the newest is kept, and none once the pack is committed.
+<store>/<study>/checkpoints/<pack>/<step>.safetensors; the two newest are kept, as either may be damaged, and none once the pack is
+committed. A file without a digest of its bytes (`results.seal`) is not gone on from.
 """
 
 import json
 import re
+from collections.abc import Callable
 
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from results.seal import BLANK, seal, state
 from results.store import Store, delete, list_names, read_bytes, write_bytes
+
+Found = tuple[dict[str, Tensor], dict]  # tensors by name, and the state beside them
+_KEPT = 2
 
 
 def write(store: Store, pack: str, step: int, tensors: dict[str, Tensor], state: dict) -> None:
-    """Write the checkpoint of `step`, then remove older ones."""
-    data = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, {"state": json.dumps(state)})
-    write_bytes(store, _path(pack, step), data)
-    for older in steps(store, pack):
-        if older < step:
-            delete(store, _path(pack, older))
+    """Write the checkpoint of `step`, then remove all but it and the one before."""
+    about = {"state": json.dumps(state), "digest": BLANK}
+    data = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, about)
+    write_bytes(store, _path(pack, step), seal(data))
+    for older in [each for each in steps(store, pack) if each <= step][:-_KEPT]:
+        delete(store, _path(pack, older))
 
 
-def read(store: Store, pack: str) -> tuple[dict[str, Tensor], dict] | None:
-    """The newest readable checkpoint's tensors and state; a damaged one is passed over for the one before, then for none."""
+def read(
+    store: Store,
+    pack: str,
+    unfit: Callable[[Found], str] = lambda found: "",
+    say: Callable[[str], None] = lambda text: None,
+) -> Found | None:
+    """The tensors and state of the newest checkpoint that is whole and fits; others are removed, which is said, and None is left.
+
+    unfit: says why a whole checkpoint is not to be gone on from; an empty string where it is.
+    """
     for step in reversed(steps(store, pack)):
-        data = read_bytes(store, _path(pack, step))
-        try:
-            tensors = load(data)
-            size = int.from_bytes(data[:8], "little")
-            return tensors, json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["state"])
-        except (SafetensorError, ValueError, KeyError, TypeError, RecursionError):  # truncated, or another file in its place
-            delete(store, _path(pack, step))
+        found = _content(read_bytes(store, _path(pack, step)))
+        why = found if isinstance(found, str) else unfit(found)
+        if not isinstance(found, str) and not why:
+            return found
+        delete(store, _path(pack, step))
+        say(f"the checkpoint of step {step} of pack {pack} is removed: {why}; training goes on from an earlier step")
     return None
+
+
+def _content(data: bytes) -> Found | str:
+    """A checkpoint, or why the file is none."""
+    if state(data) != "whole":
+        return "it is damaged, or another version wrote it"
+    try:
+        tensors = load(data)
+        size = int.from_bytes(data[:8], "little")
+        return tensors, json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["state"])
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError):
+        return "it is another file"
 
 
 def steps(store: Store, pack: str) -> list[int]:

@@ -9,14 +9,14 @@ from harness.deaths import Deaths
 from harness.execute import Outcome, halves, record_failure
 from harness.leases import Leases
 from harness.logs import account, keep_accounts
-from harness.mounted import begun, check_there
+from harness.mounted import begun
 from harness.pack import Pack
 from harness.patience import patiently
 from harness.progress import Progress
 from results.errors import StoreError
 from results.filesystem import info_of
 from results.parquet import SUFFIX, read_file
-from results.store import Store
+from results.store import Store, check_there
 
 _LOOK_S = 3.0  # between looks at packs that another driver runs
 _LOST = 3  # packs in a row that the store would not take, after waiting for it each time: it is gone
@@ -39,7 +39,7 @@ class Dispatch:
         on_end: Callable[[Outcome], None] = lambda outcome: None,
     ):
         self._on_end = on_end
-        self.store, self.progress, self.leases, self.asked = store, progress, leases, asked
+        self.progress, self.leases, self.asked = progress, leases, asked
         self.outcomes: list[Outcome] = []
         self._queue = list(packs)
         self._elsewhere: list[Pack] = []
@@ -48,6 +48,7 @@ class Dispatch:
         self._deaths = Deaths()
         self._accounts: dict[str, list[str]] = {}  # by pack: what is known of its deaths
         self.begun = patiently(lambda: begun(store), asked, progress.say)
+        self.store = leases.store = replace(store, begun=self.begun)
         self._returned: set[str] = set()  # given back by the store once
         self._refused = 0  # in a row
 
@@ -177,9 +178,16 @@ class Dispatch:
             if not info_of(self.store.filesystem, path).is_file:
                 return None
             rows = read_file(self.store.filesystem, path, "replicates", ["key", "stage", "sets", "status"], None).to_pylist()
+            scores: list[dict[str, str]] = []
+            if pack.replicates[0].sets:
+                path = self.store.path("evaluations", f"{pack.id}{SUFFIX}")
+                scores = read_file(self.store.filesystem, path, "evaluations", ["key", "set_hash"]).to_pylist()
         except StoreError:
             return None  # trained here then
-        found = {row["key"]: set(row["sets"]) for row in rows if row["stage"] == pack.stage}
+        scored = {(row["key"], row["set_hash"]) for row in scores}
+        found = {
+            row["key"]: {s for s in row["sets"] if (row["key"], s) in scored} for row in rows if row["stage"] == pack.stage
+        }
         if any(not {each.hash for each in one.sets} <= found.get(one.key, set()) for one in pack.replicates):
             return None
         diverged = sum(row["status"] == "diverged" for row in rows)

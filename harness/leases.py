@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from results.filesystem import info_of, refuse_links_out
-from results.store import Store, delete, read_bytes, write_bytes
+from results.store import Store, check_there, delete, read_bytes, write_bytes
 
 LEASE_S = 120.0  # that a lease lasts unless it is renewed
 _RENEW_S = LEASE_S / 4
@@ -104,6 +104,8 @@ class Leases:
 
     def _write_local(self, target: str, data: bytes) -> None:
         """As `write_bytes` without its fsync, which costs milliseconds a pack: a lease lost in a crash is one whose driver is gone."""
+        if self.store.begun:
+            check_there(self.store)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         refuse_links_out(self.store.root, target)
         temporary = os.path.join(os.path.dirname(target), f".{uuid.uuid4().hex}.tmp")

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.compute as pc
 import torch
 
 import harness.device
@@ -28,7 +29,7 @@ from harness.progress import Progress
 from models.custom import allow
 from results.errors import STATUS_MENDABLE, StoreError, StudyError, tell_of_defect
 from results.filesystem import reason
-from results.store import Store, committed, open_store
+from results.store import Store, open_store, scored
 from results.terminal import say
 
 _WAIT_S = 0.2  # where all that is left is run by another driver
@@ -118,7 +119,8 @@ def run_manifest(path: Path, uri: str, device: str) -> int:
     store = open_store(uri, manifest["study"])
     store.check_writable()
     local = Local(device)
-    have = set(committed(store)["pack"].to_pylist())
+    rows = scored(store)
+    have = set(rows["pack"].to_pylist()) - set(rows.filter(pc.field("lacking"))["pack"].to_pylist())
     packs = [pack for pack in resolve(plan_of(manifest), manifest["numerics"], attempts(store)) if pack.id not in have]
     total = len(manifest["replicates"])
     missing = sum(len(pack.replicates) for pack in packs)

@@ -5,6 +5,7 @@ and committing below the bare mount point. Before the first manifest nothing is 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -14,18 +15,12 @@ from harness.pack import Pack
 from harness.patience import patiently
 from results.errors import StoreError
 from results.manifest import FOLDER
-from results.store import Store, list_names
+from results.store import Store, check_there, list_names
 
 
 def begun(store: Store) -> bool:
     """Whether the study has a manifest in this store."""
     return bool(list_names(store, FOLDER))
-
-
-def check_there(store: Store) -> None:
-    """StoreError where a local store does not show the manifest that the study has in it."""
-    if store.is_local and not begun(store):
-        raise StoreError(f"the store {store.root} is away: it shows no manifest of {store.study}, which has one there")
 
 
 def run_there(
@@ -37,21 +32,11 @@ def run_there(
     say: Callable[[str], None] = lambda text: None,
     has_begun: bool = True,
 ) -> Outcome:
-    """`run_pack`; of a study that `has_begun` the store is waited for before the pack starts and before it commits."""
+    """`run_pack`; of a study that `has_begun` the store is waited for before the pack starts and before each file it writes."""
     if not has_begun:
         return run_pack(pack, store, device, report, should_stop, say)
-    steps = pack.replicates[0].condition.train.steps
-
-    def wait() -> None:
-        patiently(partial(check_there, store), should_stop, say)
-
-    def noted(step: int) -> None:
-        report(step)
-        if step == steps:
-            wait()
-
     try:
-        wait()
+        patiently(partial(check_there, store), should_stop, say)
     except StoreError as error:
         return Outcome(pack.id, "unstored", len(pack.replicates), message=str(error))
-    return run_pack(pack, store, device, noted, should_stop, say)
+    return run_pack(pack, replace(store, begun=True), device, report, should_stop, say)

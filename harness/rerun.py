@@ -32,6 +32,7 @@ from models.unfit import UnfitModel
 from results.errors import StudyError, settings_errors
 from results.filesystem import content, info_of
 from results.manifest import FOLDER, manifest_bytes
+from results.seal import state
 from results.store import Store, list_names, open_store, read, write_file
 
 TOLERANCE = 0.01  # relative, where the numerics are not those of the row
@@ -165,7 +166,11 @@ def _kept(store: Store, row: dict[str, Any], weights: bytes, differing: tuple[st
     if not info_of(store.filesystem, where).is_file:
         write_file(store, where, weights)
         return Rerun(row["key"], True, differing, f"{message}; its weights are in {where}", where)
-    same = _equal(content(store.filesystem, where), weights, where)
+    kept = content(store.filesystem, where)
+    if state(kept) == "damaged":
+        cure = "are damaged: delete them and run this again"
+        return Rerun(row["key"], False, differing, f"{message}, but the weights that were kept before {cure}: {where}", where)
+    same = _equal(kept, weights, where)
     if same or differing:
         word = "the same" if same else "left as they were"
         return Rerun(row["key"], True, differing, f"{message}; the weights in {where} are {word}", where)
@@ -173,8 +178,9 @@ def _kept(store: Store, row: dict[str, Any], weights: bytes, differing: tuple[st
 
 
 def _equal(one: bytes, other: bytes, where: str) -> bool:
-    """The same tensors bit for bit with the same metadata, whose order in a file is not fixed."""
+    """The same tensors bit for bit, of the same replicate; their order in a file is not fixed, and its pack may be another."""
     first, second = tensors_of(one, where), tensors_of(other, where)
-    if metadata_of(one, where) != metadata_of(other, where) or first.keys() != second.keys():
+    about, others = metadata_of(one, where), metadata_of(other, where)
+    if any(about.get(name) != others.get(name) for name in ("key", "config", "seeds")) or first.keys() != second.keys():
         return False
     return all(torch.equal(tensor.view(torch.uint8), second[name].view(torch.uint8)) for name, tensor in first.items())

@@ -4,14 +4,12 @@ Not rows of `evaluations`: a committed file is written once, and a compaction ta
 rows added later would be lost. They go to <store>/<study>/rescored/<name>.parquet instead, which no other reader looks at.
 """
 
-import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet
 import torch
 import yaml
 
@@ -23,9 +21,10 @@ from harness.exchange.replicate import find, resolve_key
 from harness.exchange.weights import single
 from harness.hidden import refuse_hiding
 from harness.pack import ScoredSet
-from results.errors import StudyError
-from results.filesystem import names
+from results.errors import DamagedFile, StudyError
+from results.filesystem import names, reason
 from results.manifest import newest_manifest
+from results.parquet import deserialise, serialise
 from results.schema import SCHEMAS
 from results.statistics import FEW_WRONG, clopper_pearson, clustered_rates
 from results.store import Store, committed, list_names, read_bytes, write_bytes
@@ -108,16 +107,17 @@ def write(store: Store, table: pa.Table) -> str:
     path = f"{FOLDER}/{name}.parquet"
     rows = table.to_pylist()
     if f"{name}.parquet" in list_names(store, FOLDER):
-        before = pyarrow.parquet.read_table(io.BytesIO(read_bytes(store, path)), schema=SCHEMA).to_pylist()
+        try:
+            before = deserialise(read_bytes(store, path)).select(SCHEMA.names).cast(SCHEMA).to_pylist()
+        except (pa.ArrowInvalid, KeyError) as error:
+            raise DamagedFile(f"{store.path(path)} holds no rows of manyseeds evaluate ({reason(error)}); delete it") from error
         hashes = {row["condition"]: row["set_hash"] for row in rows}
         for row in before:
             if hashes.get(row["condition"], row["set_hash"]) != row["set_hash"]:
                 raise StudyError(f"{store.path(path)} holds another set called {name}: give --name, or move that file away")
         fresh = {row["key"] for row in rows}
         rows = [row for row in before if row["key"] not in fresh] + rows
-    sink = pa.BufferOutputStream()
-    pyarrow.parquet.write_table(pa.Table.from_pylist(rows, SCHEMA), sink, compression="zstd")
-    write_bytes(store, path, sink.getvalue().to_pybytes())
+    write_bytes(store, path, serialise(pa.Table.from_pylist(rows, SCHEMA)))
     return store.path(path)
 
 

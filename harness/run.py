@@ -24,7 +24,7 @@ from harness.interrupt import Interrupt
 from harness.kept_rates import KeptRates, folder
 from harness.measure import Timer, examples, measure_kinds, packs_by_kind
 from harness.measure import measure as _measure
-from harness.mounted import begun, check_there
+from harness.mounted import begun
 from harness.pack import Pack, resolve
 from harness.patience import PATIENCE_S, patiently
 from harness.plan import Part, Plan, plan
@@ -33,8 +33,9 @@ from harness.progress import Progress
 from harness.provenance import code_state, versions
 from results.errors import DamagedFile, StoreError, StudyError
 from results.filesystem import public
+from results.leftovers import remove_leftovers
 from results.manifest import FOLDER, manifest_bytes, newest_manifest, write_manifest
-from results.store import Store, committed, list_names, open_store, read
+from results.store import Store, check_there, committed, list_names, open_store, read, scored
 
 _AROUND_S = {"local": 8.0, "ray": 20.0}  # seconds of a command that trains little: imports, Ray and its workers, report, W&B
 
@@ -112,6 +113,7 @@ def prepare(
     uri = store_uri(study.store)
     store = open_store(uri, study.name)
     store.check_writable()
+    store = replace(store, begun=begun(store))
     executor.check_store(store, uri)
     _refuse_tf32(study, {kind.device for kind in study.slots} or {executor.device})
     numerics = planned_numerics(executor.device, study.compile)
@@ -164,7 +166,7 @@ def _planned(
 ) -> Plan:
     return plan(
         study,
-        read(store, "replicates", ["key", "stage", "sets"]),
+        scored(store),
         sizes,
         targets,
         numerics=numerics,
@@ -334,6 +336,7 @@ def train_all(
     if not prepared.plan.packs:
         return []
     patiently(partial(_write_manifest, prepared), interrupt.requested)
+    prepared = replace(prepared, store=replace(prepared.store, begun=True))
     packs = resolve(prepared.plan, prepared.numerics, patiently(partial(attempts, prepared.store), interrupt.requested))
     seconds = {pack.id: prepared.seconds(pack) for pack in packs}
     packs.sort(key=lambda pack: -seconds[pack.id])
@@ -365,6 +368,8 @@ def finish(prepared: Prepared, say: Callable[[str], None], patience_s: float = 0
     patience_s: seconds that a store which does not answer is tried again, each time; then StoreError.
     """
     store = prepared.store
+    if removed := patiently(partial(remove_leftovers, store), say=say, patience_s=patience_s):
+        say(f"{removed} temporary file{'s'[: removed > 1]} that killed writers left are removed")
     if not patiently(partial(committed, store), say=say, patience_s=patience_s).num_rows:
         say("nothing is committed yet, so there is no report")
         return

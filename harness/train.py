@@ -41,12 +41,13 @@ from harness.precision import autocast, set_matmul
 from harness.provenance import code_state, versions
 from harness.schedule import Plateau, Scalars
 from models.noise import Noise
-from results.errors import DamagedFile, StoreError, settings_errors
+from results.errors import StoreError, settings_errors
 from results.schema import SCHEMAS
 from results.store import Store
 
 _WINDOW = 100  # steps that `loss` and the points of the loss curve average over, at most
 _LAST_S = 60.0  # that a store may be away when a pack is asked to stop
+_STATE = {"step", "recorded", "rows", "train_s", "evaluate_s", "plateau"}  # of a checkpoint, beside its keys
 CHECKPOINT_SHARE = 0.02  # of the time of a pack that may go into checkpoints
 
 
@@ -345,22 +346,25 @@ class Training:
         wanted = {each for each in self.pack.keep_steps if each < step}
         return bool(wanted) and not wanted.issubset(artifacts.steps_of(store, key, self.pack.stage))
 
-    def restore(self, store: Store) -> bool:
-        """Go on from the pack's newest checkpoint; False where there is none."""
-        found = checkpoints.read(store, self.pack.id)
+    def _unfit(self, store: Store, found: checkpoints.Found) -> str:
+        """Why this pack can't go on from a checkpoint; an empty string where it can."""
+        tensors, state = found
+        if not isinstance(state, dict) or state.get("keys") != [replicate.key for replicate in self.pack.replicates]:
+            return "it is of other replicates"
+        shapes = {name: (tensor.shape, tensor.dtype) for name, tensor in self._tensors().items()}
+        if shapes != {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()} or not state.keys() >= _STATE:
+            return "another version of this code wrote it"
+        if any(self._lacks(store, each.key, state["step"]) for each in self.pack.replicates):
+            return "weights of steps before it were to be kept and are not there"
+        return ""
+
+    def restore(self, store: Store, say: Callable[[str], None] = lambda text: None) -> bool:
+        """Go on from the pack's newest checkpoint that is whole and its own; False where there is none."""
+        found = checkpoints.read(store, self.pack.id, lambda each: self._unfit(store, each), say)
         if found is None:
             return False
         tensors, state = found
-        if state["keys"] != [replicate.key for replicate in self.pack.replicates]:
-            raise DamagedFile(
-                f"the checkpoint of pack {self.pack.id} holds other replicates: delete checkpoints/{self.pack.id}"
-            )
-        mine = self._tensors()
-        if mine.keys() != tensors.keys() or "plateau" not in state:
-            return False  # of another version of this code: training starts again
-        if any(self._lacks(store, each.key, state["step"]) for each in self.pack.replicates):
-            return False  # of a study that kept fewer steps: training starts again
-        for name, tensor in mine.items():
+        for name, tensor in self._tensors().items():
             tensor.copy_(tensors[name])
         self.rows, self.step, self.recorded = Rows(**state["rows"]), state["step"], state["recorded"]
         self.train_s, self.evaluate_s = state["train_s"], state["evaluate_s"]
@@ -396,7 +400,7 @@ def train(
     begun = parents.annotates(pack) or parents.begins(pack)
     weights = patiently(lambda: parents.read(store, pack), should_stop, say) if begun else None
     state = Training(pack, device, weights, should_stop, teachers_of(pack, store, device, should_stop, say, Stopped))
-    patiently(lambda: state.restore(store), should_stop, say)
+    patiently(lambda: state.restore(store, say), should_stop, say)
     if state.loop is None and sequential.takes(pack, device):
         say(f"batch-1 SGD takes the ordinary loop, many times slower: {sequential.missing()}")
     steps = state.train.steps

@@ -248,8 +248,9 @@ def spread(store: str, study: str) -> None:
 @click.argument("into")
 @click.argument("others", nargs=-1, required=True, metavar="STORE…")
 @click.option("--study", help="Only this study; by default every study of the other stores.")
-def merge(into: str, others: tuple[str, ...], study: str | None) -> None:
-    """Unite stores: copy into INTO what it lacks of the others."""
+@click.option("--keep-one", is_flag=True, help="Where stores hold other numbers of one replicate and pack, keep one copy.")
+def merge(into: str, others: tuple[str, ...], study: str | None, keep_one: bool) -> None:
+    """Unite stores: copy into INTO what it lacks of the others. Refuses replicates that should be equal and are not."""
     from results.filesystem import public
     from results.merge import merge as merge_stores
     from results.store import studies
@@ -259,7 +260,17 @@ def merge(into: str, others: tuple[str, ...], study: str | None) -> None:
         raise StudyError(f"there is no study in {' or '.join(map(public, others))}")
     for name in names:
         sources = [_open(other, name) for other in others if name in studies(other)]
-        say(f"{name}: {merge_stores(_open(into, name), sources)}")
+        say(f"{name}: {merge_stores(_open(into, name), sources, keep_one)}")
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("study", required=False)
+def verify(store: str, study: str | None) -> None:
+    """Check every file of a store against its digest; exit status 1 where one is damaged."""
+    from results.verify import show_verify
+
+    sys.exit(show_verify([_open(store, name) for name in _studies(store, study)], say))
 
 
 @cli.command()

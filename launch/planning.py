@@ -12,7 +12,7 @@ from harness.provenance import code_state, versions
 from harness.run import announce, planner_of, prepare, store_uri
 from harness.study import find_family, load
 from results.errors import StudyError, output_errors
-from results.store import committed, open_store
+from results.store import open_store, scored
 
 
 def show_plan(study: Study, write: str | None, say: Callable[[str], None], fresh: bool = False) -> None:
@@ -53,7 +53,7 @@ def show_plan(study: Study, write: str | None, say: Callable[[str], None], fresh
 def show_diff(study: Study, say: Callable[[str], None]) -> None:
     """Per condition: replicates planned, held with every evaluation set, held without some set, missing."""
     store = open_store(store_uri(study.store), study.name)
-    rows = committed(store).select(["key", "sets"]).to_pylist()
+    rows = scored(store).select(["key", "sets"]).to_pylist()
     held = {row["key"]: set(row["sets"]) for row in rows}
     counts: dict[int, Counter[str]] = {index: Counter() for index in range(len(study.conditions))}
     wanted = [set(study.set_hashes(condition).values()) for condition in study.conditions]

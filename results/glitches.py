@@ -4,17 +4,16 @@ Not rows of `probes`: a glitch has a prompt and lists by head, and a study's oth
 its metadata as JSON: `About`. `harness.probes.glitch_record` writes it, `results.glitch_page` draws it.
 """
 
-import io
 import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet
 
 from results.errors import DamagedFile
 from results.names import slug
+from results.parquet import deserialise, serialise
 from results.store import Store, list_names, read_bytes, write_bytes
 
 FOLDER = "glitches"
@@ -86,10 +85,8 @@ def name_of(key: str, set_name: str) -> str:
 def write(store: Store, about: About, rows: list[dict[str, Any]]) -> str:
     """Put the glitches of a replicate and set in their place, instead of earlier ones; the path."""
     table = pa.Table.from_pylist(rows, SCHEMA).replace_schema_metadata({_META: json.dumps(asdict(about))})
-    sink = io.BytesIO()
-    pyarrow.parquet.write_table(table, sink, compression="zstd")
     path = f"{FOLDER}/{name_of(about.key, about.set)}"
-    write_bytes(store, path, sink.getvalue())
+    write_bytes(store, path, serialise(table))
     return store.path(path)
 
 
@@ -99,7 +96,7 @@ def read(store: Store, key: str, set_name: str) -> tuple[About, pa.Table] | None
     if name not in list_names(store, FOLDER):
         return None
     try:
-        table = pyarrow.parquet.read_table(io.BytesIO(read_bytes(store, f"{FOLDER}/{name}")))
+        table = deserialise(read_bytes(store, f"{FOLDER}/{name}"))
         given = json.loads((table.schema.metadata or {})[_META])
         about = About(**{field.name: given[field.name] for field in fields(About)})
         found = table.select(SCHEMA.names).cast(SCHEMA)

@@ -51,7 +51,7 @@ def newest_manifest(store: Store) -> tuple[str, dict[str, Any]] | None:
     names = [name for name in list_names(store, FOLDER) if name.endswith(SUFFIX)]
     if not names:
         return None
-    if (named := _named(store)) is not None:
+    if (named := named_manifest(store)) is not None:
         if f"{named}{SUFFIX}" not in names:
             raise DamagedFile(
                 f"{store.path(NEWEST)} names {named}, which is not in {store.path(FOLDER)}: bring it there, or delete the file"
@@ -64,7 +64,7 @@ def newest_manifest(store: Store) -> tuple[str, dict[str, Any]] | None:
     return max(((each, read_manifest(store, each)) for each in hashes), key=lambda found: len(found[1]["replicates"]))
 
 
-def _named(store: Store) -> str | None:
+def named_manifest(store: Store) -> str | None:
     path = store.path(NEWEST)
     info = info_of(store.filesystem, path)
     if not info.is_file:

@@ -1,7 +1,8 @@
 """One Parquet file of a table: rows to bytes, and back with every check that its schema allows.
 
 Files carry a digest of all their bytes (`results.seal`) and a checksum of every page. A reader checks the digest of a file of at most
-1 MiB, and of a larger one the pages that it reads; `manyseeds verify` checks the digest of each. Older files have neither.
+1 MiB, and of a larger one the pages that it reads, though not their headers; `manyseeds verify` checks the digest of each. Older files
+have neither.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,6 +23,7 @@ SUFFIX = ".parquet"
 MOST_FOOTER = 2**24  # bytes of a file's metadata: those of 10^6 replicates are a few thousand
 # bytes of a file that is fetched at once: its digest is checked then, and an object store gets two requests instead of three to six
 _WHOLE = 2**20
+_CHANGED = "its bytes are not those that were written"
 _DIGEST = "manyseeds.digest"  # the key of the metadata that holds it
 _FEW_ROWS = 256
 MOST_ROWS = 30  # a byte of the file: constant columns of ours reach 13, and a crafted file claims any number
@@ -43,6 +45,13 @@ def serialise(rows: pa.Table) -> bytes:
         writer.write_table(rows)
         writer.add_key_value_metadata({_DIGEST: BLANK})
     return seal(sink.getvalue().to_pybytes())
+
+
+def deserialise(data: bytes) -> pa.Table:
+    """The rows of a file that `serialise` wrote, whatever their schema. ArrowInvalid where it is none, or is damaged."""
+    if state(data) == "damaged":
+        raise pa.ArrowInvalid(_CHANGED)
+    return pa.parquet.read_table(pa.BufferReader(data), page_checksum_verification=True)
 
 
 def conform(table: str, rows: pa.Table) -> pa.Table:
@@ -80,7 +89,7 @@ def read_file(
             if source.size() <= _WHOLE:
                 data = source.read()
                 if state(data) == "damaged":
-                    raise unreadable(ValueError("its bytes are not those that were written"))
+                    raise unreadable(ValueError(_CHANGED))
                 rows = _rows(pa.BufferReader(data), partial(fragment, pa.py_buffer(data)), path, table, columns, filter, cure)
             else:
                 rows = _rows(source, partial(fragment, path, filesystem), path, table, columns, filter, cure)
@@ -131,6 +140,11 @@ def _rows(
         raise DamagedFile(f"{path} claims {file.metadata.num_rows} rows in {size} bytes, which no study wrote; {cure}")
     found = file.schema_arrow
     held = found.names
+    if held[: len(schema)] == schema.names and len(held) > len(schema):  # columns are only ever appended
+        column = held[len(schema)][:100]
+        raise DamagedFile(
+            f"{path} has a column {column!r}, which a newer version of manyseeds wrote: upgrade manyseeds to read it"
+        )
     if not found.equals(schema):  # the checks take as long as the reading of a small file
         _check_columns(path, schema, held, cure)
         for field in schema:

@@ -48,11 +48,15 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of studies, packs and
 
 @dataclass(frozen=True)
 class Store:
-    """One study's folder in a store. `root` is the store's path inside `filesystem`: it never holds credentials."""
+    """One study's folder in a store. `root` is the store's path inside `filesystem`: it never holds credentials.
+
+    begun: the study has a manifest there, so a local folder that shows none is one whose mount is away, and nothing is written to it.
+    """
 
     filesystem: pyarrow.fs.FileSystem
     root: str
     study: str
+    begun: bool = False
 
     def path(self, *parts: str) -> str:
         """The path inside the filesystem of something in this study. DamagedFile where a part leads out of it."""
@@ -115,7 +119,9 @@ def write_bytes(store: Store, relative_path: str, data: bytes) -> None:
 
 
 def write_file(store: Store, target: str, data: bytes) -> None:
-    """`write_bytes` to a path inside the filesystem, such as one outside the study."""
+    """`write_bytes` to a path inside the filesystem, such as one outside the study. A store that is away is not made anew."""
+    if store.begun:
+        check_there(store)
     try:
         if store.is_local:
             refuse_links_out(store.root, target)
@@ -126,6 +132,12 @@ def write_file(store: Store, target: str, data: bytes) -> None:
         # an object store may have carried out what it then failed to confirm
         outcome = "nothing of it was committed" if store.is_local else "it is there whole or not at all"
         raise StoreError(f"{target} can't be written ({reason(error)}); {outcome}") from error
+
+
+def check_there(store: Store) -> None:
+    """StoreError where a local store does not show the manifest that the study has in it."""
+    if store.is_local and not list_names(store, "manifests"):
+        raise StoreError(f"the store {store.root} is away: it shows no manifest of {store.study}, which has one there")
 
 
 def read_bytes(store: Store, relative_path: str) -> bytes:
@@ -220,6 +232,23 @@ def committed(store: Store) -> pa.Table:
     return read(store, "replicates")
 
 
+def scored(store: Store) -> pa.Table:
+    """Key, stage, pack and sets of `committed`, of the sets only those that have rows; `lacking`: whether others are left out.
+
+    What a row of `replicates` says of its sets is not enough: a file of `evaluations` may be gone.
+    """
+    rows = read(store, "replicates", [*ROW, "sets"])
+    by = [*ROW, "set_hash"]
+    found = read(store, "evaluations", by, winning=rows).group_by(by).aggregate([])
+    places = np.repeat(np.arange(rows.num_rows), pa.compute.list_value_length(rows["sets"]).to_numpy())
+    said = rows.select(ROW).take(pa.array(places)).append_column("set_hash", pa.compute.list_flatten(rows["sets"]))
+    there = matching(said, found, "left semi", by)
+    counts = np.bincount(places[there.to_numpy()], minlength=rows.num_rows)
+    lists = pa.ListArray.from_arrays(np.append(0, np.cumsum(counts)), said["set_hash"].take(there).combine_chunks())
+    lacking = counts < np.bincount(places, minlength=rows.num_rows)
+    return rows.set_column(rows.schema.get_field_index("sets"), "sets", lists).append_column("lacking", pa.array(lacking))
+
+
 def winners(replicates: pa.Table) -> pa.Table:
     """(key, stage, pack) with the smallest pack id of every (key, stage)."""
     return first_rows(replicates.select(ROW))
@@ -237,12 +266,12 @@ def first_rows(replicates: pa.Table) -> pa.Table:
 
 def semi_join(rows: pa.Table, wanted: pa.Table) -> pa.Table:
     """The rows whose (key, stage, pack) is in `wanted`, in their order."""
-    return rows.take(_matching(rows, wanted, "left semi"))
+    return rows.take(matching(rows, wanted, "left semi"))
 
 
 def anti_join(rows: pa.Table, unwanted: pa.Table) -> pa.Table:
     """The rows whose (key, stage, pack) is not in `unwanted`, in their order."""
-    return rows.take(_matching(rows, unwanted, "left anti"))
+    return rows.take(matching(rows, unwanted, "left anti"))
 
 
 def table_files(store: Store, table: str) -> list[str]:
@@ -260,7 +289,7 @@ def read_files(store: Store, table: str, files: list[str], columns: list[str] | 
     compacted = sum(name.startswith(COMPACTED) for name in files)
     kept = _concat(table, needed, [])
     for part in [*parts[:compacted], _concat(table, needed, parts[compacted:])]:  # one pack is in one other file only
-        fresh = part.take(_matching(part, kept, "left anti", identity)) if kept.num_rows else part
+        fresh = part.take(matching(part, kept, "left anti", identity)) if kept.num_rows else part
         kept = _concat(table, needed, [kept, fresh])
     return kept.select(wanted)
 
@@ -322,7 +351,10 @@ def _concat(table: str, columns: list[str], parts: list[pa.Table]) -> pa.Table:
     return rows.combine_chunks() if len(parts) > _MANY else rows
 
 
-def _matching(rows: pa.Table, other: pa.Table, join: str, on: list[str] = ROW) -> pa.Array:
-    """Positions of the rows that a semi or anti join keeps, ascending. (pyarrow can't join tables that hold list columns.)"""
+def matching(rows: pa.Table, other: pa.Table, join: str, on: list[str] = ROW) -> pa.Array:
+    """Positions of the rows that a semi or anti join ("left semi", "left anti") keeps, ascending.
+
+    (pyarrow can't join tables that hold list columns.)
+    """
     numbered = rows.select(on).append_column("row", pa.array(np.arange(rows.num_rows)))
     return pa.array(np.sort(numbered.join(other.select(on), keys=on, join_type=join)["row"].to_numpy()))

@@ -21,7 +21,7 @@ from harness.exchange.folder import metadata_of, read_folder, refuse_used, tenso
 from harness.exchange.gpt2 import to_gpt2
 from harness.exchange.weights import single
 from results.errors import DamagedFile, StudyError
-from results.filesystem import content, names
+from results.filesystem import names
 from results.store import Store, read
 
 _SUFFIX = ".safetensors"
@@ -113,7 +113,7 @@ def find(store: Store, key: str, step: int | None = None) -> Kept:
         raise StudyError(f"step {step} of {key} was not kept; kept: {', '.join(str(each) for each in steps)}")
     chosen = steps[-1] if step is None else step
     where = artifacts.path(store, key, stages[-1], chosen)
-    data = content(store.filesystem, where)
+    data = artifacts.undamaged(store, where)
     tensors, about = tensors_of(data, where), metadata_of(data, where)
     if about.get("key") != key:
         raise DamagedFile(f"{where} holds the weights of {about.get('key')}: it is not the file that the study wrote")

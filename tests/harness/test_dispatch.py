@@ -6,6 +6,7 @@ import shutil
 import pytest
 import torch
 
+import results.store
 from harness import patience
 from harness.deaths import Deaths
 from harness.execute import Outcome
@@ -157,6 +158,30 @@ def test_a_store_that_goes_before_the_commit_is_waited_for(store, packs, monkeyp
     assert outcome.status == "unstored"
     assert "is away" in outcome.message
     assert not os.path.exists(store.path("replicates"))
+
+
+def test_a_store_that_goes_during_the_commit_is_not_made_anew(store, packs, monkeypatch):
+    """The mount goes after the first file, and comes back: the commit is made again where the study is."""
+    monkeypatch.setattr(patience, "PATIENCE_S", 60.0)
+    write_bytes(store, "manifests/a.yaml", b"{}")
+    away, real, said = f"{store.root}-away", results.store.write_local, []
+
+    def write_once(target, data):
+        real(target, data)
+        if "/evaluations/" in target and not said:
+            shutil.move(store.root, away)
+            os.mkdir(store.root)  # the mount point
+
+    def back(text):
+        said.append(text)
+        assert os.listdir(store.root) == []
+        os.rmdir(store.root)
+        shutil.move(away, store.root)
+
+    monkeypatch.setattr(results.store, "write_local", write_once)
+    assert run_there(packs[1], store, CPU, lambda step: None, lambda: False, back).status == "committed"
+    assert "is away" in said[0]
+    assert committed(store).num_rows == 1
 
 
 def test_the_local_executor_waits_for_the_mount_too(store, packs, monkeypatch):

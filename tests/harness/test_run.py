@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 import models
 from harness.draw import Draw
 from harness.evaluate import score
+from harness.local import run_manifest
 from harness.pack import scored_sets
 from harness.run import run, store_uri
 from harness.study import load
@@ -63,6 +64,18 @@ def test_running_again_trains_nothing(study, whole):
     before = files(whole)
     assert study(store="whole") == 0
     assert files(whole) == before
+
+
+@pytest.mark.parametrize("executor", ["run", "manifest"])
+def test_replicates_whose_evaluations_are_gone_are_trained_again(study, whole, executor):
+    before = tables(whole)
+    for path in (whole / "tiny" / "evaluations").glob("*.parquet"):
+        path.unlink()
+    if executor == "run":
+        assert study(store="whole") == 0
+    else:
+        assert run_manifest(next((whole / "tiny" / "manifests").iterdir()), str(whole), "cpu") == 0
+    assert tables(whole) == before
 
 
 def test_more_replicates_train_only_the_new_ones_and_change_no_file(study, whole):

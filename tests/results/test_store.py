@@ -21,6 +21,7 @@ from results.errors import StoreError
 from results.manifest import NEWEST, newest_manifest, write_manifest
 from results.schema import SCHEMAS
 from results.store import commit, committed, open_store, read
+from results.verify import verify
 from tests.results.sample_rows import commit_pack, failure, in_order, manifest, pack_tables
 
 TABLES = [table for table in SCHEMAS if table != "failures"]
@@ -280,7 +281,7 @@ def _without(rows, column):
 
 
 FOREIGN = {
-    "an unknown column": (lambda r: r.append_column("mine", pa.array([1] * r.num_rows)), "a column 'mine' unknown"),
+    "an unknown column": (lambda r: r.add_column(0, "mine", pa.array([1] * r.num_rows)), "a column 'mine' unknown"),
     "no column 'metric'": (lambda r: _without(r, "metric"), "no column 'metric'"),
     "another type": (
         lambda r: r.set_column(r.schema.get_field_index("step"), "step", r["step"].cast(pa.float64())),
@@ -308,6 +309,17 @@ def test_a_foreign_file_is_named_with_what_is_wrong_and_the_cure(tmp_path, kind)
         read(at, "evaluations")
     assert "evaluations/foreign.parquet" in str(caught.value)
     assert "move it out of the store" in str(caught.value)
+
+
+def test_a_column_of_a_newer_version_asks_for_an_upgrade(tmp_path):
+    at = open_store(tmp_path, "study")
+    commit_pack(at, "fe-1", ["a"])
+    rows = pack_tables("fe-1", ["a"])["evaluations"]
+    pyarrow.parquet.write_table(
+        rows.append_column("entropy", pa.nulls(rows.num_rows, pa.float64())), at.path("evaluations/fe-1.parquet")
+    )
+    with pytest.raises(ValueError, match=r"evaluations/fe-1\.parquet has a column 'entropy'.*: upgrade manyseeds to read it$"):
+        read(at, "evaluations")
 
 
 def test_a_file_from_before_a_nullable_column_was_appended_reads_as_null(tmp_path):
@@ -433,7 +445,9 @@ def test_an_object_store_behaves_as_a_folder_does(bucket, tmp_path):
     here = open_store(tmp_path, "study")
     merge.merge(here, [at])
     assert everything(here) == before
+    assert (verify(at).unsealed, verify(at).damage) == (1, [])  # a manifest that is not named for its digest
     store.write_bytes(at, "curves/fd-7.parquet", b"PAR1")
+    assert [what for what, _ in verify(at).damage] == [f"{at.path('curves/fd-7.parquet')} is damaged"]
     with pytest.raises(ValueError, match=r"bucket/some/runs/study/curves/fd-7\.parquet can't be read"):
         read(at, "curves")
 

@@ -1,0 +1,69 @@
+"""What checking digests and page checksums adds to reading tables: many small files, and one file a table.
+
+python -m benchmarks.integrity [--replicates 1000] [--rounds 7]
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
+
+import pyarrow.dataset
+import pyarrow.parquet
+
+import results.parquet
+from benchmarks.report_speed import STUDY, write_store
+from benchmarks.tables import markdown
+from results.merge import compact
+from results.store import Store, committed, open_store, read
+
+BOUND = 0.05  # of the time that reading takes without checks
+
+
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """The reader without its checks: nothing is hashed, and no local file is read whole for it."""
+    file, options = pyarrow.parquet.ParquetFile, pyarrow.dataset.ParquetFragmentScanOptions
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(results.parquet, "state", lambda data: "whole"))
+        stack.enter_context(patch.object(results.parquet, "_WHOLE", -1))
+        stack.enter_context(patch.object(pyarrow.parquet, "ParquetFile", lambda source, **_: file(source)))
+        stack.enter_context(patch.object(pyarrow.dataset, "ParquetFragmentScanOptions", lambda **_: options()))
+        yield
+
+
+def read_study(store: Store) -> float:
+    """Seconds of processor time that reading what a report needs takes; those of the machine's other work are not in it."""
+    started = time.process_time()
+    winning = committed(store)
+    for table in ("evaluations", "curves", "profiles"):
+        read(store, table, winning=winning)
+    return time.process_time() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicates", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=7, help="Of each way, alternately; the fastest counts.")
+    options = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        write_store(folder, options.replicates)
+        store = open_store(folder, STUDY)
+        for layout in ("a pack a condition", "compacted"):
+            if layout == "compacted":
+                compact(store)
+            with_checks, without = [], []
+            for _ in range(options.rounds):
+                with_checks.append(read_study(store))
+                with unchecked():
+                    without.append(read_study(store))
+            more = min(with_checks) / min(without) - 1
+            rows.append([layout, f"{min(without):.3f}", f"{min(with_checks):.3f}", f"{more:+.1%}", f"{BOUND:.0%}"])
+    print(markdown(["layout", "s without", "s with", "more", "bound"], rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,8 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -15,8 +17,10 @@ from harness.train import Training, train
 from launch.cli import main
 from results.errors import DamagedFile
 from results.manifest import write_manifest
+from results.parquet import read_file, serialise
+from results.schema import SCHEMAS
 from results.seal import BLANK
-from results.store import Store, commit, open_store, read
+from results.store import Store, commit, open_store, read, write_bytes
 from results.verify import state_of, verify
 from tests.harness.packs import condition, pack
 from tests.results.sample_rows import commit_pack, pack_tables
@@ -73,6 +77,22 @@ def test_no_flip_in_a_table_is_read_as_data(full):
         path.write_bytes(_flipped(data, rng.randrange(8 * len(data))))
         with pytest.raises(DamagedFile, match=r"evaluations/fd-1\.parquet"):
             read(full, "evaluations", ["key"])
+
+
+def test_pages_of_a_file_too_large_to_check_whole_are_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr("results.parquet._WHOLE", 0)
+    at, rng = open_store(tmp_path, "study"), random.Random(2)
+    row = {"key": "a", "stage": 0, "pack": "fd-1", "metric": "loss"}
+    rows = pa.Table.from_pylist([row | {"step": step, "value": rng.random()} for step in range(5000)], SCHEMAS["curves"])
+    data, where = serialise(rows), at.path("curves/fd-1.parquet")
+    column = pq.ParquetFile(pa.BufferReader(data)).metadata.row_group(0).column(rows.column_names.index("value"))
+    write_bytes(at, "curves/fd-1.parquet", data)
+    assert read_file(at.filesystem, where, "curves", rows.column_names).cast(rows.schema).equals(rows)
+    first = column.dictionary_page_offset + 100  # beyond the header of the first page, which no checksum covers
+    for _ in range(200):
+        Path(where).write_bytes(_flipped(data, rng.randrange(8 * first, 8 * (first + 20_000))))
+        with pytest.raises(DamagedFile, match="can't be read"):
+            read_file(at.filesystem, where, "curves", rows.column_names)
 
 
 @pytest.mark.parametrize("kind", ["evaluations", "probes", "manifests", "checkpoints", "artifacts"])

@@ -1,23 +1,94 @@
 """Merging stores: the same numbers in any order, and a refusal where one replicate and pack has two."""
 
+import itertools
+import os
+import tempfile
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from results import store
 from results.errors import StudyError
-from results.merge import merge
-from results.schema import SCHEMAS
-from results.store import commit, open_store, read
-from tests.results.sample_rows import commit_pack, pack_tables
+from results.merge import compact, merge
+from results.probes import add
+from results.schema import IDENTITY_COLUMNS, SCHEMAS
+from results.store import Store, commit, open_store, read
+from tests.results.sample_rows import commit_pack, in_order, pack_tables
+
+PACKS = ["fc-0", "fd-0", "fd-1", "fe-7"]
+# {pack: (keys, by how much its numbers differ from those of the same pack elsewhere, steps of its probe)}
+CONTENT = st.dictionaries(st.sampled_from(PACKS), st.tuples(st.integers(0, 2), st.sets(st.sampled_from([10, 20]))), min_size=1)
+STORES = st.tuples(CONTENT, CONTENT, CONTENT)
+KEYS = {"fc-0": ["a", "d"], "fd-0": ["a", "b"], "fd-1": ["c"], "fe-7": ["b", "c", "e"]}
 
 
 def changed(tables: dict[str, pa.Table], by: int) -> dict[str, pa.Table]:
     """The same pack, trained with other numbers."""
     rows = [row | {"value": row["value"] + by} for row in tables["curves"].to_pylist()]
     return tables | {"curves": pa.Table.from_pylist(rows, SCHEMAS["curves"])}
+
+
+def made(folder: str, name: str, content: dict) -> Store:
+    at = open_store(f"{folder}/{name}", "study")
+    for pack, (by, steps) in content.items():
+        tables = pack_tables(pack, KEYS[pack])
+        commit(at, pack, changed({t: rows for t, rows in tables.items() if t != "probes"}, by))
+        for step in steps:
+            add(at, pack, "margin", [{"key": key, "stage": 0, "step": step, "value": step + by} for key in KEYS[pack]])
+        for key in KEYS[pack]:
+            about = {"key": key, "config": "{}", "seeds": "{}", "pack": pack}
+            path = at.shared("artifacts", key, "0", "200.safetensors")
+            if not Path(path).exists() or pack < weights_of(path):
+                store.write_file(at, path, save({}, about))
+    return at
+
+
+def weights_of(path: str) -> str:
+    text = Path(path).read_text(errors="replace")
+    return next(pack for pack in PACKS if pack in text)
+
+
+def numbers(at: Store) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for table in SCHEMAS:
+        rows = read(at, table)
+        found[table] = in_order(rows.select([*IDENTITY_COLUMNS, "pack"]) if table == "replicates" else rows)
+    paths = sorted(Path(at.root, "artifacts").rglob("*.safetensors"))
+    return found | {str(path.relative_to(at.root)): weights_of(str(path)) for path in paths}
+
+
+@settings(max_examples=5, deadline=None)
+@given(STORES, st.booleans())
+def test_merging_is_commutative_associative_and_idempotent(contents, compacted):
+    with patch.object(os, "fsync", lambda descriptor: None):  # hundreds of small files
+        _check_all_orders(contents, compacted)
+
+
+def _check_all_orders(contents, compacted):
+    results = []
+    for order in ((0, 1, 2), (2, 1, 0)):
+        with tempfile.TemporaryDirectory() as folder:
+            stores = [made(folder, str(index), content) for index, content in enumerate(contents)]
+            if compacted:
+                compact(stores[1])
+            first, second, third = (stores[index] for index in order)
+            merge(first, [second], keep_one=True)
+            merge(first, [third], keep_one=True)
+            results.append(numbers(first))
+            again = merge(first, [second, third], keep_one=True)
+            assert (again.packs, again.artifacts) == (0, 0)
+            assert numbers(first) == results[-1]
+    with tempfile.TemporaryDirectory() as folder:  # a + (b + c)
+        first, second, third = (made(folder, str(index), content) for index, content in enumerate(contents))
+        merge(second, [third], keep_one=True)
+        merge(first, [second], keep_one=True)
+        results.append(numbers(first))
+    assert all(one == other for one, other in itertools.pairwise(results))
 
 
 def test_other_numbers_of_one_replicate_and_pack_are_refused_with_its_key_before_anything_is_written(tmp_path):

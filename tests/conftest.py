@@ -17,6 +17,7 @@ CLUSTERS = {
     "test_chaos",
     "test_cluster",
     "test_cluster_kinds",
+    "test_documented_job",
     "test_faults_ray",
     "test_host_memory",
     "test_metrics",

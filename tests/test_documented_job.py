@@ -1,0 +1,133 @@
+"""The Ray jobs of README.md and docs/cluster.md, on a cluster of this machine whose Python has the dependencies and not the project."""
+
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+from results.store import committed, open_store
+from tests.documented import documented, smaller
+from tests.environments import ROOT, environment_of, make_environment
+
+
+def _free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def _page(page, pattern):
+    """The only command of a page that begins so, in words."""
+    (text,) = [each.text for each in documented() if each.page == page and not each.inline and re.match(pattern, each.text)]
+    return shlex.split(text.partition(" > ")[0])
+
+
+def _tiny(words):
+    """Overrides that make the study of a script tiny, on Ray and with its W&B run."""
+    study = next(word.removeprefix("study=") for word in words if word.startswith("study="))
+    return [word for word in smaller([f"fflm/{study}"]) if word not in ("executor=local", "wandb=off")]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """(environment, its python, port, address of the dashboard) of a cluster that was started as docs/cluster.md says."""
+    folder = tmp_path_factory.mktemp("job")
+    python = make_environment(folder / "venv")
+    (folder / "home").mkdir()
+    environment = environment_of(python, HOME=str(folder / "home"), RAY_AUTH_MODE="token", PYTHONUNBUFFERED="1")
+    words = _page("docs/cluster.md", "ray get-auth-token")
+    subprocess.run([python.parent / words[0], *words[1:]], env=environment, check=True, capture_output=True, timeout=60)
+    (folder / "home" / ".ray" / "auth_token").chmod(0o600)
+    port, dashboard = _free_port(), _free_port()
+    start = _page("docs/cluster.md", "ray start --head")
+    # of our own: another cluster of this machine has the page's ports, and sockets need a short path
+    temporary = tempfile.mkdtemp(prefix="job-", dir="/tmp")
+    own = [
+        f"--port={port}",
+        f"--dashboard-port={dashboard}",
+        f"--temp-dir={temporary}",
+        "--num-cpus=1",
+        "--object-store-memory=100000000",
+    ]
+    agents = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "runtime-env-agent-port", "metrics-export-port")
+    own += [f"--{name}={_free_port()}" for name in (*agents, "ray-client-server-port")]
+    with (folder / "head.log").open("w") as log:
+        head = subprocess.Popen(
+            [python.parent / start[0], *start[1:], *own, "--block"], env=environment, stdout=log, stderr=log
+        )
+    try:
+        yield environment, python, port, f"http://127.0.0.1:{dashboard}"
+    finally:
+        head.send_signal(signal.SIGTERM)  # --block: its processes end with it
+        head.wait(60)
+
+
+def _submit(cluster, words, more):
+    environment, python, _, dashboard = cluster
+    command = [python.parent / "ray", *words[1:], *more]
+    until = time.monotonic() + 120
+    while True:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=environment | {"RAY_API_SERVER_ADDRESS": dashboard},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        starting = re.search(
+            "No available agent to submit job|Failed to connect to Ray|Connection refused", done.stdout + done.stderr
+        )
+        if not starting or time.monotonic() > until:
+            return done
+        time.sleep(0.5)
+
+
+@pytest.mark.parametrize(
+    ("page", "study"),
+    [pytest.param("docs/cluster.md", "fflm-quick", marks=pytest.mark.slow), ("README.md", "fflm-baseline")],
+)
+def test_the_job_of_a_page_succeeds_with_its_report_and_wandb_files(cluster, tmp_path, page, study):
+    words = _page(page, "ray job submit")
+    if "--address" in words:  # of the page's own port
+        at = words.index("--address")
+        words = [*words[:at], *words[at + 2 :]]
+    words = [f"store={tmp_path / 'runs'}" if word.startswith("store=") else word for word in words]
+    done = _submit(cluster, words, _tiny(words))
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said[-4000:]
+    assert re.search(r"Job 'raysubmit_\w+' succeeded", said)
+    folder = tmp_path / "runs" / study
+    assert (folder / "report" / "index.html").is_file()
+    assert list((folder / "wandb").glob("offline-run-*/run-*.wandb"))
+    assert committed(open_store(tmp_path / "runs", study))["status"].to_pylist() == ["finished"]
+
+
+def test_a_script_in_another_folder_uses_the_cluster(cluster, tmp_path):
+    """The workers find the packages beside the script."""
+    environment, python, port, _ = cluster
+    command = [python, ROOT / "launch" / "fflm_replicates.py", "store=runs", "wandb=off", *_tiny(["study=quick"])]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=environment | {"RAY_ADDRESS": f"127.0.0.1:{port}"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert (tmp_path / "runs" / "fflm-quick" / "report" / "index.html").is_file()
+
+
+def test_a_cluster_that_was_started_with_a_token_refuses_who_has_none(cluster, tmp_path):
+    environment, python, _, dashboard = cluster
+    stranger = environment | {"HOME": str(tmp_path), "RAY_AUTH_MODE": "disabled"}
+    words = [python.parent / "ray", "job", "list", "--address", dashboard]
+    done = subprocess.run(words, env=stranger, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert "Missing authentication token" in done.stdout + done.stderr

@@ -27,7 +27,7 @@ from harness.pack import Pack, Replicate
 from harness.stages import Link, after
 from harness.train import Training
 from models.mlp import MLP
-from tasks.parity import SparseParity
+from tasks.distillation.parity import SparseParity
 
 CPU = torch.device("cpu")
 LR = 5e-3

@@ -10,7 +10,7 @@ from models.lstm import LSTM
 from models.mlp import MLP
 from models.transformer import Transformer
 from tasks.batch import Batch
-from tasks.flipflop import FlipFlop
+from tasks.flipflop.flipflop import FlipFlop
 
 
 @dataclass(frozen=True)

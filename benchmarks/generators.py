@@ -16,14 +16,14 @@ import torch
 
 from benchmarks.tables import conditions, markdown, number, write
 from harness.draw import Draw
-from tasks.automata import Automaton
-from tasks.composition import transition_monoid
-from tasks.grammars import NAMES
-from tasks.hierarchical_parity import HierarchicalParity
-from tasks.lego import Lego
-from tasks.named_automata import NINETEEN, semiautomaton
-from tasks.parity import SparseParity
-from tasks.pcfg import PCFG
+from tasks.automata.automata import Automaton
+from tasks.automata.composition import transition_monoid
+from tasks.automata.named_automata import NINETEEN, semiautomaton
+from tasks.distillation.grammars import NAMES
+from tasks.distillation.hierarchical_parity import HierarchicalParity
+from tasks.distillation.parity import SparseParity
+from tasks.distillation.pcfg import PCFG
+from tasks.lego.lego import Lego
 
 TARGET = 1e7  # labelled tokens per second
 SMALL = 4  # words of the small batch: what a batch costs that fills nothing

@@ -25,8 +25,8 @@ from models.parity_theory import (
     symmetric,
     train,
 )
-from tasks.monomials import signs_of
-from tasks.parity import bits
+from tasks.distillation.monomials import signs_of
+from tasks.distillation.parity import bits
 
 
 def every_input(length: int) -> Tensor:

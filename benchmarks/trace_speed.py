@@ -24,7 +24,7 @@ from harness.tracing.prompt import prompt_of
 from harness.tracing.replay import replay
 from harness.tracing.search import search
 from harness.tracing.trace import Evidence, Settings
-from tasks.flipflop import FlipFlop
+from tasks.flipflop.flipflop import FlipFlop
 
 BOUND = 60.0  # seconds, on two cores; held where one core is enough
 _TRACE = ("corpus", "answers", "search", "S_rep")

@@ -18,7 +18,7 @@ from harness.stages import link_of, parent_of
 from results.errors import DamagedFile
 from results.store import Store
 from tasks.batch import Batch, join
-from tasks.continuation import continued
+from tasks.lego.continuation import continued
 
 Weights = Sequence[Mapping[str, Tensor]]  # of the replicates of a pack, by name, without the replicate axis
 

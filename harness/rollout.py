@@ -14,7 +14,7 @@ from harness.draw import Draw
 from harness.evaluate import Scores, batch_size, score
 from harness.pack import ScoredSet
 from models.model import config_of, refuse_blind
-from tasks.continuation import continued
+from tasks.lego.continuation import continued
 from tasks.task import Continued
 
 

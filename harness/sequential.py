@@ -29,8 +29,8 @@ from harness.pack import Pack
 from harness.schedule import Scalars
 from harness.stages import Link, link_of
 from models.mlp import MLP
-from tasks.hierarchical_parity import HierarchicalParity
-from tasks.parity import SparseParity
+from tasks.distillation.hierarchical_parity import HierarchicalParity
+from tasks.distillation.parity import SparseParity
 
 _SOURCE = Path(__file__).with_name("sequential.c")
 # options of a training that may be whatever they are

@@ -5,17 +5,17 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-from tasks.associations import Associations
-from tasks.automata import Automaton
+from tasks.automata.automata import Automaton
 from tasks.batch import Batch
-from tasks.corpus import Corpus
-from tasks.flipflop import FlipFlop
-from tasks.hierarchical_parity import HierarchicalParity
-from tasks.lego import Lego
-from tasks.parity import SparseParity
-from tasks.pcfg import PCFG
-from tasks.simulation import Simulation
+from tasks.distillation.hierarchical_parity import HierarchicalParity
+from tasks.distillation.parity import SparseParity
+from tasks.distillation.pcfg import PCFG
+from tasks.flipflop.flipflop import FlipFlop
+from tasks.flipflop.simulation import Simulation
+from tasks.lego.lego import Lego
+from tasks.subsequences.associations import Associations
 from tasks.task import Task
+from tasks.text.corpus import Corpus
 
 REGISTRY: dict[str, type[Task]] = {
     "flipflop": FlipFlop,

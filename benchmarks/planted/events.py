@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from tasks.flipflop import SYMBOL, WRITE
+from tasks.flipflop.flipflop import SYMBOL, WRITE
 
 Events = tuple[Tensor, Tensor]  # instructions and symbols, int64 [..., P]; instruction -1 where the two tokens are no event
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from benchmarks.planted.events import Events, back, is_kind, seen
 from harness.draw import Draw
-from tasks.flipflop import IGNORE, READ, WRITE, FlipFlop
+from tasks.flipflop.flipflop import IGNORE, READ, WRITE, FlipFlop
 
 RUN = 4  # ignores of the density trigger
 

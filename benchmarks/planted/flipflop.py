@@ -14,7 +14,7 @@ from torch import Tensor
 from benchmarks.planted.events import Events, events, latest_write
 from benchmarks.planted.families import FAMILIES, Cause, Setting
 from harness.draw import Draw
-from tasks.flipflop import READ, SYMBOL, FlipFlop
+from tasks.flipflop.flipflop import READ, SYMBOL, FlipFlop
 
 LENGTH = 128
 BACKGROUND = 0.05  # mean probability of a wrong symbol without the cause

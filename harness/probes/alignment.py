@@ -18,7 +18,7 @@ from harness.tracing.search import Search
 from harness.tracing.subsequences import search_tokens
 from harness.tracing.tokens import TOKEN_FAMILIES, around, perturbed_tokens, places_of
 from results.errors import StudyError
-from tasks.associations import FINAL, Associations
+from tasks.subsequences.associations import FINAL, Associations
 
 RATE = 0.5  # most tokens of a string that are replaced, as in the paper
 _STRINGS = 2**14  # of the generator, to count in where the traced tokens are not one pair

@@ -7,7 +7,7 @@ import torch
 
 from harness.draw import Draw
 from harness.probes.attention import SEED, Rows
-from tasks.associations import Associations
+from tasks.subsequences.associations import Associations
 
 
 @dataclass(frozen=True)

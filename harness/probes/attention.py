@@ -10,8 +10,8 @@ from harness.draw import Draw
 from models.transformer import Decoder
 from results.errors import StudyError
 from tasks.batch import Batch
-from tasks.flipflop import FlipFlop
-from tasks.simulation import Simulation
+from tasks.flipflop.flipflop import FlipFlop
+from tasks.flipflop.simulation import Simulation
 
 PATTERN = (2, 0, 1, 0, 0, 1, 2, 0)  # s1 ⊥ s0 ⊥ ⊥ s0 s1 ⊥ of figure 3.37
 SEED = 0  # of the strings, on the stream of evaluation sets

@@ -11,9 +11,9 @@ from torch import Tensor
 from harness.probes.attention import Rows, see, strings
 from models.transformer import Decoder
 from results.errors import StudyError
-from tasks.automata import Automaton
-from tasks.composition import states_after
-from tasks.named_automata import semiautomaton
+from tasks.automata.automata import Automaton
+from tasks.automata.composition import states_after
+from tasks.automata.named_automata import semiautomaton
 
 ITEMS = ("visits", "latest", "before")
 _ELEMENTS = 2**24  # of one layer's attention weights in a forward pass

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from harness.probes.attention import Rows, strings
-from tasks.lego import Lego
-from tasks.lego_attention import Concentration, concentration
+from tasks.lego.lego import Lego
+from tasks.lego.lego_attention import Concentration, concentration
 
 LONGEST = 160  # of the paper's tests
 BY_ANSWER = 20  # the longest sentences of which every answer has rows of its own: figures 6 and 7

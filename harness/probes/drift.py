@@ -13,7 +13,7 @@ from harness.probes.attention import Rows, see
 from models.block import Block
 from models.transformer import Decoder
 from results.errors import StudyError
-from tasks.simulation import IGNORE, WRITE
+from tasks.flipflop.simulation import IGNORE, WRITE
 
 TAIL, GAP, EVERY = (
     800 / 500,

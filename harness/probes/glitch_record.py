@@ -20,7 +20,7 @@ from results.errors import StudyError
 from results.glitch_page import lines, write_glitch_page
 from results.glitches import About
 from results.store import Store
-from tasks.flipflop import FlipFlop
+from tasks.flipflop.flipflop import FlipFlop
 
 LIMIT, SISTERS = 1000, 25
 

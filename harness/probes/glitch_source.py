@@ -12,8 +12,8 @@ from harness.pack import ScoredSet
 from harness.probes.wrong_reads import row_of, sets_of, weights_of
 from results.errors import StudyError
 from results.store import Store, committed, read
-from tasks.flipflop import FlipFlop
-from tasks.simulation import Simulation
+from tasks.flipflop.flipflop import FlipFlop
+from tasks.flipflop.simulation import Simulation
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from harness.precision import autocast
 from harness.probes.heads import look
 from harness.probes.wrong_reads import wrong_reads
 from models.transformer import Decoder
-from tasks.flipflop import SYMBOL, FlipFlop
-from tasks.simulation import Simulation
+from tasks.flipflop.flipflop import SYMBOL, FlipFlop
+from tasks.flipflop.simulation import Simulation
 
 KEPT = 16  # keys of a head and glitch
 _ELEMENTS = 2**24  # of attention weights of all layers in a forward pass

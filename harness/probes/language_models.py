@@ -20,7 +20,7 @@ from harness.draw import Draw
 from harness.probes.language_rows import STRINGS, Answers, write
 from results.errors import StudyError
 from results.store import Store
-from tasks.english import ANSWERS, Prompt, prompts
+from tasks.flipflop.english import ANSWERS, Prompt, prompts
 
 LENGTHS = (16, 32, 64, 128, 256, 512)
 _TOKENS = 2**13  # of a forward pass

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from harness.probes.attention import Rows, strings
 from results.errors import StudyError
-from tasks.corpus import Corpus
-from tasks.ngrams import causally_hidden, hidden, median, shift
-from tasks.pcfg import MASK, PADDING, PCFG
+from tasks.distillation.ngrams import causally_hidden, hidden, median, shift
+from tasks.distillation.pcfg import MASK, PADDING, PCFG
+from tasks.text.corpus import Corpus
 
 _TOKENS = 2**15  # of a forward pass
 _MEASURES = ("robust", "close")

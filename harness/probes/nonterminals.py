@@ -23,9 +23,9 @@ from harness.probes.attention import SEED, Rows
 from harness.schedule import learning_rate
 from models.linear import Linear, parameter
 from results.errors import StudyError
-from tasks.derivations import Trees
-from tasks.grammars import level_of, symbols_of
-from tasks.pcfg import PCFG, level_from_root
+from tasks.distillation.derivations import Trees
+from tasks.distillation.grammars import level_of, symbols_of
+from tasks.distillation.pcfg import PCFG, level_from_root
 
 _CLASSES = 3  # symbols of a level
 

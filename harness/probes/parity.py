@@ -10,10 +10,10 @@ from harness.draw import Draw
 from harness.probes.attention import SEED, Rows, see, strings
 from models.model import config_of
 from results.errors import StudyError
-from tasks.hierarchical_parity import HierarchicalParity
-from tasks.monomials import contrast, correlations, first_class, inside, outside, signs_of
-from tasks.ngrams import median
-from tasks.parity import SparseParity
+from tasks.distillation.hierarchical_parity import HierarchicalParity
+from tasks.distillation.monomials import contrast, correlations, first_class, inside, outside, signs_of
+from tasks.distillation.ngrams import median
+from tasks.distillation.parity import SparseParity
 
 _ELEMENTS = 2**24  # of one layer's activations or attention weights in a forward pass
 _SETS = 100  # sets of a support beyond which only their mean is written
@@ -40,7 +40,7 @@ def monomials(model: Any, task: SparseParity | HierarchicalParity, count: int, s
     """|E [p(x)]_1 · ∏ x_i| over `count` inputs, p at temperature 1 and its first class; the model is a pack with R = 1.
 
     Of each degree: "degree=2 x0 x5" for every set within the support (no more than 100), "degree=2 inside", "degree=2 outside",
-    "degree=2 outside_sd" and "degree=2 ratio", those of `tasks.monomials.contrast`. Of hierarchical parity each node on the way to class 0
+    "degree=2 outside_sd" and "degree=2 ratio", those of `tasks.distillation.monomials.contrast`. Of hierarchical parity each node on the way to class 0
     has its own: "node=2 degree=2 inside"; sets outside hold an irrelevant coordinate, or one of another branch where there are none.
     """
     said, signs = _answers(model, task, count)

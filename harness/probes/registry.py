@@ -22,15 +22,15 @@ from models.clauses import Clauses
 from models.lego_theory import LegoTheory
 from models.lego_transformer import LegoTransformer
 from models.transformer import Transformer
-from tasks.associations import Associations
-from tasks.automata import Automaton
-from tasks.corpus import Corpus
-from tasks.flipflop import FlipFlop
-from tasks.hierarchical_parity import HierarchicalParity
-from tasks.lego import Lego
-from tasks.parity import SparseParity
-from tasks.pcfg import PCFG
-from tasks.simulation import Simulation
+from tasks.automata.automata import Automaton
+from tasks.distillation.hierarchical_parity import HierarchicalParity
+from tasks.distillation.parity import SparseParity
+from tasks.distillation.pcfg import PCFG
+from tasks.flipflop.flipflop import FlipFlop
+from tasks.flipflop.simulation import Simulation
+from tasks.lego.lego import Lego
+from tasks.subsequences.associations import Associations
+from tasks.text.corpus import Corpus
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from torch.nn.functional import pad
 
 from harness.draw import WORD, Draw
 from harness.tracing.prompt import Prompt
-from tasks.flipflop import IGNORE, READ, SYMBOL, WRITE
+from tasks.flipflop.flipflop import IGNORE, READ, SYMBOL, WRITE
 
 FAMILIES = ("type", "gen", "iid", "shift")
 ANCHORS = ("position", "offset")

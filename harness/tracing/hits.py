@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.tracing.corpus import Corpus
-from tasks.flipflop import SYMBOL
+from tasks.flipflop.flipflop import SYMBOL
 
 _TOKENS = 2**14  # of a forward pass
 

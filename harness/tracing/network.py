@@ -15,7 +15,7 @@ from torch.func import functional_call
 from harness.tracing.prompt import Prompt
 from models.transformer import Decoder
 from results.errors import StudyError
-from tasks.flipflop import SYMBOL
+from tasks.flipflop.flipflop import SYMBOL
 
 SAMPLES = 50  # of Gradient-SHAP
 

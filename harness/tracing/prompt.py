@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from harness.draw import Draw
-from tasks.flipflop import READ, SYMBOL, WRITE, FlipFlop
+from tasks.flipflop.flipflop import READ, SYMBOL, WRITE, FlipFlop
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from harness.probes.wrong_reads import row_of, sets_of, weights_of
 from results.errors import StudyError
 from results.filesystem import names
 from results.store import Store, committed
-from tasks.flipflop import FlipFlop
+from tasks.flipflop.flipflop import FlipFlop
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from harness.train import Training
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.transformer import Transformer
-from tasks.flipflop import FlipFlop
+from tasks.flipflop.flipflop import FlipFlop
 
 CPU = torch.device("cpu")
 CASES = {

@@ -7,7 +7,7 @@ import torch
 
 from benchmarks.planted import FAMILIES, expected_recall, plant, plant_literal, recall
 from benchmarks.planted.events import events
-from tasks.flipflop import IGNORE, READ, SYMBOL, WRITE
+from tasks.flipflop.flipflop import IGNORE, READ, SYMBOL, WRITE
 
 NUMBERS = range(12)
 

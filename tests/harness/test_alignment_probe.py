@@ -10,7 +10,7 @@ from harness.run import run as run_study
 from harness.study import load
 from launch.cli import main
 from results.store import open_store, read
-from tasks.associations import Associations
+from tasks.subsequences.associations import Associations
 
 TASK = Associations(length=10, pairs=6, symbols=4, fillers=4, outputs=8, decoys=1, sure=0.9, spread=0.6)
 STUDY = """

@@ -12,7 +12,7 @@ from harness.run import run as run_study
 from harness.study import load
 from launch.cli import main
 from results.store import open_store, read
-from tasks.associations import Associations
+from tasks.subsequences.associations import Associations
 
 TASK = Associations(length=8, pairs=5, symbols=3, fillers=2, outputs=4, decoys=1, zipf=1.0, sure=0.8)
 STUDY = """

@@ -11,9 +11,9 @@ from launch.cli import main
 from models.constructions import gridworld
 from results.probes import by_key
 from results.store import open_store, read
-from tasks.automata import Automaton
-from tasks.composition import states_after
-from tasks.named_automata import semiautomaton
+from tasks.automata.automata import Automaton
+from tasks.automata.composition import states_after
+from tasks.automata.named_automata import semiautomaton
 from tests.harness.attending import Fixed, by_place
 
 GRID = Automaton(automaton="Grid4", length=12)

@@ -12,8 +12,8 @@ from harness.study import load
 from launch.cli import main
 from results.probes import by_key
 from results.store import open_store, read
-from tasks.lego import Lego
-from tasks.lego_attention import diluted
+from tasks.lego.lego import Lego
+from tasks.lego.lego_attention import diluted
 from tests.harness.attending import Fixed, by_place
 from tests.models.lego_construction import load as solution
 

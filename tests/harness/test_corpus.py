@@ -15,7 +15,7 @@ from harness.run import run
 from harness.study import from_tree, load
 from launch.cli import main
 from results.store import committed, open_store, read
-from tasks.corpus import Corpus
+from tasks.text.corpus import Corpus
 from tests.harness.killed import without_report
 
 ROOT = Path(__file__).parents[2]

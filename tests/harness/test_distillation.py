@@ -16,7 +16,7 @@ from harness.plan import plan
 from harness.stages import parent_of
 from harness.train import Stopped, Training, train
 from results.store import commit, open_store
-from tasks.pcfg import MASK
+from tasks.distillation.pcfg import MASK
 from tests.harness.chained import write_study as write_lego
 from tests.harness.distilled import GRAMMAR, PARITY, write_study
 from tests.harness.test_graph import again

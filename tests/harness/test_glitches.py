@@ -20,8 +20,8 @@ from harness.study import load
 from launch.cli import main
 from results import glitches as files
 from results.store import Store, committed, open_store, read
-from tasks.flipflop import FlipFlop
-from tasks.simulation import Simulation
+from tasks.flipflop.flipflop import FlipFlop
+from tasks.flipflop.simulation import Simulation
 from tests.harness.test_heads import plain
 from tests.harness.test_probes import build
 from tests.models.construction import flip_flop_construction

@@ -16,7 +16,7 @@ from harness.study import load
 from launch.cli import main
 from results.probes import by_key
 from results.store import committed, open_store, read
-from tasks.simulation import Simulation
+from tasks.flipflop.simulation import Simulation
 from tests.harness.test_probes import build, by_place
 
 STUDY = """

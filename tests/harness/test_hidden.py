@@ -15,7 +15,7 @@ from harness.hidden import hiding
 from harness.pack import Pack, Replicate, ScoredSet, scored_sets
 from harness.study import from_tree
 from harness.train import Training
-from tasks.pcfg import PADDING
+from tasks.distillation.pcfg import PADDING
 from tests.harness.tiny import STUDY
 
 CPU = torch.device("cpu")

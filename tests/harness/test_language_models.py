@@ -12,7 +12,7 @@ from harness.probes.language_models import asked, encode, errors, load, run
 from launch.cli import main
 from results.claims import scoreboard
 from results.store import committed, open_store, read
-from tasks.english import sentences
+from tasks.flipflop.english import sentences
 
 CPU = torch.device("cpu")
 WORDS = "Alice Bob The light is turns turned the eats a an apple banana off on .".split()

@@ -11,8 +11,8 @@ from harness.draw import Draw
 from harness.evaluate import score
 from harness.pack import ScoredSet
 from harness.train import Training
-from tasks.lego import ACTION, VALUE
-from tasks.lego_attention import concentration
+from tasks.lego.lego import ACTION, VALUE
+from tasks.lego.lego_attention import concentration
 from tests.harness.test_lego_training import CPU, _pack
 
 

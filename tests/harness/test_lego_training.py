@@ -18,7 +18,7 @@ from harness.pack import Pack, Replicate, ScoredSet
 from harness.run import run
 from harness.train import Training
 from results.store import committed, open_store, read
-from tasks.lego import Lego
+from tasks.lego.lego import Lego
 from tests.harness.tiny import tables
 
 CPU = torch.device("cpu")

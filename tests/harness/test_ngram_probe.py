@@ -7,7 +7,7 @@ import models
 from harness.draw import Draw
 from harness.probes.attention import strings
 from harness.probes.ngrams import NGrams, ngrams
-from tasks.pcfg import MASK, PADDING, PCFG
+from tasks.distillation.pcfg import MASK, PADDING, PCFG
 
 MASKED = PCFG(root=13, length=28)
 NEXT = PCFG(root=13, length=28, objective="next")

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from harness.probes.nonterminals import NonTerminals, Probe, nonterminals
-from tasks.pcfg import PCFG
+from tasks.distillation.pcfg import PCFG
 
 SMALL = {"heads": 2, "width": 8, "epochs": 2, "batch": 16, "validation": 48, "lr": 0.05}
 

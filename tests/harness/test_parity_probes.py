@@ -9,8 +9,8 @@ import models
 from harness.draw import Draw
 from harness.probes.attention import strings
 from harness.probes.parity import Monomials, SupportAttention, monomials, support_attention
-from tasks.hierarchical_parity import HierarchicalParity
-from tasks.parity import SparseParity
+from tasks.distillation.hierarchical_parity import HierarchicalParity
+from tasks.distillation.parity import SparseParity
 
 TASK = SparseParity(length=6, degree=3, support=(1, 2, 4))
 COUNT = 4096

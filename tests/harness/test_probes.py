@@ -18,8 +18,8 @@ from harness.study import load
 from launch.cli import main
 from results.probes import by_key
 from results.store import open_store, read
-from tasks.flipflop import SYMBOL, WRITE, FlipFlop
-from tasks.simulation import Simulation
+from tasks.flipflop.flipflop import SYMBOL, WRITE, FlipFlop
+from tasks.flipflop.simulation import Simulation
 from tests.harness.tiny import write_study
 
 SIMULATION = """

@@ -9,8 +9,8 @@ from harness.evaluate import batch_size, score, strings
 from harness.pack import Pack, Replicate, ScoredSet
 from harness.rollout import label, rollout
 from harness.train import Training
-from tasks.continuation import continued
-from tasks.lego import VALUE, VARIABLE, Lego
+from tasks.lego.continuation import continued
+from tasks.lego.lego import VALUE, VARIABLE, Lego
 from tests.models.lego_construction import load
 
 CPU = torch.device("cpu")

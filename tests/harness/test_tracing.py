@@ -10,7 +10,7 @@ from harness.draw import Draw
 from harness.tracing.corpus import FAMILIES, conditioned, perturbed
 from harness.tracing.prompt import Prompt, prompt_of
 from harness.tracing.search import Search, chosen, lower_bound, search
-from tasks.flipflop import IGNORE, READ, SYMBOL, WRITE, FlipFlop
+from tasks.flipflop.flipflop import IGNORE, READ, SYMBOL, WRITE, FlipFlop
 
 TASK = FlipFlop(48)
 

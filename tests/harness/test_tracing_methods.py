@@ -17,7 +17,7 @@ from harness.tracing.prompt import prompt_of
 from harness.tracing.replay import replay
 from harness.tracing.search import Search
 from harness.tracing.trace import Settings, evidence, searched, trace
-from tasks.flipflop import SYMBOL, FlipFlop
+from tasks.flipflop.flipflop import SYMBOL, FlipFlop
 
 QUICK = Settings(strings=1024, search=Search(size=3))
 

@@ -75,7 +75,7 @@ def test_a_defect_in_a_report_keeps_its_traceback(command, tmp_path, monkeypatch
 def test_a_defect_in_a_task_is_told_from_a_setting_that_the_task_refuses(command, tmp_path, monkeypatch):
     study = write_study(tmp_path)
     _is_one_sentence(command("plan", study, "task.length=17"), "task.length = 17 is not an even number of tokens")
-    monkeypatch.setattr("tasks.flipflop.FlipFlop.scored_positions", _raising(ValueError("ours")))
+    monkeypatch.setattr("tasks.flipflop.flipflop.FlipFlop.scored_positions", _raising(ValueError("ours")))
     _is_a_defect(command("plan", study, f"store={tmp_path / 'runs'}"), "ValueError: ours")
 
 

@@ -14,7 +14,7 @@ from harness.identity import canonical
 from harness.plan import plan
 from harness.study import find_family, find_study, load
 from launch.cli import main
-from tasks.named_automata import NINETEEN
+from tasks.automata.named_automata import NINETEEN
 
 SCALES = ("paper", "gpu-hour", "laptop")
 POINTS = {  # how many conditions have how many replicates

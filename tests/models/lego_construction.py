@@ -2,7 +2,7 @@
 
 import torch
 
-from tasks.lego import ACTION, INPUT, OUTPUT, VALUE, VARIABLE
+from tasks.lego.lego import ACTION, INPUT, OUTPUT, VALUE, VARIABLE
 
 BALANCE = 10.0  # B: half of a matching neuron's weights on an action and a value
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from models.constructions import gridworld, memory, modular_counter, parallel_composition
-from tasks.named_automata import NINETEEN, semiautomaton
+from tasks.automata.named_automata import NINETEEN, semiautomaton
 
 
 def _walk(table, start, tokens):

@@ -7,9 +7,9 @@ import torch
 
 from harness.draw import Draw
 from models.lego_relu import smoothed_relu
-from tasks.group_actions import Actions
-from tasks.lego import Lego
-from tasks.lego_attention import concentration, diluted
+from tasks.lego.group_actions import Actions
+from tasks.lego.lego import Lego
+from tasks.lego.lego_attention import concentration, diluted
 from tests.models.invariance import build, check_needed_equals_full, check_same_in_any_pack, strings
 from tests.models.lego_construction import load
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tasks
 from harness.draw import Draw
-from tasks.associations import FINAL, Associations
+from tasks.subsequences.associations import FINAL, Associations
 
 
 def _draw(*seeds, **rest):

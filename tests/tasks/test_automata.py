@@ -16,8 +16,8 @@ from harness.draw import Draw
 from harness.run import run
 from harness.study import from_tree
 from results.store import committed, open_store, read
-from tasks.named_automata import NINETEEN, semiautomaton
-from tasks.semiautomata import Table
+from tasks.automata.named_automata import NINETEEN, semiautomaton
+from tasks.automata.semiautomata import Table
 from tests.harness.tiny import STUDY
 
 PARTIAL = Table([[1, -1, 2], [0, 1, -1], [-1, -1, 0]], start=1)  # 2, 2 and 1 valid tokens

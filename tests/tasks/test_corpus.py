@@ -10,7 +10,7 @@ import torch
 
 import tasks
 from harness.draw import Draw
-from tasks.corpus import Corpus
+from tasks.text.corpus import Corpus
 
 LENGTH = 12
 BERT = {"vocabulary": 50, "length": LENGTH, "mask": 3, "begin": 1, "special": (0, 1, 3), "mask_rate": 0.3}

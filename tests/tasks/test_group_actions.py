@@ -7,7 +7,7 @@ import pytest
 from sympy.combinatorics import Permutation, PermutationGroup
 from sympy.combinatorics.named_groups import AlternatingGroup, CyclicGroup, DihedralGroup, SymmetricGroup
 
-from tasks.group_actions import Actions, from_name, from_table, group_action
+from tasks.lego.group_actions import Actions, from_name, from_table, group_action
 
 SYMPY = {
     "C5": CyclicGroup(5),

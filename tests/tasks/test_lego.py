@@ -8,8 +8,8 @@ from scipy import stats
 
 from harness.configuration import build
 from harness.draw import Draw
-from tasks.group_actions import Actions
-from tasks.lego import IGNORED, Lego
+from tasks.lego.group_actions import Actions
+from tasks.lego.lego import IGNORED, Lego
 
 KLEIN = Actions(((0, 1, 2, 3), (1, 0, 3, 2), (2, 3, 0, 1), (3, 2, 1, 0)))
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from harness.draw import Draw
-from tasks.monomials import contrast, correlations, first_class, inside, outside, signs_of
-from tasks.parity import SparseParity
+from tasks.distillation.monomials import contrast, correlations, first_class, inside, outside, signs_of
+from tasks.distillation.parity import SparseParity
 
 
 def _every(length):

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from tasks.ngrams import causally_hidden, hidden, median, shift, window
+from tasks.distillation.ngrams import causally_hidden, hidden, median, shift, window
 
 
 @pytest.mark.parametrize("length", [1, 2, 5, 9])

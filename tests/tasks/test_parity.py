@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import tasks
 from harness.draw import Draw
-from tasks.hierarchical_parity import HierarchicalParity
-from tasks.parity import SparseParity, bits
+from tasks.distillation.hierarchical_parity import HierarchicalParity
+from tasks.distillation.parity import SparseParity, bits
 
 
 def _draw(*seeds, **rest):

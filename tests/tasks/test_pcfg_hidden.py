@@ -5,7 +5,7 @@ import torch
 
 from harness.draw import Draw
 from harness.identity import describe
-from tasks.pcfg import MASK, PADDING, PCFG
+from tasks.distillation.pcfg import MASK, PADDING, PCFG
 
 
 def _sample(**fields):

@@ -10,7 +10,7 @@ from harness.draw import Draw
 from harness.run import run
 from harness.study import from_tree
 from results.store import committed, open_store, read
-from tasks.named_automata import semiautomaton
+from tasks.automata.named_automata import semiautomaton
 from tests.harness.tiny import STUDY
 
 

@@ -9,10 +9,10 @@ from sympy.combinatorics import Permutation
 from sympy.combinatorics.generators import alternating, symmetric
 
 from harness.configuration import build
-from tasks import composition
-from tasks.composition import prefixes, states_after, transition_monoid
-from tasks.named_automata import NINETEEN, from_name, semiautomaton
-from tasks.semiautomata import Semiautomaton, Table
+from tasks.automata import composition
+from tasks.automata.composition import prefixes, states_after, transition_monoid
+from tasks.automata.named_automata import NINETEEN, from_name, semiautomaton
+from tasks.automata.semiautomata import Semiautomaton, Table
 
 
 @pytest.mark.parametrize("name", ["A4", "A5", "S4", "S5", "S5_5"])

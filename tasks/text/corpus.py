@@ -1,7 +1,7 @@
 """Windows of a text of a user's own, as token ids: masked prediction as with BERT, or the next token as with GPT-2.
 
 Panigrahi et al., "Progressive distillation induces an implicit curriculum" (ICLR 2025), section 4.2.10 of the thesis, on Wikipedia and
-books, is the use; the masking is that of grammars (`tasks/masking.py`). The files are described in `tasks/token_files.py`.
+books, is the use; the masking is that of grammars (`tasks/text/masking.py`). The files are described in `tasks/text/token_files.py`.
 
     Corpus("data/wiki", vocabulary=30522, mask=103, begin=101, special=(0, 100, 101, 102, 103))      101 2023 103 1037 …
 """
@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from tasks.batch import Batch
-from tasks.grammars import quantile
-from tasks.masking import masked, mean_weights
+from tasks.distillation.grammars import quantile
 from tasks.task import Task
-from tasks.token_files import Ids, content, pieces
+from tasks.text.masking import masked, mean_weights
+from tasks.text.token_files import Ids, content, pieces
 
 if TYPE_CHECKING:
     from harness.draw import Draw

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tasks.semiautomata import Semiautomaton
+from tasks.automata.semiautomata import Semiautomaton
 
 MOST_ELEMENTS = 5000  # of a product table: 100 MB of int32
 MOST_MAPPED = 64

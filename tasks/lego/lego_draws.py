@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from tasks.group_actions import GroupAction
+from tasks.lego.group_actions import GroupAction
 
 _AT_ONCE = 4096  # sentences whose names are drawn at once: their pools stay in the cache
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from tasks.semiautomata import MOST_STATES, Semiautomaton, Table, from_table
+from tasks.automata.semiautomata import MOST_STATES, Semiautomaton, Table, from_table
 
 FORMS = "C<n>, C<n>^<k>, D<2n>, A<n>, S<n>, S<n>_<generators>, Q8, Dyck_<depth>_<types>, Grid<n>, abab"
 NINETEEN = (*(f"C{n}" for n in range(2, 9)), *"C2^2 C2^3 D6 D8 Q8 A4 A5 S4 S5 Dyck_4_2 Grid4 Grid9".split())

@@ -8,7 +8,7 @@ p_ignore = 0.8, reads and writes alike, and a prefix of its own for every string
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tasks.flipflop import IGNORE, SYMBOL, WRITE, FlipFlop
+from tasks.flipflop.flipflop import IGNORE, SYMBOL, WRITE, FlipFlop
 
 if TYPE_CHECKING:
     from harness.draw import Draw

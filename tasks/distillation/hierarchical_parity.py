@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tasks.batch import Batch
-from tasks.parity import at_the_end, bits
+from tasks.distillation.parity import at_the_end, bits
 from tasks.task import Task
 
 if TYPE_CHECKING:

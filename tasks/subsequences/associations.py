@@ -18,7 +18,7 @@ from torch import Tensor
 
 from harness.draw import WORD, Draw
 from tasks.batch import Batch
-from tasks.parity import at_the_end
+from tasks.distillation.parity import at_the_end
 from tasks.task import Task
 
 FINAL = 0  # token; then the first symbols, the second ones and the fillers

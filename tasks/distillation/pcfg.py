@@ -15,10 +15,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from tasks.batch import Batch
-from tasks.derivations import Trees, derive
-from tasks.grammars import LEVELS, START, TERMINALS, grammar, level_of, quantile
-from tasks.masking import masked, mean_weights
+from tasks.distillation.derivations import Trees, derive
+from tasks.distillation.grammars import LEVELS, START, TERMINALS, grammar, level_of, quantile
 from tasks.task import Task
+from tasks.text.masking import masked, mean_weights
 
 if TYPE_CHECKING:
     from harness.draw import Draw
@@ -31,7 +31,7 @@ _MASK_SITE = 60000  # beyond all that derivations use; part of every committed r
 
 @dataclass(frozen=True)
 class PCFG(Task):
-    """grammar: a name of `tasks/grammars.py`. root: the symbol that strings are derived from, 22 for whole strings, else a part.
+    """grammar: a name of `tasks/distillation/grammars.py`. root: the symbol that strings are derived from, 22 for whole strings, else a part.
 
     length: positions, with the start; a longer string is drawn again. objective: masked | next. mask_rate: of masked, the probability
     that a position is predicted; mask_start: whether the start may be one, as in the authors' code. level: of next, the tokens that end

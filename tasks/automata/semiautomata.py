@@ -1,7 +1,7 @@
 """Finite semiautomata (Q, Σ, δ, q0) as transition tables, and a table of one's own, checked.
 
 Liu, Ash, Goel, Krishnamurthy, Zhang, "Transformers learn shortcuts to automata" (ICLR 2023), and ch. 3.4 of Liu's thesis (CMU-ML-24-110).
-Those of the paper are made by name in `tasks/named_automata.py`.
+Those of the paper are made by name in `tasks/automata/named_automata.py`.
 """
 
 from collections import deque

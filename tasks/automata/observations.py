@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tasks.semiautomata import Semiautomaton
+from tasks.automata.semiautomata import Semiautomaton
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tasks.lego import INPUT, VARIABLE
+from tasks.lego.lego import INPUT, VARIABLE
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from harness.draw import WORD, Draw
-from tasks.grammars import LEVELS, grammar, level_of, symbols_of
+from tasks.distillation.grammars import LEVELS, grammar, level_of, symbols_of
 
 _SITES = 8  # of one attempt; the first attempt has sites 0 … 7 of a draw
 

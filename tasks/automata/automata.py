@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
+from tasks.automata.composition import states_after
+from tasks.automata.named_automata import semiautomaton
+from tasks.automata.observations import Observation, observation
+from tasks.automata.scratchpad import autoregressive, interleaved
+from tasks.automata.semiautomata import Semiautomaton, Table
 from tasks.batch import Batch
-from tasks.composition import states_after
-from tasks.named_automata import semiautomaton
-from tasks.observations import Observation, observation
-from tasks.scratchpad import autoregressive, interleaved
-from tasks.semiautomata import Semiautomaton, Table
 from tasks.task import Forward, Task
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Automaton(Task):
     the state; abab, always abab…; abab_or_uniform, either with probability 1/2. p_one: with two tokens, the probability of token 1 at each
     position. ones: with two tokens, the number of tokens 1, at uniformly random positions. observe: φ, a name or the class of every state.
     p_reveal: the probability that a position's label is in the loss of a training; evaluation sets score every position.
-    scratchpad: the labels stand between the tokens (`tasks/scratchpad.py`); evaluation fills in the model's own.
+    scratchpad: the labels stand between the tokens (`tasks/automata/scratchpad.py`); evaluation fills in the model's own.
     """
 
     metrics: ClassVar[tuple[str, ...]] = ("read",)

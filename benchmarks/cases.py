@@ -8,7 +8,7 @@ from harness.configuration import Condition, Train
 from harness.pack import Pack, Replicate
 from models.lstm import LSTM
 from models.mlp import MLP
-from models.transformer import Transformer
+from models.transformer.transformer import Transformer
 from tasks.batch import Batch
 from tasks.flipflop.flipflop import FlipFlop
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from models.lstm import LSTM
 from models.mlp import MLP
-from models.transformer import Transformer
+from models.transformer.transformer import Transformer
 
 # H200: ceilings measured on such machines, FLOP/s in bf16 and byte/s
 PEAK, BANDWIDTH = 790e12, 4.3e12

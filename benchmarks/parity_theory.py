@@ -11,8 +11,7 @@ import statistics
 import torch
 from torch import Tensor
 
-from harness.draw import Draw
-from models.parity_theory import (
+from benchmarks.theory.parity_theory import (
     Network,
     Phase,
     after_one_step,
@@ -25,6 +24,7 @@ from models.parity_theory import (
     symmetric,
     train,
 )
+from harness.draw import Draw
 from tasks.distillation.monomials import signs_of
 from tasks.distillation.parity import bits
 

@@ -16,7 +16,7 @@ from harness.feed import Feed, Strings
 from harness.precision import autocast, set_matmul
 from models.lstm import LSTM
 from models.mlp import MLP
-from models.transformer import Transformer
+from models.transformer.transformer import Transformer
 
 _COVERED = ("layers", "width", "heads", "head_bias")  # options of the transformer that the plain one knows
 

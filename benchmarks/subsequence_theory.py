@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.tables import markdown, number
-from models.subsequence_constructions import Piece, Split, detector, embed, halves, last, latest_start, layers
-from models.subsequence_theory import (
+from benchmarks.theory.subsequence_constructions import Piece, Split, detector, embed, halves, last, latest_start, layers
+from benchmarks.theory.subsequence_theory import (
     Linear,
     Pressure,
     cap_bound,

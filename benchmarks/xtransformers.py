@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from benchmarks.cases import Case
 from benchmarks.plain import start as start_plain
-from models.transformer import Transformer
+from models.transformer.transformer import Transformer
 
 
 def missing(case: Case) -> str | None:

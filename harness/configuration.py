@@ -17,7 +17,7 @@ import tasks
 from harness import custom_tasks, identity
 from harness.hidden import refuse_hiding
 from harness.limits import refuse_large_options, refuse_large_training
-from models import custom
+from models.custom import custom
 from models.model import Model
 from results.errors import StudyError, settings_errors
 from tasks.task import Task

@@ -3,7 +3,7 @@
     task: {name: "my_tasks:Parity", length: 16}
 
 The class is a frozen dataclass that inherits from `tasks.task.Task`. Importing a module runs it, so it is imported only once
-`models.custom.allow` has named it, as `--allow-import my_tasks` does. What the task makes is checked before anything is trained.
+`models.custom.custom.allow` has named it, as `--allow-import my_tasks` does. What the task makes is checked before anything is trained.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from harness.draw import Draw
-from models import custom
+from models.custom import custom
 from tasks.batch import Batch
 from tasks.task import Task
 

@@ -26,7 +26,7 @@ from harness.mounted import run_there
 from harness.pack import Pack, resolve
 from harness.probe import Rate, measure, room
 from harness.progress import Progress
-from models.custom import allow
+from models.custom.custom import allow
 from results.errors import STATUS_MENDABLE, StoreError, StudyError, tell_of_defect
 from results.filesystem import reason
 from results.store import Store, open_store, scored

@@ -27,7 +27,7 @@ from harness.pack import Pack, Replicate, scored_sets
 from harness.plan import signature
 from harness.stages import steps_taken
 from harness.train import train
-from models.custom import Custom
+from models.custom.custom import Custom
 from models.unfit import UnfitModel
 from results.errors import StudyError, settings_errors
 from results.filesystem import content, info_of

@@ -17,7 +17,7 @@ from harness import identity
 from harness.checkpoint_schedule import Span, Teacher, kept, spans
 from harness.configuration import Condition, from_dict, name_of, nearest, refuse_unknown
 from harness.draw import Draw
-from models.custom import Custom
+from models.custom.custom import Custom
 from models.model import refuse_blind
 from results.errors import StudyError, settings_errors
 from tasks.task import Continued

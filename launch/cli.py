@@ -30,7 +30,7 @@ _OVERRIDES = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]…")
 
 def _allow(context: click.Context, parameter: click.Parameter, modules: tuple[str, ...]) -> None:
     if modules:
-        from models.custom import allow
+        from models.custom.custom import allow
 
         allow(*modules)
 

@@ -3,16 +3,16 @@
 import dataclasses
 import difflib
 
-from models import custom
-from models.attention_only import AttentionMLP, AttentionOnly, Disentangled
-from models.clauses import Clauses
-from models.disentangled import SimpleDisentangled
-from models.lego_theory import LegoTheory
-from models.lego_transformer import LegoTransformer
+from models.custom import custom
+from models.lego.clauses import Clauses
+from models.lego.lego_theory import LegoTheory
+from models.lego.lego_transformer import LegoTransformer
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.model import Model
-from models.transformer import Transformer
+from models.subsequences.attention_only import AttentionMLP, AttentionOnly, Disentangled
+from models.subsequences.disentangled import SimpleDisentangled
+from models.transformer.transformer import Transformer
 
 REGISTRY: dict[str, type[Model]] = {
     "transformer": Transformer,

@@ -90,7 +90,7 @@ def train_alone(study: str, store: str) -> None:
     from harness.local import Local
     from harness.run import prepare, train_all
     from harness.study import load
-    from models.custom import allow
+    from models.custom.custom import allow
 
     allow("chaos_models")
     executor = Local("cpu")

@@ -15,7 +15,7 @@ from torch import Tensor
 from harness.exchange import fit
 from harness.exchange.folder import read_folder, write_folder
 from harness.exchange.weights import single, take
-from models.transformer import Decoder
+from models.transformer.transformer import Decoder
 from results.errors import StudyError
 
 # Hugging Face leaves values of its own defaults out of a config.json

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from models.model import config_of
-from models.transformer import Decoder, Transformer
+from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
 
 # what a table of position vectors can say, with and without training

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from harness.draw import Draw
-from models.transformer import Decoder
+from models.transformer.transformer import Decoder
 from results.errors import StudyError
 from tasks.batch import Batch
 from tasks.flipflop.flipflop import FlipFlop

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from harness.probes.attention import Rows, see, strings
-from models.transformer import Decoder
+from models.transformer.transformer import Decoder
 from results.errors import StudyError
 from tasks.automata.automata import Automaton
 from tasks.automata.composition import states_after

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from harness.probes.attention import Rows, see, strings
-from models.block import Block
 from models.linear import Linear
-from models.positions import ENCODINGS
-from models.transformer import Decoder
+from models.transformer.block import Block
+from models.transformer.positions import ENCODINGS
+from models.transformer.transformer import Decoder
 from results.errors import StudyError
 
 

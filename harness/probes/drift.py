@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from harness.probes.attention import Rows, see
-from models.block import Block
-from models.transformer import Decoder
+from models.transformer.block import Block
+from models.transformer.transformer import Decoder
 from results.errors import StudyError
 from tasks.flipflop.simulation import IGNORE, WRITE
 

@@ -14,7 +14,7 @@ from harness.exchange.replicate import find
 from harness.exchange.weights import single
 from harness.probes.glitch_source import Source, source
 from harness.probes.glitches import KEPT, Glitches, answers, attended, glitches
-from models.transformer import Decoder, Transformer
+from models.transformer.transformer import Decoder, Transformer
 from results import glitches as files
 from results.errors import StudyError
 from results.glitch_page import lines, write_glitch_page

@@ -16,7 +16,7 @@ from harness.pack import ScoredSet
 from harness.precision import autocast
 from harness.probes.heads import look
 from harness.probes.wrong_reads import wrong_reads
-from models.transformer import Decoder
+from models.transformer.transformer import Decoder
 from tasks.flipflop.flipflop import SYMBOL, FlipFlop
 from tasks.flipflop.simulation import Simulation
 

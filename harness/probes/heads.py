@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from harness.probes.attention import PATTERN, Rows, correct_write, strings
-from models.block import Block
-from models.transformer import Decoder
+from models.transformer.block import Block
+from models.transformer.transformer import Decoder
 from tasks.flipflop.simulation import IGNORE, WRITE, Simulation
 
 _ELEMENTS = 2**24  # of attention weights of all layers in a forward pass

@@ -18,10 +18,10 @@ from harness.probes.heads import heads
 from harness.probes.ngrams import NGrams, ngrams
 from harness.probes.nonterminals import NonTerminals, nonterminals
 from harness.probes.parity import Monomials, SupportAttention, monomials, support_attention
-from models.clauses import Clauses
-from models.lego_theory import LegoTheory
-from models.lego_transformer import LegoTransformer
-from models.transformer import Transformer
+from models.lego.clauses import Clauses
+from models.lego.lego_theory import LegoTheory
+from models.lego.lego_transformer import LegoTransformer
+from models.transformer.transformer import Transformer
 from tasks.automata.automata import Automaton
 from tasks.distillation.hierarchical_parity import HierarchicalParity
 from tasks.distillation.parity import SparseParity

@@ -16,7 +16,7 @@ from harness.exchange.weights import single
 from harness.identity import describe, typed
 from harness.probes.attention import Rows
 from harness.probes.registry import PROBES
-from models.transformer import Decoder
+from models.transformer.transformer import Decoder
 from results.attention_figures import write_figures
 from results.errors import StudyError
 from results.filesystem import names

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from harness.tracing.prompt import Prompt
-from models.transformer import Decoder
+from models.transformer.transformer import Decoder
 from results.errors import StudyError
 from tasks.flipflop.flipflop import SYMBOL
 

@@ -9,7 +9,7 @@ from benchmarks.floor import needed_flop, scored_mean, seconds, transformer
 from benchmarks.plain import make, strings_of
 from benchmarks.plain import pack as pack_of
 from harness.feed import Feed
-from models.transformer import Transformer
+from models.transformer.transformer import Transformer
 from tasks.flipflop.flipflop import FlipFlop
 
 # layers, width, heads, length: parameters, FLOP a step, s a replicate at the peak, µs a step eager and fused, s a replicate alone

@@ -12,7 +12,7 @@ from benchmarks.parity import SparseParity
 from harness.train import Training
 from models.lstm import LSTM
 from models.mlp import MLP
-from models.transformer import Transformer
+from models.transformer.transformer import Transformer
 from tasks.flipflop.flipflop import FlipFlop
 
 CPU = torch.device("cpu")

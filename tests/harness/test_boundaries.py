@@ -3,12 +3,12 @@
 import pytest
 import torch
 
+from benchmarks.theory.constructions import gridworld
 from harness.probes.attention import strings
 from harness.probes.boundaries import boundaries, places
 from harness.run import run as run_study
 from harness.study import load
 from launch.cli import main
-from models.constructions import gridworld
 from results.probes import by_key
 from results.store import open_store, read
 from tasks.automata.automata import Automaton

@@ -9,7 +9,7 @@ import pytest
 from harness.configuration import build, name_of
 from harness.custom_tasks import path_of
 from harness.identity import describe
-from models.custom import allow
+from models.custom.custom import allow
 from results.errors import StudyError
 
 PAGE = Path(__file__).parents[2] / "docs" / "adding-a-task.md"

@@ -23,7 +23,7 @@ from harness.run import run
 from harness.study import load as load_study
 from harness.train import Training
 from launch.cli import main
-from models.custom import allow
+from models.custom.custom import allow
 from results.store import committed, open_store
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import write_study

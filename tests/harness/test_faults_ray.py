@@ -14,7 +14,7 @@ from benchmarks.chaos.machines import kill_tree, machines
 from harness.hung import Watch
 from harness.run import run
 from harness.study import load
-from models.custom import allow
+from models.custom.custom import allow
 from results.store import open_store, read
 from tests.harness.test_cluster import ROOT, SLOW, _environment, _run, _start, _wait, _workers, whole
 from tests.harness.tiny import STUDY, files, tables, write_study

@@ -6,7 +6,7 @@ import pytest
 
 from harness.run import run
 from harness.study import load
-from models.custom import allow
+from models.custom.custom import allow
 from results.store import open_store, read
 from tests.harness.tiny import STUDY
 

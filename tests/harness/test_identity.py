@@ -12,7 +12,7 @@ import tasks
 from harness.configuration import Condition, Train, build, from_dict, to_dict
 from harness.identity import canonical, describe, key, set_hash, typed
 from models.lstm import LSTM
-from models.transformer import Transformer
+from models.transformer.transformer import Transformer
 from tasks.flipflop.flipflop import FlipFlop
 
 SMALL = {"name": "transformer", "layers": 2, "width": 64, "heads": 4}

@@ -108,7 +108,7 @@ def test_packs_of_a_module_of_ones_own_are_not_kept(tmp_path):
     one = pack(own, [(0, 0), (1, 1)])
     kept.keep(one, "cpu", RATE)
     assert kept.find(one, "cpu") == RATE
-    from models.custom import Custom
+    from models.custom.custom import Custom
 
     other = pack(replace(own, model=Custom("mine:Model")), [(0, 0), (1, 1)])
     kept.keep(other, "cpu", RATE)

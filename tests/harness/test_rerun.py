@@ -15,7 +15,7 @@ from harness.rerun import _differing, _equal, rerun
 from harness.run import run
 from harness.study import load as load_study
 from launch.cli import main
-from models.custom import Custom
+from models.custom.custom import Custom
 from results.schema import SCHEMAS
 from results.store import committed, open_store, read
 from tests.harness.tiny import files, write_study

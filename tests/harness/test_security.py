@@ -18,7 +18,7 @@ from harness.manifest import plan_of, read
 from harness.reading import MOST_BYTES, read_yaml
 from harness.study import from_tree, load
 from launch.cli import family, main
-from models import custom
+from models.custom import custom
 from results import store
 from results.store import committed, open_store
 from tests.harness.tiny import STUDY, write_study

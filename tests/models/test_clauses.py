@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from models.clauses import SLOTS
+from models.lego.clauses import SLOTS
 from tests.models.invariance import build, check_needed_equals_full, check_same_in_any_pack, strings
 
 

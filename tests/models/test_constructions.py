@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from models.constructions import gridworld, memory, modular_counter, parallel_composition
+from benchmarks.theory.constructions import gridworld, memory, modular_counter, parallel_composition
 from tasks.automata.named_automata import NINETEEN, semiautomaton
 
 
@@ -42,7 +42,7 @@ def test_composition_simulates_random_maps_that_are_no_permutations():
 
 def test_keys_turned_as_printed_do_not_compose(monkeypatch):
     """The card's correction matters: with the other sign the construction is wrong."""
-    import models.constructions as constructions
+    import benchmarks.theory.constructions as constructions
 
     right = constructions._select
     monkeypatch.setattr(constructions, "_select", lambda angle, turn, gamma: right(angle, -turn, gamma))

@@ -10,7 +10,7 @@ from harness.configuration import Condition, Train, build, from_dict, to_dict
 from harness.device import resolve
 from harness.draw import Draw
 from harness.train import Training
-from models.custom import Packed, _check_device, allow, configure
+from models.custom.custom import Packed, _check_device, allow, configure
 from tasks import build as build_task
 from tests.harness.packs import SETS, pack
 from tests.models import custom_modules

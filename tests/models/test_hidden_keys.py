@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from models.attention import mix, visible
-from models.scene import Scene
+from models.transformer.attention import mix, visible
+from models.transformer.forward_pass import Scene
 from tests.models.transformers import BATCH, FAMILY, LENGTH, blocks, family, noise, seeds, tokens
 
 SLOTS = seeds(3)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from harness.draw import Draw
-from models.lego_relu import smoothed_relu
+from models.lego.lego_relu import smoothed_relu
 from tasks.lego.group_actions import Actions
 from tasks.lego.lego import Lego
 from tasks.lego.lego_attention import concentration, diluted

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from benchmarks.parity_theory import every_input
-from models.parity_constructions import sharp_attention, uniform_attention
+from benchmarks.theory.parity_constructions import sharp_attention, uniform_attention
 
 CASES = [(5, (0, 1)), (9, (1, 4, 8)), (12, (0, 3, 5, 11)), (12, tuple(range(6))), (7, tuple(range(7))), (6, (5,))]
 

@@ -18,8 +18,7 @@ from benchmarks.parity_theory import (
     parity_of,
     two_stages,
 )
-from harness.draw import Draw
-from models.parity_theory import (
+from benchmarks.theory.parity_theory import (
     Network,
     Phase,
     after_one_step,
@@ -35,6 +34,7 @@ from models.parity_theory import (
     symmetric,
     train,
 )
+from harness.draw import Draw
 
 
 @pytest.mark.parametrize("length", [1, 3, 5, 9])

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from models.positions import ENCODINGS, alibi, linear, rotary, rotate, sinusoidal
+from models.transformer.positions import ENCODINGS, alibi, linear, rotary, rotate, sinusoidal
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of that library's dependencies
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from benchmarks.subsequence_theory import apart, detected, directions, driven_out, every, planted, readout
-from models.subsequence_constructions import detector, halves, last, latest_start, layers
+from benchmarks.theory.subsequence_constructions import detector, halves, last, latest_start, layers
 
 
 def contained(piece, strings):

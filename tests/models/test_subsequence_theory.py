@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from benchmarks.subsequence_theory import corpus, directions, every, first_clash, of_pair, product_generator, worst
-from models.subsequence_theory import (
+from benchmarks.theory.subsequence_theory import (
     Linear,
     associations,
     cap_bound,

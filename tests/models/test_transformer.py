@@ -238,7 +238,7 @@ def test_strings_longer_than_the_positions_are_refused(batch):
 @pytest.mark.parametrize("options", [{}, {"positions": "alibi"}, {"causal": False}])
 def test_more_strings_than_an_attention_kernel_takes_go_in_parts(options, monkeypatch):
     """CUDA's kernels refuse more than 65,535 strings a call: the parts have the whole's results and gradients, bit by bit."""
-    from models import attention
+    from models.transformer import attention
 
     batch = tasks.build("flipflop", length=16).sample(Draw(torch.tensor([1, 2, 3])), 5)
     results = []

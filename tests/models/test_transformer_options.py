@@ -8,7 +8,7 @@ import torch
 import models
 from harness.draw import Draw
 from models.noise import Noise
-from models.scene import Rows
+from models.transformer.forward_pass import Rows
 from tests.models.transformers import BATCH, DROPOUT, FAMILY, LENGTH, VOCABULARY, blocks, family, noise, seeds, tokens
 
 members = pytest.mark.parametrize("name", FAMILY)

@@ -1,6 +1,6 @@
 """The simplified two-layer transformer of Varre et al. 2025, "Learning in-context n-grams with transformers".
 
-It is the model that they analyse; its general form and the residual models are in `models.attention_only`.
+It is the model that they analyse; its general form and the residual models are in `models.subsequences.attention_only`.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from torch.nn.functional import one_hot
 from models.aligned import product
 from models.linear import parameter
 from models.model import Model
-from models.plain_attention import attention, pick
+from models.subsequences.plain_attention import attention, pick
 from models.unfit import UnfitModel
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, layer_norm, relu
 
 from models.aligned import product
-from models.lego_relu import smoothed_relu
+from models.lego.lego_relu import smoothed_relu
 from models.linear import Linear, Norm, embed, parameter
 from models.model import Model
-from models.plain_attention import attention, pick
+from models.subsequences.plain_attention import attention, pick
 
 if TYPE_CHECKING:
     from harness.draw import Draw

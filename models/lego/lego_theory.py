@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from models.aligned import product
-from models.clauses import SLOTS
-from models.lego_relu import smoothed_relu
+from models.lego.clauses import SLOTS
+from models.lego.lego_relu import smoothed_relu
 from models.linear import parameter
 from models.model import Model
-from models.plain_attention import attention, pick
+from models.subsequences.plain_attention import attention, pick
 
 if TYPE_CHECKING:
     from harness.draw import Draw

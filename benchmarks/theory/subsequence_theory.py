@@ -12,7 +12,7 @@ import torch
 from scipy.special import beta, betainc, lambertw
 from torch import Tensor
 
-from models.subsequence_constructions import Piece
+from benchmarks.theory.subsequence_constructions import Piece
 
 
 def capacity(cosine: float, dimension: int) -> float:

@@ -10,7 +10,7 @@ from torch import Tensor
 from models.noise import Noise
 
 if TYPE_CHECKING:
-    from models.transformer import Transformer
+    from models.transformer.transformer import Transformer
 
 # places of dropout in one layer, by number, after the embedding's 0
 ATTENTION, ATTENTION_BRANCH, HIDDEN, FEED_FORWARD_BRANCH = range(4)

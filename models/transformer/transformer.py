@@ -16,14 +16,14 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
 from models.aligned import product
-from models.attention import visible
-from models.block import Block
-from models.feedforward import ACTIVATIONS
 from models.linear import Bias, Linear, Norm, embed, parameter
 from models.model import Model
 from models.noise import Noise
-from models.positions import ENCODINGS, waves
-from models.scene import Scene
+from models.transformer.attention import visible
+from models.transformer.block import Block
+from models.transformer.feedforward import ACTIVATIONS
+from models.transformer.forward_pass import Scene
+from models.transformer.positions import ENCODINGS, waves
 from models.unfit import UnfitModel
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@
 
 calls `GRU(vocabulary=…, length=…, width=64)` once a replicate (and `outputs=…` where the class takes it); its forward maps tokens [B, T]
 int64 to logits [B, T, V]. The R modules' weights are stacked and the forward runs under `vmap`: slower than a model written for packs, same
-interface. The module stays in training mode and must be a pure function of its weights and tokens (`models/custom_checks.py`).
+interface. The module stays in training mode and must be a pure function of its weights and tokens (`models/custom/custom_checks.py`).
 
 Importing a module runs it, and a study or store can come from anyone: a module is imported only once `allow` has named it, which
 `--allow-import my_models` on the command line does.
@@ -27,8 +27,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from models import custom_checks
-from models.custom_recurrent import Unrolled, has_recurrence
+from models.custom import custom_checks
+from models.custom.custom_recurrent import Unrolled, has_recurrence
 from models.model import Model
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def refuse_others(path: str, section: str = "model") -> None:
     if module not in _allowed:
         raise ValueError(
             f"{section}.name = {path[:100]!r} would import the module {module[:100]} and run what it holds: if you trust it, pass "
-            f"--allow-import {module[:100]} (in Python, call models.custom.allow first)"
+            f"--allow-import {module[:100]} (in Python, call models.custom.custom.allow first)"
         )
 
 

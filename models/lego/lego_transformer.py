@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from models.clauses import SLOTS
+from models.lego.clauses import SLOTS
 from models.linear import embed, parameter
-from models.transformer import Decoder, Transformer
+from models.transformer.transformer import Decoder, Transformer
 
 if TYPE_CHECKING:
     from harness.draw import Draw

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
 from models.aligned import product
-from models.attention import mix
-from models.feedforward import ACTIVATIONS
 from models.linear import Linear, Norm
-from models.scene import ATTENTION_BRANCH, FEED_FORWARD_BRANCH, HIDDEN, Rows, Scene, site
+from models.transformer.attention import mix
+from models.transformer.feedforward import ACTIVATIONS
+from models.transformer.forward_pass import ATTENTION_BRANCH, FEED_FORWARD_BRANCH, HIDDEN, Rows, Scene, site
 
 if TYPE_CHECKING:
-    from models.transformer import Transformer
+    from models.transformer.transformer import Transformer
 
 
 class Block(nn.Module):

@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from models.aligned import LINE, product
-from models.positions import ENCODINGS, rotate
-from models.scene import ATTENTION, Rows, Scene, site
+from models.transformer.forward_pass import ATTENTION, Rows, Scene, site
+from models.transformer.positions import ENCODINGS, rotate
 
 STRINGS = 65_535  # most strings of one call: the grid of CUDA's attention kernels has no more places along this axis
 

@@ -19,13 +19,13 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 
 from benchmarks.tables import conditions, markdown, number, ratio, write
-from harness.configuration import Condition, Train
-from harness.device import prepare
 from harness.draw import Draw
-from harness.feed import Feed
-from harness.pack import Pack, Replicate
-from harness.stages import Link, after
-from harness.train import Training
+from harness.machine.device import prepare
+from harness.planning.pack import Pack, Replicate
+from harness.study.config import Condition, Train
+from harness.study.stages import Link, after
+from harness.training.train import Training
+from harness.training.training_strings import Feed
 from models.mlp import MLP
 from tasks.distillation.parity import SparseParity
 
@@ -163,7 +163,7 @@ def ordinary(one: Pack) -> Advance:
 
 def compiled(one: Pack) -> Advance:
     """The compiled loop as a study has it. ValueError where it can't be compiled."""
-    import harness.sequential as sequential
+    import harness.training.sgd_loop as sequential
 
     if said := sequential.missing():
         raise ValueError(f"there is nothing to measure: {said}")

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.parity import SparseParity
-from harness.configuration import Condition, Train
-from harness.pack import Pack, Replicate
+from harness.planning.pack import Pack, Replicate
+from harness.study.config import Condition, Train
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.transformer.transformer import Transformer

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from harness import manifest
-from harness.plan import plan
-from harness.study import load
+from harness.planning import manifest
+from harness.planning.plan import plan
+from harness.study.load import load
 from results.claims import REGISTRY
 from results.claims.claim import Terms, terms_of
 from results.claims.context import floor

@@ -15,11 +15,11 @@ from torch import nn
 from benchmarks import plain
 from benchmarks.cases import CASES, Case, EveryPosition
 from benchmarks.tables import conditions, markdown, number, ratio, write
-from harness.device import prepare, resolve
-from harness.evaluate import batch_size, score, strings
-from harness.needed import needed as needed_of
-from harness.pack import ScoredSet
-from harness.precision import autocast, set_matmul
+from harness.machine.device import prepare, resolve
+from harness.machine.precision import autocast, set_matmul
+from harness.planning.pack import ScoredSet
+from harness.training.evaluate import batch_size, score, strings
+from harness.training.loss_positions import needed as needed_of
 
 _STRINGS = 100_000
 _CASES = ("tiny", "L1-d64-T128", "L1-d64-T512", "L2-d64-T512", "lstm128-T512", "mlp1000", "L6-d512-T512")

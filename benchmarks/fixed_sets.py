@@ -16,12 +16,12 @@ from functools import partial
 import torch
 
 from benchmarks.tables import conditions, markdown, number
-from harness.configuration import Condition, Study
-from harness.device import prepare
-from harness.evaluate import score, strings
-from harness.pack import Pack, Replicate, ScoredSet, scored_sets
-from harness.study import load
-from harness.train import Training
+from harness.machine.device import prepare
+from harness.planning.pack import Pack, Replicate, ScoredSet, scored_sets
+from harness.study.config import Condition, Study
+from harness.study.load import load
+from harness.training.evaluate import score, strings
+from harness.training.train import Training
 
 _CPU = torch.device("cpu")
 _TOKENS = 2**17  # of a set that are drawn to time it

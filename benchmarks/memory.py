@@ -17,10 +17,10 @@ import torch
 from benchmarks.cases import CASES, bytes_of, pack
 from benchmarks.tables import conditions, markdown, number, ratio, write
 from benchmarks.worker import environment, peak_bytes
-from harness.device import prepare, resolve
-from harness.memory import Memory, free_memory
-from harness.probe import Rate, predicted_memory
-from harness.train import Training
+from harness.machine.device import prepare, resolve
+from harness.machine.memory import Memory, free_memory
+from harness.planning.throughput import Rate, predicted_memory
+from harness.training.train import Training
 from models.noise import Noise
 
 _STEPS = 3

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.tables import conditions, markdown, number, write
 from harness.run import run
-from harness.study import find_study, load
+from harness.study.load import find_study, load
 from results.store import committed, open_store
 
 COLUMNS = ["pack", "host", "started", "ended", "train_s", "evaluate_s"]

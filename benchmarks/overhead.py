@@ -18,14 +18,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import harness.cluster
+import harness.executing.cluster
+import harness.executing.ray_worker
 import harness.run
-import harness.slot
 from benchmarks.tables import conditions, markdown, number, write
-from harness.execute import Outcome
-from harness.interrupt import Interrupt
-from harness.progress import Progress
-from harness.study import load
+from harness.executing.progress import Progress
+from harness.executing.run_pack import Outcome
+from harness.machine.interrupt import Interrupt
+from harness.study.load import load
 from results.store import committed, open_store
 
 STUDY = """
@@ -44,7 +44,7 @@ _SLOTS = 2
 
 
 def empty_train(pack, *_, **__):
-    """Instead of `harness.train.train`: a row of each table that a real pack has, and no step."""
+    """Instead of `harness.training.train.train`: a row of each table that a real pack has, and no step."""
     import pyarrow as pa
 
     from results.schema import SCHEMAS
@@ -66,13 +66,13 @@ def empty_train(pack, *_, **__):
     return tables
 
 
-class EmptySlot(harness.slot.Slot):
+class EmptySlot(harness.executing.ray_worker.Slot):
     """The actor of the harness, whose packs do nothing but commit."""
 
     def run(self, *arguments):
-        import harness.execute
+        import harness.executing.run_pack
 
-        harness.execute.train = empty_train
+        harness.executing.run_pack.train = empty_train
         return super().run(*arguments)
 
 
@@ -96,9 +96,9 @@ def harness_packs(packs: int, folder: str, empty: bool, profile: bool) -> dict[s
     path = Path(folder) / "overhead.yaml"
     path.write_text(STUDY.format(packs=packs))
     store = str(Path(folder) / "runs")
-    cluster = harness.cluster.Cluster("cpu")
+    cluster = harness.executing.cluster.Cluster("cpu")
     if empty:
-        harness.cluster.Slot = EmptySlot  # type: ignore[misc]
+        harness.executing.cluster.Slot = EmptySlot  # type: ignore[misc]
     tasks_s = ray_tasks(packs)
     watched: list[Watched] = []
 

@@ -12,8 +12,8 @@ from torch.nn.functional import cross_entropy, gelu, linear, scaled_dot_product_
 
 from benchmarks.cases import Case, pack
 from harness.draw import Draw
-from harness.feed import Feed, Strings
-from harness.precision import autocast, set_matmul
+from harness.machine.precision import autocast, set_matmul
+from harness.training.training_strings import Feed, Strings
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.transformer.transformer import Transformer

@@ -16,8 +16,8 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from benchmarks import plain
 from benchmarks.cases import CASES, Case, pack
 from benchmarks.tables import conditions, markdown, number, write
-from harness.device import prepare, resolve
-from harness.train import Training
+from harness.machine.device import prepare, resolve
+from harness.training.train import Training
 
 PARTS = ("GEMM", "attention", "activation", "norm and elementwise", "optimiser", "data")
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "matmul", "mkldnn_linear")

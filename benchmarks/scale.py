@@ -44,10 +44,10 @@ follower.take()
 """,
 }
 _PLAN = """
-import harness.manifest as manifests
-from harness.pack import resolve
-from harness.plan import plan
-from harness.study import load
+import harness.planning.manifest as manifests
+from harness.planning.pack import resolve
+from harness.planning.plan import plan
+from harness.study.load import load
 fixed = ["executor=local", "wandb=off", "pack.size=1"]
 each = int(sys.argv[2]) // len(load(sys.argv[1], fixed).conditions)
 study = load(sys.argv[1], [*fixed, f"replicates={each}"])

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from harness.device import describe, resolve
-from harness.provenance import code_state
+from harness.machine.device import describe, resolve
+from harness.machine.provenance import code_state
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

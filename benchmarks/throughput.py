@@ -18,8 +18,8 @@ from benchmarks.cases import CASES, Case, bytes_of
 from benchmarks.tables import conditions, write
 from benchmarks.variants import KINDS, Variant
 from benchmarks.worker import Failed, Worker, job_of
-from harness.device import resolve
-from harness.memory import free_memory
+from harness.machine.device import resolve
+from harness.machine.memory import free_memory
 
 _SIZES = {"cpu": (1, 4, 16, 64), "cuda": (1, 4, 16, 64, 256)}
 _ROOM = 0.8  # of the free memory that resident processes may take together

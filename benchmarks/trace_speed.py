@@ -15,8 +15,8 @@ import torch
 
 import models
 from benchmarks.tables import conditions, markdown, number, write
-from harness.device import prepare
 from harness.draw import Draw
+from harness.machine.device import prepare
 from harness.tracing.corpus import perturbed
 from harness.tracing.hits import hits
 from harness.tracing.methods import BASELINES, Case, asked

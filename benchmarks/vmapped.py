@@ -9,8 +9,8 @@ from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 
 from benchmarks.cases import Case, pack
 from benchmarks.plain import adamw, has_variants, load, loss_of, make, packed_model
-from harness.feed import Feed
-from harness.precision import autocast, set_matmul
+from harness.machine.precision import autocast, set_matmul
+from harness.training.training_strings import Feed
 from models.lstm import LSTM
 
 

@@ -107,7 +107,7 @@ def _field(status: str, name: str) -> int:
 def _serve(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
     import torch
 
-    from harness.device import prepare, resolve
+    from harness.machine.device import prepare, resolve
 
     device = resolve(job["device"])
     prepare(device)
@@ -136,7 +136,7 @@ def _chosen(job: dict[str, Any], device: Any) -> dict[str, Any]:
     from functools import partial
 
     from benchmarks.cases import CASES, pack
-    from harness.probe import best_rate, measure, room
+    from harness.planning.throughput import best_rate, measure, room
 
     of_size = partial(pack, CASES[job["case"]], precision=job["precision"])
     space = partial(room, device, job["share"])

@@ -1,17 +1,17 @@
 """The interface of an executor, which runs packs somewhere: every member that anything reads.
 
-`harness.local.Local` runs them in this process, `harness.cluster.Cluster` on the slots of a Ray cluster.
+`harness.local.Local` runs them in this process, `harness.executing.cluster.Cluster` on the slots of a Ray cluster.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
-from harness.execute import Outcome
-from harness.interrupt import Interrupt
-from harness.kinds import Kind
-from harness.pack import Pack
-from harness.probe import Rate
-from harness.progress import Progress
+from harness.executing.progress import Progress
+from harness.executing.run_pack import Outcome
+from harness.machine.interrupt import Interrupt
+from harness.planning.pack import Pack
+from harness.planning.throughput import Rate
+from harness.study.slot_kinds import Kind
 from results.store import Store
 
 

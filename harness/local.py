@@ -14,18 +14,18 @@ from pathlib import Path
 import pyarrow.compute as pc
 import torch
 
-import harness.device
-from harness.chains import by_stage, ready
-from harness.dispatch import Dispatch
-from harness.execute import Outcome, attempts
-from harness.interrupt import Interrupt
-from harness.kinds import Kind
-from harness.leases import Leases
-from harness.manifest import plan_of, read
-from harness.mounted import run_there
-from harness.pack import Pack, resolve
-from harness.probe import Rate, measure, room
-from harness.progress import Progress
+import harness.machine.device
+from harness.executing.dispatch import Dispatch
+from harness.executing.leases import Leases
+from harness.executing.missing_mount import run_there
+from harness.executing.progress import Progress
+from harness.executing.run_pack import Outcome, attempts
+from harness.machine.interrupt import Interrupt
+from harness.planning.manifest import plan_of, read
+from harness.planning.pack import Pack, resolve
+from harness.planning.stage_order import by_stage, ready
+from harness.planning.throughput import Rate, measure, room
+from harness.study.slot_kinds import Kind
 from models.custom.custom import allow
 from results.errors import STATUS_MENDABLE, StoreError, StudyError, tell_of_defect
 from results.filesystem import reason
@@ -42,17 +42,17 @@ class Local:
         """slots: that a plan is made for, which share this machine; None: every core or GPU of it."""
         self.leases = leases
         self.asked: Callable[[], bool] = lambda: False
-        self.torch_device = harness.device.resolve(device)
+        self.torch_device = harness.machine.device.resolve(device)
         self.device = self.torch_device.type
-        harness.device.prepare(self.torch_device)
-        everything = torch.cuda.device_count() if self.device == "cuda" else harness.device.cores()
+        harness.machine.device.prepare(self.torch_device)
+        everything = torch.cuda.device_count() if self.device == "cuda" else harness.machine.device.cores()
         self.slots = everything if slots is None else slots
 
     def measure(self, pack: Pack, kind: Kind | None = None) -> Rate:
         return measure(pack, self.torch_device)
 
     def machine(self, kind: Kind | None = None) -> str:
-        return harness.device.machine(self.torch_device)
+        return harness.machine.device.machine(self.torch_device)
 
     def room(self, kind: Kind | None = None) -> int:
         """Bytes that tensors may take in a slot."""

@@ -9,28 +9,28 @@ from typing import Any
 
 import pyarrow as pa
 
-import harness.adaptive as adaptive
-import harness.amounts as amounts
-import harness.artifacts as artifacts
-import harness.manifest as manifests
-import harness.sequential as sequential
-from harness.chains import by_stage, ready, refuse_lost
-from harness.configuration import Study, keep_tail
-from harness.cost import Estimate, estimate
-from harness.device import planned_numerics
-from harness.execute import Outcome, attempts
+import harness.planning.adaptive as adaptive
+import harness.planning.amounts as amounts
+import harness.planning.manifest as manifests
+import harness.training.sgd_loop as sequential
+import harness.training.weights as artifacts
+from harness.executing.missing_mount import begun
+from harness.executing.progress import Progress
+from harness.executing.run_pack import Outcome, attempts
 from harness.executor import Executor, KindsExecutor
-from harness.interrupt import Interrupt
-from harness.kept_rates import KeptRates, folder
-from harness.measure import Timer, examples, measure_kinds, packs_by_kind
-from harness.measure import measure as _measure
-from harness.mounted import begun
-from harness.pack import Pack, resolve
-from harness.patience import PATIENCE_S, patiently
-from harness.plan import Part, Plan, plan
-from harness.probe import Rate
-from harness.progress import Progress
-from harness.provenance import code_state, versions
+from harness.machine.device import planned_numerics
+from harness.machine.interrupt import Interrupt
+from harness.machine.provenance import code_state, versions
+from harness.machine.store_retry import PATIENCE_S, patiently
+from harness.planning.cost import Estimate, estimate
+from harness.planning.kept_rates import KeptRates, folder
+from harness.planning.pack import Pack, resolve
+from harness.planning.pack_sizes import Timer, examples, measure_kinds, packs_by_kind
+from harness.planning.pack_sizes import measure as _measure
+from harness.planning.plan import Part, Plan, plan
+from harness.planning.stage_order import by_stage, ready, refuse_lost
+from harness.planning.throughput import Rate
+from harness.study.config import Study, keep_tail
 from results.errors import DamagedFile, StoreError, StudyError
 from results.filesystem import public
 from results.leftovers import remove_leftovers
@@ -84,7 +84,7 @@ def executor_of(study: Study, say: Callable[[str], None] = print) -> Executor:
         from harness.local import Local
 
         return Local(study.device, study.leases)
-    from harness.cluster import Cluster
+    from harness.executing.cluster import Cluster
 
     return Cluster(study.device, study.leases, say, study.slots)
 

@@ -298,7 +298,7 @@ def export(key: str, store: str, study: str | None, step: int | None, form: str,
 @_ALLOW
 def rerun(store: str, key: str, study: str | None, keep: str | None, device: str) -> None:
     """Train one committed replicate again and verify its rows; exit status 1 where they differ. KEY may be its first digits."""
-    from harness.rerun import rerun as rerun_replicate
+    from harness.replicates.rerun import rerun as rerun_replicate
 
     found = rerun_replicate([_open(store, name) for name in _studies(store, study)], key, bool(keep), device, say)
     say(found.message, err=not found.agrees)
@@ -318,7 +318,7 @@ def rerun(store: str, key: str, study: str | None, keep: str | None, device: str
 @_ALLOW
 def evaluate(store: str, key: str, definition: str, name: str | None, study: str | None, device: str, write: bool) -> None:
     """Score kept weights on a new evaluation set. KEY may be its first digits; all: every replicate with weights."""
-    from harness.rescore import show
+    from harness.replicates.rescore import show
 
     show([_open(store, each) for each in _studies(store, study)], key, definition, name, device, write, say)
 
@@ -339,7 +339,7 @@ def glitches(
 
     Wrong is metric read: the largest logit of all classes, as the study counts errors.
     """
-    from harness.probes.glitch_record import show
+    from harness.probes.flipflop.glitch_record import show
 
     show([_open(store, each) for each in _studies(store, study)], key, set_name, limit, sisters, device, out, say)
 
@@ -356,7 +356,7 @@ def language_model(
     folders: tuple[str, ...], store: str, study: str, lengths: str | None, strings: int, seed: int, device: str
 ) -> None:
     """Ask language models of local Hugging Face folders the flip-flop in English (claim R3)."""
-    from harness.probes.language_models import LENGTHS, run
+    from harness.probes.flipflop.language_models import LENGTHS, run
 
     try:
         chosen = [int(word) for word in lengths.split(",")] if lengths else LENGTHS
@@ -448,7 +448,7 @@ def family(name: str, default: str) -> None:
     @_ALLOW
     def start(overrides: tuple[str, ...]) -> None:
         from harness.run import run as run_study
-        from harness.study import find_study, load
+        from harness.study.load import find_study, load
 
         named = [word.partition("=")[2] for word in overrides if word.startswith("study=")]
         settings = [word for word in overrides if not word.startswith("study=")]
@@ -480,7 +480,7 @@ def _guard(start: Callable[[], object]) -> None:
 
 
 def _load(study: str, overrides: tuple[str, ...]):
-    from harness.study import find_study, load
+    from harness.study.load import find_study, load
 
     if not study.endswith((".yaml", ".yml")) and study.count("/") == 1 and not Path(study).exists():
         return load(find_study(*study.split("/")), overrides)

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import harness.manifest as manifests
-from harness.configuration import Condition, Study
-from harness.identity import canonical
-from harness.plan import replicates_of, shape, signature
-from harness.provenance import code_state, versions
+import harness.planning.manifest as manifests
+from harness.machine.provenance import code_state, versions
+from harness.planning.plan import replicates_of, shape, signature
 from harness.run import announce, planner_of, prepare, store_uri
-from harness.study import find_family, load
+from harness.study.config import Condition, Study
+from harness.study.identity import canonical
+from harness.study.load import find_family, load
 from results.errors import StudyError, output_errors
 from results.store import open_store, scored
 

@@ -17,7 +17,7 @@ _FIELDS = ["pack", "attempt", "keys", "stage", "step", "kind", "exception", "tra
 
 
 def log_path(pack: str, attempt: int) -> str:
-    """Where what a failed pack printed and logged lies, relative to its study; `harness.logs` writes it."""
+    """Where what a failed pack printed and logged lies, relative to its study; `harness.machine.logs` writes it."""
     return f"{_FOLDER}/{pack}-{attempt}.log"
 
 

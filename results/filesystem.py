@@ -13,7 +13,7 @@ import pyarrow.fs
 from results.errors import DamagedFile, MissingFile, StoreError, StudyError, store_errors
 
 # One call to an object store: short enough that Ctrl-C is answered, long enough that a single failure is no news.
-# Longer outages are waited for where the work is (harness.patience).
+# Longer outages are waited for where the work is (harness.machine.store_retry).
 SILENCE_S = 10.0  # of a server that has the request; 3 s by default, which busy servers exceed
 CONNECT_S = 5.0
 RETRIES = 8  # after 25 ms, 50 ms, … 3.2 s: some 6 s in all

@@ -1,7 +1,7 @@
 """Glitches of single replicates as a file of the store: <study>/glitches/<key>-<set>.parquet, a row a glitch.
 
 Not rows of `probes`: a glitch has a prompt and lists by head, and a study's other readers need none of them. What a file is of stands in
-its metadata as JSON: `About`. `harness.probes.glitch_record` writes it, `results.glitch_page` draws it.
+its metadata as JSON: `About`. `harness.probes.flipflop.glitch_record` writes it, `results.glitch_page` draws it.
 """
 
 import json

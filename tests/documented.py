@@ -67,7 +67,7 @@ def our_words(words: list[str]) -> list[str] | None:
 
 def smaller(words: list[str]) -> list[str]:
     """Overrides that make the study of `words` (after `run` or `plan`) tiny: each that it takes, the others left out."""
-    from harness.study import find_study, load
+    from harness.study.load import find_study, load
 
     name, *given = [word for word in words if not word.startswith("-")]
     path = Path(name) if Path(name).exists() else find_study(*name.split("/"))

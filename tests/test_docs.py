@@ -16,8 +16,8 @@ import yaml
 
 import models
 from harness.run import run
-from harness.study import from_tree
-from harness.train import Training
+from harness.study.load import from_tree
+from harness.training.train import Training
 from results.store import committed, open_store
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import STUDY
@@ -168,7 +168,7 @@ def test_every_link_of_a_page_leads_somewhere():
 def test_the_students_of_the_page_on_stages_are_taught_as_it_says():
     from omegaconf import OmegaConf
 
-    from harness.stages import parent_of, spans_of, steps_taken
+    from harness.study.stages import parent_of, spans_of, steps_taken
 
     _, text = _blocks("docs/stages.md", "yaml")
     loaded = from_tree(OmegaConf.to_container(OmegaConf.create(text)))

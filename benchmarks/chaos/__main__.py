@@ -15,7 +15,7 @@ from benchmarks.chaos.machines import Machines, machines
 from benchmarks.chaos.places import PLACES, check
 from benchmarks.chaos.scenario import Scenario, scenario
 from benchmarks.chaos.study import NAME, undisturbed, write
-from harness.provenance import code_state, versions
+from harness.machine.provenance import code_state, versions
 from tests.harness.tiny import tables
 
 

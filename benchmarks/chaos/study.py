@@ -86,10 +86,10 @@ def undisturbed(study: str, folder: Path) -> Path:
 
 def train_alone(study: str, store: str) -> None:
     """Train and commit all of it in this process."""
-    from harness.interrupt import Interrupt
     from harness.local import Local
+    from harness.machine.interrupt import Interrupt
     from harness.run import prepare, train_all
-    from harness.study import load
+    from harness.study.load import load
     from models.custom.custom import allow
 
     allow("chaos_models")

@@ -13,13 +13,13 @@ import torch
 
 from benchmarks.planted import FAMILIES, expected_recall, plant, plant_literal, recall
 from benchmarks.tables import conditions, markdown, write
-from harness.device import prepare
 from harness.draw import Draw
+from harness.machine.device import prepare
 from harness.tracing.baselines import last_write, leave_one_out, lime, random_scores, ridge
 from harness.tracing.hits import logits_at
 from harness.tracing.prompt import prompt_of
 from harness.tracing.search import Search
-from harness.tracing.subsequences import search_tokens
+from harness.tracing.subsequence_search import search_tokens
 from harness.tracing.tokens import neighbours, perturbed_tokens
 from harness.tracing.trace import Settings, evidence, searched
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from harness import artifacts
-from harness.configuration import from_dict
 from harness.exchange.bert import to_bert
 from harness.exchange.folder import metadata_of, read_folder, refuse_used, tensors_of, write_folder
 from harness.exchange.gpt2 import to_gpt2
 from harness.exchange.weights import single
+from harness.study.config import from_dict
+from harness.training import weights as artifacts
 from results.errors import DamagedFile, StudyError
 from results.filesystem import names
 from results.store import Store, read

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.probes.alignment import Alignment, alignment
-from harness.probes.associations import PairGaps, associations
-from harness.probes.attention import Rows, attention, pattern
-from harness.probes.boundaries import boundaries
-from harness.probes.concentration import concentrations
-from harness.probes.dilution import dilution
-from harness.probes.drift import drift
-from harness.probes.heads import heads
-from harness.probes.ngrams import NGrams, ngrams
-from harness.probes.nonterminals import NonTerminals, nonterminals
-from harness.probes.parity import Monomials, SupportAttention, monomials, support_attention
+from harness.probes.automata.boundaries import boundaries
+from harness.probes.distillation.ngrams import NGrams, ngrams
+from harness.probes.distillation.nonterminals import NonTerminals, nonterminals
+from harness.probes.distillation.parity import Monomials, SupportAttention, monomials, support_attention
+from harness.probes.flipflop.attention import Rows, attention, pattern
+from harness.probes.flipflop.dilution import dilution
+from harness.probes.flipflop.drift import drift
+from harness.probes.flipflop.heads import heads
+from harness.probes.lego.concentration import concentrations
+from harness.probes.subsequences.alignment import Alignment, alignment
+from harness.probes.subsequences.associations import PairGaps, associations
 from models.lego.clauses import Clauses
 from models.lego.lego_theory import LegoTheory
 from models.lego.lego_transformer import LegoTransformer

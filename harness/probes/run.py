@@ -9,13 +9,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
-from harness import artifacts
-from harness.configuration import Condition, condition_of
 from harness.exchange.replicate import find
 from harness.exchange.weights import single
-from harness.identity import describe, typed
-from harness.probes.attention import Rows
+from harness.probes.flipflop.attention import Rows
 from harness.probes.registry import PROBES
+from harness.study.config import Condition, condition_of
+from harness.study.identity import describe, typed
+from harness.training import weights as artifacts
 from models.transformer.transformer import Decoder
 from results.attention_figures import write_figures
 from results.errors import StudyError

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from harness.pack import ScoredSet
-from harness.probes.wrong_reads import RESTRICTED, wrong_reads
+from harness.planning.pack import ScoredSet
+from harness.probes.flipflop.wrong_reads import RESTRICTED, wrong_reads
 from harness.tracing.prompt import Prompt, prompt_of
 
 

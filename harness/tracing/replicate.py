@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from harness.configuration import condition_of
 from harness.exchange.weights import single
-from harness.pack import ScoredSet
-from harness.probes.wrong_reads import row_of, sets_of, weights_of
+from harness.planning.pack import ScoredSet
+from harness.probes.flipflop.wrong_reads import row_of, sets_of, weights_of
+from harness.study.config import condition_of
 from results.errors import StudyError
 from results.filesystem import names
 from results.store import Store, committed

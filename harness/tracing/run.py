@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-import harness.device
+import harness.machine.device
 from harness.tracing.additivity import Additivity, additivity
 from harness.tracing.baselines import top
 from harness.tracing.glitches import Glitch, glitches
@@ -69,11 +69,11 @@ def run(stores: Sequence[Store], key: str, wanted: Wanted, device: str, say: Cal
     Raises ValueError in one sentence, before anything is traced, where there are no weights, the task is another, or a set or method is
     not there; and where no read is wrong.
     """
-    torch_device = harness.device.resolve(device)
+    torch_device = harness.machine.device.resolve(device)
     chosen = [loaded(store, row, wanted.sets, torch_device) for store, row in rows_of(stores, key)]
     for each in chosen:
         asked(wanted.methods, each.model)
-    harness.device.prepare(torch_device)
+    harness.machine.device.prepare(torch_device)
     medians: dict[str, list[float]] = {}
     alike: list[float] = []
     reads = [_glitches(each, wanted, torch_device, say) for each in chosen]

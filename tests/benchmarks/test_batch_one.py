@@ -2,7 +2,7 @@
 
 import pytest
 
-import harness.sequential as sequential
+import harness.training.sgd_loop as sequential
 from benchmarks import batch_one
 
 

@@ -8,7 +8,7 @@ from benchmarks.cases import CASES, Case
 from benchmarks.floor import needed_flop, scored_mean, seconds, transformer
 from benchmarks.plain import make, strings_of
 from benchmarks.plain import pack as pack_of
-from harness.feed import Feed
+from harness.training.training_strings import Feed
 from models.transformer.transformer import Transformer
 from tasks.flipflop.flipflop import FlipFlop
 

@@ -12,16 +12,16 @@ os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
 
 from ray.cluster_utils import Cluster
 
-import harness.cluster
+import harness.executing.cluster
 from harness.run import run
-from harness.study import load
+from harness.study.load import load
 from tests.harness.chained import write_study
 
 node_of: dict[str, str] = {}
 parent_of: dict[str, str] = {}
 
 
-class Noted(harness.cluster._Run):
+class Noted(harness.executing.cluster._Run):
     """Notes where each replicate was trained."""
 
     def _settle(self, reference) -> None:
@@ -37,7 +37,7 @@ if __name__ == "__main__":
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 10**8})
     nodes.add_node(num_cpus=1, object_store_memory=10**8)
     os.environ["RAY_ADDRESS"] = nodes.address
-    harness.cluster._Run = Noted  # type: ignore[misc]
+    harness.executing.cluster._Run = Noted  # type: ignore[misc]
     folder = Path(sys.argv[1])
     status = run(load(write_study(folder), [f"store={folder / 'store'}", "executor=ray", "pack.size=1"]))
     nodes.shutdown()

@@ -10,12 +10,12 @@ import ray
 from ray.cluster_utils import Cluster
 from ray.core.generated import autoscaler_pb2
 
-import harness.cluster
+import harness.executing.cluster
 from harness.run import run
-from harness.study import load
+from harness.study.load import load
 
 
-class Drained(harness.cluster._Run):
+class Drained(harness.executing.cluster._Run):
     """Sends the notice that an autoscaler sends before a preemption."""
 
     sent = False
@@ -34,7 +34,7 @@ if __name__ == "__main__":
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 10**8})
     second = nodes.add_node(num_cpus=1, object_store_memory=10**8)
     os.environ["RAY_ADDRESS"] = nodes.address
-    harness.cluster._Run = Drained  # type: ignore[misc]
+    harness.executing.cluster._Run = Drained  # type: ignore[misc]
     status = run(load(sys.argv[1], [f"store={sys.argv[2]}", "executor=ray", *sys.argv[3:]]))
     nodes.shutdown()
     sys.exit(status)

@@ -6,11 +6,11 @@ from functools import partial
 
 import pytest
 
-import harness.execute
-import harness.probe
+import harness.executing.run_pack
+import harness.planning.throughput
 import harness.run
-import harness.train
-from harness.train import Training, train
+import harness.training.train
+from harness.training.train import Training, train
 
 
 class Killed(BaseException):
@@ -32,8 +32,8 @@ def killed(patch: pytest.MonkeyPatch, when: Callable[[Training], bool]) -> Itera
         advance(training)
 
     with patch.context() as patched:
-        patched.setattr(harness.execute, "train", partial(train, checkpoint_s=0.0))
-        patched.setattr(harness.train, "CHECKPOINT_SHARE", 1e9)
+        patched.setattr(harness.executing.run_pack, "train", partial(train, checkpoint_s=0.0))
+        patched.setattr(harness.training.train, "CHECKPOINT_SHARE", 1e9)
         patched.setattr(Training, "advance", dying)
         with pytest.raises(Killed):
             yield seen
@@ -41,7 +41,7 @@ def killed(patch: pytest.MonkeyPatch, when: Callable[[Training], bool]) -> Itera
 
 def untimed(patch: pytest.MonkeyPatch) -> None:
     """Two steps are timed before a study instead of a second of them."""
-    patch.setattr(harness.probe, "_BUDGET_S", 0.0)
+    patch.setattr(harness.planning.throughput, "_BUDGET_S", 0.0)
 
 
 def without_report(patch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,10 @@
 
 import models
 import tasks
-from harness.configuration import Condition, EvaluationSet, Train
-from harness.identity import canonical, key
-from harness.pack import Pack, Replicate, ScoredSet
-from harness.plan import pack_id
+from harness.planning.pack import Pack, Replicate, ScoredSet
+from harness.planning.plan import pack_id
+from harness.study.config import Condition, EvaluationSet, Train
+from harness.study.identity import canonical, key
 
 SETS = (
     EvaluationSet("sparse", {"p_ignore": 0.95}, 60),

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import adaptive, local
+from harness import local
 from harness.local import Local
-from harness.plan import replicates_of
+from harness.planning import adaptive
+from harness.planning.plan import replicates_of
 from harness.run import next_round, prepare, run
-from harness.study import load
+from harness.study.load import load
 from results.adaptive_rules import PENDING, Rule, decide, first_look
 from results.manifest import newest_manifest
 from results.status import show_status

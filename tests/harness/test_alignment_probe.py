@@ -5,9 +5,9 @@ import itertools
 import pytest
 import torch
 
-from harness.probes.alignment import Alignment, alignment, holds
+from harness.probes.subsequences.alignment import Alignment, alignment, holds
 from harness.run import run as run_study
-from harness.study import load
+from harness.study.load import load
 from launch.cli import main
 from results.store import open_store, read
 from tasks.subsequences.associations import Associations

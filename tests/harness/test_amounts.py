@@ -1,6 +1,6 @@
 import pytest
 
-from harness.amounts import device_time, duration, size
+from harness.planning.amounts import device_time, duration, size
 
 DURATIONS = [(0.0312, "0.031 s"), (4.25, "4.2 s"), (12, "12 s"), (600, "10 min"), (9000, "2.5 h"), (400_000, "4.6 days")]
 SIZES = [(0, "0 bytes"), (340, "340 bytes"), (58_400, "58 KB"), (5_830_000, "5.8 MB"), (999_700, "1.0 MB"), (120e9, "120 GB")]

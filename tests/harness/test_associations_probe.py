@@ -7,9 +7,9 @@ from torch.nn.functional import cross_entropy
 
 import models
 from harness.draw import Draw
-from harness.probes.associations import PairGaps, associations
+from harness.probes.subsequences.associations import PairGaps, associations
 from harness.run import run as run_study
-from harness.study import load
+from harness.study.load import load
 from launch.cli import main
 from results.store import open_store, read
 from tasks.subsequences.associations import Associations

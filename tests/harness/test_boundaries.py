@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from benchmarks.theory.constructions import gridworld
-from harness.probes.attention import strings
-from harness.probes.boundaries import boundaries, places
+from harness.probes.automata.boundaries import boundaries, places
+from harness.probes.flipflop.attention import strings
 from harness.run import run as run_study
-from harness.study import load
+from harness.study.load import load
 from launch.cli import main
 from results.probes import by_key
 from results.store import open_store, read

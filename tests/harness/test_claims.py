@@ -5,9 +5,9 @@ import json
 import pytest
 import yaml
 
-from harness import manifest
-from harness.plan import plan
-from harness.study import from_tree
+from harness.planning import manifest
+from harness.planning.plan import plan
+from harness.study.load import from_tree
 from launch.cli import main
 from results.store import open_store
 from tests.harness.tiny import STUDY

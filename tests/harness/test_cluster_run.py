@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pytest
 from ray.exceptions import ActorDiedError
 
-from harness import cluster
-from harness.hung import Watch
-from harness.kinds import Kind
-from harness.placement import Placement
-from harness.plan import shape
-from harness.probe import Rate
+from harness.executing import cluster
+from harness.executing.hang_watch import Watch
+from harness.executing.placement import Placement
+from harness.planning.plan import shape
+from harness.planning.throughput import Rate
+from harness.study.slot_kinds import Kind
 from results.failures import log_path
 from results.store import open_store, read, read_bytes
 from tests.harness.packs import condition, pack

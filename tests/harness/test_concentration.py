@@ -5,10 +5,10 @@ import torch
 
 import models
 from harness.draw import Draw
-from harness.probes.attention import strings
-from harness.probes.concentration import concentrations, lengths, means
+from harness.probes.flipflop.attention import strings
+from harness.probes.lego.concentration import concentrations, lengths, means
 from harness.run import run as run_study
-from harness.study import load
+from harness.study.load import load
 from launch.cli import main
 from results.probes import by_key
 from results.store import open_store, read
@@ -79,7 +79,7 @@ def test_lengths_double_up_to_what_the_paper_tests_and_the_variables_allow():
 
 
 def test_batches_do_not_change_the_means(monkeypatch):
-    import harness.probes.concentration as probe
+    import harness.probes.lego.concentration as probe
 
     task = Lego(group="C3", length=3, variables=13)
     model = models.configure("clauses", width=4, feed_forward=8).make(Draw(torch.tensor([3]), "init"), task.vocabulary, 3)

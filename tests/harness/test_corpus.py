@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import yaml
 
-from harness.configuration import build
-from harness.identity import key
 from harness.run import run
-from harness.study import from_tree, load
+from harness.study.config import build
+from harness.study.identity import key
+from harness.study.load import from_tree, load
 from launch.cli import main
 from results.store import committed, open_store, read
 from tasks.text.corpus import Corpus

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.amounts import size
-from harness.cost import estimate, rows_of
-from harness.plan import plan
+from harness.planning.amounts import size
+from harness.planning.cost import estimate, rows_of
+from harness.planning.plan import plan
 from harness.run import announce, executor_of, prepare, run
-from harness.study import load
+from harness.study.load import load
 from results.schema import TABLES
 from results.store import open_store, read
 from tests.harness.test_plan import NUMERICS, _committed, _plan, _study

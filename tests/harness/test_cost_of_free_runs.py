@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-import harness.probe
-from harness.device import resolve
-from harness.pack import Pack, Replicate, ScoredSet
-from harness.probe import measure
-from harness.stages import parent_of
-from harness.study import load
+import harness.planning.throughput
+from harness.machine.device import resolve
+from harness.planning.pack import Pack, Replicate, ScoredSet
+from harness.planning.throughput import measure
+from harness.study.load import load
+from harness.study.stages import parent_of
 from tests.harness.chained import write_study
 
 
@@ -34,7 +34,7 @@ def passes_of(monkeypatch):
         one = ScoredSet("eight", replace(condition.task, length=8, decode=decode), 20, None, "0")
         pack = Pack("p", condition.name, (Replicate("r" * 32, condition, 0, 0, (one,)),), 10, {})
         with monkeypatch.context() as patched:
-            patched.setattr(harness.probe, "_timed", timed)
+            patched.setattr(harness.planning.throughput, "_timed", timed)
             patched.setattr(type(condition.model), "make", counted)
             return measure(pack, resolve("cpu")).evaluate_s
 

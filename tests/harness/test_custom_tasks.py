@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.configuration import build, name_of
-from harness.custom_tasks import path_of
-from harness.identity import describe
+from harness.study.config import build, name_of
+from harness.study.custom_tasks import path_of
+from harness.study.identity import describe
 from models.custom.custom import allow
 from results.errors import StudyError
 

@@ -1,4 +1,4 @@
-from harness.deaths import Deaths
+from harness.executing.death_policy import Deaths
 
 
 def test_a_pack_is_retried_while_its_checkpoint_advances():

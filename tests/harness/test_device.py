@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.device import numerics
+from harness.machine.device import numerics
 
 CPU = torch.device("cpu")
 ASK = """
 import json, torch
-from harness.device import numerics, prepare
+from harness.machine.device import numerics, prepare
 from models.aligned import product
 prepare(torch.device("cpu"))
 make = torch.Generator().manual_seed(0)

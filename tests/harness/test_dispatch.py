@@ -7,14 +7,14 @@ import pytest
 import torch
 
 import results.store
-from harness import patience
-from harness.deaths import Deaths
-from harness.execute import Outcome
-from harness.interrupt import Interrupt
-from harness.leases import LEASE_S, Leases
+from harness.executing.death_policy import Deaths
+from harness.executing.leases import LEASE_S, Leases
+from harness.executing.missing_mount import check_there, run_there
+from harness.executing.progress import Progress
+from harness.executing.run_pack import Outcome
 from harness.local import run_packs
-from harness.mounted import check_there, run_there
-from harness.progress import Progress
+from harness.machine import store_retry as patience
+from harness.machine.interrupt import Interrupt
 from launch.cli import main
 from results.failures import log_path
 from results.store import committed, open_store, read, read_bytes, write_bytes
@@ -70,7 +70,7 @@ def test_the_lease_of_a_halved_pack_is_renewed_and_ends_with_its_driver(store, p
     leases = Leases(store, holder="far:1:7:x")
     leases.take("a")
     leases.halve("a")
-    monkeypatch.setattr("harness.leases._RENEW_S", -1.0)
+    monkeypatch.setattr("harness.executing.leases._RENEW_S", -1.0)
     leases.renew()
     other = Leases(store)
     assert other.halved("a")

@@ -5,16 +5,17 @@ import torch
 from safetensors.torch import load
 from torch.nn.functional import cross_entropy, one_hot
 
-from harness import artifacts, study
-from harness.distillation import Teachers, probabilities, resolved, teachers_of
 from harness.draw import Draw
 from harness.exchange.weights import single
-from harness.feed import Strings
-from harness.needed import Needed
-from harness.pack import resolve
-from harness.plan import plan
-from harness.stages import parent_of
-from harness.train import Stopped, Training, train
+from harness.planning.pack import resolve
+from harness.planning.plan import plan
+from harness.study import load as study
+from harness.study.stages import parent_of
+from harness.training import weights as artifacts
+from harness.training.loss_positions import Needed
+from harness.training.teachers import Teachers, probabilities, resolved, teachers_of
+from harness.training.train import Stopped, Training, train
+from harness.training.training_strings import Strings
 from results.store import commit, open_store
 from tasks.distillation.pcfg import MASK
 from tests.harness.chained import write_study as write_lego

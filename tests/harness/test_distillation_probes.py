@@ -3,7 +3,7 @@
 import pytest
 
 from harness.run import run as run_study
-from harness.study import load
+from harness.study.load import load
 from launch.cli import main
 from results.store import open_store, read
 

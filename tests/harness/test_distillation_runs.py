@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness import study
 from harness.probes.run import run as probe
-from harness.rerun import rerun
-from harness.rescore import parse, rescore
+from harness.replicates.rerun import rerun
+from harness.replicates.rescore import parse, rescore
 from harness.run import executor_of, prepare, run
+from harness.study import load as study
 from results.store import committed, list_names, open_store, read
 from tests.harness.distilled import write_study
 from tests.harness.killed import killed, without_report

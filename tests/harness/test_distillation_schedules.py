@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import study
-from harness.checkpoint_schedule import Checkpoint, SelectionRule, Teacher, at, kept, spans
-from harness.identity import describe
-from harness.manifest import build, plan_of, read, to_bytes
-from harness.pack import resolve
-from harness.plan import plan, replicates_of, signature
-from harness.stages import link_of, parent_of
+from harness.planning.manifest import build, plan_of, read, to_bytes
+from harness.planning.pack import resolve
+from harness.planning.plan import plan, replicates_of, signature
+from harness.study import load as study
+from harness.study.checkpoint_schedule import Checkpoint, SelectionRule, Teacher, at, kept, spans
+from harness.study.identity import describe
+from harness.study.stages import link_of, parent_of
 from tests.harness.distilled import write_study
 
 COUNT = st.integers(1, 8)

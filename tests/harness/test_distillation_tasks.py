@@ -4,13 +4,13 @@ import pytest
 import torch
 import yaml
 
-from harness.configuration import Condition, Train, build
 from harness.draw import Draw
-from harness.hidden import hiding
-from harness.pack import Pack, Replicate
+from harness.planning.pack import Pack, Replicate
 from harness.run import run
-from harness.study import from_tree
-from harness.train import Training
+from harness.study.config import Condition, Train, build
+from harness.study.load import from_tree
+from harness.training.key_mask import hiding
+from harness.training.train import Training
 from results.report import write_report
 from results.store import committed, open_store, read
 from tests.harness.tiny import STUDY

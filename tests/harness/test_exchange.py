@@ -13,15 +13,15 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import models
-from harness import artifacts
 from harness.draw import Draw
 from harness.exchange import from_bert, from_gpt2, load, to_bert, to_gpt2
 from harness.exchange.folder import write_folder
 from harness.exchange.gpt2 import fold_bias
 from harness.exchange.replicate import find, resolve_key
 from harness.run import run
-from harness.study import load as load_study
-from harness.train import Training
+from harness.study.load import load as load_study
+from harness.training import weights as artifacts
+from harness.training.train import Training
 from launch.cli import main
 from models.custom.custom import allow
 from results.store import committed, open_store

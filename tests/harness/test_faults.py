@@ -11,14 +11,16 @@ import pytest
 import torch
 from ray.exceptions import ActorDiedError, OutOfMemoryError, RayTaskError
 
-import harness.checkpoint as checkpoints
-from harness import cluster, execute, patience
-from harness.dispatch import Dispatch
-from harness.execute import Outcome, record_failure, run_pack
-from harness.hung import MULTIPLE, QUIET_S, START_S, Watch
-from harness.leases import LEASE_S, Leases
-from harness.patience import patiently
-from harness.progress import Progress
+import harness.training.checkpoint as checkpoints
+from harness.executing import cluster
+from harness.executing import run_pack as execute
+from harness.executing.dispatch import Dispatch
+from harness.executing.hang_watch import MULTIPLE, QUIET_S, START_S, Watch
+from harness.executing.leases import LEASE_S, Leases
+from harness.executing.progress import Progress
+from harness.executing.run_pack import Outcome, record_failure, run_pack
+from harness.machine import store_retry as patience
+from harness.machine.store_retry import patiently
 from results.errors import DamagedFile, StoreError
 from results.schema import TABLES
 from results.store import committed, open_store, read, write_bytes
@@ -62,7 +64,7 @@ def _no_space(*arguments):
 
 
 def test_a_pack_of_another_driver_is_left_to_it_and_the_person_is_told_once(store, packs, capsys, monkeypatch):
-    monkeypatch.setattr("harness.dispatch._LOOK_S", 0.0)
+    monkeypatch.setattr("harness.executing.dispatch._LOOK_S", 0.0)
     _other(store, packs[0])
     dispatch = _dispatch(packs, store)
     assert dispatch.next() == packs[1]
@@ -265,7 +267,7 @@ def test_a_death_while_the_store_is_away_waits_for_it(store, packs, monkeypatch,
 
 
 def test_a_failure_that_cannot_be_recorded_is_told(store, packs, monkeypatch, short):
-    monkeypatch.setattr("harness.dispatch.record_failure", _no_space)
+    monkeypatch.setattr("harness.executing.dispatch.record_failure", _no_space)
     dispatch = _dispatch([packs[1]], store)
     dispatch.raised(dispatch.next(), "boom", "trace")
     assert "boom; this is not recorded" in dispatch.outcomes[0].message

@@ -11,9 +11,9 @@ from functools import partial
 import pytest
 
 from benchmarks.chaos.machines import kill_tree, machines
-from harness.hung import Watch
+from harness.executing.hang_watch import Watch
 from harness.run import run
-from harness.study import load
+from harness.study.load import load
 from models.custom.custom import allow
 from results.store import open_store, read
 from tests.harness.test_cluster import ROOT, SLOW, _environment, _run, _start, _wait, _workers, whole
@@ -40,7 +40,7 @@ class Stalls(nn.Module):
 
 
 def test_a_pack_that_hangs_is_killed_three_times_and_recorded(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("harness.cluster.Watch", partial(Watch, quiet_s=3.0, start_s=5.0, multiple=0.0))
+    monkeypatch.setattr("harness.executing.cluster.Watch", partial(Watch, quiet_s=3.0, start_s=5.0, multiple=0.0))
     manifests = tmp_path / "runs" / "tiny" / "manifests"
     (tmp_path / "stalls.py").write_text(STALLS.format(manifests=str(manifests)))
     text = STUDY.replace("{transformer: {}, lstm: {model: {name: lstm, width: 8}}}", "{one: {}}")

@@ -8,15 +8,15 @@ import pyarrow.compute as pc
 import pytest
 import torch
 
-from harness import artifacts
 from harness.exchange.replicate import find
 from harness.exchange.weights import single
-from harness.pack import ScoredSet
-from harness.probes.glitch_record import record
-from harness.probes.glitches import attended, glitches, margin
-from harness.probes.heads import look
+from harness.planning.pack import ScoredSet
+from harness.probes.flipflop.glitch_record import record
+from harness.probes.flipflop.glitches import attended, glitches, margin
+from harness.probes.flipflop.heads import look
 from harness.run import run as run_study
-from harness.study import load
+from harness.study.load import load
+from harness.training import weights as artifacts
 from launch.cli import main
 from results import glitches as files
 from results.store import Store, committed, open_store, read
@@ -197,7 +197,7 @@ def test_the_command_lists_and_draws_them_and_does_nothing_twice(store: Store, t
 
 def module(store: Store, key: str, step: int) -> torch.nn.Module:
     """The model of a kept step, scoring alone."""
-    from harness.configuration import from_dict
+    from harness.study.config import from_dict
 
     kept = find(store, key, step)
     condition = from_dict({"name": "any", "config": kept.config})

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch._dynamo.testing import CompileCounter
 
-from harness.device import resolve
-from harness.graph import agree, no_collection
-from harness.train import Training
+from harness.machine.device import resolve
+from harness.training.cuda_graph import agree, no_collection
+from harness.training.train import Training
 from tests.harness.packs import condition, pack
 from tests.harness.test_options import PAIRS, run
 

@@ -3,7 +3,7 @@
 import socket
 import time
 
-from harness.head import watched
+from harness.executing.ray_head_watch import watched
 
 
 def _listen(port=0):

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.draw import Draw
-from harness.probes.attention import PATTERN, pattern
-from harness.probes.heads import heads, look
+from harness.probes.flipflop.attention import PATTERN, pattern
+from harness.probes.flipflop.heads import heads, look
 from harness.run import run as run_study
-from harness.study import load
+from harness.study.load import load
 from launch.cli import main
 from results.probes import by_key
 from results.store import committed, open_store, read

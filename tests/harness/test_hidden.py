@@ -7,14 +7,14 @@ import torch
 import yaml
 
 import models
-from harness.configuration import Condition, Train, build
 from harness.draw import Draw
-from harness.evaluate import score
-from harness.feed import Feed, Strings
-from harness.hidden import hiding
-from harness.pack import Pack, Replicate, ScoredSet, scored_sets
-from harness.study import from_tree
-from harness.train import Training
+from harness.planning.pack import Pack, Replicate, ScoredSet, scored_sets
+from harness.study.config import Condition, Train, build
+from harness.study.load import from_tree
+from harness.training.evaluate import score
+from harness.training.key_mask import hiding
+from harness.training.train import Training
+from harness.training.training_strings import Feed, Strings
 from tasks.distillation.pcfg import PADDING
 from tests.harness.tiny import STUDY
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.run import run
-from harness.study import load
+from harness.study.load import load
 from models.custom.custom import allow
 from results.store import open_store, read
 from tests.harness.tiny import STUDY

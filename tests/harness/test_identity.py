@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import models
 import tasks
-from harness.configuration import Condition, Train, build, from_dict, to_dict
-from harness.identity import canonical, describe, key, set_hash, typed
+from harness.study.config import Condition, Train, build, from_dict, to_dict
+from harness.study.identity import canonical, describe, key, set_hash, typed
 from models.lstm import LSTM
 from models.transformer.transformer import Transformer
 from tasks.flipflop.flipflop import FlipFlop
@@ -116,7 +116,7 @@ def test_a_new_option_with_a_default_changes_no_key(monkeypatch):
     monkeypatch.setitem(tasks.REGISTRY, "flipflop", _extended(FlipFlop))
     monkeypatch.setitem(models.REGISTRY, "transformer", _extended(Transformer))
     monkeypatch.setitem(models.REGISTRY, "lstm", _extended(LSTM))
-    monkeypatch.setattr("harness.configuration.Train", _extended(Train))
+    monkeypatch.setattr("harness.study.config.Train", _extended(Train))
     for task, model, train, init, data, expected in GOLDEN:
         assert _key(task, model, train, init, data) == expected
     assert _key({"new_option": 0.25}, BASELINE, {}) != GOLDEN[0][-1]

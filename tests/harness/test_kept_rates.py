@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 import harness.run
-from harness.kept_rates import KeptRates
 from harness.local import Local
-from harness.probe import Rate
+from harness.planning.kept_rates import KeptRates
+from harness.planning.throughput import Rate
 from harness.run import planner_of, prepare
-from harness.study import load
+from harness.study.load import load
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import write_study
 
@@ -116,7 +116,7 @@ def test_packs_of_a_module_of_ones_own_are_not_kept(tmp_path):
 
 
 def test_files_do_not_grow_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.kept_rates._MOST", 6)
+    monkeypatch.setattr("harness.planning.kept_rates._MOST", 6)
     kept, one = KeptRates(tmp_path, print), pack(condition(), [(0, 0), (1, 1)])
     for number in range(20):
         kept.keep(one, f"cpu {number}", RATE)
@@ -127,7 +127,7 @@ def test_files_do_not_grow_without_end(tmp_path, monkeypatch):
 def test_a_plan_for_ray_on_this_machine_starts_no_ray(tmp_path, monkeypatch):
     study = load(write_study(tmp_path), ["executor=ray", "device=cpu"])
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(harness.device, "cores", lambda: 7)
+    monkeypatch.setattr(harness.machine.device, "cores", lambda: 7)
     planner = planner_of(study)
     assert (type(planner), planner.slots, planner.device) == (Local, 7, "cpu")
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:1")

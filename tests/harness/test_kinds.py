@@ -5,13 +5,13 @@ import math
 import pytest
 import torch
 
-from harness.device import prepare
-from harness.kinds import Kind, parse
-from harness.manifest import build, plan_of
-from harness.pack import resolve
-from harness.placement import Placement, time_left
-from harness.plan import Part, pack_id, plan, shape
-from harness.probe import Rate, room
+from harness.executing.placement import Placement, time_left
+from harness.machine.device import prepare
+from harness.planning.manifest import build, plan_of
+from harness.planning.pack import resolve
+from harness.planning.plan import Part, pack_id, plan, shape
+from harness.planning.throughput import Rate, room
+from harness.study.slot_kinds import Kind, parse
 from tests.harness.packs import condition, pack
 from tests.harness.test_plan import NUMERICS, _keys, _plan, _study
 

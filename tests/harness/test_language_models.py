@@ -8,7 +8,7 @@ import shutil
 import pytest
 import torch
 
-from harness.probes.language_models import asked, encode, errors, load, run
+from harness.probes.flipflop.language_models import asked, encode, errors, load, run
 from launch.cli import main
 from results.claims import scoreboard
 from results.store import committed, open_store, read

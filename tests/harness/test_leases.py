@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import leases as module
-from harness.leases import LEASE_S, Leases, read
+from harness.executing import leases as module
+from harness.executing.leases import LEASE_S, Leases, read
 from results.store import open_store, write_bytes
 from tests.harness.tiny import STUDY, tables
 

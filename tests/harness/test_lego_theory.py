@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from harness.draw import Draw
-from harness.evaluate import score
-from harness.pack import ScoredSet
-from harness.train import Training
+from harness.planning.pack import ScoredSet
+from harness.training.evaluate import score
+from harness.training.train import Training
 from tasks.lego.lego import ACTION, VALUE
 from tasks.lego.lego_attention import concentration
 from tests.harness.test_lego_training import CPU, _pack

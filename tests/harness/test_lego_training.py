@@ -9,14 +9,14 @@ import torch
 import yaml
 from torch.nn.functional import cross_entropy
 
-from harness import study
-from harness.artifacts import path
-from harness.configuration import Condition, Train, build
-from harness.evaluate import score
-from harness.feed import Feed
-from harness.pack import Pack, Replicate, ScoredSet
+from harness.planning.pack import Pack, Replicate, ScoredSet
 from harness.run import run
-from harness.train import Training
+from harness.study import load as study
+from harness.study.config import Condition, Train, build
+from harness.training.evaluate import score
+from harness.training.train import Training
+from harness.training.training_strings import Feed
+from harness.training.weights import path
 from results.store import committed, open_store, read
 from tasks.lego.lego import Lego
 from tests.harness.tiny import tables

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from harness.execute import Outcome
-from harness.logs import captured, logged
+from harness.executing.run_pack import Outcome
+from harness.machine.logs import captured, logged
 from launch.cli import main
 from results.failures import log_path
 from results.store import open_store, read, read_bytes
@@ -60,7 +60,7 @@ def test_the_commands_lead_from_a_failed_row_to_its_log(tmp_path, capsys, monkey
         logging.getLogger("user").error("a word of warning before the end")
         raise ArithmeticError("planted")
 
-    monkeypatch.setattr("harness.execute.train", broken)
+    monkeypatch.setattr("harness.executing.run_pack.train", broken)
     store = str(tmp_path / "runs")
     with pytest.raises(SystemExit, match="1"):
         main(["run", write_study(tmp_path), f"store={store}", "replicates=1"])

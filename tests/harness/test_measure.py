@@ -2,14 +2,14 @@
 
 import pytest
 
-import harness.measure as module
-from harness.kinds import Kind
-from harness.manifest import build
-from harness.measure import examples, measure, measure_kinds
-from harness.plan import plan, shape
-from harness.probe import Rate
+import harness.planning.pack_sizes as module
+from harness.planning.manifest import build
+from harness.planning.pack_sizes import examples, measure, measure_kinds
+from harness.planning.plan import plan, shape
+from harness.planning.throughput import Rate
 from harness.run import announce, executor_of, prepare
-from harness.study import load
+from harness.study.load import load
+from harness.study.slot_kinds import Kind
 from results.store import open_store, write_bytes
 from tests.harness.test_plan import NUMERICS, _plan, _study
 from tests.harness.tiny import write_study

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from harness.device import prepare, resolve
-from harness.feed import Strings
-from harness.memory import Memory, free_memory
-from harness.probe import Rate, best_rate, measure, predicted_memory, room_of
-from harness.train import Training
+from harness.machine.device import prepare, resolve
+from harness.machine.memory import Memory, free_memory
+from harness.planning.throughput import Rate, best_rate, measure, predicted_memory, room_of
+from harness.training.train import Training
+from harness.training.training_strings import Strings
 from results.errors import StudyError
 from tests.harness.packs import condition, pack
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.execute import Outcome
-from harness.metrics import DEFINITIONS, Metrics
+from harness.executing.metrics import DEFINITIONS, Metrics
+from harness.executing.run_pack import Outcome
 from tests.harness.tiny import write_study
 
 ROOT = Path(__file__).parents[2]
@@ -122,14 +122,14 @@ def test_names_are_as_prometheus_wants_them_and_documented():
 
 _SCRAPE = """
 import sys, time, urllib.request
-import harness.cluster as cluster
+import harness.executing.cluster as cluster
 cluster.ray.init(
     address="local", include_dashboard=False, num_cpus=1, log_to_driver=False, object_store_memory=100 * 2**20,
     _system_config={"metrics_report_interval_ms": 500},
 )
-from harness.interrupt import Interrupt
+from harness.machine.interrupt import Interrupt
 from harness.run import executor_of, prepare, train_all
-from harness.study import load
+from harness.study.load import load
 study = load(sys.argv[1], sys.argv[2:])
 executor = executor_of(study)
 prepared = prepare(study, executor)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.probes.nonterminals import NonTerminals, Probe, nonterminals
+from harness.probes.distillation.nonterminals import NonTerminals, Probe, nonterminals
 from tasks.distillation.pcfg import PCFG
 
 SMALL = {"heads": 2, "width": 8, "epochs": 2, "batch": 16, "validation": 48, "lr": 0.05}

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 import models
-from harness.configuration import Train
 from harness.draw import Draw
-from harness.optimizer import Average, FlatParameters, Optimizer
-from harness.schedule import Scalars, learning_rate
+from harness.study.config import Train
+from harness.training.optimizer import Average, FlatParameters, Optimizer
+from harness.training.schedule import Scalars, learning_rate
 
 TRAINS = {
     "adamw": (

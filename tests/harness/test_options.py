@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from harness.configuration import Monitor, Sharpen
-from harness.device import resolve
 from harness.draw import Draw
-from harness.plan import signature
-from harness.train import Stopped, Training, train
+from harness.machine.device import resolve
+from harness.planning.plan import signature
+from harness.study.config import Monitor, Sharpen
+from harness.training.train import Stopped, Training, train
 from models.noise import Noise
 from results.store import open_store
 from tests.harness.packs import SETS, condition, pack

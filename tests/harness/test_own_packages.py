@@ -110,7 +110,7 @@ def test_a_package_that_was_loaded_before_ours_is_named(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_hides_harness_from_rays_workers_is_named(tmp_path, monkeypatch):
-    from harness.cluster import _connect
+    from harness.executing.cluster import _connect
 
     own_packages.refuse_hidden_from_workers(str(tmp_path))
     (tmp_path / "harness").mkdir()

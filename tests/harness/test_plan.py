@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import manifest
-from harness.plan import pack_id, plan, replicates_of, signature
-from harness.study import from_tree
+from harness.planning import manifest
+from harness.planning.plan import pack_id, plan, replicates_of, signature
+from harness.study.load import from_tree
 
 NUMERICS = {"device": "cpu", "threads": 1, "torch": "2.13.0"}
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import models
 from harness.draw import Draw
-from harness.probes.attention import PATTERN, attention, correct_write, pattern, strings
-from harness.probes.dilution import dilution, lengths, measure
-from harness.probes.drift import drift, margin
+from harness.probes.flipflop.attention import PATTERN, attention, correct_write, pattern, strings
+from harness.probes.flipflop.dilution import dilution, lengths, measure
+from harness.probes.flipflop.drift import drift, margin
 from harness.run import run as run_study
-from harness.study import load
+from harness.study.load import load
 from launch.cli import main
 from results.probes import by_key
 from results.store import open_store, read

@@ -1,14 +1,14 @@
 import pytest
 
-from harness.execute import Outcome, halves
-from harness.progress import Progress
+from harness.executing.progress import Progress
+from harness.executing.run_pack import Outcome, halves
 from tests.harness.packs import condition, pack
 
 
 @pytest.fixture
 def clock(monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr("harness.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("harness.executing.progress.time.monotonic", lambda: now[0])
     return now
 
 

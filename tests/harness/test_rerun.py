@@ -8,12 +8,12 @@ import pyarrow.parquet
 import pytest
 import torch
 
-from harness import artifacts
-from harness.agreement import disagreement
 from harness.exchange import export, load
-from harness.rerun import _differing, _equal, rerun
+from harness.replicates.compare_rows import disagreement
+from harness.replicates.rerun import _differing, _equal, rerun
 from harness.run import run
-from harness.study import load as load_study
+from harness.study.load import load as load_study
+from harness.training import weights as artifacts
 from launch.cli import main
 from models.custom.custom import Custom
 from results.schema import SCHEMAS

@@ -4,9 +4,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 import pytest
 
-from harness.rescore import SCHEMA, parse
+from harness.replicates.rescore import SCHEMA, parse
 from harness.run import run
-from harness.study import load as load_study
+from harness.study.load import load as load_study
 from launch.cli import main
 from results.store import committed, open_store, read
 from tests.harness.tiny import files, write_study

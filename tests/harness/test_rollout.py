@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from harness.configuration import Condition, EvaluationSet, Train, build
 from harness.draw import Draw
-from harness.evaluate import batch_size, score, strings
-from harness.pack import Pack, Replicate, ScoredSet
-from harness.rollout import label, rollout
-from harness.train import Training
+from harness.planning.pack import Pack, Replicate, ScoredSet
+from harness.study.config import Condition, EvaluationSet, Train, build
+from harness.training.evaluate import batch_size, score, strings
+from harness.training.rollout import label, rollout
+from harness.training.train import Training
 from tasks.lego.continuation import continued
 from tasks.lego.lego import VALUE, VARIABLE, Lego
 from tests.models.lego_construction import load

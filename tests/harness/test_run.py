@@ -12,11 +12,11 @@ from safetensors.torch import load_file
 
 import models
 from harness.draw import Draw
-from harness.evaluate import score
 from harness.local import run_manifest
-from harness.pack import scored_sets
+from harness.planning.pack import scored_sets
 from harness.run import run, store_uri
-from harness.study import load
+from harness.study.load import load
+from harness.training.evaluate import score
 from results.errors import StoreError
 from results.merge import merge
 from results.store import commit, committed, open_store, read, read_files, table_files
@@ -170,13 +170,13 @@ def test_a_pack_that_raises_is_recorded_and_the_study_goes_on(study, tmp_path, m
 
 
 def _fixed_rates(study, first, *_):
-    from harness.probe import Rate
+    from harness.planning.throughput import Rate
 
     return {pack.signature: Rate(2, 0.01, 0.0) for pack in first.packs}
 
 
 def test_a_pack_out_of_memory_is_split_and_finished(study, whole, tmp_path, monkeypatch):
-    from harness import execute
+    from harness.executing import run_pack as execute
 
     real = execute.train
 
@@ -191,7 +191,8 @@ def test_a_pack_out_of_memory_is_split_and_finished(study, whole, tmp_path, monk
 
 
 def test_a_store_that_refuses_a_commit_leaves_the_pack_to_be_planned_again(study, tmp_path, monkeypatch):
-    from harness import execute, patience
+    from harness.executing import run_pack as execute
+    from harness.machine import store_retry as patience
 
     def full(store, pack, tables):
         if "failures" in tables:

@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
-from harness.configuration import Monitor, Sharpen, Train
-from harness.schedule import Plateau, Scalars, learning_rate, penalty_weight
+from harness.study.config import Monitor, Sharpen, Train
+from harness.training.schedule import Plateau, Scalars, learning_rate, penalty_weight
 
 
 def test_the_linear_schedule_is_the_papers():

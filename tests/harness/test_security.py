@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness import artifacts, checkpoint, execute
-from harness.configuration import build
 from harness.exchange.replicate import find
+from harness.executing import run_pack as execute
 from harness.local import main as local
-from harness.manifest import plan_of, read
-from harness.reading import MOST_BYTES, read_yaml
-from harness.study import from_tree, load
+from harness.planning.manifest import plan_of, read
+from harness.study.config import build
+from harness.study.load import from_tree, load
+from harness.study.safe_yaml import MOST_BYTES, read_yaml
+from harness.training import checkpoint
+from harness.training import weights as artifacts
 from launch.cli import family, main
 from models.custom import custom
 from results import store
@@ -134,7 +136,7 @@ def test_a_resolved_manifest_asks_for_its_modules_too(tmp_path, words, capsys):
 
 
 def test_the_script_of_a_family_takes_the_flag(tmp_path, words, monkeypatch, capsys):
-    monkeypatch.setattr("harness.study.find_study", lambda name, study: words[0])
+    monkeypatch.setattr("harness.study.load.find_study", lambda name, study: words[0])
     monkeypatch.setattr(sys, "argv", ["fflm_replicates.py", "study=mine", *words[1:]])
     with pytest.raises(SystemExit) as ended:
         family("fflm", default=lambda: "quick")
@@ -277,7 +279,7 @@ def test_credentials_are_in_no_byte_that_a_study_writes_or_says(server, tmp_path
     monkeypatch.chdir(folder)
     for name in ("CONFIG", "CACHE", "DATA"):
         monkeypatch.setenv(f"WANDB_{name}_DIR", str(folder / "wandb-own"))
-    monkeypatch.setattr("harness.execute.train", _breaks_for_lstms(execute.train))
+    monkeypatch.setattr("harness.executing.run_pack.train", _breaks_for_lstms(execute.train))
     path = tmp_path / "tiny.yaml"
     path.write_text(STUDY.replace("executor: local", f'executor: local\nstore: "{uri}"'))
     study, store_is = str(path), f"store={uri}"

@@ -8,15 +8,15 @@ import pytest
 import torch
 from torch import nn
 
-import harness.sequential as sequential
-from harness.configuration import Condition, EvaluationSet, Monitor, Train, build
+import harness.training.sgd_loop as sequential
 from harness.draw import Draw
-from harness.optimizer import FlatParameters
-from harness.pack import resolve
+from harness.planning.pack import resolve
 from harness.run import announce, executor_of, prepare
-from harness.schedule import learning_rate
-from harness.study import from_tree
-from harness.train import Stopped, Training, train
+from harness.study.config import Condition, EvaluationSet, Monitor, Train, build
+from harness.study.load import from_tree
+from harness.training.optimizer import FlatParameters
+from harness.training.schedule import learning_rate
+from harness.training.train import Stopped, Training, train
 from results.store import open_store
 from tests.harness.packs import pack
 

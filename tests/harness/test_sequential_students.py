@@ -5,13 +5,13 @@ import math
 import pytest
 import torch
 
-import harness.sequential as sequential
-from harness.distillation import Teachers, teachers_of
-from harness.feed import Feed
-from harness.pack import resolve
-from harness.plan import plan
-from harness.study import from_tree
-from harness.train import Stopped, Training, train
+import harness.training.sgd_loop as sequential
+from harness.planning.pack import resolve
+from harness.planning.plan import plan
+from harness.study.load import from_tree
+from harness.training.teachers import Teachers, teachers_of
+from harness.training.train import Stopped, Training, train
+from harness.training.training_strings import Feed
 from results.store import commit, open_store
 
 CPU = torch.device("cpu")

@@ -12,21 +12,23 @@ import pytest
 import torch
 from safetensors.torch import load
 
-import harness.execute
+import harness.executing.run_pack
 import harness.local
-import harness.probe
+import harness.planning.throughput
 import harness.run
-import harness.train
-from harness import artifacts, parents, study
+import harness.training.train
 from harness.draw import Draw
 from harness.exchange.weights import single
-from harness.manifest import build, plan_of, read, to_bytes
-from harness.pack import resolve
-from harness.plan import plan, replicates_of
-from harness.rerun import rerun
-from harness.rollout import label
+from harness.planning.manifest import build, plan_of, read, to_bytes
+from harness.planning.pack import resolve
+from harness.planning.plan import plan, replicates_of
+from harness.replicates.rerun import rerun
 from harness.run import run
-from harness.train import Training
+from harness.study import load as study
+from harness.training import self_labels as parents
+from harness.training import weights as artifacts
+from harness.training.rollout import label
+from harness.training.train import Training
 from results.manifest import newest_manifest
 from results.status import show_status
 from results.store import committed, list_names, open_store
@@ -99,7 +101,7 @@ def _packs(folder, store, stage):
 
 
 def test_labels_are_the_greedy_answers_of_the_parents_weights(whole):
-    """Against word-by-word decoding of one replicate's model, and for a pool against `harness.rollout.label`."""
+    """Against word-by-word decoding of one replicate's model, and for a pool against `harness.training.rollout.label`."""
     folder, root = whole
     store = open_store(root, "chained")
     for pack in _packs(folder, store, 1):

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from harness import study
-from harness.plan import replicates_of, signature
+from harness.planning.plan import replicates_of, signature
+from harness.study import load as study
 from tests.harness.chained import write_study
 
 

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from harness import checkpoint, leases
-from harness.leases import Leases
-from harness.patience import patiently
+from harness.executing import leases
+from harness.executing.leases import Leases
+from harness.machine.store_retry import patiently
+from harness.training import checkpoint
 from results import filesystem
 from results.store import list_names, read_bytes, write_bytes
 from tests.results.faulty import KINDS, SERVERS, faulty, s3_server

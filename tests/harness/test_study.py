@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.configuration import keep_steps, keep_tail
-from harness.identity import key
-from harness.seeds import pairs_of, seeds_of
-from harness.study import find_study, from_tree, load
+from harness.study.config import keep_steps, keep_tail
+from harness.study.identity import key
+from harness.study.load import find_study, from_tree, load
+from harness.study.seeds import pairs_of, seeds_of
 from results.errors import StudyError
 
 SETS = {"sparse": {"p_ignore": 0.98, "sequences": 100}}
@@ -388,7 +388,7 @@ def test_the_shipped_studies_are_what_their_cards_say():
 
 def test_a_manifest_needs_neither_omegaconf_nor_ray_nor_wandb():
     code = (
-        "import sys; import harness.manifest, harness.plan, harness.configuration, harness.identity; "
+        "import sys; import harness.planning.manifest, harness.planning.plan, harness.study.config, harness.study.identity; "
         "assert not {'omegaconf', 'ray', 'wandb', 'yaml'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from harness.run import run as run_study
-from harness.study import load
+from harness.study.load import load
 from harness.tracing.glitches import glitches
 from harness.tracing.replicate import loaded, rows_of
 from launch.cli import main

@@ -8,7 +8,7 @@ import torch
 
 from harness.draw import Draw
 from harness.tracing.search import Search
-from harness.tracing.subsequences import _Table, search_tokens
+from harness.tracing.subsequence_search import _Table, search_tokens
 from harness.tracing.tokens import around, neighbours, perturbed_tokens, places_of
 
 DRAW = Draw(torch.tensor([7]), "evaluate", 5)

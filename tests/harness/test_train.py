@@ -7,17 +7,17 @@ import pyarrow as pa
 import pytest
 import torch
 
-import harness.artifacts as artifacts
-import harness.evaluate as evaluate_module
-import harness.train as train_module
-from harness.checkpoint import steps as checkpoint_steps
-from harness.device import prepare
+import harness.training.evaluate as evaluate_module
+import harness.training.train as train_module
+import harness.training.weights as artifacts
 from harness.draw import Draw
-from harness.evaluate import score, strings
 from harness.exchange.replicate import find
-from harness.pack import ScoredSet
-from harness.schedule import learning_rate
-from harness.train import Stopped, Training, train
+from harness.machine.device import prepare
+from harness.planning.pack import ScoredSet
+from harness.training.checkpoint import steps as checkpoint_steps
+from harness.training.evaluate import score, strings
+from harness.training.schedule import learning_rate
+from harness.training.train import Stopped, Training, train
 from results.schema import IDENTITY_COLUMNS
 from results.store import open_store, write_bytes
 from tests.harness.packs import condition, pack

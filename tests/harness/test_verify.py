@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-import harness.checkpoint as checkpoint
-from harness import artifacts
-from harness.train import Training, train
+import harness.training.checkpoint as checkpoint
+from harness.training import weights as artifacts
+from harness.training.train import Training, train
 from launch.cli import main
 from results.errors import DamagedFile
 from results.manifest import write_manifest

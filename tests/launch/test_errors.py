@@ -10,11 +10,11 @@ import pytest
 import torch
 from ray.exceptions import RayTaskError
 
-from harness import execute
-from harness.cluster import _own
-from harness.pack import resolve
-from harness.plan import plan
-from harness.study import load
+from harness.executing import run_pack as execute
+from harness.executing.cluster import _own
+from harness.planning.pack import resolve
+from harness.planning.plan import plan
+from harness.study.load import load
 from launch.cli import main
 from results.errors import DamagedFile, StoreError, StudyError
 from results.store import open_store, read
@@ -59,7 +59,7 @@ def _is_one_sentence(found, words):
 
 @pytest.mark.parametrize("error", [ValueError("bad split"), OSError("bad file"), KeyError("count"), FileNotFoundError("gone")])
 def test_a_defect_in_the_middle_of_planning_keeps_its_traceback(command, tmp_path, monkeypatch, error):
-    monkeypatch.setattr("harness.plan.pack_id", _raising(error))
+    monkeypatch.setattr("harness.planning.plan.pack_id", _raising(error))
     found = command("plan", write_study(tmp_path), f"store={tmp_path / 'runs'}")
     _is_a_defect(found, f"{type(error).__name__}: {error}")
     assert "in plan\n" in found[1]
@@ -84,7 +84,7 @@ def test_a_model_that_refuses_the_task_is_the_persons_and_a_training_that_breaks
     with monkeypatch.context() as patch:
         patch.setattr("models.transformer.transformer.Transformer.make", _raising(ValueError("too few classes")))
         _is_one_sentence(command(*words), "too few classes")
-    monkeypatch.setattr("harness.train.Training.advance", _raising(ValueError("ours")))
+    monkeypatch.setattr("harness.training.train.Training.advance", _raising(ValueError("ours")))
     _is_a_defect(command(*words), "ValueError: ours")
 
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-import harness.stages as stages
+import harness.study.stages as stages
 from harness.run import run
-from harness.study import find_family, find_study, load
+from harness.study.load import find_family, find_study, load
 from results.claims import scoreboard
 from results.store import committed, open_store, read
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.identity import canonical
-from harness.plan import plan
-from harness.study import find_family, find_study, load
+from harness.planning.plan import plan
+from harness.study.identity import canonical
+from harness.study.load import find_family, find_study, load
 from launch.cli import main
 from tasks.automata.named_automata import NINETEEN
 

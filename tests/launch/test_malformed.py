@@ -17,9 +17,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.stages import keys
-from harness.study import STUDIES, from_tree, load
-from harness.tree import read_tree
+from harness.study.load import STUDIES, from_tree, load
+from harness.study.stages import keys
+from harness.study.tree import read_tree
 from results.errors import StudyError
 
 FOLDER = Path(__file__).parent / "malformed"
@@ -87,8 +87,8 @@ def test_bytes_that_are_no_text_are_refused(data):
 
 _LARGE = """
 import resource, sys, time
-from harness.study import from_tree
-from harness.tree import read_tree
+from harness.study.load import from_tree
+from harness.study.tree import read_tree
 from results.errors import StudyError
 BASE = sys.argv[1]
 thousand = "[" + ", ".join(f"{index}.0e-9" for index in range(1, 1001)) + "]"

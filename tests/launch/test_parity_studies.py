@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-import harness.sequential as sequential
-from harness.plan import plan
+import harness.training.sgd_loop as sequential
+from harness.planning.plan import plan
 from harness.probes.run import run as probe
 from harness.run import run
-from harness.stages import parent_of, spans_of
-from harness.study import find_study, from_tree, load
+from harness.study.load import find_study, from_tree, load
+from harness.study.stages import parent_of, spans_of
 from results.claims import scoreboard
 from results.claims.claim import NOT_RUN
 from results.store import committed, open_store

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from harness.configuration import keep_steps
-from harness.identity import canonical
-from harness.plan import plan
-from harness.stages import link_of
-from harness.study import find_study, load
+from harness.planning.plan import plan
+from harness.study.config import keep_steps
+from harness.study.identity import canonical
+from harness.study.load import find_study, load
+from harness.study.stages import link_of
 
 SCALES = ("paper", "gpu-hour", "laptop")
 # conditions by the number of their replicates

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.plan import plan
-from harness.stages import parent_of, spans_of
-from harness.study import find_study, load
+from harness.planning.plan import plan
+from harness.study.load import find_study, load
+from harness.study.stages import parent_of, spans_of
 from results.claims.claim import REPRODUCED, SCALED
 from results.pcfg_thesis import SWEEP
 from tests.results.pcfg_rows import judged, planned

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from harness.identity import canonical
-from harness.plan import plan, replicates_of
-from harness.study import find_family, find_study, load
+from harness.planning.plan import plan, replicates_of
+from harness.study.identity import canonical
+from harness.study.load import find_family, find_study, load
 from launch.cli import main
 from launch.planning import campaign
 

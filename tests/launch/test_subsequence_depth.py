@@ -5,7 +5,7 @@ import itertools
 import torch
 
 from harness.draw import Draw
-from harness.study import find_study, load
+from harness.study.load import find_study, load
 
 STUDY = find_study("subsequences", "depth")
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 import models
-from harness.configuration import Condition, Train, build, from_dict, to_dict
-from harness.device import resolve
 from harness.draw import Draw
-from harness.train import Training
+from harness.machine.device import resolve
+from harness.study.config import Condition, Train, build, from_dict, to_dict
+from harness.training.train import Training
 from models.custom.custom import Packed, _check_device, allow, configure
 from tasks import build as build_task
 from tests.harness.packs import SETS, pack

@@ -9,7 +9,7 @@ from torch import nn
 import models
 import tasks
 from harness.draw import Draw
-from harness.needed import needed
+from harness.training.loss_positions import needed
 from tests.models.construction import flip_flop_construction
 from tests.models.rounding import assert_same
 

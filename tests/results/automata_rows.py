@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import harness.manifest as manifests
-from harness.plan import plan
-from harness.study import find_study, load
+import harness.planning.manifest as manifests
+from harness.planning.plan import plan
+from harness.study.load import find_study, load
 from results.claims.evidence import flatten
 from results.summary import Replicate, Score
 

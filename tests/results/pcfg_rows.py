@@ -5,9 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
-import harness.manifest as manifests
-from harness.plan import plan
-from harness.study import find_study, load
+import harness.planning.manifest as manifests
+from harness.planning.plan import plan
+from harness.study.load import find_study, load
 from results.claims import Verdict, verdicts
 from results.claims.evidence import flatten
 from results.manifest import label, stage_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from harness.study import find_study, load
+from harness.study.load import find_study, load
 from results.claims import REGISTRY, verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.schema import SCHEMAS

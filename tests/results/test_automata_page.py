@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from harness.run import run
-from harness.study import from_tree
+from harness.study.load import from_tree
 from results import automata_thesis as thesis
 from results.automata_figures import bands_of
 from results.automata_page import accuracy, drawings

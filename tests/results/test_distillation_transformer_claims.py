@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-import harness.manifest as manifests
-from harness.plan import plan as planned
-from harness.study import find_study, load
+import harness.planning.manifest as manifests
+from harness.planning.plan import plan as planned
+from harness.study.load import find_study, load
 from results.claims import verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.claims.distillation_transformers import trend

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from harness.run import run
-from harness.study import from_tree
+from harness.study.load import from_tree
 from launch.cli import main
 from results import lego
 from results.family import family

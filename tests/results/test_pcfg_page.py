@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from harness.run import run
-from harness.study import from_tree
+from harness.study.load import from_tree
 from results import pcfg_thesis as thesis
 from results.manifest import label, newest_manifest
 from results.pcfg import by_step
@@ -57,7 +57,7 @@ def study(tmp_path_factory):
     """A study with its report, and with rows of probes behind it."""
     folder = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harness.probe._BUDGET_S", 0.01)  # nobody asks how long it would take
+        patch.setattr("harness.planning.throughput._BUDGET_S", 0.01)  # nobody asks how long it would take
         assert run(from_tree(TREE | {"store": str(folder)}, []), say=lambda text: None) == 0
     store = open_store(folder, "tiny")
     for number, row in enumerate(committed(store).to_pylist()):

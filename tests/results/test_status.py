@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import harness.leases
+import harness.executing.leases
 from results import snapshot as snapshots
 from results import store as stores
 from results.failures import log_path, show_failures
@@ -95,7 +95,7 @@ def test_a_plan_with_impossible_packs_is_refused_in_a_sentence(packs):
 
 
 def test_a_lease_counts_until_it_expires_and_a_checkpoint_until_it_is_gone(tmp_path):
-    assert snapshots.LEASE_S == harness.leases.LEASE_S
+    assert snapshots.LEASE_S == harness.executing.leases.LEASE_S
     at = open_store(tmp_path, "quick")
     write_bytes(at, "leases/p1.json", b"{}")
     write_bytes(at, "leases/p2.json", b"{}")

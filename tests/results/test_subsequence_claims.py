@@ -2,9 +2,9 @@
 
 import pytest
 
-import harness.manifest as manifests
-from harness.plan import plan
-from harness.study import find_study, load
+import harness.planning.manifest as manifests
+from harness.planning.plan import plan
+from harness.study.load import find_study, load
 from results.claims import verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, REPRODUCED, SCALED, TOO_FEW
 from results.claims.subsequence_depth import layers_needed, length_of

@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 import pytest
 from scipy import stats
 
-import harness.manifest as manifests
-from harness.plan import plan
-from harness.study import find_study, load
+import harness.planning.manifest as manifests
+from harness.planning.plan import plan
+from harness.study.load import find_study, load
 from results.claims import REGISTRY, verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.claims.evidence import flatten

@@ -5,9 +5,9 @@ import pyarrow.compute as pc
 import pytest
 from scipy import stats
 
-import harness.manifest as manifests
-from harness.plan import plan
-from harness.study import find_study, load
+import harness.planning.manifest as manifests
+from harness.planning.plan import plan
+from harness.study.load import find_study, load
 from results import subsequences_page, tracing_page
 from results.manifest import newest_manifest
 from results.schema import SCHEMAS

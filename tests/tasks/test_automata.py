@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tasks
-from harness.configuration import build
 from harness.draw import Draw
 from harness.run import run
-from harness.study import from_tree
+from harness.study.config import build
+from harness.study.load import from_tree
 from results.store import committed, open_store, read
 from tasks.automata.named_automata import NINETEEN, semiautomaton
 from tasks.automata.semiautomata import Table

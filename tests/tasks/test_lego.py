@@ -6,8 +6,8 @@ import pytest
 import torch
 from scipy import stats
 
-from harness.configuration import build
 from harness.draw import Draw
+from harness.study.config import build
 from tasks.lego.group_actions import Actions
 from tasks.lego.lego import IGNORED, Lego
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from harness.draw import Draw
-from harness.identity import describe
+from harness.study.identity import describe
 from tasks.distillation.pcfg import MASK, PADDING, PCFG
 
 

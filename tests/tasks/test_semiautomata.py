@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sympy.combinatorics import Permutation
 from sympy.combinatorics.generators import alternating, symmetric
 
-from harness.configuration import build
+from harness.study.config import build
 from tasks.automata import composition
 from tasks.automata.composition import prefixes, states_after, transition_monoid
 from tasks.automata.named_automata import NINETEEN, from_name, semiautomaton

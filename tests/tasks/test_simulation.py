@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tasks
 from harness.draw import Draw
 from harness.run import run
-from harness.study import from_tree
+from harness.study.load import from_tree
 from results.store import committed, open_store, read
 from tests.harness.tiny import STUDY
 

@@ -1,0 +1,508 @@
+"""`executor=ray`: packs on reused Ray workers, one a device slot. With `slot`, all that imports ray.
+
+The scheduler, the queues and the heartbeats are Ray's. A worker is an actor that outlives many packs; it commits a pack itself, so a
+driver that dies loses nothing but the packs in flight, and those go on from their checkpoints.
+"""
+
+import contextlib
+import itertools
+import logging
+import math
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import ray
+import ray.job_config
+import ray.util.client
+from ray._private.state import state as cluster_state
+from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
+from ray.util.metrics import Counter, Gauge, Histogram
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from harness.executing.dispatch import Dispatch
+from harness.executing.hang_watch import Watch
+from harness.executing.leases import Leases
+from harness.executing.metrics import Metrics
+from harness.executing.placement import Placement, time_left
+from harness.executing.progress import Progress
+from harness.executing.ray_head_watch import watched
+from harness.executing.ray_worker import POLL_S, Board, Slot
+from harness.executing.run_pack import Outcome
+from harness.machine.device import cores, machine
+from harness.machine.interrupt import Interrupt
+from harness.own_packages import ROOT, refuse_hidden_from_workers
+from harness.planning.amounts import duration
+from harness.planning.pack import Pack
+from harness.planning.throughput import Rate
+from harness.study.slot_kinds import Kind
+from results.errors import StoreError, StudyError
+from results.filesystem import info_of
+from results.store import Store, delete, open_store, write_bytes
+
+_RECYCLE = 200  # packs a worker lives for: long-lived processes leak
+_ANSWER_S = 10.0  # for a cluster to answer
+_STOP_S = 120.0  # that workers get to save what they run
+_LOOK_S = 2.0  # between looks at the nodes
+_SAY_S = 10.0  # without a place before the person is told
+_TRIES = 3  # to measure packs
+_PROCESS = 400_000_000  # bytes of a worker before its first tensor: torch, mostly
+_OBJECT_STORE = 100 * 2**20  # bytes; packs and outcomes are small
+
+
+@dataclass
+class _Worker:
+    actor: Any
+    node: str = ""
+    where: Any = None  # the answer to come, while `node` is unknown
+    packs: int = 0
+    kind: Kind = field(default_factory=lambda: Kind("cpu"))
+
+
+@dataclass
+class _Running:
+    number: int
+    worker: _Worker
+    pack: Pack
+    since: float = 0.0
+    step: int = 0
+    heard: bool = False
+
+
+class Cluster:
+    """A connection to the cluster of RAY_ADDRESS, or to one of this machine that ends with the process.
+
+    device: auto | cpu | cuda; leases: whether other drivers' are heeded; say: told what is waited for; kinds: of slots, () for one of all
+    that `device` names. slots: of the cluster, the most it had, all together or by the name of their kind. asked(): whether the person
+    wants to stop while packs are measured.
+    """
+
+    def __init__(self, device: str, leases: bool = True, say: Callable[[str], None] = print, kinds: Sequence[Kind] = ()):
+        _connect(say)
+        self._own = "RAY_ADDRESS" not in os.environ
+        self._machines: dict[str, str] = {}
+        self.leases, self.say = leases, say
+        self.asked: Callable[[], bool] = lambda: False
+        has_gpus = ray.cluster_resources().get("GPU", 0) >= 1
+        self.device = ("cuda" if has_gpus else "cpu") if device == "auto" else device.partition(":")[0]
+        self.placement = Placement(tuple(kinds) or (Kind(self.device),))
+        self.device = self.placement.kinds[0].device
+        self.most: dict[str, int] = {}
+        self.now: dict[str, int] = {}
+        self.count_slots()
+        if not self.slots:
+            ray.shutdown()
+            if kinds:
+                names = ", ".join(kind.name for kind in kinds)
+                raise StudyError(
+                    f"no node of the Ray cluster has any of the study's slots ({names}): start some, or change slots"
+                )
+            wanted, other = ("GPU", "device=cpu") if self.device == "cuda" else ("CPU", "a cluster that has some")
+            raise StudyError(f"device={device} but the Ray cluster has no {wanted}: use {other}")
+        for kind in self.placement.kinds:
+            if not self.most[kind.name]:
+                say(f"no node of the Ray cluster has the slots {kind.name}: nothing is planned for them")
+        self._idle: list[_Worker] = []
+        self._metrics: Metrics | None = None
+
+    @property
+    def slots(self) -> int:
+        return sum(self.most.values())
+
+    def kinds(self) -> list[Kind]:
+        """The kinds of slots that the cluster has had."""
+        return [kind for kind in self.placement.kinds if self.most[kind.name]]
+
+    def measure(self, pack: Pack, kind: Kind | None = None) -> Rate:
+        return self._once(lambda actor: actor.measure.remote(pack), kind)
+
+    def machine(self, kind: Kind | None = None) -> str:
+        """The device of a slot, by name; it is asked once a kind."""
+        kind = kind or self.placement.kinds[0]
+        if kind.name not in self._machines:
+            here = self._own and kind.device == "cpu"
+            self._machines[kind.name] = machine("cpu") if here else self._once(lambda actor: actor.machine.remote(), kind)
+        return self._machines[kind.name]
+
+    def room(self, kind: Kind | None = None) -> int:
+        """Bytes that tensors may take in a slot of a kind."""
+        kind = kind or self.placement.kinds[0]
+        if kind.memory is not None:
+            from harness.planning.throughput import room_of
+
+            return room_of(max(0, kind.memory - _PROCESS))
+        return self._once(lambda actor: actor.room.remote(), kind)
+
+    def place(self, rates: Mapping[str, Rate], rooms: Mapping[str, int]) -> None:
+        """What decides where a pack may run, once it is measured."""
+        self.placement = replace(self.placement, rates=rates, rooms=rooms)
+
+    def check_store(self, store: Store, uri: str) -> None:
+        """ValueError where some node does not see what the driver writes: a local folder on a cluster of several nodes."""
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        if len(nodes) < 2 or not store.is_local:
+            return
+        name = f".seen-{secrets.token_hex(8)}"
+        write_bytes(store, name, b"manyseeds")
+        try:
+            for node in nodes:
+                pinned = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+                task = ray.remote(_sees).options(num_cpus=0, scheduling_strategy=pinned)
+                try:
+                    sees = ray.get(task.remote(uri, store.study, name))
+                except RayTaskError as error:
+                    raise _own(error) from error
+                except RayError:
+                    continue  # the node is being lost, which Ray has not noticed yet
+                if not sees:
+                    raise StudyError(
+                        f"the store {uri} is a folder that node {node['NodeManagerHostname']} does not share with this one: "
+                        "pass store=s3://… or a folder on a file system that every node mounts"
+                    )
+        finally:
+            delete(store, name)
+
+    def run(self, packs: list[Pack], store: Store, uri: str, progress: Progress, interrupt: Interrupt) -> list[Outcome]:
+        """Run the packs in order, one in flight a worker."""
+        if ray.util.client.ray.is_connected():  # whose end is an error, not an exit
+            return _Run(self, packs, store, uri, progress, interrupt).until_done()
+        with watched(ray.get_runtime_context().gcs_address, progress.say):
+            return _Run(self, packs, store, uri, progress, interrupt).until_done()
+
+    def count_slots(self) -> None:
+        """See nodes that joined. Those that are gone keep their slots: a worker that waits for one asks an autoscaler for it."""
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        self.now = {kind.name: sum(kind.slots(node) for node in nodes) for kind in self.placement.kinds}
+        asked = {kind.name: kind.count or 0 for kind in self.placement.kinds}
+        self.most = {name: max(count, asked[name], self.most.get(name, 0)) for name, count in self.now.items()}
+
+    def metrics(self, study: str) -> Metrics:
+        """The study's metrics, registered once a driver."""
+        if self._metrics is None:
+            self._metrics = Metrics(Counter, Gauge, Histogram, study)
+        return self._metrics
+
+    def close(self) -> None:
+        ray.shutdown()
+
+    def worker(self, kind: Kind) -> _Worker:
+        """An idle worker of a kind, or a new one."""
+        for worker in reversed(self._idle):
+            if worker.kind == kind:
+                self._idle.remove(worker)
+                return worker
+        actor = ray.remote(Slot).options(**kind.options()).remote(kind.device, kind.per_gpu)
+        return _Worker(actor, kind=kind)
+
+    def free(self, worker: _Worker) -> None:
+        """Keep a worker for the next pack, or end it when it has served long enough."""
+        if worker.packs >= _RECYCLE:
+            ray.kill(worker.actor)
+        else:
+            self._idle.append(worker)
+
+    def idle(self) -> list[Kind]:
+        """The kinds of the idle workers, one each."""
+        return [worker.kind for worker in self._idle]
+
+    def leave(self, nodes: Collection[str]) -> None:
+        """End the idle workers of these nodes."""
+        for worker in [worker for worker in self._idle if worker.node in nodes]:
+            self._idle.remove(worker)
+            ray.kill(worker.actor)
+
+    def _once(self, call: Callable[[Any], Any], kind: Kind | None = None) -> Any:
+        """The answer of a worker. KeyboardInterrupt where the person asks to stop meanwhile."""
+        kind = kind or self.placement.kinds[0]
+        for _ in range(_TRIES):
+            worker = self.worker(kind)
+            reference = call(worker.actor)
+            began, said = time.monotonic(), bool(worker.node)
+            while not ray.wait([reference], timeout=POLL_S)[0]:
+                if self.asked():
+                    ray.kill(worker.actor)
+                    raise KeyboardInterrupt
+                if not said and time.monotonic() - began > _SAY_S and not _has_place(worker):
+                    said = True
+                    self.count_slots()
+                    has = self.now[kind.name]
+                    why = f"others hold the {has} that it has" if has else "it has none yet"
+                    self.say(f"waiting for a free {words_of(kind)} of the Ray cluster: {why}")
+            try:
+                result = ray.get(reference)
+            except RayActorError as error:
+                reason = " ".join(str(error).split())
+                continue
+            except RayTaskError as error:
+                raise _own(error) from error
+            self.free(worker)
+            return result
+        raise StudyError(f"the worker died {_TRIES} times while the packs were measured: {reason}")
+
+
+class _Run:
+    """One pass over a queue of packs: carries them to workers and tells `Dispatch` how they ended."""
+
+    def __init__(self, cluster: Cluster, packs: list[Pack], store: Store, uri: str, progress: Progress, interrupt: Interrupt):
+        self.cluster, self.store, self.uri, self.progress, self.interrupt = cluster, store, uri, progress, interrupt
+        self.metrics = cluster.metrics(store.study)
+        leases = Leases(store, cluster.leases)
+        self.dispatch = Dispatch(packs, store, progress, leases, interrupt.requested, self.metrics.ended)
+        options: dict[str, Any] = {"num_cpus": 0, "max_restarts": -1}
+        if not ray.util.client.ray.is_connected():  # on the driver's node: the two end together
+            here = ray.get_runtime_context().get_node_id()
+            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(here, soft=False)
+        self.board: Any = ray.remote(Board).options(**options).remote()
+        self.running: dict[Any, _Running] = {}
+        self.watch = Watch()
+        self.numbers = itertools.count()
+        self.looked = self.polled = 0.0
+        self.left: dict[str, float] = {}
+        self.left_at = -math.inf
+        self.said = False
+
+    def until_done(self) -> list[Outcome]:
+        deadline = None
+        try:
+            while self.running or (self.dispatch.left() and not self.interrupt.requested()):
+                if self.interrupt.requested():
+                    deadline = deadline or time.monotonic() + _STOP_S
+                    self.board.stop.remote()
+                    if time.monotonic() > deadline:
+                        count = len(self.running)
+                        self.progress.say(f"{count} workers did not stop in time; their packs go on from checkpoints")
+                        break
+                else:
+                    self._look()
+                    self._fill()
+                    self._rebalance()
+                if self.running:
+                    ended = ray.wait(list(self.running), num_returns=1, timeout=POLL_S)[0]
+                    if ended:
+                        ended = ray.wait(list(self.running), num_returns=len(self.running), timeout=0)[0]
+                    for reference in ended:
+                        self._settle(reference)
+                else:
+                    time.sleep(POLL_S)  # other drivers run what is left
+                if time.monotonic() - self.polled > POLL_S:
+                    self._poll()
+                    self.polled = time.monotonic()
+        finally:
+            self.dispatch.close()
+        return self.dispatch.outcomes
+
+    def _fill(self) -> None:
+        placement = self.cluster.placement
+        if len(placement.kinds) == 1:
+            self._fill_kind(placement.kinds[0], None)
+            return
+        if time.monotonic() - self.left_at > POLL_S:  # it adds up the whole queue
+            self.left, self.left_at = self._left(), time.monotonic()
+        for kind in placement.kinds:
+            self._fill_kind(kind, lambda pack, kind=kind: placement.rank(pack, kind, self.left))  # type: ignore[misc]
+
+    def _fill_kind(self, kind: Kind, rank: Callable[[Pack], int | None] | None) -> None:
+        """Give packs to the free slots of a kind."""
+        free = self.cluster.most[kind.name] - sum(run.worker.kind == kind for run in self.running.values())
+        for _ in range(free):
+            pack = self.dispatch.next(rank)
+            if pack is None:
+                break
+            self._start(pack, kind)
+
+    def _start(self, pack: Pack, kind: Kind) -> None:
+        worker = self.cluster.worker(kind)
+        worker.packs += 1
+        number, now = next(self.numbers), time.monotonic()
+        if worker.node:
+            self.watch.begin(pack.id, now, self.progress.step_seconds(pack.id))
+        else:
+            worker.where = worker.actor.node.remote()
+        reference = worker.actor.run.remote(pack, self.uri, self.store.study, self.board, number, self.dispatch.begun)
+        self.running[reference] = _Running(number, worker, pack, now)
+        self.metrics.started(pack.id)
+
+    def _left(self) -> dict[str, float]:
+        """Seconds until each kind has done its packs, by name."""
+        running: dict[str, float] = {}
+        for run in self.running.values():
+            steps = run.pack.replicates[0].condition.train.steps - run.step
+            seconds = steps * self.progress.step_seconds(run.pack.id)
+            running[run.worker.kind.name] = running.get(run.worker.kind.name, 0.0) + seconds
+        return time_left(self.cluster.placement, self.dispatch.queued(), running, self.cluster.now)
+
+    def _take(self, reference: Any) -> _Running:
+        run = self.running.pop(reference)
+        self.watch.end(run.pack.id)
+        return run
+
+    def _settle(self, reference: Any) -> None:
+        run = self.running[reference]
+        try:
+            outcome = ray.get(reference)
+        except RayTaskError as error:  # not the training, which raises nothing: the pack or its store can't be opened there
+            self._take(reference)
+            self.cluster.free(run.worker)
+            self.dispatch.raised(run.pack, str(error.cause or error), str(error))
+            return
+        except RayError as error:
+            if not run.heard and self._hear() is None:
+                run.heard = True  # a board that is being started again knows nothing of it
+            self._take(reference)
+            ray.kill(run.worker.actor)  # one that is only out of reach must not go on beside its successor
+            self._died(run, "oom" if isinstance(error, OutOfMemoryError) else "died", error)
+            return
+        self._take(reference)
+        if outcome.status == "stopped" and not self.interrupt.requested():
+            ray.kill(run.worker.actor)  # its node or its process is about to end
+            self.dispatch.again(run.pack, f"its worker was told to end and saved step {outcome.step}")
+            return
+        self.cluster.free(run.worker)
+        self.dispatch.ended(run.pack, outcome)
+
+    def _died(self, run: _Running, kind: str, error: Exception | str) -> None:
+        """The worker's process is gone, perhaps with its node; the pack's checkpoint is in the store."""
+        nodes, at = ray.nodes(), run.worker.node
+        lost = {node["NodeID"] for node in nodes if not node["Alive"]}
+        if isinstance(error, RayActorError) and error.preempted:
+            lost.add(at)
+        host = next((node.get("NodeManagerHostname", "") for node in nodes if node["NodeID"] == at), "")
+        self.dispatch.died(run.pack, kind, at, lost, " ".join(str(error).split()), host, run.heard or kind == "hung")
+
+    def _look(self) -> None:
+        """Nodes that join, and nodes that are told to go."""
+        if time.monotonic() - self.looked < _LOOK_S:
+            return
+        self.looked = time.monotonic()
+        self.cluster.count_slots()
+        if leaving := _draining():
+            self.cluster.leave(leaving)
+            self.board.stop.remote([run.number for run in self.running.values() if run.worker.node in leaving])
+
+    def _rebalance(self) -> None:
+        """Where workers are idle though everything is given out, they take packs whose workers have no place yet."""
+        waiting = [reference for reference, run in self.running.items() if not run.worker.node]
+        idle, placement = self.cluster.idle() if waiting else [], self.cluster.placement
+        left = self._left() if idle and len(placement.kinds) > 1 else {}
+        for reference in waiting:
+            pack = self.running[reference].pack
+            suits = next((kind for kind in idle if placement.rank(pack, kind, left) is not None), None)
+            if suits is not None:
+                idle.remove(suits)
+                ray.kill(self._take(reference).worker.actor)
+                self._start(pack, suits)
+
+    def _poll(self) -> None:
+        """The steps of the running packs, the nodes of workers that started, packs that hang; leases are renewed."""
+        self.dispatch.leases.renew()
+        steps = self._hear()
+        if steps is None:
+            return
+        now = time.monotonic()
+        sizes = {run.pack.id: len(run.pack.replicates) for run in self.running.values()}
+        self.metrics.poll(sizes, steps, self.dispatch.left())
+        self._started(now)
+        silent = self.watch.silent(now)
+        for reference in [reference for reference, run in self.running.items() if run.pack.id in silent]:
+            allowed = duration(self.watch.allowed(self.running[reference].pack.id))
+            run = self._take(reference)
+            ray.kill(run.worker.actor)
+            self._died(run, "hung", f"the pack made no step and no part of an evaluation for {allowed}, and was killed")
+
+    def _hear(self) -> dict[str, int] | None:
+        """Read the board: the steps of the running packs, by id; None where it is being started again."""
+        known = {run.number: run for run in self.running.values()}
+        now = time.monotonic()
+        try:
+            noted, said = ray.get(self.board.take.remote(), timeout=_ANSWER_S)
+        except RayError:
+            return None
+        for number, step in noted.items():
+            if number in known:
+                run = known[number]
+                run.heard, run.step = True, step
+                self.watch.heard(run.pack.id, now, step)
+                self.progress.step(run.pack.id, step)
+        for number, text in said:
+            if number in known:
+                self.progress.say(f"pack {known[number].pack.id}: {text}")
+        return {known[number].pack.id: step for number, step in noted.items() if number in known}
+
+    def _started(self, now: float) -> None:
+        starting = [run for run in self.running.values() if not run.worker.node]
+        answers = [run.worker.where for run in starting]
+        there = ray.wait(answers, num_returns=len(answers), timeout=0)[0] if answers else []
+        for run in starting:
+            if run.worker.where in there:
+                with contextlib.suppress(RayError):
+                    run.worker.node = ray.get(run.worker.where)
+                    self.watch.begin(run.pack.id, now, self.progress.step_seconds(run.pack.id))
+        late = [run.worker for run in starting if not run.worker.node and now - run.since > _SAY_S]
+        if not self.said and late and not any(_has_place(worker) for worker in late):
+            self.said = True
+            names = dict.fromkeys(words_of(worker.kind) for worker in late)
+            self.progress.say(
+                f"waiting for a free {' and a free '.join(names)} of the Ray cluster: {len(late)} packs have none yet"
+            )
+
+
+def words_of(kind: Kind) -> str:
+    """What a slot of a kind is of."""
+    what = "GPU" if kind.device == "cuda" else "CPU"
+    return what if kind.name == kind.device else f"{what} ({kind.name})"
+
+
+def _has_place(worker: _Worker) -> bool:
+    """Whether Ray has given a worker its resources, though it may not be up yet."""
+    if ray.util.client.ray.is_connected():
+        return False  # the table is not to be had: after so long it is taken for waiting
+    return bool(cluster_state.actor_table(worker.actor._actor_id.hex()).get("Pid"))
+
+
+def _draining() -> set[str]:
+    """Ids of the nodes that were told to go, by an autoscaler before a preemption or by `ray drain-node`."""
+    return set() if ray.util.client.ray.is_connected() else set(cluster_state.get_draining_nodes())
+
+
+def _sees(uri: str, study: str, name: str) -> bool:
+    store = open_store(uri, study)
+    return info_of(store.filesystem, store.path(name)).is_file
+
+
+def _own(error: RayTaskError) -> Exception:
+    """The StudyError or StoreError that a worker raised, without the traceback that Ray makes its text; else Ray's own."""
+    cause = error.cause
+    return cause if isinstance(cause, StudyError | StoreError) else error
+
+
+def _connect(say: Callable[[str], None]) -> None:
+    if ray.is_initialized():
+        return
+    address = os.environ.get("RAY_ADDRESS")
+    # Workers look for our packages where this driver has them: nothing needs to be installed on a machine that sees the folder. Ray itself
+    # adds the current folder only, and a runtime_env would conflict with that of a job.
+    refuse_hidden_from_workers(os.getcwd())
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.WARNING}
+    options["job_config"] = ray.job_config.JobConfig(_py_driver_sys_path=[str(ROOT)])
+    if address:
+        host, _, port = address.rpartition(":")
+        try:
+            if "://" not in address and port.isdigit():
+                socket.create_connection((host, int(port)), timeout=_ANSWER_S).close()  # Ray itself tries for minutes
+            ray.init(address=address, **options)
+        except (OSError, RuntimeError) as error:
+            raise StudyError(
+                f"no Ray cluster answers at RAY_ADDRESS={address} ({' '.join(str(error).split())}): start it, or unset RAY_ADDRESS "
+                "(where the cluster wants a token, set RAY_AUTH_MODE=token and the token it was started with)"
+            ) from error
+        return
+    # a token of this cluster's own: otherwise Ray writes ~/.ray/auth_token, and clusters started later turn authentication on
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    count = cores()
+    say(f"starting Ray on this machine ({count} core{'s'[: count > 1]})")
+    ray.init(address="local", num_cpus=count, include_dashboard=False, object_store_memory=_OBJECT_STORE, **options)

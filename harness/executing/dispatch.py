@@ -1,0 +1,232 @@
+"""One pass over a queue of packs: which comes next, and what becomes of one that ended. The executors only carry packs to and fro."""
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+import harness.training.checkpoint as checkpoints
+from harness.executing.death_policy import Deaths
+from harness.executing.leases import Leases
+from harness.executing.missing_mount import begun
+from harness.executing.progress import Progress
+from harness.executing.run_pack import Outcome, halves, record_failure
+from harness.machine.logs import account, keep_accounts
+from harness.machine.store_retry import patiently
+from harness.planning.pack import Pack
+from results.errors import StoreError
+from results.filesystem import info_of
+from results.parquet import SUFFIX, read_file
+from results.store import Store, check_there
+
+_LOOK_S = 3.0  # between looks at packs that another driver runs
+_LOST = 3  # packs in a row that the store would not take, after waiting for it each time: it is gone
+_ACCOUNTS = 20  # deaths of a pack that its log tells of
+_WORDS = {"died": "killed its worker", "hung": "hung", "oom": "ran the host out of memory"}
+
+
+class Dispatch:
+    """outcomes: what ended for good. asked(): whether the person wants to stop, so that nothing waits for the store any longer;
+    on_end: called with every outcome that packs have here, not those that other drivers commit. begun: whether the store held a
+    manifest of the study at the start, so that it is away where it shows none."""
+
+    def __init__(
+        self,
+        packs: list[Pack],
+        store: Store,
+        progress: Progress,
+        leases: Leases,
+        asked: Callable[[], bool],
+        on_end: Callable[[Outcome], None] = lambda outcome: None,
+    ):
+        self._on_end = on_end
+        self.progress, self.leases, self.asked = progress, leases, asked
+        self.outcomes: list[Outcome] = []
+        self._queue = list(packs)
+        self._elsewhere: list[Pack] = []
+        self._looked = 0.0
+        self._said = False
+        self._deaths = Deaths()
+        self._accounts: dict[str, list[str]] = {}  # by pack: what is known of its deaths
+        self.begun = patiently(lambda: begun(store), asked, progress.say)
+        self.store = leases.store = replace(store, begun=self.begun)
+        self._returned: set[str] = set()  # given back by the store once
+        self._refused = 0  # in a row
+
+    def left(self) -> int:
+        """Packs that wait here or run elsewhere."""
+        return len(self._queue) + len(self._elsewhere)
+
+    def queued(self) -> list[Pack]:
+        """The packs that wait here."""
+        return self._queue
+
+    def next(self, rank: Callable[[Pack], int | None] | None = None) -> Pack | None:
+        """The next pack that no other driver runs or has committed; None where there is none now.
+
+        rank: how gladly it is taken, 0 the gladliest, None for not at all; the first of the gladliest is returned. Without it any is.
+        """
+        self.leases.renew()
+        if not self._queue and self._elsewhere and time.monotonic() - self._looked > _LOOK_S:
+            self._queue, self._elsewhere = self._elsewhere, []
+            self._looked = time.monotonic()
+        while (place := 0 if rank is None else self._gladliest(rank)) is not None and self._queue:
+            pack = self._queue.pop(place)
+            done = self._committed(pack)
+            if done is not None:
+                self.progress.end(done)
+                self.outcomes.append(done)
+            elif self.leases.take(pack.id):
+                return pack
+            elif self.leases.halved(pack.id) and (parts := halves(pack)):  # whoever halved it runs these
+                self.progress.split(pack.id, parts)
+                self._queue = parts + self._queue
+            else:
+                self._elsewhere.append(pack)
+        if self._elsewhere and not self._said:
+            self._said = True
+            count = f"{len(self._elsewhere)} packs are" if len(self._elsewhere) > 1 else "one pack is"
+            self.progress.say(
+                f"{count} run by another driver of this study: waiting until it commits them or its leases expire"
+            )
+        return None
+
+    def again(self, pack: Pack, why: str = "") -> None:
+        """A pack that was saved or never begun goes on elsewhere."""
+        if why:
+            self.progress.say(f"pack {pack.id} goes on elsewhere: {why}")
+        self._queue.insert(0, pack)
+
+    def ended(self, pack: Pack, outcome: Outcome) -> None:
+        """A pack's own account of how it ended."""
+        if outcome.status == "oom":
+            if parts := halves(pack):
+                self.progress.say(
+                    f"pack {pack.id} of {outcome.replicates} replicates ran out of memory and goes on as two halves"
+                )
+                self._split(pack, parts)
+            else:
+                self._fail(pack, "oom", outcome.step, outcome.message, outcome.message)
+        elif outcome.status == "unstored":
+            self._unstored(pack, outcome)
+        else:
+            self._end(pack, outcome)
+
+    def raised(self, pack: Pack, message: str, trace: str) -> None:
+        """A pack that could not even be begun on its worker."""
+        self._fail(pack, "raised", 0, message, trace)
+
+    def died(
+        self, pack: Pack, kind: str, node: str, lost: Collection[str], error: str, host: str = "", heard: bool = True
+    ) -> None:
+        """The worker of a pack is gone. kind: died | hung | oom (of the host); node, host: where it was; lost: nodes that are gone;
+        heard: whether the pack said a word before."""
+        try:
+            step = max(patiently(lambda: self._steps(pack), self.asked, self.progress.say), default=0)
+        except StoreError as refused:
+            self._unstored(pack, Outcome(pack.id, "unstored", len(pack.replicates), message=str(refused)))
+            return
+        told = self._accounts.setdefault(pack.id, [])
+        told.append(account(kind, step, node, host, error))
+        del told[:-_ACCOUNTS]
+        if kind == "oom" and len(pack.replicates) > 1:
+            verdict = "halve"
+        else:
+            verdict = self._deaths.verdict(pack.id, len(pack.replicates), step, node, lost, heard)
+        if verdict == "retry":
+            what = "was on a node that is lost" if node in lost else _WORDS[kind]
+            where = f"{what} after step {step} and goes on from there"
+            self.progress.say(f"pack {pack.id} {where if heard else 'goes on elsewhere: its worker had died before it began'}")
+            self._queue.insert(0, replace(pack, attempt=pack.attempt + 1))
+        elif verdict == "halve":
+            often = "" if kind == "oom" else "for the third time "
+            self.progress.say(f"pack {pack.id} {_WORDS[kind]} {often}at step {step} and goes on as two halves")
+            self._split(pack, halves(pack))
+        else:
+            self._log(pack, host, told)
+            self._fail(pack, kind, step, f"{_WORDS[kind]} three times after step {step}", error)
+
+    def close(self) -> None:
+        self.leases.close()
+
+    def _steps(self, pack: Pack) -> list[int]:
+        """Steps of the pack's checkpoints. StoreError where the store is away."""
+        if self.begun:
+            check_there(self.store)
+        return checkpoints.steps(self.store, pack.id)
+
+    def _log(self, pack: Pack, host: str, accounts: list[str]) -> None:
+        try:
+            keep_accounts(self.store, pack, host, accounts)
+        except StoreError as error:
+            self.progress.say(f"the log of pack {pack.id} is not kept: {error}")
+
+    def _gladliest(self, rank: Callable[[Pack], int | None]) -> int | None:
+        """The place in the queue of the pack to take."""
+        best, place = None, None
+        for index, pack in enumerate(self._queue):
+            found = rank(pack)
+            if found == 0:
+                return index
+            if found is not None and (best is None or found < best):
+                best, place = found, index
+        return place
+
+    def _committed(self, pack: Pack) -> Outcome | None:
+        """The outcome of a pack that another driver has committed meanwhile, scored on all its sets."""
+        path = self.store.path("replicates", f"{pack.id}{SUFFIX}")
+        try:
+            if not info_of(self.store.filesystem, path).is_file:
+                return None
+            rows = read_file(self.store.filesystem, path, "replicates", ["key", "stage", "sets", "status"], None).to_pylist()
+            scores: list[dict[str, str]] = []
+            if pack.replicates[0].sets:
+                path = self.store.path("evaluations", f"{pack.id}{SUFFIX}")
+                scores = read_file(self.store.filesystem, path, "evaluations", ["key", "set_hash"]).to_pylist()
+        except StoreError:
+            return None  # trained here then
+        scored = {(row["key"], row["set_hash"]) for row in scores}
+        found = {
+            row["key"]: {s for s in row["sets"] if (row["key"], s) in scored} for row in rows if row["stage"] == pack.stage
+        }
+        if any(not {each.hash for each in one.sets} <= found.get(one.key, set()) for one in pack.replicates):
+            return None
+        diverged = sum(row["status"] == "diverged" for row in rows)
+        return Outcome(pack.id, "committed", len(pack.replicates), diverged)
+
+    def _unstored(self, pack: Pack, outcome: Outcome) -> None:
+        """The store would not take a pack: once more at the end of the queue, unless it takes nothing any more."""
+        self._refused += 1
+        if self._refused < _LOST and pack.id not in self._returned and not self.asked():
+            self._returned.add(pack.id)
+            self.leases.drop(pack.id)
+            self.progress.say(f"the store did not take pack {pack.id}, which is trained again later: {outcome.message}")
+            self._queue.append(pack)
+            return
+        self._end(pack, outcome)
+        if self._refused >= _LOST and self.left():
+            self.progress.say(f"the store took none of {self._refused} packs in a row: nothing more is started")
+            self._queue, self._elsewhere = [], []
+
+    def _split(self, pack: Pack, parts: list[Pack]) -> None:
+        try:
+            patiently(lambda: checkpoints.clear(self.store, pack.id), self.asked, self.progress.say)
+        except StoreError as error:
+            self.progress.say(f"checkpoints/{pack.id} could not be removed and can be deleted: {error}")
+        self.leases.halve(pack.id)
+        self.progress.split(pack.id, parts)
+        self._queue = parts + self._queue
+
+    def _fail(self, pack: Pack, kind: str, step: int, message: str, trace: str) -> None:
+        try:
+            patiently(lambda: record_failure(self.store, pack, kind, step, message, trace), self.asked, self.progress.say)
+        except StoreError as error:
+            message = f"{message}; this is not recorded ({error}), so the same command tries it again"
+        self._end(pack, Outcome(pack.id, "failed", len(pack.replicates), step=step, message=message))
+
+    def _end(self, pack: Pack, outcome: Outcome) -> None:
+        if outcome.status == "committed":
+            self._refused = 0
+        self.leases.drop(pack.id)
+        self.progress.end(outcome)
+        self._on_end(outcome)
+        self.outcomes.append(outcome)

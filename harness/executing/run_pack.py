@@ -1,0 +1,117 @@
+"""Run one pack on the device of this process and commit it: what every executor does."""
+
+import datetime
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import torch
+
+import harness.training.checkpoint as checkpoints
+from harness.machine.device import release
+from harness.machine.logs import logged
+from harness.machine.store_retry import patiently
+from harness.planning.pack import Pack
+from harness.training.train import Stopped, train
+from results.errors import DamagedFile, StoreError
+from results.schema import SCHEMAS
+from results.store import Store, commit, read
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a pack ended. status: committed | stopped | failed | oom | unstored; `message` says why where it is not committed."""
+
+    pack: str
+    status: str
+    replicates: int
+    diverged: int = 0
+    step: int = 0
+    message: str = ""
+
+
+@logged
+def run_pack(
+    pack: Pack,
+    store: Store,
+    device: torch.device,
+    report: Callable[[int], None],
+    should_stop: Callable[[], bool],
+    say: Callable[[str], None] = lambda text: None,
+) -> Outcome:
+    """Train, commit, remove the checkpoints. Nothing is raised: a study goes on past a pack that fails.
+
+    A pack that raises is recorded in `failures`, also where it raises an OSError that no store caused. One that runs out of device memory
+    is returned as `oom`, to be split. A store that refuses is tried again for minutes (`harness.machine.store_retry`, which tells `say`), and then
+    the pack is `unstored`, to be run again.
+    """
+    size = len(pack.replicates)
+    reached = 0
+
+    def note(step: int) -> None:
+        nonlocal reached
+        reached = step
+        report(step)
+
+    try:
+        tables = train(pack, store, device, note, should_stop, say=say)
+        patiently(lambda: commit(store, pack.id, tables), should_stop, say)
+        _clear(store, pack, say)
+    except Stopped as stopped:
+        return Outcome(pack.id, "stopped", size, step=stopped.step, message=str(stopped))
+    except torch.OutOfMemoryError as error:
+        return Outcome(pack.id, "oom", size, step=reached, message=str(error))
+    except Exception as error:
+        if isinstance(error, StoreError) and not isinstance(error, DamagedFile):
+            return Outcome(pack.id, "unstored", size, step=reached, message=str(error))
+        message = f"{type(error).__name__}: {error}"
+        trace = traceback.format_exc()
+        try:
+            patiently(lambda: record_failure(store, pack, "raised", reached, message, trace), should_stop, say)
+        except StoreError as refused:
+            message = f"{message}; this is not recorded ({refused}), so the same command tries it again"
+        return Outcome(pack.id, "failed", size, step=reached, message=message)
+    finally:
+        release(device)
+    diverged = sum(status == "diverged" for status in tables["replicates"]["status"].to_pylist())
+    return Outcome(pack.id, "committed", size, diverged, reached)
+
+
+def _clear(store: Store, pack: Pack, say: Callable[[str], None]) -> None:
+    try:
+        checkpoints.clear(store, pack.id)
+    except StoreError as error:  # the pack is committed: only space is lost
+        say(f"checkpoints/{pack.id} could not be removed and can be deleted: {error}")
+
+
+def record_failure(store: Store, pack: Pack, kind: str, step: int, exception: str, trace: str) -> None:
+    """Write the pack's row of `failures`."""
+    row = {
+        "pack": pack.id,
+        "attempt": pack.attempt,
+        "keys": [replicate.key for replicate in pack.replicates],
+        "stage": pack.stage,
+        "step": step,
+        "kind": kind,
+        "exception": exception,
+        "traceback": trace,
+        "at": datetime.datetime.now(datetime.UTC),
+    }
+    commit(store, f"{pack.id}-{pack.attempt}", {"failures": pa.Table.from_pylist([row], SCHEMAS["failures"])})
+
+
+def attempts(store: Store) -> dict[str, int]:
+    """Failed attempts so far, by pack id."""
+    failures = read(store, "failures", ["pack", "attempt"])
+    latest = failures.group_by("pack").aggregate([("attempt", "max")])
+    return dict(zip(latest["pack"].to_pylist(), latest["attempt_max"].to_pylist(), strict=True))
+
+
+def halves(pack: Pack) -> list[Pack]:
+    """The pack as two, after memory ran out or a replicate kept killing it; [] for a pack of one."""
+    middle = len(pack.replicates) // 2
+    if not middle:
+        return []
+    parts = (pack.replicates[:middle], pack.replicates[middle:])
+    return [pack.part(part) for part in parts]

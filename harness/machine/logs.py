@@ -1,0 +1,117 @@
+"""What a process printed and logged while it ran one pack, kept in the store where the pack failed.
+
+<store>/<study>/logs/<pack>-<attempt>.log, named as the row of `failures` is: `manyseeds failures` says where. A worker that dies
+keeps nothing: there the driver writes what it knows, and where the worker's own words are, which is its Ray session: docs/watching.md.
+"""
+
+import functools
+import io
+import logging
+import os
+import re
+import socket
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Concatenate, ParamSpec
+
+from harness.planning.pack import Pack
+from results.errors import StoreError
+from results.failures import log_path
+from results.store import Store, write_bytes
+from results.terminal import say
+
+_MOST = 2**18  # characters that are kept: the last ones
+_Rest = ParamSpec("_Rest")
+
+
+class _Tee:
+    """Hands on what is written to a stream, and keeps it; in all else it is that stream."""
+
+    def __init__(self, stream: Any, keep: Callable[[str], None]):
+        self._stream, self._keep = stream, keep
+
+    def write(self, text: str) -> int:
+        self._keep(text)
+        return self._stream.write(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Kept:
+    """The last characters that were written."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._size = 0
+
+    def add(self, text: str) -> None:
+        self._parts.append(text)
+        self._size += len(text)
+        if self._size > 2 * _MOST:
+            self._parts = [self.text()]
+            self._size = len(self._parts[0])
+
+    def text(self) -> str:
+        return "".join(self._parts)[-_MOST:]
+
+
+@contextmanager
+def captured() -> Iterator[_Kept]:
+    """What Python code of this process prints and logs meanwhile, from any thread; it still goes where it went."""
+    kept, root = _Kept(), logging.getLogger()
+    out, error = sys.stdout, sys.stderr
+    # without any handler logs go to stderr; one of an earlier day may hold the stream that was stderr then
+    handler = logging.StreamHandler(_Tee(io.StringIO(), kept.add)) if root.handlers else None
+    sys.stdout, sys.stderr = _Tee(out, kept.add), _Tee(error, kept.add)  # type: ignore[assignment]
+    if handler is not None:
+        root.addHandler(handler)
+    try:
+        yield kept
+    finally:
+        sys.stdout, sys.stderr = out, error
+        if handler is not None:
+            root.removeHandler(handler)
+
+
+def logged(run: Callable[Concatenate[Pack, Store, _Rest], Any]) -> Callable[Concatenate[Pack, Store, _Rest], Any]:
+    """`run(pack, store, …)`, which returns an Outcome, with the log of a pack that failed kept in the store."""
+
+    @functools.wraps(run)
+    def wrapped(pack: Pack, store: Store, *more: _Rest.args, **named: _Rest.kwargs) -> Any:
+        with captured() as kept:
+            outcome = run(pack, store, *more, **named)
+        if outcome.status == "failed":
+            text = f"host: {socket.gethostname()}\nprocess: {os.getpid()}\npack: {pack.id}, attempt {pack.attempt}\n\n"
+            try:
+                write_bytes(store, log_path(pack.id, pack.attempt), (text + kept.text()).encode(errors="replace"))
+            except StoreError as refused:
+                say(f"the log of pack {pack.id} is not kept: {refused}", err=True)
+        return outcome
+
+    return wrapped
+
+
+def account(kind: str, step: int, node: str, host: str, reason: str) -> str:
+    """What the driver knows of one death: kind (died | hung | oom), last checkpoint, Ray's id of the node, its host, Ray's reason."""
+    lines = [
+        f"kind: {kind}",
+        f"checkpoint: step {step}",
+        f"node: {node or 'unknown'}, host {host or 'unknown'}",
+        f"reason: {reason}",
+    ]
+    if process := re.search(r"\bpid: (\d+)", reason):
+        lines.append(f"its own words: on that host, the files worker-*-{process[1]}.out and .err of its Ray session")
+    return "\n".join(lines)
+
+
+def keep_accounts(store: Store, pack: Pack, host: str, accounts: list[str]) -> None:
+    """Write the log of a pack whose workers died, the last of them on `host`. Raises StoreError where the store refuses it."""
+    text = f"host: {host or 'unknown'}\nprocess: gone; the driver wrote this\npack: {pack.id}, attempt {pack.attempt}\n\n"
+    text += "\n\n".join(f"death {number}\n{each}" for number, each in enumerate(accounts, 1)) + "\n"
+    write_bytes(store, log_path(pack.id, pack.attempt), text.encode(errors="replace"))

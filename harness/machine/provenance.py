@@ -1,0 +1,38 @@
+"""What ran: versions and the state of the code, recorded in rows and manifests."""
+
+import functools
+import importlib.metadata
+import platform
+import subprocess
+from pathlib import Path
+
+from results.version import VERSION
+
+_PACKAGES = ("torch", "ray", "pyarrow", "numpy")
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Versions of what a result may depend on; a package that is not installed is left out."""
+    found = {"python": platform.python_version(), "manyseeds": VERSION}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@functools.cache
+def code_state() -> tuple[str | None, bool | None]:
+    """(commit, whether files differ from it) of the checkout this module is in; (None, None) outside one."""
+    root = Path(__file__).parent.parent.parent
+    try:
+        commit = _git(root, "rev-parse", "HEAD")
+        return commit, bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
+    except (OSError, subprocess.CalledProcessError):
+        return None, None
+
+
+def _git(root: Path, *arguments: str) -> str:
+    return subprocess.run(["git", "-C", str(root), *arguments], check=True, capture_output=True, text=True).stdout.strip()

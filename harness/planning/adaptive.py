@@ -1,0 +1,131 @@
+"""How many replicates each condition of an adaptive study needs, from its tables: `targets` of `harness.planning.plan`. Pure functions of rows.
+
+The same rows give the same targets in any order, so a study that was interrupted ends where it would have ended. With a budget they
+follow from the seconds in the rows too.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from harness.planning.plan import replicates_of
+from harness.study.config import Study
+from results.adaptive_rules import PENDING, Decision, Error, Rule, narrowing
+from results.adaptive_rules import decide as decide_errors
+from results.adaptive_status import error_of
+from results.summary import replicates_of as known_of
+
+Errors = dict[str, tuple[Error, ...]]
+
+
+def errors_of(study: Study, tables: Mapping[str, pa.Table], retry: bool = False) -> Errors:
+    """The error of every seed up to the maximum on the rule's set, by condition, in the order of the seeds.
+
+    tables: replicates, evaluations and failures. retry: failed seeds are to be trained again, so they have not ended.
+    """
+    rule = rule_of(study)
+    seen = {
+        "conditions": [
+            {"name": each.name, "sets": {name: {"hash": digits} for name, digits in study.set_hashes(each).items()}}
+            for each in study.conditions
+        ],
+        "sets": {each.name: {"every": each.every} for each in study.sets},
+        "replicates": [[each.key, each.condition, each.init_seed, each.data_seed] for each in replicates_of(study.conditions)],
+    }
+    out: dict[str, list[Error]] = {condition.name: [] for condition in study.conditions}
+    for each in known_of(seen, tables["replicates"], tables["evaluations"], tables["failures"]):
+        if each.stage == 0:
+            out[each.condition].append(error_of(each, rule.set, retry))
+    return {name: tuple(errors) for name, errors in out.items()}
+
+
+def decide(study: Study, errors: Errors) -> dict[str, Decision]:
+    """The decision of every condition, whatever the budget."""
+    return decide_errors(rule_of(study), errors)
+
+
+def targets(study: Study, tables: Mapping[str, pa.Table], slots: int = 1, retry: bool = False) -> dict[str, int]:
+    """Replicates that each condition is to have next. A budget lets at most `slots` conditions go on at once: those whose intervals an
+    hour narrows most, as long as the expected hours are left; a condition that gets nothing keeps the seeds that have ended."""
+    rule, errors = rule_of(study), errors_of(study, tables, retry)
+    decisions = decide_errors(rule, errors)
+    wanted = {name: each.target for name, each in decisions.items()}
+    if rule.budget is None:
+        return wanted
+    held = {name: _ended(errors[name], each) for name, each in decisions.items()}
+    left = rule.budget - spent(study, tables["replicates"])
+    if left <= 0:
+        return held
+    if any(each.looks == 0 and each.waiting for each in decisions.values()):
+        return {name: max(held[name], rule.minimum) for name in decisions}  # nothing narrows before the first look
+    granted = dict(held)
+    for _ in range(slots):
+        choice = _best(rule, errors, decisions, granted, hours_each(study, tables["replicates"]), left)
+        if choice is None:
+            break
+        left -= choice[1]
+        granted |= choice[0]
+    return granted
+
+
+def spent(study: Study, replicates: pa.Table) -> float:
+    """Slot-hours that this study's committed replicates took, of one slot each; packs that failed left no row."""
+    return sum(sum(each) for each in _hours(study, replicates).values())
+
+
+def hours_each(study: Study, replicates: pa.Table) -> dict[str, float]:
+    """Mean slot-hours of a committed replicate, by condition; a condition without one takes the dearest."""
+    means = {name: sum(each) / len(each) for name, each in _hours(study, replicates).items() if each}
+    return {each.name: means.get(each.name, max(means.values(), default=0.0)) for each in study.conditions}
+
+
+def rule_of(study: Study) -> Rule:
+    """ValueError where the study has a fixed number of replicates."""
+    if study.adaptive is None:
+        raise ValueError(f"the study {study.name} has a fixed number of replicates: it has no rule to decide by")
+    return Rule(**study.adaptive)
+
+
+def _best(
+    rule: Rule,
+    errors: Errors,
+    decisions: Mapping[str, Decision],
+    granted: Mapping[str, int],
+    each: Mapping[str, float],
+    left: float,
+) -> tuple[dict[str, int], float] | None:
+    """The grant that narrows most an hour, among those that fit: {condition: target} and its hours. One that was begun goes first."""
+    found: tuple[tuple[bool, float], dict[str, int], float] | None = None
+    for name, decision in decisions.items():
+        if name == rule.baseline or decision.reason is not None or granted[name] >= decision.target:
+            continue
+        grant = {name: decision.target}
+        if rule.baseline is not None:
+            grant[rule.baseline] = max(granted[rule.baseline], decision.target)
+        hours = sum(errors[one][granted[one] : target].count(PENDING) * each[one] for one, target in grant.items())
+        if hours > left:
+            continue
+        known = decision.at - decision.failed
+        gain = narrowing(rule, decision.size, known, decision.target - decision.at)
+        rank = (granted[name] > decision.at, gain / hours if hours else math.inf)
+        if found is None or rank > found[0]:
+            found = (rank, grant, hours)
+    return None if found is None else (found[1], found[2])
+
+
+def _ended(errors: tuple[Error, ...], decision: Decision) -> int:
+    """Seeds that have ended without a gap, at most the target."""
+    first = errors.index(PENDING) if PENDING in errors else len(errors)
+    return min(first, decision.target)
+
+
+def _hours(study: Study, replicates: pa.Table) -> dict[str, list[float]]:
+    names = {each.key: study.conditions[each.condition].name for each in replicates_of(study.conditions)}
+    out: dict[str, list[float]] = {condition.name: [] for condition in study.conditions}
+    rows: list[dict[str, Any]] = replicates.select(["key", "train_s", "evaluate_s"]).to_pylist()
+    for row in rows:
+        if row["key"] in names:
+            out[names[row["key"]]].append((row["train_s"] + row["evaluate_s"]) / 3600)
+    return out

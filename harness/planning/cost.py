@@ -1,0 +1,104 @@
+"""What the missing part of a plan will cost: hours of a device and bytes of a store. A pure function of what was measured."""
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from harness.planning.pack import kept_steps
+from harness.planning.plan import Plan
+from harness.study.config import Study, Train, keep_tail
+from harness.study.stages import taken_from
+
+# bytes of a zstd Parquet file of one row and of each further row, measured on packs of 1, 16 and 64
+FILE_BYTES = {"replicates": 11_000, "evaluations": 5_600, "profiles": 3_700, "curves": 2_500}
+ROW_BYTES = {"replicates": 55, "evaluations": 8, "profiles": 1, "curves": 6}
+_PROFILE_ROWS = 50  # bins of the two axes of one set
+
+_Number = TypeVar("_Number", int, float)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is missing: `slot_hours` of one device slot (a core, a GPU), `hours` until its last pack is
+    done, bytes that it adds to the store.
+
+    tables: bytes of the Parquet files; weights: bytes of kept weights; weights_meanwhile: before the study's end thins them out.
+    """
+
+    replicates: int
+    packs: int
+    slot_hours: float
+    hours: float
+    tables: int
+    weights: int = 0
+    weights_meanwhile: int = 0
+
+
+def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Mapping[str, int] | None = None) -> Estimate:
+    """`rates`: seconds a replicate takes on one slot, evaluation included; `weights`: bytes of its file of weights; both by `plan.shape`.
+
+    `weights` is read only where the study keeps some, or later stages need them. With keep: tail(n) at most n of a condition's missing
+    replicates stay. ValueError for a signature without a number.
+    """
+    seconds, tables, stay, meanwhile = 0.0, 0, 0, 0
+    tail = keep_tail(plan.study.keep)
+    taking: dict[int, list[float]] = {}
+    kept: Counter[int] = Counter()
+    parents = {each.parent for each in plan.replicates}
+    taken = taken_from(plan.study.conditions)
+    for pack in plan.packs:
+        whole = _of(rates, pack.shape, "seconds per replicate") * len(pack.replicates)
+        seconds += whole
+        taking.setdefault(pack.stage, []).append(whole)
+        tables += sum(FILE_BYTES.values())
+        needed = any(
+            plan.replicates[index].key in parents for index in pack.replicates
+        )  # by a later stage, whatever `keep` says
+        each = 0 if tail == 0 and not needed else _of(weights or {}, pack.shape, "bytes of weights")
+        steps = kept_steps(plan, pack, taken)
+        for index in pack.replicates:
+            condition = plan.replicates[index].condition
+            rows = rows_of(plan.study, plan.study.conditions[condition].train)
+            tables += sum(ROW_BYTES[table] * count for table, count in rows.items())
+            last = plan.study.conditions[condition].train.steps
+            files = 1 + sum(step < last for step in steps)
+            meanwhile += each * files
+            if needed or tail is None or kept[condition] < tail:
+                kept[condition] += 1
+                stay += each * files
+    count = sum(len(pack.replicates) for pack in plan.packs)
+    return Estimate(count, len(plan.packs), seconds / 3600, _makespan(taking, slots) / 3600, tables, stay, meanwhile)
+
+
+def _makespan(seconds: Mapping[int, Sequence[float]], slots: int) -> float:
+    """Seconds until all packs are done, {stage: those of each pack}: the longest first to the slot that is free, a stage at a time."""
+    total = 0.0
+    for packs in seconds.values():
+        free = [0.0] * min(slots, len(packs))
+        for each in sorted(packs, reverse=True):
+            heapq.heapreplace(free, free[0] + each)
+        total += max(free)
+    return total
+
+
+def rows_of(study: Study, train: Train) -> dict[str, int]:
+    """Rows a replicate writes, by table: every set is scored twice where the weights are averaged too."""
+    steps = train.steps
+    looks = sum(1 if each.every is None else -(-steps // each.every) for each in study.sets)
+    most = max(len(each.task.metrics) for each in study.conditions)
+    metrics = 2 + (train.sharpen is not None and train.sharpen.weight > 0)  # loss, lr, penalty
+    watched = 0 if train.monitor is None else steps // train.monitor.every
+    return {
+        "replicates": 1,
+        "evaluations": most * looks * (2 if train.ema else 1),
+        "profiles": _PROFILE_ROWS * len(study.sets),
+        "curves": metrics * -(-steps // study.curve_every) + watched,
+    }
+
+
+def _of(measured: Mapping[str, _Number], signature: str, what: str) -> _Number:
+    if signature not in measured:
+        raise ValueError(f"no measured {what} for {signature}: measure it or give one")
+    return measured[signature]

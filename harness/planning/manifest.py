@@ -1,0 +1,202 @@
+"""The manifest of a run: everything a plan followed from, immutable, written before its packs start.
+
+JSON (which is YAML too) under manifests/<hash of the content>.yaml, so that a machine without omegaconf can run it. The plan's own
+parts come back as dataclasses; nothing is unpickled.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from harness.planning.plan import Part, Plan, PlannedPack, replicates_of
+from harness.study.config import Condition, EvaluationSet, Study, from_dict, name_of, refuse_unknown, to_dict
+from harness.study.identity import describe
+from harness.study.slot_kinds import parse as parse_kinds
+from harness.study.stages import link_of
+from results.errors import DamagedFile, StudyError
+from results.filesystem import public, public_override
+from tasks.task import Task
+
+_KEYS = tuple(
+    "study question source scale reductions overrides wandb keep device executor store pack_size curve_every sets conditions "
+    "replicates packs numerics versions git dirty".split()
+)
+_ADDED = ("claims", "adaptive", "slots", "parts", "wandb_runs")  # keys that older manifests lack
+
+
+def build(
+    plan: Plan, numerics: Mapping[str, Any], versions: Mapping[str, str], git: str | None = None, dirty: bool | None = None
+) -> dict[str, Any]:
+    """The manifest of a plan as plain containers."""
+    study = plan.study
+    counts = [0] * len(study.conditions)
+    for replicate in plan.replicates:
+        counts[replicate.condition] += 1
+    return {
+        "study": study.name,
+        "question": study.question,
+        "source": dict(study.source),
+        "scale": study.scale,
+        "reductions": list(study.reductions),
+        "overrides": [public_override(each) for each in study.overrides],
+        "wandb": study.wandb,
+        **({"wandb_runs": study.wandb_runs} if study.wandb_runs != "study" else {}),
+        "claims": dict(study.claims),
+        **({} if study.adaptive is None else {"adaptive": dict(study.adaptive)}),
+        **({"slots": [each.as_dict() for each in study.slots]} if study.slots else {}),
+        **({"parts": {name: [asdict(each) for each in parts] for name, parts in plan.parts.items()}} if plan.parts else {}),
+        "keep": study.keep,
+        "device": study.device,
+        "executor": study.executor,
+        "store": public(study.store),
+        "pack_size": study.pack_size,
+        "curve_every": study.curve_every,
+        "sets": {
+            each.name: {
+                "definition": dict(each.definition),
+                "sequences": each.sequences,
+                "every": each.every,
+                "seed": study.evaluate_seed,
+            }
+            for each in study.sets
+        },
+        "conditions": [
+            to_dict(condition)
+            | {
+                "settings": _settings(condition),
+                "sets": _sets(study, condition),
+                "replicates": count,
+                "scored": condition.task.scored_positions(),
+                "scoring": _scoring(condition.task),
+            }
+            for condition, count in zip(study.conditions, counts, strict=True)
+        ],
+        "replicates": [[each.key, each.condition, each.init_seed, each.data_seed] for each in plan.replicates],
+        "packs": [
+            {"id": each.id, "stage": each.stage, "replicates": list(each.replicates), "signature": each.signature}
+            | ({"kind": each.kind} if each.kind else {})
+            for each in plan.packs
+        ],
+        "numerics": dict(numerics),
+        "versions": dict(versions),
+        "git": git,
+        "dirty": dirty,
+    }
+
+
+def to_bytes(manifest: Mapping[str, Any]) -> bytes:
+    return (json.dumps(manifest, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def name_of_content(content: bytes) -> str:
+    """The hash by which a store knows this manifest."""
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def read(content: bytes, where: str = "the manifest") -> dict[str, Any]:
+    """The manifest of `to_bytes`. ValueError where it is something else."""
+    try:
+        manifest = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(f"{where} is not a manifest (JSON): {error}; move it away") from error
+    if not isinstance(manifest, dict):
+        raise DamagedFile(f"{where} is not a manifest: it holds no mapping; move it away")
+    refuse_unknown(manifest, (*_KEYS, *_ADDED), where)
+    missing = [name for name in _KEYS if name not in manifest]
+    if missing:
+        raise DamagedFile(f"{where} is not a manifest: it lacks {', '.join(missing)}; move it away")
+    return manifest
+
+
+def plan_of(manifest: Mapping[str, Any]) -> Plan:
+    """The plan that a manifest was made from; ValueError where this code gives its replicates other keys.
+
+    The keys that were done or failed when it was written are not in a manifest: `done` and `failed` are empty.
+    """
+    study = study_of(manifest)
+    expected = {(each.condition, each.init_seed, each.data_seed): each for each in replicates_of(study.conditions)}
+    replicates = tuple(expected[condition, init, data] for _, condition, init, data in manifest["replicates"])
+    for (key, *_), each in zip(manifest["replicates"], replicates, strict=True):
+        if each.key != key:
+            raise StudyError(
+                f"replicate {key} of {manifest['study']} has the key {each.key} in this code: use the version of the code that "
+                "wrote the manifest"
+            )
+    packs = tuple(
+        PlannedPack(each["id"], each["stage"], tuple(each["replicates"]), each["signature"], each.get("kind", ""))
+        for each in manifest["packs"]
+    )
+    return Plan(study, replicates, packs, frozenset(), frozenset(), parts_of(manifest))
+
+
+def parts_of(manifest: Mapping[str, Any]) -> dict[str, tuple[Part, ...]]:
+    """What each kind of slot takes, by signature; {} where the manifest has one kind."""
+    return {name: tuple(Part(**each) for each in parts) for name, parts in manifest.get("parts", {}).items()}
+
+
+def study_of(manifest: Mapping[str, Any]) -> Study:
+    """The study of a manifest, its conditions with the seeds of the planned replicates."""
+    return Study(
+        name=manifest["study"],
+        question=manifest["question"],
+        conditions=conditions_of(manifest),
+        sets=tuple(
+            EvaluationSet(name, each["definition"], each["sequences"], each["every"]) for name, each in manifest["sets"].items()
+        ),
+        source=manifest["source"],
+        scale=manifest["scale"],
+        reductions=tuple(manifest["reductions"]),
+        overrides=tuple(manifest["overrides"]),
+        evaluate_seed=next((each["seed"] for each in manifest["sets"].values()), 0),
+        curve_every=manifest["curve_every"],
+        keep=manifest["keep"],
+        pack_size=manifest["pack_size"],
+        compile=manifest["numerics"].get("compile", False),
+        device=manifest["device"],
+        executor=manifest["executor"],
+        store=manifest["store"],
+        wandb=manifest["wandb"],
+        wandb_runs=manifest.get("wandb_runs", "study"),
+        claims=manifest.get("claims", {}),
+        adaptive=manifest.get("adaptive"),
+        slots=parse_kinds(manifest["slots"]) if "slots" in manifest else (),
+    )
+
+
+def conditions_of(manifest: Mapping[str, Any]) -> tuple[Condition, ...]:
+    seeds: list[list[tuple[int, int]]] = [[] for _ in manifest["conditions"]]
+    for _, condition, init, data in manifest["replicates"]:
+        seeds[condition].append((init, data))
+    return tuple(from_dict(each, seeds[index]) for index, each in enumerate(manifest["conditions"]))
+
+
+def _settings(condition: Condition) -> dict[str, Any]:
+    """Every option of a condition, defaults included: what a methods section says."""
+    link = link_of(condition)
+    return {
+        "task": {"name": name_of(condition.task)} | asdict(condition.task),
+        "model": {"name": name_of(condition.model)} | asdict(condition.model),
+        "train": asdict(condition.train),
+        **({} if link is None else {"stage": {"number": condition.stage} | asdict(link)}),
+    }
+
+
+def _scoring(task: Task) -> dict[str, Any]:
+    """What a reader of the rows must know of a task (`results.manifest.Scoring`)."""
+    return {
+        "metrics": list(task.metrics),
+        "direction": "lower",
+        "error": task.error,
+        "tokens": task.tokens,
+        "outputs": task.outputs,
+    }
+
+
+def _sets(study: Study, condition: Condition) -> dict[str, Any]:
+    out = {}
+    for each in study.sets:
+        task = each.task(condition.task)
+        out[each.name] = {"hash": each.hash(condition.task, study.evaluate_seed), "task": describe(task, name_of(task))}
+    return out

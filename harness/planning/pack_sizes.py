@@ -1,0 +1,188 @@
+"""What the shapes of a study take here: every signature that misses replicates is measured, on every kind of slot.
+
+Rates that are kept from an earlier command are used as they are (`harness.planning.kept_rates`).
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import harness.planning.amounts as amounts
+from harness.executor import Executor, KindsExecutor
+from harness.planning.kept_rates import KeptRates
+from harness.planning.manifest import parts_of
+from harness.planning.pack import Pack, Replicate, scored_sets
+from harness.planning.plan import Part, Plan, numerics_on, shape, signature
+from harness.planning.throughput import Rate, best_rate
+from harness.study.config import Condition, Study
+from harness.study.identity import canonical
+from harness.study.slot_kinds import Kind
+from harness.study.stages import taken_from
+from results.errors import StudyError
+
+_SAY_S = 2.0  # between lines
+
+
+class Timer:
+    """Rates of packs: kept ones, or else measured, which it says; measured ones are then kept. kept: None to keep nothing.
+
+    measured: how many were not kept before.
+    """
+
+    def __init__(self, executor: Executor, say: Callable[[str], None] = lambda text: None, kept: KeptRates | None = None):
+        self._executor, self._say, self._kept = executor, say, kept
+        self._said_at = -math.inf
+        self._shape = ""
+        self.measured = 0
+
+    def begin(self, number: int, of: int, name: str) -> None:
+        """What is measured next: the shape of the condition `name`."""
+        self._shape = f"shape {number} of {of} ({name})"
+
+    def rate(self, pack: Pack, kind: Kind | None = None) -> Rate:
+        machine = "" if self._kept is None else self._executor.machine(kind)
+        found = None if self._kept is None else self._kept.find(pack, machine)
+        if found is not None:
+            return found
+        if time.monotonic() - self._said_at > _SAY_S:
+            self._said_at = time.monotonic()
+            size = len(pack.replicates)
+            self._say(f"measuring {self._shape}: {'one replicate' if size == 1 else f'a pack of {size}'}")
+        rate = self._executor.measure(pack) if kind is None else self._executor.measure(pack, kind)
+        self.measured += 1
+        if self._kept is not None:
+            self._kept.keep(pack, machine, rate)
+        return rate
+
+
+def examples(study: Study) -> dict[str, Condition]:
+    """{signature: its first condition}."""
+    found: dict[str, Condition] = {}
+    for condition in study.conditions:
+        found.setdefault(signature(condition, study.sets), condition)
+    return found
+
+
+def measure(
+    study: Study,
+    first: Plan,
+    executor: Executor,
+    earlier: Sequence[Mapping[str, Any]],
+    numerics: Mapping[str, Any],
+    timer: Timer | None = None,
+) -> dict[str, Rate]:
+    """A rate for every signature with missing replicates; a size that an earlier manifest settled is kept, so packs stay the same."""
+    settled: dict[str, int] = {}
+    for manifest in earlier:
+        if manifest["numerics"] == numerics:
+            for pack in manifest["packs"]:
+                settled[pack["signature"]] = max(settled.get(pack["signature"], 1), len(pack["replicates"]))
+    rates = {}
+    counts, known = _counts(study, first), examples(study)
+    timer = timer or Timer(executor)
+    names = list(dict.fromkeys(pack.signature for pack in first.packs))
+    for number, name in enumerate(names, 1):
+        timer.begin(number, len(names), known[name].name)
+        largest = -(-counts[name] // executor.slots)
+        of_size = _probe(study, name, known[name], numerics)
+        fixed = study.pack_size or settled.get(name)
+        if fixed:
+            rates[name] = timer.rate(of_size(min(fixed, largest)))
+        else:
+            steps = known[name].train.steps
+            rates[name] = best_rate(_timed(timer, of_size), largest, executor.device, executor.room, steps)
+    return rates
+
+
+def measure_kinds(
+    study: Study,
+    first: Plan,
+    executor: KindsExecutor,
+    earlier: Sequence[Mapping[str, Any]],
+    numerics: Mapping[str, Any],
+    timer: Timer | None = None,
+) -> tuple[dict[str, Rate], dict[str, tuple[Part, ...]]]:
+    """As `measure`, by shape, and what each kind of slot takes of each signature; tells the executor what decides where packs run.
+
+    A kind whose memory does not hold a pack takes none; what an earlier manifest with the same slots settled is kept.
+    ValueError where no kind holds a replicate.
+    """
+    slots = [each.as_dict() for each in study.slots]
+    settled: dict[str, tuple[Part, ...]] = {}
+    for manifest in earlier:
+        if manifest["numerics"] == numerics and manifest.get("slots") == slots:
+            settled |= parts_of(manifest)
+    rates: dict[str, Rate] = {}
+    parts: dict[str, tuple[Part, ...]] = {}
+    counts, known = _counts(study, first), examples(study)
+    rooms = {kind.name: executor.room(kind) for kind in executor.kinds()}
+    timer = timer or Timer(executor)
+    names = list(dict.fromkeys(pack.signature for pack in first.packs))
+    for number, name in enumerate(names, 1):
+        timer.begin(number, len(names), known[name].name)
+        steps = known[name].train.steps
+        taken = []
+        for kind in executor.kinds():
+            count, room = executor.most[kind.name], rooms[kind.name]
+            size = kind.pack or study.pack_size or _settled_size(settled.get(name, ()), kind)
+            largest = -(-counts[name] // count)
+            of_size = _probe(study, name, known[name], numerics_on(numerics, kind.name), kind.name)
+            if size is None:
+                rate = best_rate(_timed(timer, of_size, kind), largest, kind.device, lambda room=room: room, steps)  # type: ignore[misc]
+            else:
+                rate = timer.rate(of_size(min(size, largest)), kind)
+            if rate.memory > room:
+                needs = f"a pack of {rate.size} of {known[name].name} takes {amounts.size(rate.memory)}"
+                executor.say(f"slots {kind.name}: {needs}, more than the {amounts.size(room)} of a slot, so they take none")
+                continue
+            rates[shape(name, kind.name)] = rate
+            taken.append(Part(kind.name, rate.size, count * rate.size / rate.pack_seconds(steps), count))
+        if not taken:
+            raise StudyError(
+                f"no slot of the study holds condition {known[name].name}: give slots with more memory, or a smaller pack, model or batch"
+            )
+        kept = settled.get(name, ())
+        parts[name] = kept if kept and {part.kind for part in kept} <= {part.kind for part in taken} else tuple(taken)
+    executor.place(rates, rooms)
+    return rates, parts
+
+
+def _timed(timer: Timer, of_size: Callable[[int], Pack], kind: Kind | None = None) -> Callable[[int], Rate]:
+    return lambda size: timer.rate(of_size(size), kind)
+
+
+def packs_by_kind(planned: Plan) -> dict[str, str]:
+    """What each kind of slot was given, in words: {kind: "12 replicates in packs of at most 4"}."""
+    sizes: dict[str, list[int]] = {}
+    for pack in planned.packs:
+        sizes.setdefault(pack.kind, []).append(len(pack.replicates))
+    return {kind: f"{sum(each)} replicates in {len(each)} packs of at most {max(each)}" for kind, each in sizes.items()}
+
+
+def _settled_size(parts: Sequence[Part], kind: Kind) -> int | None:
+    return next((part.size for part in parts if part.kind == kind.name), None)
+
+
+def _counts(study: Study, first: Plan) -> dict[str, int]:
+    """Replicates of each signature."""
+    names = [signature(condition, study.sets) for condition in study.conditions]
+    counts: dict[str, int] = {}
+    for replicate in first.replicates:
+        name = names[replicate.condition]
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _probe(study: Study, name: str, condition: Condition, numerics: Mapping[str, Any], kind: str = "") -> Callable[[int], Pack]:
+    """Packs of n replicates of a shape, to be measured."""
+    sets = scored_sets(study, condition)
+    needed = taken_from(study.conditions)  # by a later stage
+    fed = needed and any(canonical(each.config()) in needed for each in study.conditions if signature(each, study.sets) == name)
+    keep = study.keep != "none" or bool(fed)
+
+    def of_size(size: int) -> Pack:
+        replicates = tuple(Replicate(f"probe-{seed}", condition, seed, seed, sets) for seed in range(size))
+        return Pack(f"probe-{size}", name, replicates, study.curve_every, numerics, keep, condition.stage, kind=kind)
+
+    return of_size

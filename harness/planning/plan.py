@@ -1,0 +1,341 @@
+"""The plan: which replicates are missing, and in which packs they are trained. A pure function of data.
+
+Replicates of one signature are chunked in study order over the *whole* study, and the done ones are then dropped: packs that nothing
+disturbed keep their ids (and so their checkpoints) over any resume. Done = committed with every evaluation set that is asked.
+"""
+
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from harness.study.config import Condition, EvaluationSet, Study, name_of, nearest
+from harness.study.identity import canonical, describe, digest
+from harness.study.stages import keys, parent_of, spans_of
+from results.errors import StudyError
+
+# of `train`; these become vectors over the replicates of a pack
+VECTORS = (
+    *("lr", "weight_decay", "betas", "warmup", "schedule", "eps", "momentum", "final_lr", "patience", "factor"),
+    *("clip", "ema"),
+)
+SWITCHES = ("clip", "ema")  # vectors, but whether they are zero changes what a step computes, so it is one for a pack
+
+
+@dataclass(frozen=True)
+class PlannedReplicate:
+    """`condition` is an index into the study's conditions; `parent`: the key of the stage before."""
+
+    key: str
+    condition: int
+    init_seed: int
+    data_seed: int
+    stage: int = 0
+    parent: str | None = None
+
+
+@dataclass(frozen=True)
+class PlannedPack:
+    """`replicates` are indices into the plan's replicates; `signature` is what the pack's shapes and code follow from; `kind` names the
+    kind of slot that it was sized for, where there are several."""
+
+    id: str
+    stage: int
+    replicates: tuple[int, ...]
+    signature: str
+    kind: str = ""
+
+    @property
+    def shape(self) -> str:
+        return shape(self.signature, self.kind)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one kind of slot takes of a signature: packs of `size`, of as many replicates as its `rate` is of all kinds' together.
+
+    kind: its name, which begins with the device; rate: replicates a second of all slots of the kind; slots: how many they are.
+    """
+
+    kind: str
+    size: int
+    rate: float
+    slots: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The whole study's replicates, and packs of those that are missing. `done` and `failed` are keys that no pack holds; `parts` is
+    as in `plan`."""
+
+    study: Study
+    replicates: tuple[PlannedReplicate, ...]
+    packs: tuple[PlannedPack, ...]
+    done: frozenset[str]
+    failed: frozenset[str]
+    parts: Mapping[str, Sequence[Part]] = field(default_factory=dict)
+
+
+def plan(
+    study: Study,
+    committed: pa.Table | None,
+    sizes: int | Mapping[str, int],
+    targets: Mapping[str, int] | None = None,
+    *,
+    numerics: Mapping[str, Any],
+    slots: int = 1,
+    manifests: Sequence[Mapping[str, Any]] = (),
+    failed: Collection[str] = (),
+    retry: bool = False,
+    checkpoints: Collection[str] = (),
+    parts: Mapping[str, Sequence[Part]] | None = None,
+) -> Plan:
+    """The packs that finish `study`.
+
+    committed: rows of `replicates` (columns key, stage, sets). sizes: replicates a pack at most, for all or by signature; the study's
+    own pack.size wins. targets: replicates of a condition by name, at most those of the study. manifests: earlier ones of the same
+    store. failed: keys that failed before, planned again only with `retry`. checkpoints: ids of packs that must not be split.
+    parts: where slots are of several kinds, what each takes, by signature; `sizes` is then not read, nor is pack.size.
+    ValueError where an evaluation set was redefined or exchanged.
+    """
+    conditions = _limited(study.conditions, targets)
+    asked = [study.set_hashes(condition) for condition in conditions]
+    replicates = replicates_of(conditions)
+    scored = _scored(committed)
+    _refuse_redefined(study, conditions, asked, scored, manifests)
+    _refuse_exchanged(conditions, asked, replicates, scored, manifests)
+
+    done = frozenset(
+        each.key
+        for each in replicates
+        if any(sets.issuperset(asked[each.condition].values()) for sets in scored.get(each.key, ()))
+    )
+    skipped = frozenset() if retry else _with_later(replicates, failed, done)
+    signatures = [signature(condition, study.sets) for condition in conditions]
+    groups: dict[str, list[int]] = {}
+    for index, each in enumerate(replicates):
+        groups.setdefault(signatures[each.condition], []).append(index)
+
+    whole: list[PlannedPack] = []
+    partial: list[PlannedPack] = []
+    for name, everyone in groups.items():
+        for part, members in _shared_out(everyone, (parts or {}).get(name)):
+            size = _size(study, sizes, name) if part is None else part.size
+            size = min(size, -(-len(members) // (slots if part is None else part.slots)))
+            for first in range(0, len(members), size):
+                chunk = members[first : first + size]
+                missing = [index for index in chunk if replicates[index].key not in done | skipped]
+                if missing:
+                    sets = len(asked[replicates[missing[0]].condition])
+                    planned = _pack(replicates, missing, name, sets, numerics, "" if part is None else part.kind)
+                    (whole if len(missing) == len(chunk) else partial).append(planned)
+    packs = _split(partial, slots - len(whole), frozenset(checkpoints), replicates, len(study.sets), numerics) + whole
+    packs.sort(key=lambda pack: pack.replicates[0])
+    return Plan(study, replicates, tuple(packs), done, skipped, parts or {})
+
+
+def replicates_of(conditions: Sequence[Condition]) -> tuple[PlannedReplicate, ...]:
+    """Every replicate in study order."""
+    out = []
+    for index, condition in enumerate(conditions):
+        out += [
+            PlannedReplicate(key, index, init, data, condition.stage, parent)
+            for (key, parent), (init, data) in zip(keys(condition), condition.seeds, strict=True)
+        ]
+    return tuple(out)
+
+
+def _with_later(replicates: Sequence[PlannedReplicate], failed: Collection[str], done: Collection[str]) -> frozenset[str]:
+    """The failed keys, and those of later stages that can't begin without them."""
+    left: set[str] = set()
+    for each in replicates:  # a stage stands after the one before it
+        if each.key not in done and (each.key in failed or each.parent in left):
+            left.add(each.key)
+    return frozenset(left)
+
+
+def shape(signature: str, kind: str) -> str:
+    """What is measured by itself: a signature, on a kind of slot where there are several."""
+    return f"{kind} {signature}" if kind else signature
+
+
+def numerics_on(numerics: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """The planned numerics of a pack for a kind of slot, whose name begins with its device."""
+    return {**numerics, "device": kind.partition(" ")[0]} if kind else numerics
+
+
+def signature(condition: Condition, sets: Sequence[EvaluationSet] = ()) -> str:
+    """Canonical JSON of what all replicates of a pack share: the configuration without what may be a vector over them.
+
+    A vector that turns a part of the step on leaves whether it is zero; a task's probabilities leave the number of positions K that
+    is computed at once, of its own strings and of every evaluation set's.
+    """
+    config = condition.config()
+    train, penalty = condition.train, condition.train.sharpen
+    shared = {name: value for name, value in config["train"].items() if name not in (*VECTORS, "sharpen")}
+    shared |= {name: "on" for name in SWITCHES if getattr(train, name)}
+    if penalty is not None and penalty.weight:
+        shared["sharpen"] = {"kind": penalty.kind, "layers": None if penalty.layers is None else list(penalty.layers)}
+    loose = condition.model.vectors
+    model = {name: value for name, value in config["model"].items() if name not in loose}
+    model |= {name: "on" for name in loose if getattr(condition.model, name)}
+    scored = [[each.name, each.sequences, each.every, _shape(each.task(condition.task))] for each in sets]
+    later: dict[str, Any] = {"stages": [condition.stage, condition.stages[-1]]} if condition.stages else {}
+    if spans_of(condition) and (parent := parent_of(condition)) is not None:
+        later["teacher"] = parent.config()["model"]
+    return canonical(config | {"train": shared, "model": model, "task": _shape(condition.task), "sets": scored} | later)
+
+
+def _shape(task: Any) -> dict[str, Any]:
+    """What of a task decides the shapes of its batches."""
+    loose = task.vectors
+    fields = {name: value for name, value in describe(task, name_of(task)).items() if name not in loose}
+    return fields | {"positions": task.scored_positions()}
+
+
+def pack_id(keys: Collection[str], sets: int, numerics: Mapping[str, Any], stage: int = 0) -> str:
+    """More evaluation sets sort first, so that "the smallest pack id wins" prefers the row that was scored on more."""
+    if not 0 <= sets <= 255:
+        raise StudyError(f"{sets} evaluation sets are more than the 255 that a pack can score: split the study")
+    content: dict[str, Any] = {"keys": sorted(keys), "numerics": dict(numerics)}
+    return f"{255 - sets:02x}-{digest(content | ({'stage': stage} if stage else {}), 16)}"
+
+
+def _limited(conditions: Sequence[Condition], targets: Mapping[str, int] | None) -> list[Condition]:
+    """Conditions with the first seeds that `targets` asks for; one without a target keeps all."""
+    names = [condition.name for condition in conditions]
+    for name in targets or {}:
+        if name not in names:
+            raise ValueError(f"a target names the condition {name!r}; conditions: {', '.join(names)}{nearest(name, names)}")
+    wanted = targets or {}
+    return [replace(each, seeds=each.seeds[: wanted.get(each.name, len(each.seeds))]) for each in conditions]
+
+
+def _scored(committed: pa.Table | None) -> dict[str, list[frozenset[str]]]:
+    """{key: the hashes of the sets of each of its rows}."""
+    out: dict[str, list[frozenset[str]]] = {}
+    if committed is not None:
+        for row in committed.select(["key", "stage", "sets"]).to_pylist():
+            out.setdefault(row["key"], []).append(frozenset(row["sets"]))
+    return out
+
+
+def _refuse_redefined(
+    study: Study,
+    conditions: Sequence[Condition],
+    asked: Sequence[Mapping[str, str]],
+    scored: Mapping[str, Sequence[frozenset[str]]],
+    manifests: Sequence[Mapping[str, Any]],
+) -> None:
+    """A committed set, for the same task configuration, with another hash under its name or another name for its hash."""
+    committed = {each for rows in scored.values() for row in rows for each in row}
+    now = {canonical(condition.config()["task"]): sets for condition, sets in zip(conditions, asked, strict=True)}
+    for manifest in manifests:
+        for condition in manifest["conditions"]:
+            sets = now.get(canonical(condition["config"]["task"]), {})
+            for name, old in condition["sets"].items():
+                if old["hash"] not in committed:
+                    continue
+                if sets.get(name, old["hash"]) != old["hash"]:
+                    raise StudyError(
+                        f"the evaluation set {name!r} of the study {study.name} is {canonical(_definition(study, name))}, and rows "
+                        f"committed in this store were scored on {canonical(manifest['sets'][name])} under that name: give the "
+                        "new set another name, or use another store"
+                    )
+                renamed = [new for new, digits in sets.items() if digits == old["hash"] and new != name]
+                if renamed:
+                    raise StudyError(
+                        f"the evaluation set {renamed[0]!r} of the study {study.name} is committed in this store as {name!r}: "
+                        "call it that, or use another store"
+                    )
+
+
+def _refuse_exchanged(
+    conditions: Sequence[Condition],
+    asked: Sequence[Mapping[str, str]],
+    replicates: Sequence[PlannedReplicate],
+    scored: Mapping[str, Sequence[frozenset[str]]],
+    manifests: Sequence[Mapping[str, Any]],
+) -> None:
+    """A set taken away from committed keys while another is added: neither row would hold what the other does."""
+    names = {
+        each["hash"]: name
+        for manifest in manifests
+        for condition in manifest["conditions"]
+        for name, each in condition["sets"].items()
+    }
+    for each in replicates:
+        wanted = asked[each.condition]
+        rows = scored.get(each.key, [])
+        if rows and not any(row <= set(wanted.values()) or row >= set(wanted.values()) for row in rows):
+            gone = sorted(names.get(digits, digits) for digits in rows[0] - set(wanted.values()))
+            new = sorted(name for name, digits in wanted.items() if digits not in rows[0])
+            raise StudyError(
+                f"condition {conditions[each.condition].name} is committed with the evaluation set{'s'[: len(gone) > 1]} "
+                f"{', '.join(gone)}, which the study no longer has, and now asks for {', '.join(new)}: keep the old beside the new, "
+                "or use another store"
+            )
+
+
+def _definition(study: Study, name: str) -> dict[str, Any]:
+    each = next(each for each in study.sets if each.name == name)
+    return {"definition": dict(each.definition), "sequences": each.sequences, "every": each.every, "seed": study.evaluate_seed}
+
+
+def _size(study: Study, sizes: int | Mapping[str, int], name: str) -> int:
+    if study.pack_size is not None:
+        return study.pack_size
+    if isinstance(sizes, int):
+        return sizes
+    if name not in sizes:
+        raise ValueError(f"no pack size is known for {name}: give pack.size or probe it")
+    return sizes[name]
+
+
+def _shared_out(members: list[int], parts: Sequence[Part] | None) -> list[tuple[Part | None, list[int]]]:
+    """The replicates of a signature by kind, in study order, in proportion to the rates; whole numbers by the largest remainder."""
+    if not parts:
+        return [(None, members)]
+    exact = [len(members) * part.rate / sum(each.rate for each in parts) for part in parts]
+    counts = [int(share) for share in exact]
+    by_remainder = sorted(range(len(parts)), key=lambda index: counts[index] - exact[index])
+    for index in by_remainder[: len(members) - sum(counts)]:
+        counts[index] += 1
+    ends = list(itertools.accumulate(counts))
+    return [(part, members[end - count : end]) for part, count, end in zip(parts, counts, ends, strict=True) if count]
+
+
+def _pack(
+    replicates: Sequence[PlannedReplicate],
+    members: Sequence[int],
+    name: str,
+    sets: int,
+    numerics: Mapping[str, Any],
+    kind: str,
+) -> PlannedPack:
+    held, stage = [replicates[index].key for index in members], replicates[members[0]].stage
+    return PlannedPack(pack_id(held, sets, numerics_on(numerics, kind), stage), stage, tuple(members), name, kind)
+
+
+def _split(
+    packs: list[PlannedPack],
+    slots: int,
+    checkpoints: frozenset[str],
+    replicates: Sequence[PlannedReplicate],
+    sets: int,
+    numerics: Mapping[str, Any],
+) -> list[PlannedPack]:
+    """Halve the largest of `packs`, which had lost members anyway, until no slot is idle; one with a checkpoint stays whole."""
+    packs = list(packs)
+    while len(packs) < slots:
+        free = [pack for pack in packs if pack.id not in checkpoints and len(pack.replicates) > 1]
+        if not free:
+            break
+        largest = max(free, key=lambda pack: len(pack.replicates))
+        packs.remove(largest)
+        half = -(-len(largest.replicates) // 2)
+        for members in (largest.replicates[:half], largest.replicates[half:]):
+            packs.append(_pack(replicates, members, largest.signature, sets, numerics, largest.kind))
+    return packs

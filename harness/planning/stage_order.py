@@ -1,0 +1,62 @@
+"""The order of a study's stages: a pack of one is begun when the weights of the stage before are committed for all its replicates."""
+
+from collections.abc import Sequence
+
+from harness.executing.progress import Progress
+from harness.planning.pack import Pack
+from harness.planning.plan import Plan
+from harness.study.stages import steps_taken
+from harness.training import weights as artifacts
+from results.errors import StudyError
+from results.store import Store, read
+
+
+def by_stage(packs: Sequence[Pack]) -> list[list[Pack]]:
+    """The packs of each stage in their order, the first stage first."""
+    return [[pack for pack in packs if pack.stage == stage] for stage in sorted({pack.stage for pack in packs})]
+
+
+def ready(packs: Sequence[Pack], store: Store, progress: Progress) -> list[Pack]:
+    """The packs of one stage without the replicates whose parents are not committed, which is said."""
+    if not packs or not packs[0].stage:
+        return list(packs)
+    have = set(read(store, "replicates", ["key"])["key"].to_pylist())
+    found, left = [], 0
+    for pack in packs:
+        members = tuple(each for each in pack.replicates if each.parent in have)
+        left += len(pack.replicates) - len(members)
+        if len(members) == len(pack.replicates):
+            found.append(pack)
+        elif members:
+            part = pack.part(members)
+            progress.split(pack.id, [part])
+            found.append(part)
+    if left:
+        progress.say(f"{left} replicates of stage {packs[0].stage} are left out: the stage before them is not committed")
+    return found
+
+
+def refuse_lost(plan: Plan, store: Store) -> None:
+    """ValueError where a stage to come begins from committed weights that were not kept."""
+    planned = {plan.replicates[index].key for pack in plan.packs for index in pack.replicates}
+    lost: dict[str, set[int]] = {}
+    for each in plan.replicates:
+        if each.key in planned and each.parent in plan.done:
+            condition = plan.study.conditions[each.condition]
+            missing = steps_taken(condition).difference(artifacts.steps_of(store, each.parent, condition.stage - 1))
+            if missing:
+                lost.setdefault(each.parent, set()).update(missing)
+    if not lost:
+        return
+    key, steps = next(iter(lost.items()))
+    last = plan.study.conditions[next(each.condition for each in plan.replicates if each.key == key)].train.steps
+    beyond = sorted(steps - {last})
+    what = f"{len(lost)} replicates are committed without the weights that stages after them begin from"
+    if beyond:
+        raise StudyError(
+            f"{what}, such as {key[:8]} at step {beyond[0]}: a teacher keeps its checkpoints when it is trained together with its "
+            "students or with keep: steps(…), so use another store"
+        )
+    raise StudyError(
+        f"{what}: make them again with manyseeds rerun STORE {key[:8]} --keep weights, each of them, or use another store"
+    )

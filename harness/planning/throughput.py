@@ -1,0 +1,197 @@
+"""How fast a pack of a given size trains here and what memory it takes: a few real steps and a real batch of every evaluation set.
+
+The steps are thrown away; nothing of a probe reaches a store.
+"""
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+
+import harness.training.weights as artifacts
+from harness.machine.memory import Memory, free_memory
+from harness.planning.pack import Pack, ScoredSet
+from harness.training.evaluate import batch_size, score
+from harness.training.self_labels import annotates
+from harness.training.train import Training
+from models.unfit import UnfitModel
+from results.errors import StudyError, settings_errors
+
+_BUDGET_S = 0.5  # of timed steps a size; of batches that are timed again
+PRECISION = 0.05  # relative standard error of a step's seconds that is good enough
+_WORTH_STEPS = 500  # left to a slot, for which a larger pack is worth its measurement
+_SIZES = {"cpu": (1, 4, 16, 64), "cuda": (1, 4, 16, 64, 256)}
+_GAIN = 1.05  # a larger pack must be this much faster a replicate
+_MARGIN = 0.85  # of the free memory that a pack may take by prediction
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Measured: seconds of a training step of the whole pack and of all its evaluations of a whole training, bytes at the peak.
+
+    weights: bytes of the file of one replicate's weights, 0 where the pack keeps none. precision: relative standard error of step_s.
+    """
+
+    size: int
+    step_s: float
+    evaluate_s: float
+    memory: int = 0
+    weights: int = 0
+    precision: float = 0.0
+
+    def pack_seconds(self, steps: int) -> float:
+        return self.step_s * steps + self.evaluate_s
+
+
+def sizes(device: str) -> tuple[int, ...]:
+    """Pack sizes that are tried on a kind of device."""
+    return _SIZES[device]
+
+
+def measure(pack: Pack, device: torch.device) -> Rate:
+    """Time the pack: one step to warm up, then steps until their mean is known to `PRECISION`, and one batch of every distinct
+    evaluation set, from which the whole set follows.
+
+    Of what a model answers with its own words fed back one pass is timed, and as many counted as it may take: an untrained one takes
+    them all.
+    """
+    with settings_errors(UnfitModel):
+        return _measured(pack, device)
+
+
+def _measured(pack: Pack, device: torch.device) -> Rate:
+    scored = [*map(_in_one_pass, pack.sets), *_labelled(pack)]
+    each: dict[Any, float] = {}  # seconds of a string, by task
+    run: dict[Any, Callable[[], float]] = {}
+    with Memory(device) as memory:
+        training = Training(pack, device)
+        training.advance()
+        for sets, _ in scored:
+            task, strings = sets[0].task, min(sets[0].sequences, batch_size(sets[0], device))
+            if task not in each:
+                run[task] = partial(_seconds_of_a_string, training, sets, device, strings)
+                try:
+                    each[task] = run[task]()
+                except UnfitModel as error:
+                    raise StudyError(f"the evaluation set {sets[0].name} asks too much: {error}") from error
+                if each[task] * strings > _BUDGET_S / len(scored):
+                    del run[task]  # timed well enough, though the first time counts memory
+    each |= {task: again() for task, again in run.items()}
+    step_s, precision = _step_seconds(training, device)
+    steps, monitor = training.train.steps, training.train.monitor
+    evaluate_s = 0.0
+    for sets, passes in scored:
+        rounds = 1 + (steps - 1) // sets[0].every if sets[0].every else 1
+        evaluate_s += each[sets[0].task] * sets[0].sequences * passes * rounds
+    if monitor is not None:
+        evaluate_s += _timed(device, training.monitored) * (steps // monitor.every)
+    weights = len(artifacts.content(pack, training.model, 0)) if pack.keep else 0
+    return Rate(len(pack.replicates), step_s, evaluate_s, memory.peak(), weights, precision)
+
+
+def _seconds_of_a_string(training: Training, sets: Sequence[ScoredSet], device: torch.device, strings: int) -> float:
+    return _timed(device, partial(_score, training, sets, device, strings)) / strings
+
+
+def _step_seconds(training: Training, device: torch.device) -> tuple[float, float]:
+    """The mean of a step's and its relative standard error; of the compiled loop the mean over the steps whose strings are drawn at
+    once."""
+    if training.loop is not None:
+        first, window = training.step, min(training.loop.window, training.train.steps)
+
+        def whole() -> None:
+            while training.step < first + window:
+                training.advance()
+
+        return _timed(device, whole) / (training.step - first), 0.0
+    times: list[float] = []
+    while len(times) < 3 or (sum(times) < _BUDGET_S and _relative_error(times) > PRECISION):
+        times.append(_timed(device, training.advance))
+    return statistics.mean(times), _relative_error(times)
+
+
+def _relative_error(times: Sequence[float]) -> float:
+    """The standard error of a mean, as a share of it."""
+    return statistics.stdev(times) / math.sqrt(len(times)) / statistics.mean(times)
+
+
+def _in_one_pass(sets: Sequence[ScoredSet]) -> tuple[Sequence[ScoredSet], int]:
+    """The sets as one pass scores them, and the passes that they take at most."""
+    passes = sets[0].task.passes
+    return (sets, 1) if passes == 1 else ([replace(each, task=each.task.forced()) for each in sets], passes)
+
+
+def _labelled(pack: Pack) -> list[tuple[Sequence[ScoredSet], int]]:
+    """As `_in_one_pass`, the strings of the pool, or of all steps, that the stage before answers."""
+    if not annotates(pack):
+        return []
+    train = pack.replicates[0].condition.train
+    strings = train.pool or train.steps * train.batch
+    tasks = [each.condition.task.evaluation() for each in pack.replicates]
+    return [([ScoredSet("labels", task, strings, None, "0") for task in tasks], tasks[0].length)]
+
+
+def _score(training: Training, sets: Sequence[ScoredSet], device: torch.device, sequences: int) -> None:
+    score(training.model, [replace(each, sequences=sequences) for each in sets], device, training.train.precision)
+
+
+def predicted_memory(rates: Sequence[Rate], size: int) -> int:
+    """Bytes that a pack of `size` takes, on the line through the two largest measured (through zero where there is one alone)."""
+    last = rates[-1]
+    if len(rates) == 1:
+        return last.memory * size // last.size
+    each = (last.memory - rates[-2].memory) / (last.size - rates[-2].size)
+    return round(last.memory + each * (size - last.size))
+
+
+def room_of(free: int, share: int = 1) -> int:
+    """Bytes that tensors may take in each of `share` slots that divide `free` bytes."""
+    return int(free * _MARGIN) // share
+
+
+def room(device: torch.device, share: int = 1) -> int:
+    """As `room_of`, of what the device or this machine has: all of a GPU that slots share, where others may be at work."""
+    whole = device.type == "cuda" and share > 1
+    return room_of(torch.cuda.mem_get_info(device)[1] if whole else free_memory(device), share)
+
+
+def best_rate(rate_of: Callable[[int], Rate], largest: int, device: str, space: Callable[[], int], steps: int) -> Rate:
+    """The smallest pack that is about as fast a replicate as any up to `largest`; it ends where memory or the gain does, or where
+    what is left to train is not worth another measurement.
+
+    rate_of(n) measures a pack of n replicates; device: cpu | cuda; space(): bytes that a pack may take, a pack of one is measured all the
+    same; steps: of a replicate.
+    """
+    best: Rate | None = None
+    seen: list[Rate] = []
+    for size in sizes(device):
+        if seen:
+            worth = steps * largest >= _WORTH_STEPS * seen[-1].size
+            if size > largest or not worth or predicted_memory(seen, size) > space():
+                break
+        try:
+            rate = rate_of(size)
+        except torch.OutOfMemoryError:
+            break
+        if best is not None and rate.step_s / size * _GAIN > best.step_s / best.size:
+            break
+        best = rate
+        seen.append(rate)
+    if best is None:
+        raise StudyError("one replicate alone does not fit into the memory of this device: choose a smaller model or batch")
+    return best
+
+
+def _timed(device: torch.device, run: Callable[[], object]) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    started = time.perf_counter()
+    run()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter() - started

@@ -1,0 +1,71 @@
+"""Whether heads look for the latest visit of a gridworld's ends (Liu's thesis, figures 3.6 and 3.17, which print no statistic).
+
+A walk that was last at an end s steps ago is there plus the sum of the moves since: Algorithm 1 looks for that visit and for nothing
+before it. Measured is the mass of a query's row on visits, on the latest one, and on what lies before that, each beside what uniform
+attention over the same tokens has. The walk starts at state 0, which no token holds; queries before the first visit are left out.
+"""
+
+import torch
+from torch import Tensor
+
+from harness.probes.flipflop.attention import Rows, see, strings
+from models.transformer.transformer import Decoder
+from results.errors import StudyError
+from tasks.automata.automata import Automaton
+from tasks.automata.composition import states_after
+from tasks.automata.named_automata import semiautomaton
+
+ITEMS = ("visits", "latest", "before")
+_ELEMENTS = 2**24  # of one layer's attention weights in a forward pass
+
+
+def boundaries(model: Decoder, task: Automaton, count: int) -> Rows:
+    """Rows of layer and head over `count` words; the model is a pack with R = 1 that attends, causal, and the task a gridworld.
+
+    visits: mean mass on positions after which the walk is at an end. latest: on the last of these. before: on positions before that.
+    peak: share of queries whose largest weight is on the latest visit. "uniform visits" and so on, without layer: those of 1/t each.
+    """
+    totals: dict[int, Tensor] = {}  # [4, H] by layer
+    machine = semiautomaton(task.automaton)
+    even, queries = torch.zeros(len(ITEMS), dtype=torch.float64), 0
+    for batch in strings(task, count, max(1, _ELEMENTS // (model.config.heads * task.length**2))):
+        states = states_after(machine, batch.inputs[0])  # what is observed of them may be less
+        kinds, latest, asked = places((states == 0) | (states == len(machine.table) - 1))
+        queries += int(asked.sum())
+        visible = torch.ones(states.shape[-1], states.shape[-1], dtype=torch.float64).tril()
+        uniform = (visible / visible.sum(-1, keepdim=True)).expand(len(states), 1, -1, -1)
+        even += masses(uniform, kinds, asked)[:, 0]
+
+        def look(layer: int, weights: Tensor, kinds: Tensor = kinds, latest: Tensor = latest, asked: Tensor = asked) -> None:
+            found = weights[0].double()  # [B, H, T, T]
+            peak = ((found.argmax(-1) == latest[:, None]) & asked[:, None]).sum((0, 2)).double()
+            total = torch.cat([masses(found, kinds, asked), peak[None]])
+            totals[layer] = totals.get(layer, torch.zeros_like(total)) + total
+
+        see(model, batch.inputs, look)
+    if not queries:
+        raise StudyError(f"none of {count} words of {task.length} moves visits an end: more --strings, or longer words")
+    found = [
+        {"layer": layer, "head": head, "item": item, "value": value}
+        for layer, total in sorted(totals.items())
+        for item, values in zip((*ITEMS, "peak"), (total / queries).tolist(), strict=True)
+        for head, value in enumerate(values)
+    ]
+    shares = zip(ITEMS, (even / queries).tolist(), strict=True)
+    return found + [{"layer": None, "head": None, "item": f"uniform {item}", "value": value} for item, value in shares]
+
+
+def places(ends: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of visits [B, T]: the keys of each query that are visits, the latest visit, or before it, bool [3, B, T, T]; the latest visit
+    int64 [B, T], -1 without any; which queries have one."""
+    index = torch.arange(ends.shape[-1])
+    latest = torch.where(ends, index, -1).cummax(-1).values
+    visits = ends[:, None, :] & (index <= index[:, None])
+    kinds = torch.stack([visits, index == latest[..., None], index < latest[..., None]])
+    return kinds, latest, latest >= 0
+
+
+def masses(weights: Tensor, kinds: Tensor, asked: Tensor) -> Tensor:
+    """Attention [B, H, T, T] summed over the keys of each kind and the queries asked for, [3, H]."""
+    rows = weights * asked[:, None, :, None]
+    return torch.stack([(rows * kind[:, None]).sum((0, 2, 3)) for kind in kinds])

@@ -1,0 +1,133 @@
+"""`manyseeds glitches`: the glitches of one replicate whose weights are kept, as a file of the store and a page.
+
+What is measured: `glitches.py`; the file: `results/glitches.py`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+import harness.machine.device
+from harness.exchange.replicate import find
+from harness.exchange.weights import single
+from harness.probes.flipflop.glitch_source import Source, source
+from harness.probes.flipflop.glitches import KEPT, Glitches, answers, attended, glitches
+from models.transformer.transformer import Decoder, Transformer
+from results import glitches as files
+from results.errors import StudyError
+from results.glitch_page import lines, write_glitch_page
+from results.glitches import About
+from results.store import Store
+from tasks.flipflop.flipflop import FlipFlop
+
+LIMIT, SISTERS = 1000, 25
+
+
+def record(
+    stores: Sequence[Store],
+    key: str,
+    set_name: str | None = None,
+    limit: int = LIMIT,
+    sisters: int = SISTERS,
+    device: str = "auto",
+) -> tuple[Store, About]:
+    """Find a replicate's glitches on one of its study's sets (default: that with the most errors), and write them to the store.
+
+    key: or as many digits as tell it apart. limit: glitches, the first ones. sisters: how many other seeds of its condition are asked, in
+    the order of their seeds. A file that is of the same set, weights, sisters and limit is left as it is. ValueError in one sentence.
+    """
+    if limit < 1 or sisters < 0:
+        raise StudyError(f"--limit {limit} must be at least 1 and --sisters {sisters} at least 0")
+    of = source(stores, key, set_name)
+    about, store = _about(of, limit, sisters), of.store
+    before = files.read(store, about.key, about.set)
+    if before is not None and _same(before[0], about):
+        return store, before[0]
+
+    on = harness.machine.device.resolve(device)
+    harness.machine.device.prepare(on)
+    model = _model(of, of.row, None, on)
+    found = glitches(model, of.scored, limit, on, of.condition.train.precision)
+    curves = [_answers(of, of.row, step, found, on)[0] for step in of.steps[:-1]] + [found.margin]
+    asked = [_answers(of, row, None, found, on) for row in of.sisters[:sisters]]
+    about = About(**(vars(about) | {"looked": found.looked}))
+    files.write(store, about, list(_rows(model, about, found, curves, asked)))
+    return store, about
+
+
+def _about(of: Source, limit: int, sisters: int) -> About:
+    """What the file will be of, before it is made: `looked` is not known yet."""
+    model, task = of.condition.model, of.scored.task
+    heads = (model.layers, model.heads) if isinstance(model, Transformer) else (0, 0)
+    language = isinstance(task, FlipFlop)
+    bits = [str(bit) for bit in range(task.symbols if language else task.outputs)]
+    return About(
+        **{name: of.row[name] for name in ("key", "stage", "condition", "init_seed", "data_seed")},
+        study=of.store.study,
+        set=of.scored.name,
+        set_hash=of.scored.hash,
+        step=of.steps[-1],
+        limit=limit,
+        looked=0,
+        sequences=of.scored.sequences,
+        errors=of.errors,
+        reads=of.reads,
+        length=task.length,
+        layers=heads[0],
+        heads=heads[1],
+        kept=min(KEPT, task.length) if heads[0] else 0,
+        causal=model.causal if isinstance(model, Transformer) else True,
+        unit="instructions" if language else "inputs",
+        tokens=["w", "r", "i", *bits] if language else ["⊥", *(f"s{bit}" for bit in bits)],
+        answers=["w", "r", "i", *bits] if language else bits,
+        steps=of.steps,
+        sisters=[{"key": each["key"], "init": each["init_seed"], "data": each["data_seed"]} for each in of.sisters[:sisters]],
+        sisters_known=len(of.sisters),
+    )
+
+
+def _same(before: About, after: About) -> bool:
+    return vars(before) | {"looked": 0} == vars(after)
+
+
+def _rows(model: nn.Module, about: About, found: Glitches, curves: list[Any], asked: list[Any]) -> Iterator[dict[str, Any]]:
+    """Rows of results.glitches.SCHEMA."""
+    seen: Iterator[dict[str, Any]] = attended(cast(Decoder, model), found) if about.layers else ({} for _ in found.string)
+    for n, heads in enumerate(seen):
+        names = ("string", "position", "answer", "right", "margin", "write", "since_write", "since_event")
+        row = {name: getattr(found, name)[n].item() for name in names}
+        prompt = found.tokens[n, : row["position"] + 1] if about.causal else found.tokens[n]
+        row |= {"prompt": prompt.tolist(), "margins": [float(curve[n]) for curve in curves]}
+        row |= {"sister_margins": [float(margin[n]) for margin, _ in asked]}
+        row |= {"sister_wrong": [bool(wrong[n]) for _, wrong in asked]}
+        yield row | {name: heads[name].flatten().tolist() if heads else [] for name in ("keys", "weights", "norms", "totals")}
+
+
+def _answers(of: Source, row: dict[str, Any], step: int | None, found: Glitches, on: torch.device) -> tuple[Tensor, Tensor]:
+    return answers(_model(of, row, step, on), of.scored, found, on, of.condition.train.precision)
+
+
+def _model(of: Source, row: dict[str, Any], step: int | None, on: torch.device) -> nn.Module:
+    """A replicate of the condition with its weights of a step, the last one by default."""
+    task, kept = of.condition.task, find(of.store, row["key"], step)
+    sizes = {"outputs": task.outputs}
+    return single(of.condition.model, task.vocabulary, task.tokens, kept.tensors, row["init_seed"], **sizes).to(on)
+
+
+def show(
+    stores: Sequence[Store],
+    key: str,
+    set_name: str | None,
+    limit: int,
+    sisters: int,
+    device: str,
+    out: str | None,
+    say: Callable[[str], None],
+) -> None:
+    """Write the file and the page, and print a line a glitch."""
+    store, about = record(stores, key, set_name, limit, sisters, device)
+    for line in lines(store, about.key, about.set):
+        say(line)
+    say(str(write_glitch_page(store, about.key, about.set, out)))

@@ -1,0 +1,128 @@
+"""The rows and the manifest of language models on the English flip-flop: a study like any other, with nothing trained."""
+
+import datetime
+import json
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import torch
+
+import harness.machine.device
+from harness.machine.provenance import code_state, versions
+from harness.planning.manifest import name_of_content, to_bytes
+from harness.study.identity import canonical, digest
+from results.manifest import newest_manifest, write_manifest
+from results.schema import SCHEMAS
+from results.store import Store, commit, committed
+
+STRINGS = 500  # of the paper
+_CLAIMS = {"R3": {"value": 0.5}}
+_METRIC = "read"
+_ERROR = "a string whose wrong answer has the higher logit"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a model answered. content: a hash of its files; errors: by length, of `strings` strings each."""
+
+    name: str
+    content: str
+    parameters: int
+    dtype: str
+    strings: int
+    seed: int
+    errors: Mapping[int, int]
+
+
+def write(store: Store, answers: Answers, device: torch.device, began: datetime.datetime) -> None:
+    """Write the manifest with this model beside the earlier ones, then commit its rows."""
+    found, strings, seed = answers.errors, answers.strings, answers.seed
+    task = {"name": "english_flipflop", "p_ignore": 0.8, "lengths": list(found), "strings": strings, "seed": seed}
+    model = {"name": "language_model", "content": answers.content, "parameters": answers.parameters}
+    config = {"task": task, "model": model, "train": {}}
+    key, pack = digest(config, 32), digest({"language model": config}, 16)
+    hashes = {
+        length: digest({"task": task["name"], "length": length, "strings": strings, "seed": seed}, 16) for length in found
+    }
+    commit_of, dirty = code_state()
+    now = datetime.datetime.now(datetime.UTC)
+    row = {"key": key, "stage": 0, "pack": pack}
+    replicate = row | {
+        **{"condition": answers.name, "config": canonical(config), "init_seed": seed, "data_seed": seed, "status": "finished"},
+        **{"steps": 0, "samples": 0, "tokens": 0, "parameters": answers.parameters, "loss": float("nan"), "pack_size": 1},
+        **{
+            "slot": 0,
+            "attempt": 1,
+            "started": began,
+            "ended": now,
+            "train_s": 0.0,
+            "evaluate_s": (now - began).total_seconds(),
+        },
+        **{"host": socket.gethostname(), "device": harness.machine.device.describe(device), "git": commit_of, "dirty": dirty},
+        **{
+            "numerics": harness.machine.device.numerics(device, answers.dtype),
+            "versions": json.dumps(versions(), sort_keys=True),
+        },
+        "sets": sorted(hashes.values()),
+    }
+    evaluations = [
+        row
+        | {
+            "step": 0,
+            "weights": "raw",
+            "set": f"length-{length}",
+            "set_hash": hashes[length],
+            "length": length,
+            "metric": _METRIC,
+        }
+        | {"errors": wrong, "count": strings, "sequences": strings, "sequences_wrong": wrong, "errors_sq": wrong}
+        | {"errors_x_count": wrong, "count_sq": strings}
+        for length, wrong in found.items()
+    ]
+    content = to_bytes(_manifest(store, answers.name, key, config, hashes))
+    write_manifest(store, name_of_content(content), content)
+    rows = {"evaluations": evaluations, "replicates": [replicate]}
+    commit(store, pack, {table: pa.Table.from_pylist(each, SCHEMAS[table]) for table, each in rows.items()})
+
+
+def _manifest(store: Store, name: str, key: str, config: dict[str, Any], hashes: dict[int, str]) -> dict[str, Any]:
+    """What a study's readers need: every model so far, one of the same name replaced."""
+    newest = newest_manifest(store)
+    before = newest[1] if newest else {"conditions": [], "replicates": [], "sets": {}}
+    held = set(committed(store)["key"].to_pylist())
+    kept = [
+        (before["conditions"][index], each)
+        for each, index, *_ in before["replicates"]
+        if each in held and before["conditions"][index]["name"] != name
+    ]
+    sets = {
+        f"length-{length}": {"hash": each, "task": {"name": config["task"]["name"], "length": length}}
+        for length, each in hashes.items()
+    }
+    scoring = {"metrics": [_METRIC], "direction": "lower", "error": _ERROR, "tokens": None, "outputs": 2}
+    new = {"name": name, "config": config, "settings": config, "sets": sets, "replicates": 1, "scored": 1, "scoring": scoring}
+    conditions = [condition for condition, _ in kept] + [new]
+    keys = [each for _, each in kept] + [key]
+    strings, seed = config["task"]["strings"], config["task"]["seed"]
+    mine = {
+        f"length-{length}": {"definition": {"length": length}, "sequences": strings, "every": None, "seed": seed}
+        for length in hashes
+    }
+    return {
+        "study": store.study,
+        "question": "How often do language models follow the flip-flop in English?",
+        **{"source": {"paper": "fflm", "card": "F5"}, "scale": "paper", "overrides": [], "wandb": "off", "claims": _CLAIMS},
+        "reductions": [
+            f"strings of each length for {each['name']}: {STRINGS} -> {count}"
+            for each in conditions
+            if (count := each["config"]["task"]["strings"]) != STRINGS
+        ],
+        **{"keep": "none", "device": "auto", "executor": "local", "store": "", "pack_size": 1, "curve_every": 1},
+        "sets": dict(sorted((before["sets"] | mine).items(), key=lambda each: int(each[0].rpartition("-")[2]))),
+        "conditions": conditions,
+        "replicates": [[each, index, seed, seed] for index, each in enumerate(keys)],
+        **{"packs": [], "numerics": {}, "versions": versions(), "git": code_state()[0], "dirty": code_state()[1]},
+    }

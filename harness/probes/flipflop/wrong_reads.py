@@ -1,0 +1,83 @@
+"""A replicate whose wrong reads are looked into, its study's sets, and the reads: for `manyseeds glitches` and `manyseeds trace`.
+
+Which read is wrong is a metric of the task: `read`, the largest logit of all classes is not the right symbol's (the errors of a study's
+rows); `read_restricted`, the largest logit of the symbols is not.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import harness.planning.manifest as manifests
+from harness.exchange.replicate import Kept, find, resolve_key
+from harness.machine.precision import autocast
+from harness.planning.pack import ScoredSet, scored_sets
+from harness.study.config import Condition
+from harness.training.evaluate import strings
+from harness.training.loss_positions import Needed, needed
+from results.errors import StudyError
+from results.manifest import newest_manifest
+from results.store import Store, committed
+from tasks.batch import Batch
+
+RESTRICTED = "read_restricted"  # a metric of flipflop
+
+
+def row_of(stores: Sequence[Store], key: str) -> tuple[Store, dict[str, Any]]:
+    """A replicate's store and its row of the last stage; key: or as many digits as tell it apart. ValueError where there is none."""
+    full = resolve_key(stores, key)
+    held = [(store, row) for store in stores for row in committed(store).to_pylist() if row["key"] == full]
+    return max(held, key=lambda each: each[1]["stage"])
+
+
+def weights_of(store: Store, row: dict[str, Any]) -> Kept:
+    """The last weights of the row's stage. ValueError where it has not finished, or they were not kept."""
+    name = f"{row['key'][:12]} of {store.study}"
+    if row["status"] != "finished":
+        raise StudyError(f"{name} has {row['status'].replace('_', ' ')}, so it has no answers to look into")
+    kept = find(store, row["key"])
+    if kept.stage != row["stage"]:
+        raise StudyError(f"the weights of stage {row['stage']} of {name} were not kept, only those of stage {kept.stage}")
+    return kept
+
+
+def sets_of(store: Store, condition: Condition) -> tuple[ScoredSet, ...]:
+    """The evaluation sets of the study's newest manifest, as the condition is scored on them. ValueError where there is no manifest."""
+    newest = newest_manifest(store)
+    if newest is None:
+        raise StudyError(f"{store.path('manifests')} has no manifest, so the study's evaluation sets are not known")
+    return scored_sets(manifests.study_of(newest[1]), condition)
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Strings of a set, number `first` and those that follow, and what a model with R = 1 says at the N places that are scored.
+
+    logits [1, B, N, V]; wrong: bool [B, N], by the metric; position: int64 [B, N], of the tokens.
+    """
+
+    first: int
+    batch: Batch
+    wanted: Needed
+    logits: Tensor
+    wrong: Tensor
+    position: Tensor
+
+
+@torch.no_grad()
+def wrong_reads(
+    model: nn.Module, scored: ScoredSet, metric: str, device: torch.device, precision: str = "fp32"
+) -> Iterator[Reads]:
+    """The reads of a set that a model gets wrong, batch by batch, as the study scores it."""
+    first = 0
+    for batch in strings(scored, device):
+        wanted = needed(batch, scored.task.scored_positions())
+        with autocast(device, precision):
+            logits = model(batch.inputs, wanted.blocks).float()
+        wrong = (scored.task.wrong(logits, wanted.targets)[metric] & (wanted.weights > 0))[0]
+        position = wanted.of(torch.arange(batch.inputs.shape[-1], device=device).expand_as(batch.inputs))[0]
+        yield Reads(first, batch, wanted, logits, wrong, position)
+        first += batch.inputs.shape[1]

@@ -1,0 +1,69 @@
+"""How concentrated the attention of a LEGO model is as chains grow (Huang et al. 2025, equations 19 and 20, figures 6 and 7).
+
+Means over strings of the masses on the two clauses that an answer needs; what follows from them is computed of these means, so that one
+string without any such mass makes no odds infinite. Odds of the mean are what the dilution law is of.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from harness.probes.flipflop.attention import Rows, strings
+from tasks.lego.lego import Lego
+from tasks.lego.lego_attention import Concentration, concentration
+
+LONGEST = 160  # of the paper's tests
+BY_ANSWER = 20  # the longest sentences of which every answer has rows of its own: figures 6 and 7
+_ELEMENTS = 2**24  # of one layer's attention weights in a forward pass
+
+
+def concentrations(model: nn.Module, task: Lego, count: int) -> Rows:
+    """Rows of layer and head, and of the mean of a layer's heads (head null, as the paper draws them), at lengths L, 2L, 4L … up to
+    LONGEST and to what the variables allow, over `count` sentences each; the model is a pack with R = 1 that attends.
+
+    "L=20 epsilon", "L=20 gap" (signed) and "L=20 odds" are of the mean over answers; "L=20 others" is the mean of L + l - 2, the number
+    of other clauses; "L=20 l=3 predicate" and "L=20 l=3 itself" are the two masses of the third answer.
+    """
+    found: Rows = []
+    for length in lengths(task):
+        for layer, mean in enumerate(means(model, replace(task, length=length), count)):
+            for head, at in [*enumerate(mean), (None, mean.mean(0))]:  # at: [2, L]
+                place = {"layer": layer, "head": head}
+                over = Concentration(*at.mean(-1))
+                for name, value in (("epsilon", over.epsilon), ("gap", over.gap), ("odds", over.odds)):
+                    found.append(place | {"item": f"L={length} {name}", "value": float(value)})
+                if length <= BY_ANSWER:
+                    found += [
+                        place | {"item": f"L={length} l={answer} {name}", "value": value}
+                        for name, values in zip(("predicate", "itself"), at.tolist(), strict=True)
+                        for answer, value in enumerate(values, 1)
+                    ]
+        others = sum(length + answer - 2 for answer in range(1, length + 1)) / length
+        found.append({"layer": None, "head": None, "item": f"L={length} others", "value": others})
+    return found
+
+
+def lengths(task: Lego) -> list[int]:
+    """The training length, doubled as often as LONGEST and the number of variables allow."""
+    found = [task.length]
+    while 2 * found[-1] <= min(LONGEST, task.variables - 1):
+        found.append(2 * found[-1])
+    return found
+
+
+@torch.no_grad()
+def means(model: nn.Module, task: Lego, count: int) -> list[Tensor]:
+    """By layer the mean masses on the predicate and on the query itself, float64 [H, 2, L]; answer l at place l - 1."""
+    totals: dict[int, Tensor] = {}
+    config: Any = model.config
+    for batch in strings(task, count, max(1, _ELEMENTS // (config.heads * (2 * task.length) ** 2))):
+
+        def look(layer: int, weights: Tensor, inputs: Tensor = batch.inputs) -> None:
+            at = concentration(weights.double(), inputs)
+            total = torch.stack([at.predicate[0].sum(0), at.itself[0].sum(0)], dim=1)  # [H, 2, L]
+            totals[layer] = totals.get(layer, torch.zeros_like(total)) + total
+
+        model(batch.inputs, attend=look)
+    return [totals[layer] / count for layer in sorted(totals)]

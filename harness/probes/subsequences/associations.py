@@ -1,0 +1,38 @@
+"""How far each pair is learned and how hard it pulls: gap and gradient (Sun et al. 2025, proposition 2.5; the card's prediction 4)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.draw import Draw
+from harness.probes.flipflop.attention import SEED, Rows
+from tasks.subsequences.associations import Associations
+
+
+@dataclass(frozen=True)
+class PairGaps:
+    """Nothing can be set."""
+
+
+def associations(model: Any, task: Associations, count: int, settings: PairGaps) -> Rows:
+    """Three rows a pair, over `count` strings that hold it, the same ones but for the pair; the model is a pack with R = 1.
+
+    "pair=3 frequency": the probability f that a string has it, exact. "pair=3 gap": |mean p̂(own answer) - P(own answer)|. "pair=3
+    gradient": f · ‖gradient over all parameters of the mean loss over these strings‖; the loss is the cross entropy with the exact law
+    of the answer, so that no drawn answer adds noise.
+    """
+    law, frequencies, own = task.law(), task.frequencies().tolist(), task.table()[:, 2].tolist()
+    draw = Draw(torch.tensor([SEED]), "evaluate")
+    last = torch.full((1, count, 1), task.length - 1)
+    parameters = [each for each in model.parameters() if each.requires_grad]
+    rows = []
+    for pair, frequency in enumerate(frequencies):
+        inputs = task.holding(draw, torch.full((1, count), pair)).inputs
+        said = model(inputs, (last,))[0, :, 0].double().log_softmax(-1)  # [count, answers]
+        gradients = torch.autograd.grad(-(said @ law[pair]).mean(), parameters, allow_unused=True)
+        square = sum(float(each.double().square().sum()) for each in gradients if each is not None)
+        gap = abs(float(said.detach()[:, own[pair]].exp().mean()) - float(law[pair, own[pair]]))
+        values = {"frequency": frequency, "gap": gap, "gradient": frequency * square**0.5}
+        rows += [(f"pair={pair} {item}", value) for item, value in values.items()]
+    return [{"layer": None, "head": None, "item": item, "value": value} for item, value in rows]

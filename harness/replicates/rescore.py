@@ -1,0 +1,200 @@
+"""Kept weights on a new evaluation set: `manyseeds evaluate`.
+
+Not rows of `evaluations`: a committed file is written once, and a compaction takes all rows of one (key, stage, pack) from one file, so
+rows added later would be lost. They go to <store>/<study>/rescored/<name>.parquet instead, which no other reader looks at.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import torch
+import yaml
+
+import harness.machine.device
+import harness.planning.manifest as manifests
+from harness.exchange.replicate import find, resolve_key
+from harness.exchange.weights import single
+from harness.planning.pack import ScoredSet
+from harness.study.config import EvaluationSet, condition_of
+from harness.training.evaluate import score
+from harness.training.key_mask import refuse_hiding
+from results.errors import DamagedFile, StudyError
+from results.filesystem import names, reason
+from results.manifest import newest_manifest
+from results.parquet import deserialise, serialise
+from results.schema import SCHEMAS
+from results.statistics import FEW_WRONG, clopper_pearson, clustered_rates
+from results.store import Store, committed, list_names, read_bytes, write_bytes
+
+FOLDER = "rescored"
+SCHEMA = pa.schema(
+    [
+        *SCHEMAS["evaluations"],
+        ("condition", pa.string()),
+        ("init_seed", pa.int64()),
+        ("data_seed", pa.int64()),
+        ("low", pa.float64()),  # 95 % of errors / count, clustered by sequence
+        ("high", pa.float64()),
+    ]
+)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=,-]*")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A new evaluation set, and the seed its strings follow from (with its definition and size)."""
+
+    set: EvaluationSet
+    seed: int
+
+
+def parse(text: str, name: str | None = None) -> Wanted:
+    """The set of a line such as `p_ignore=0.99 sequences=20000 seed=1`. ValueError in one sentence."""
+    fields: dict[str, Any] = {}
+    for word in text.split():
+        option, equals, value = word.partition("=")
+        if not equals or not option or option in fields:
+            raise StudyError(f"--set: {word!r} must be FIELD=VALUE, each field once, such as 'p_ignore=0.99 sequences=20000'")
+        fields[option] = yaml.safe_load(value)
+    sequences, seed = fields.pop("sequences", None), fields.pop("seed", 0)
+    if type(sequences) is not int or sequences < 1:
+        raise StudyError(f"--set: sequences={sequences} must be a whole number of at least 1, the number of strings")
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        raise StudyError(f"--set: seed={seed} must be a whole number of 0 or more")
+    for option in ("every", "name"):
+        if option in fields:
+            raise StudyError(f"--set: {option} can't be given: the weights of the end are scored, on their own task")
+    called = name or ",".join(f"{option}={value}" for option, value in fields.items()) or "own"
+    if not _NAME.fullmatch(called):
+        raise StudyError(f"{called!r} can't name a set and its file: give --name with letters, digits, '.', '_' and '-'")
+    return Wanted(EvaluationSet(called, fields, sequences), seed)
+
+
+def rescore(store: Store, keys: Sequence[str], wanted: Wanted, device: torch.device) -> pa.Table:
+    """Rows (SCHEMA) of these replicates of a study, whose weights are kept, on a new set.
+
+    Raises ValueError where weights are missing, or where the study has a set of that name with another definition.
+    """
+    known = {row["key"]: row for row in committed(store).to_pylist()}
+    prepared = [(known[key], *_prepared(store, known[key], wanted)) for key in keys]  # all are checked before any is scored
+    found = []
+    for row, scored, condition in prepared:
+        kept = find(store, row["key"])
+        task, train = condition.task, condition.train
+        outputs = task.outputs
+        model = single(condition.model, task.vocabulary, task.tokens, kept.tensors, row["init_seed"], outputs=outputs).to(
+            device
+        )
+        scores = score(model, [scored], device, train.precision)
+        if scores is None:
+            raise AssertionError("nothing asked to stop")
+        about = {name: row[name] for name in ("key", "stage", "pack", "condition", "init_seed", "data_seed")}
+        about |= {"step": kept.step, "weights": "raw"}
+        results, number = scores[0]
+        found += [about | each | _interval(each) for each in results.evaluation_rows(number, row["status"] != "finished")]
+    return pa.Table.from_pylist(found, SCHEMA)
+
+
+def write(store: Store, table: pa.Table) -> str:
+    """Unite the rows with those of earlier calls under rescored/<name>.parquet; returns the path.
+
+    Raises ValueError where the file holds a set of the same name with another hash for a condition.
+    """
+    name = table["set"][0].as_py()
+    path = f"{FOLDER}/{name}.parquet"
+    rows = table.to_pylist()
+    if f"{name}.parquet" in list_names(store, FOLDER):
+        try:
+            before = deserialise(read_bytes(store, path)).select(SCHEMA.names).cast(SCHEMA).to_pylist()
+        except (pa.ArrowInvalid, KeyError) as error:
+            raise DamagedFile(f"{store.path(path)} holds no rows of manyseeds evaluate ({reason(error)}); delete it") from error
+        hashes = {row["condition"]: row["set_hash"] for row in rows}
+        for row in before:
+            if hashes.get(row["condition"], row["set_hash"]) != row["set_hash"]:
+                raise StudyError(f"{store.path(path)} holds another set called {name}: give --name, or move that file away")
+        fresh = {row["key"] for row in rows}
+        rows = [row for row in before if row["key"] not in fresh] + rows
+    write_bytes(store, path, serialise(pa.Table.from_pylist(rows, SCHEMA)))
+    return store.path(path)
+
+
+def show(
+    stores: Sequence[Store], key: str, text: str, name: str | None, device: str, keep: bool, say: Callable[[str], None]
+) -> None:
+    """Score and print one line a replicate; `keep`: also write the rows."""
+    wanted = parse(text, name)
+    torch_device = harness.machine.device.resolve(device)
+    full = None if key == "all" else resolve_key(stores, key)
+    chosen = []
+    for store in stores:
+        held = sorted(set(committed(store)["key"].to_pylist()))
+        keys = [each for each in held if each == full] if full else [each for each in held if _has_weights(store, each)]
+        chosen += [(store, keys)] if keys else []
+    if not chosen:
+        raise StudyError("no replicate of these studies has weights: manyseeds rerun STORE KEY --keep weights makes them again")
+    harness.machine.device.prepare(torch_device)
+    for store, keys in chosen[:1] if full else chosen:
+        table = rescore(store, keys, wanted, torch_device)
+        say(f"{store.study}: {wanted.set.name}, {wanted.set.sequences} strings, error rate with 95 % interval by string")
+        scored = {row["condition"]: row for row in committed(store).to_pylist() if row["key"] in set(keys)}
+        metrics = {name: condition_of(row).task.metrics[0] for name, row in scored.items()}
+        for row in table.to_pylist():
+            if row["metric"] == metrics[row["condition"]]:
+                say(f"  {row['key'][:12]}  {_line(row)}  {row['condition']}, seeds {row['init_seed']}, {row['data_seed']}")
+        if keep:
+            say(f"  rows: {write(store, table)}")
+
+
+def _line(row: dict[str, Any]) -> str:
+    if row["count"] is None:
+        return "no numbers: it diverged, or had no teacher to learn from"
+    rate = row["errors"] / row["count"] if row["count"] else float("nan")
+    text = f"{rate:.3g} [{row['low']:.3g}, {row['high']:.3g}] ({row['errors']} of {row['count']} reads)"
+    wrong = row["sequences_wrong"]
+    if wrong is None or wrong >= FEW_WRONG:
+        return text
+    share = clopper_pearson(wrong, row["sequences"])
+    return f"{text}; {wrong} of {row['sequences']} strings wrong [{share.low:.3g}, {share.high:.3g}]"
+
+
+def _prepared(store: Store, row: dict[str, Any], wanted: Wanted) -> tuple[ScoredSet, Any]:
+    condition = condition_of(row)
+    each = wanted.set
+    try:
+        task, digest = each.task(condition.task), each.hash(condition.task, wanted.seed)
+        refuse_hiding(task, condition.model)
+    except StudyError as error:
+        raise StudyError(f"--set of condition {condition.name}: {error}") from error
+    if task.length != condition.task.length:
+        raise StudyError(f"--set: length={task.length} is not the {condition.task.length} that {condition.name} was trained on")
+    newest = newest_manifest(store)
+    if newest is not None and each.name in newest[1]["sets"]:
+        study = manifests.study_of(newest[1])
+        theirs = next(one for one in study.sets if one.name == each.name)
+        if theirs.hash(condition.task, study.evaluate_seed) != digest:
+            raise StudyError(f"the study {store.study} has another set called {each.name}: give --name")
+    if not _has_weights(store, row["key"]):
+        raise StudyError(
+            f"the weights of {row['key']} were not kept: manyseeds rerun STORE {row['key'][:8]} --keep weights makes them again"
+        )
+    return ScoredSet(each.name, task, each.sequences, None, digest), condition
+
+
+def _has_weights(store: Store, key: str) -> bool:
+    folder = store.shared("artifacts", key)
+    return any(
+        name.endswith(".safetensors")
+        for stage in names(store.filesystem, folder)
+        for name in names(store.filesystem, f"{folder}/{stage}")
+    )
+
+
+def _interval(row: dict[str, Any]) -> dict[str, float | None]:
+    if row["count"] is None:
+        return {"low": None, "high": None}
+    sums = (row[name] for name in ("errors", "count", "sequences", "errors_sq", "errors_x_count", "count_sq"))
+    found = clustered_rates(*sums)
+    return {"low": float(found.low[0]), "high": float(found.high[0])}

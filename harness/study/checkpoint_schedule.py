@@ -1,0 +1,165 @@
+"""Which checkpoint of a teacher a student learns from at which of its steps; no weights are touched here.
+
+    teacher: {checkpoints: [{at: {accuracy: 0.75, every: 1000}, steps: 10000}, {at: last}]}
+
+Panigrahi et al. 2025, section 4.2 of the thesis: (C, D)-progressive (definition 21), (N, T)-progressive (definition 22), and equal
+splits of the student's horizon or of κ times the teacher's.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from harness.study.config import nearest
+from results.errors import StudyError
+
+
+@dataclass(frozen=True)
+class SelectionRule:
+    """The first of the teacher's steps `every`, 2·every, … at which it answers a share `accuracy` right, and `plus` steps on from it.
+
+    plus: a multiple of `every`, below 0 for earlier ones. The share is of the scored positions of `sequences` strings of the teacher's
+    own task, which are drawn for this alone: nothing that is reported is looked at.
+    """
+
+    accuracy: float = 0.75
+    every: int = 0
+    plus: int = 0
+    sequences: int = 1000
+
+    def __post_init__(self) -> None:
+        if not 0 < self.accuracy <= 1:
+            raise StudyError(f"at.accuracy = {self.accuracy:g} must be a share above 0, at most 1")
+        if self.every < 1:
+            raise StudyError("at.every is missing: the distance in steps of the teacher's checkpoints that are looked at")
+        if self.plus % self.every:
+            raise StudyError(f"at.plus = {self.plus} must be a multiple of at.every = {self.every}: no other steps are kept")
+        if self.sequences < 1:
+            raise StudyError(f"at.sequences = {self.sequences} must be at least 1")
+
+    def grid(self, horizon: int) -> range:
+        """The steps that are looked at of a teacher of `horizon` steps."""
+        return range(self.every, horizon + 1, self.every)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """at: the teacher's step, its `last`, or a rule; steps: how long the student stays with it, null to the end."""
+
+    at: int | str | SelectionRule = "last"
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.at, str) and self.at != "last":
+            raise StudyError(
+                f"at = {self.at!r} must be a step, last, or a rule such as {{accuracy: 0.75, every: 1000}}"
+                f"{nearest(self.at, ('last',))}"
+            )
+        if isinstance(self.at, int) and self.at < 0:
+            raise StudyError(f"at = {self.at} must be a step of the teacher, 0 or more")
+        if self.steps is not None and self.steps < 1:
+            raise StudyError(f"steps = {self.steps} must be at least 1")
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """seed: of the one replicate that teaches all (init and data), null for each student's own. Without further options, its last step.
+
+    checkpoints: one after another. shots: N checkpoints at 1/N, 2/N, … 1 of the teacher's steps; each for `steps` of the student's; or for
+    1/N of `kappa` times the teacher's steps, as far as the student gets; or, without either, for 1/N of the student's. The last one stays.
+    """
+
+    seed: int | None = None
+    checkpoints: tuple[Checkpoint, ...] = ()
+    shots: int = 1
+    steps: int | None = None
+    kappa: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.seed is not None and not 0 <= self.seed < 2**63:
+            raise StudyError(f"teacher.seed = {self.seed} must be a whole number of 0 or more")
+        if self.shots < 1:
+            raise StudyError(f"teacher.shots = {self.shots} must be at least 1, the number of checkpoints")
+        if self.steps is not None and self.steps < 1:
+            raise StudyError(f"teacher.steps = {self.steps} must be at least 1")
+        if self.kappa is not None and not 0 < self.kappa <= 1:
+            raise StudyError(f"teacher.kappa = {self.kappa:g} must be above 0, at most 1")
+        if self.checkpoints and (self.shots, self.steps, self.kappa) != (1, None, None):
+            raise StudyError("teacher.checkpoints names the checkpoints one by one: leave out shots, steps and kappa")
+        if self.steps is not None and self.kappa is not None:
+            raise StudyError("teacher.steps and teacher.kappa both say how long a checkpoint stays: leave one of them out")
+        if self.shots == 1 and (self.steps, self.kappa) != (None, None):
+            raise StudyError("teacher.steps and teacher.kappa are of several checkpoints: write teacher.shots")
+        for each in self.checkpoints[:-1]:
+            if each.steps is None:
+                raise StudyError("teacher.checkpoints: each but the last needs its steps, such as {at: 10000, steps: 500}")
+        if self.checkpoints and self.checkpoints[-1].steps is not None:
+            raise StudyError("teacher.checkpoints: the last stays to the student's end, so leave out its steps")
+
+
+@dataclass(frozen=True)
+class Span:
+    """From step `begin` of the student on, counted from 1, it learns from the teacher at step `at` (or where a rule says)."""
+
+    begin: int
+    at: int | SelectionRule
+
+
+def spans(teacher: Teacher, horizon: int, steps: int) -> tuple[Span, ...]:
+    """The spans of a student of `steps` steps with a teacher of `horizon`, in order, the first at step 1.
+
+    ValueError for a step beyond the teacher's horizon and for a checkpoint that the student never gets to.
+    """
+    if teacher.checkpoints:
+        found, begin = [], 1
+        for each in teacher.checkpoints:
+            _refuse_beyond(each.at, horizon)
+            found.append(Span(begin, horizon if isinstance(each.at, str) else each.at))
+            begin += each.steps or 0
+        if found[-1].begin > steps:
+            raise StudyError(
+                f"teacher.checkpoints: the last begins at step {found[-1].begin} of a student of {steps} steps: raise train.steps or "
+                "shorten those before it"
+            )
+        return tuple(found)
+    count = teacher.shots
+    if count > min(horizon, steps):
+        raise StudyError(f"teacher.shots = {count} is more than the {min(horizon, steps)} steps of the shorter training")
+    if teacher.steps is not None:
+        if (count - 1) * teacher.steps >= steps:
+            raise StudyError(
+                f"teacher: {count - 1} checkpoints for {teacher.steps} steps each leave no step for the last of a student of {steps} steps"
+            )
+        part = Fraction(teacher.steps)
+    elif teacher.kappa is not None:
+        part = Fraction(repr(teacher.kappa)) * horizon / count
+    else:
+        part = Fraction(steps, count)
+    whole = [Span(int(index * part) + 1, (index + 1) * horizon // count) for index in range(count)]
+    # one that begins where the next does is never taught
+    last = [span for span, later in pairwise(whole) if span.begin < later.begin]
+    return tuple(span for span in [*last, whole[-1]] if span.begin <= steps)
+
+
+def _refuse_beyond(at: int | str | SelectionRule, horizon: int) -> None:
+    if isinstance(at, int) and at > horizon:
+        raise StudyError(f"teacher.checkpoints: at = {at} is beyond the teacher's {horizon} steps")
+    if isinstance(at, SelectionRule) and at.every > horizon:
+        raise StudyError(f"teacher.checkpoints: at.every = {at.every} is beyond the teacher's {horizon} steps")
+    if isinstance(at, SelectionRule) and abs(at.plus) >= horizon:
+        raise StudyError(f"teacher.checkpoints: at.plus = {at.plus} leads out of the teacher's {horizon} steps")
+
+
+def kept(plan: Sequence[Span], horizon: int) -> frozenset[int]:
+    """The steps whose weights the spans may ask for, with the last one, which tells whether the teacher diverged."""
+    steps = {horizon}
+    for span in plan:
+        steps.update(span.at.grid(horizon) if isinstance(span.at, SelectionRule) else (span.at,))
+    return frozenset(steps)
+
+
+def at(plan: Sequence[Span], step: int) -> int:
+    """The number of the span of a student's `step`, which counts from 1."""
+    return bisect_right([span.begin for span in plan], step) - 1

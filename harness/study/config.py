@@ -1,0 +1,370 @@
+"""The dataclasses of a study, and the strict way to and from plain dicts: no YAML, so a bare machine can read a manifest.
+
+Defaults here NEVER change: a field equal to its default is not hashed. Unknown keys are refused with the nearest valid one.
+"""
+
+import dataclasses
+import difflib
+import json
+import re
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import models
+import tasks
+from harness.study import custom_tasks, identity
+from harness.study.limits import refuse_large_options, refuse_large_training
+from harness.training.key_mask import refuse_hiding
+from models.custom import custom
+from models.model import Model
+from results.errors import StudyError, settings_errors
+from tasks.task import Task
+
+SCHEDULES = ("linear", "constant", "cosine", "plateau")
+PRECISIONS = ("fp32", "tf32", "bf16")
+OPTIMIZERS = ("adamw", "adam", "sgd")
+PENALTIES = ("entropy", "l2", "linf")
+PENALTY_SCHEDULES = ("constant", "linear", "oscillating")
+
+
+@dataclass(frozen=True)
+class Sharpen:
+    """An attention-sharpening penalty: λ(t) times the mean of entropy, -‖α‖₂ (l2) or -‖α‖_∞ (linf) of attention rows.
+
+    weight: λ; schedule: constant, linear from `start` to the end, or oscillating with `period` steps; layers: from 0, null for all.
+    """
+
+    kind: str = "entropy"
+    weight: float = 0.0
+    schedule: str = "linear"
+    start: int = 0
+    period: int = 1000
+    layers: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _refuse_other("sharpen.kind", self.kind, PENALTIES)
+        _refuse_other("sharpen.schedule", self.schedule, PENALTY_SCHEDULES)
+        for name, least in (("weight", 0), ("start", 0), ("period", 1)):
+            if getattr(self, name) < least:
+                raise StudyError(f"train.sharpen.{name} = {getattr(self, name)} must be at least {least}")
+        if self.layers is not None and (not self.layers or min(self.layers) < 0):
+            raise StudyError(f"train.sharpen.layers = {list(self.layers)} must be numbers of layers from 0, or null for all")
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """What a training may look at: `sequences` strings of its own task, drawn by its data seed, every `every` steps. Never reported."""
+
+    sequences: int = 512
+    every: int = 100
+
+    def __post_init__(self) -> None:
+        for name in ("sequences", "every"):
+            if getattr(self, name) < 1:
+                raise StudyError(f"train.monitor.{name} = {getattr(self, name)} must be at least 1")
+
+
+@dataclass(frozen=True)
+class Train:
+    """How a replicate is trained: `batch` fresh strings a step, `warmup` linear steps, then the schedule.
+
+    pool: strings of a fixed data set, passed over in shuffled epochs; 0 for fresh data. positions: the loss is of all `scored` positions
+    of the task or of the `last` one of a string. clip: largest gradient norm of a replicate, 0 for none. ema: decay of the average of
+    the weights that is scored beside them, 0 for none. final_lr: what the cosine ends at, as a part of lr. patience, factor: of the
+    plateau schedule, which needs `monitor`. eps, momentum: of Adam and AdamW, of SGD.
+    """
+
+    rev: ClassVar[int] = 1
+
+    steps: int = 10000
+    batch: int = 16
+    optimizer: str = "adamw"
+    lr: float = 3e-4
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = 0.1
+    warmup: int = 50
+    schedule: str = "linear"
+    precision: str = "fp32"
+    eps: float = 1e-8
+    momentum: float = 0.0
+    final_lr: float = 0.0
+    patience: int = 10
+    factor: float = 0.1
+    clip: float = 0.0
+    ema: float = 0.0
+    pool: int = 0
+    positions: str = "scored"
+    sharpen: Sharpen | None = None
+    monitor: Monitor | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch"):
+            if getattr(self, name) < 1:
+                raise StudyError(f"train.{name} = {getattr(self, name)} must be at least 1")
+        if self.steps >= 2**31:
+            raise StudyError(f"train.steps = {self.steps} must be below 2^31, where the steps of the keyed draws end")
+        if not self.lr > 0:
+            raise StudyError(f"train.lr = {self.lr} must be above 0")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise StudyError(f"train.betas = {list(self.betas)} must be two numbers in [0, 1)")
+        for name in ("weight_decay", "warmup", "patience", "clip", "pool"):
+            if getattr(self, name) < 0:
+                raise StudyError(f"train.{name} = {getattr(self, name)} must be 0 or more")
+        for name in ("momentum", "ema", "final_lr"):
+            if not 0 <= getattr(self, name) < 1:
+                raise StudyError(f"train.{name} = {getattr(self, name)} must be in [0, 1)")
+        if not self.eps > 0:
+            raise StudyError(f"train.eps = {self.eps} must be above 0")
+        if not 0 < self.factor < 1:
+            raise StudyError(
+                f"train.factor = {self.factor} must be between 0 and 1: a plateau multiplies the learning rate by it"
+            )
+        _refuse_other("optimizer", self.optimizer, OPTIMIZERS)
+        _refuse_other("schedule", self.schedule, SCHEDULES)
+        _refuse_other("precision", self.precision, PRECISIONS)
+        _refuse_other("positions", self.positions, ("scored", "last"))
+        if self.schedule == "plateau" and self.monitor is None:
+            raise StudyError(
+                "train.schedule = plateau needs train.monitor, such as {sequences: 512, every: 100}: no reported set is looked at"
+            )
+        if self.momentum and self.optimizer != "sgd":
+            raise StudyError(
+                f"train.momentum = {self.momentum} is of sgd and train.optimizer is {self.optimizer}: leave it out"
+            )
+        if self.sharpen is not None and self.sharpen.start >= self.steps:
+            raise StudyError(f"train.sharpen.start = {self.sharpen.start} must be below train.steps = {self.steps}")
+
+
+def _refuse_other(option: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise StudyError(f"train.{option} = {value!r} must be {' or '.join(known)}")
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """A fixed test distribution: the condition's task with the fields of `definition` changed, `sequences` strings of it.
+
+    every: scored each so many steps and at the end; None: at the end only.
+    """
+
+    name: str
+    definition: Mapping[str, Any]
+    sequences: int
+    every: int | None = None
+
+    def task(self, task: Any) -> Any:
+        """The task that this set samples for a condition of `task`."""
+        described = identity.describe(task)
+        described.pop("rev", None)
+        wanted = build("task", {"name": name_of(task), **described, **self.definition})
+        with settings_errors():
+            scored = wanted.evaluation()
+        for option in self.definition:
+            if getattr(scored, option) != getattr(wanted, option):
+                raise StudyError(f"task.{option} is fixed to {getattr(scored, option)!r} in an evaluation set: leave it out")
+        return scored
+
+    def hash(self, task: Any, seed: int) -> str:
+        scored = self.task(task)
+        return identity.set_hash(identity.describe(scored, name_of(scored)), self.sequences, seed, self.every)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One point of a study's sweep, and the (init_seed, data_seed) of its replicates in order."""
+
+    name: str
+    task: Task
+    model: Model
+    train: Train
+    stages: tuple[Any, ...] = ()
+    seeds: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        tokens, reads = self.task.slots, self.model.slots
+        if tokens != reads:
+            fitting = [name for name, kind in models.REGISTRY.items() if kind.slots == tokens]
+            raise StudyError(
+                f"model.name = {name_of(self.model)!r} reads {reads} token{'s'[: reads > 1]} a position and the task "
+                f"{name_of(self.task)} has {tokens}: choose {', '.join(fitting)}"
+            )
+        if self.train.sharpen is not None and not self.model.attends:
+            raise StudyError(f"train.sharpen is a penalty on attention and the {name_of(self.model)} has none: leave it out")
+        refuse_hiding(self.task, self.model)
+        task = self.task
+        refuse_large_training(task.tokens, task.vocabulary, task.outputs, self.train.batch, vars(self.model))
+
+    @property
+    def stage(self) -> int:
+        """0, or the number of stages before it (`harness.study.stages`)."""
+        return max(0, len(self.stages) - 1)
+
+    def config(self) -> dict[str, Any]:
+        """Everything that is hashed but the seeds: {task, model, train, stages}, defaults left out."""
+        config = {
+            "task": identity.describe(self.task, name_of(self.task)),
+            "model": identity.describe(self.model, name_of(self.model)),
+            "train": identity.describe(self.train),
+        }
+        return config | {"stages": list(self.stages)} if self.stages else config
+
+
+@dataclass(frozen=True)
+class Study:
+    """One question: conditions, their replicates, what is evaluated, and where it runs. `study.load` makes it from YAML."""
+
+    name: str
+    question: str
+    conditions: tuple[Condition, ...]
+    sets: tuple[EvaluationSet, ...]
+    source: Mapping[str, Any] = field(default_factory=dict)
+    scale: str = "paper"
+    reductions: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+    evaluate_seed: int = 0
+    curve_every: int = 10
+    keep: str = "none"
+    pack_size: int | None = None  # None: auto
+    compile: bool = False  # pack.compile: the model through torch.compile
+    device: str = "auto"
+    executor: str = "ray"
+    leases: bool = True  # whether drivers of one study divide its packs by hints in the store
+    store: str = "runs"
+    wandb: str = "offline"
+    wandb_runs: str = "study"  # what has W&B runs of its own: study, condition or replicate (results.dashboard_rows)
+    claims: Mapping[str, Any] = field(default_factory=dict)  # {id: {value: …}} of `results.claims`; not hashed
+    slots: tuple[Any, ...] = ()  # `kinds.Kind`s of device slots; (): all GPUs, or all cores where there is none. Not hashed
+    adaptive: Mapping[str, Any] | None = None  # fields of `results.adaptive_rules.Rule`; conditions have its maximum of seeds
+
+    def set_hashes(self, condition: Condition) -> dict[str, str]:
+        """{set name: hash} of what a replicate of `condition` is scored on."""
+        return {each.name: each.hash(condition.task, self.evaluate_seed) for each in self.sets}
+
+
+def build(section: str, node: Any) -> Any:
+    """The dataclass of a `task`, `model` or `train` section from a plain mapping, types and values checked."""
+    if not isinstance(node, Mapping):
+        raise StudyError(
+            f"{section} = {node!r} must be a mapping such as {{{'steps: 500' if section == 'train' else 'name: …'}}}"
+        )
+    values = dict(node)
+    kind: type
+    if section == "train":
+        kind, title = Train, "the training"
+    else:
+        registry = tasks.REGISTRY if section == "task" else models.REGISTRY
+        if "name" not in values:
+            raise StudyError(f"{section}.name is missing: {' or '.join(registry)}")
+        name = values.pop("name")
+        if not isinstance(name, str):
+            raise StudyError(f"{section}.name = {name!r} must be a word; there is {', '.join(registry)}")
+        if section == "model" and ":" in str(name):
+            refuse_large_options(section, values)
+            with settings_errors():
+                return custom.configure(str(name), **values)
+        if section == "task" and ":" in str(name):
+            return _own_task(str(name), values)
+        if name not in registry:
+            raise StudyError(f"{section}.name = {name!r} is unknown; there is {', '.join(registry)}{nearest(name, registry)}")
+        kind, title = registry[name], f"the {name}"
+    return _filled(section, kind, title, values)
+
+
+def _own_task(path: str, values: Mapping[str, Any]) -> Task:
+    """The task of a user's own class, checked."""
+    with settings_errors():
+        kind = custom_tasks.task_class(path)
+    for each in dataclasses.fields(kind):
+        if each.default is each.default_factory is dataclasses.MISSING and each.name not in values:
+            raise StudyError(f"task.{each.name} is missing: {path} has no default for it")
+    task = _filled("task", kind, path, values)
+    with settings_errors():
+        custom_tasks.check(task)
+    return task
+
+
+def _filled(section: str, kind: Any, title: str, values: Mapping[str, Any]) -> Any:
+    known = [each.name for each in dataclasses.fields(kind)]
+    for option in values:
+        if option not in known:
+            hint = nearest(option, known, f"{section}.") or f"; options: {', '.join(known)}"
+            raise StudyError(f"{section}.{option} is not an option of {title}{hint}")
+    kinds = typing.get_type_hints(kind)
+    with settings_errors():
+        given = {option: identity.typed(kinds[option], value, f"{section}.{option}") for option, value in values.items()}
+        refuse_large_options(section, given)
+        return kind(**given)
+
+
+def name_of(config: Any) -> str:
+    """The registered name of a task or model configuration; of a user's own its import path."""
+    if isinstance(config, custom.Custom):
+        return config.path
+    for registry in (tasks.REGISTRY, models.REGISTRY):
+        for name, kind in registry.items():
+            if type(config) is kind:
+                return name
+    if Task in type(config).__mro__:
+        return custom_tasks.path_of(type(config))
+    raise StudyError(f"{type(config).__name__} is neither a registered task nor a registered model: add its line to REGISTRY")
+
+
+def to_dict(condition: Condition) -> dict[str, Any]:
+    """{name, config}: what a manifest holds of a condition beside its seeds."""
+    return {"name": condition.name, "config": condition.config()}
+
+
+def condition_of(row: Mapping[str, Any]) -> Condition:
+    """The condition of a row of `replicates`, as `from_dict`."""
+    return from_dict({"name": row["condition"], "config": json.loads(row["config"])})
+
+
+def from_dict(data: Mapping[str, Any], seeds: Iterable[tuple[int, int]] = ()) -> Condition:
+    """The inverse of `to_dict`. ValueError where this code has another revision than the one that wrote it, or lacks a field."""
+    config = dict(data["config"])
+    refuse_unknown(config, ("task", "model", "train", "stages"), f"condition {data['name']}")
+    built = {}
+    for section in ("task", "model", "train"):
+        node = dict(config[section])
+        rev = node.pop("rev", 1)
+        built[section] = build(section, node)
+        if built[section].rev != rev:
+            raise StudyError(
+                f"condition {data['name']} has revision {rev} of {section} {node.get('name', '')} and this code has "
+                f"{built[section].rev}: use the version of the code that wrote it"
+            )
+    return Condition(data["name"], **built, stages=tuple(config.get("stages", ())), seeds=tuple((i, d) for i, d in seeds))
+
+
+def keep_tail(keep: str) -> int | None:
+    """How many weights a condition keeps at the end: None for all (also with `steps(…)`), 0 for none, n for `tail(n)`."""
+    tail = re.fullmatch(r"tail\(([0-9]{1,18})\)", keep)
+    if keep not in ("none", "all") and not (tail and int(tail[1]) > 0) and not keep_steps(keep):
+        raise StudyError(
+            f"keep = {keep!r} must be none, all or tail(n) with n of at least 1, or steps(a, b, …) for all at the end and after those steps"
+        )
+    return int(tail[1]) if tail else {"none": 0}.get(keep)
+
+
+def keep_steps(keep: str) -> tuple[int, ...]:
+    """The steps of `steps(a, b, …)`, ascending, after which weights are kept too; 0 is before the first. Empty for the other rules."""
+    found = re.fullmatch(r"steps\(([0-9]{1,18}(?:, *[0-9]{1,18})*)\)", keep)
+    return tuple(sorted({int(step) for step in found[1].split(",")})) if found else ()
+
+
+def refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:
+    """ValueError for the first key that is not known, with the nearest that is."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            raise StudyError(f"{where} has no key {str(name)[:100]!r}{nearest(name, known) or '; keys: ' + ', '.join(known)}")
+
+
+def nearest(word: Any, known: Iterable[str], prefix: str = "") -> str:
+    """ "; did you mean …?", or nothing when nothing is near."""
+    if len(str(word)) > 100:  # no slip of the fingers, and the search takes the square of its length
+        return ""
+    match = difflib.get_close_matches(str(word), list(known), n=1)
+    return f"; did you mean {prefix}{match[0]}?" if match else ""

@@ -1,0 +1,375 @@
+"""A study file (YAML) and `key=value` overrides to a `Study`.
+
+    study = load(find_study("fflm", "baseline"), ["replicates=25", "model.layers=2"])
+
+Order: defaults < file < scale < command line < condition / grid. Changing the `name` of a task or model replaces the node, so an LSTM
+does not inherit `heads`.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from harness.study import stages
+from harness.study.config import Condition, EvaluationSet, Study, Train, build, keep_steps, keep_tail, nearest, refuse_unknown
+from harness.study.identity import canonical
+from harness.study.limits import MOST_REPLICATES, MOST_SEQUENCES, refuse_many_points, refuse_many_replicates
+from harness.study.slot_kinds import Kind
+from harness.study.slot_kinds import parse as parse_kinds
+from harness.study.sweep import HASHED, Point, points_of, refuse_hidden_overrides, select
+from harness.study.tree import (
+    count,
+    leaves,
+    mapping,
+    merge,
+    nested,
+    parse_words,
+    read_file,
+    refuse_resolvers,
+    refuse_unprintable,
+    resolve,
+    short,
+    typed,
+)
+from results.adaptive_rules import Rule, as_dict, first_look, parse
+from results.claims import REGISTRY as CLAIMS
+from results.claims import TERMS, terms_of
+from results.dashboard_count import RUNS, check_count
+from results.errors import StudyError
+from results.filesystem import check_uri
+
+STUDIES = Path(__file__).resolve().parent.parent.parent / "launch" / "studies"
+
+_KEYS = (
+    *"name question source scale scales only reductions evaluate conditions grid sweeps replicates seeds budget".split(),
+    *"keep pack device slots executor leases store wandb claims".split(),
+    *HASHED,
+    "stages",
+)
+_CHOICES = {"executor": ("ray", "local"), "leases": ("on", "off")}
+_WANDB = ("off", "offline", "online")
+
+
+def find_family(family: str) -> list[Path]:
+    """The files of a family's studies, by name. ValueError listing the families where there is none of that name."""
+    families = sorted(path.name for path in STUDIES.iterdir() if path.is_dir())
+    if family not in families:
+        raise StudyError(
+            f"there is no family of studies {family!r}; families: {', '.join(families)}{nearest(family, families)}"
+        )
+    return sorted((STUDIES / family).glob("*.yaml"))
+
+
+def find_study(family: str, name: str) -> Path:
+    """The file of a family's study. ValueError listing the studies where there is none of that name."""
+    names = [path.stem for path in find_family(family)]
+    if name not in names:
+        raise StudyError(f"there is no study {name!r} of {family}; studies: {', '.join(names)}{nearest(name, names)}")
+    return STUDIES / family / f"{name}.yaml"
+
+
+def load(path: str | Path, overrides: Sequence[str] = ()) -> Study:
+    """The study of a file with `key=value` overrides. ValueError or FileNotFoundError in one sentence on anything wrong."""
+    path = Path(path)
+    return from_tree(read_file(path), overrides, str(path))
+
+
+def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = "the study") -> Study:
+    """As `load`, from plain containers."""
+    given = parse_words(overrides)
+    for words, source in ((tree, where), (given, "the command line")):
+        refuse_unknown(words, _KEYS, source)
+        refuse_resolvers(words, source)
+    if "scales" in given:
+        raise StudyError(
+            "scales can't be set on the command line: write them into the study file, and choose one with scale=NAME"
+        )
+    scales = {"paper": {}} | mapping(tree, "scales")
+    scale = given.pop("scale", tree.get("scale", "paper"))
+    if not isinstance(scale, str) or scale not in scales:
+        raise StudyError(f"scale = {scale!r} is not a scale of {where}; scales: {', '.join(scales)}{nearest(scale, scales)}")
+    base = {key: value for key, value in tree.items() if key not in ("scale", "scales")}
+    smaller = mapping(scales, scale, "scales.")
+    refuse_unknown(smaller, [key for key in _KEYS if key not in ("scale", "scales", "name")], f"scales.{scale}")
+    merged = resolve(_merge_with_rule(_merge_with_rule(_with_wandb(base), _with_wandb(smaller)), _with_wandb(given)), where)
+
+    for section in HASHED:
+        if section in merged:
+            build(section, merged[section])
+    rule = _adaptive(merged)
+    if rule is not None:
+        refuse_many_replicates(rule.maximum, f"replicates.max = {rule.maximum}", 1)
+    points = select(points_of(merged if rule is None else merged | {"replicates": rule.maximum}), merged.get("only"))
+    refuse_hidden_overrides(given, merged, points)
+    sets, seed, curve_every = _evaluate(merged)
+    study = Study(
+        name=_name(merged),
+        question=typed(merged, "question", str, ""),
+        conditions=_conditions(merged, points),
+        sets=sets,
+        source=mapping(merged, "source"),
+        scale=scale,
+        reductions=(*typed(merged, "reductions", list, []), *_reductions(base, smaller)),
+        overrides=tuple(overrides),
+        evaluate_seed=seed,
+        curve_every=curve_every,
+        keep=_keep(merged),
+        pack_size=_pack_size(merged),
+        compile=typed(mapping(merged, "pack"), "compile", bool, False, "pack."),
+        device=_device(merged),
+        executor=_choice(merged, "executor", "ray"),
+        leases=_choice(merged, "leases", "on") == "on",
+        store=_store(merged),
+        wandb=_wandb(merged)[0],
+        wandb_runs=_wandb(merged)[1],
+        claims=_claims(merged),
+        adaptive=None if rule is None else as_dict(rule),
+        slots=_slots(merged),
+    )
+    for condition in study.conditions:
+        refuse_many_points(condition.train.steps, study.curve_every)
+    _validate_sets(study)
+    _validate_keep(study)
+    check_count(study.wandb_runs, len(study.conditions), sum(len(each.seeds) for each in study.conditions))
+    if rule is not None:
+        _validate_rule(study, rule, points)
+    return study
+
+
+def _conditions(merged: dict[str, Any], points: list[Point]) -> tuple[Condition, ...]:
+    """Points built, those with equal configurations merged: the name of the first, the union of their seeds."""
+    base = {section: merged[section] for section in HASHED if section in merged}
+    found: dict[str, tuple[Condition, dict[tuple[int, int], None]]] = {}
+    for point in points:
+        try:
+            whole = merge({"task": {}, "model": {}, "train": {}} | base, point.sets)
+            chain = _chain(point.name, whole, point.sets.get("stages", merged.get("stages")))
+        except StudyError as error:
+            raise StudyError(f"condition {point.name}: {error}") from error
+        for built in stages.with_seeds(chain, point.seeds):
+            _, seeds = found.setdefault(canonical(built.config()), (built, {}))
+            seeds.update(dict.fromkeys(built.seeds))
+    conditions = [replace(condition, seeds=tuple(seeds)) for condition, seeds in found.values()]
+    for name, times in Counter((condition.name, condition.stage) for condition in conditions).items():
+        if times > 1:
+            raise StudyError(f"two different conditions are called {name[0]!r}: rename the one under conditions")
+    return tuple(conditions)
+
+
+def _chain(name: str, whole: dict[str, Any], later: Any) -> list[Condition]:
+    """The condition of a point, and those of its later stages, each over the one before it."""
+    chain = [Condition(name, *(build(section, whole[section]) for section in HASHED))]
+    if later is not None and not (isinstance(later, list) and all(isinstance(each, dict) for each in later)):
+        raise StudyError(
+            f"stages = {short(later)} must be a list of mappings such as {{task: {{length: 10}}, labels: previous}}"
+        )
+    for index, given in enumerate(later or []):
+        where, node = f"stages[{index}]", nested(given, f"stages[{index}]")
+        link = stages.link(node, where)
+        whole = merge(whole, {section: node[section] for section in HASHED if section in node})
+        try:
+            task, model, train = (build(section, whole[section]) for section in HASHED)
+        except StudyError as error:
+            raise StudyError(f"{where}: {error}") from error
+        chain.append(stages.after(chain[-1], link, task, model, train, where))
+    return chain
+
+
+def _evaluate(merged: dict[str, Any]) -> tuple[tuple[EvaluationSet, ...], int, int]:
+    node = mapping(merged, "evaluate")
+    refuse_unknown(node, ("seed", "sets", "curve_every"), "evaluate")
+    sets = []
+    for name, definition in mapping(node, "sets", "evaluate.").items():
+        where = f"evaluate.sets.{name}"
+        refuse_unprintable(name, "an evaluation set", "evaluate.sets")
+        if not isinstance(definition, dict):
+            raise StudyError(f"{where} = {definition!r} must be a mapping such as {{p_ignore: 0.98, sequences: 10000}}")
+        if "sequences" not in definition:
+            raise StudyError(f"{where}.sequences is missing: the number of strings in the set")
+        if "name" in definition:
+            raise StudyError(f"{where}.name can't be set: an evaluation set is of the condition's own task")
+        fields = {key: value for key, value in definition.items() if key not in ("sequences", "every")}
+        every = None if definition.get("every") is None else count(definition, "every", f"{where}.")
+        sets.append(EvaluationSet(name, fields, count(definition, "sequences", f"{where}.", most=MOST_SEQUENCES), every))
+    if not sets:
+        raise StudyError(
+            "evaluate.sets is missing: at least one evaluation set, such as {sparse: {p_ignore: 0.98, sequences: 10000}}"
+        )
+    seed = node.get("seed", 0)
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        raise StudyError(f"evaluate.seed = {seed!r} must be a whole number of 0 or more")
+    return tuple(sets), seed, count({"curve_every": 10} | node, "curve_every", "evaluate.")
+
+
+def _validate_sets(study: Study) -> None:
+    seen = set()
+    for condition in study.conditions:
+        hashes: dict[str, str] = {}
+        if (task := canonical(condition.config()["task"])) in seen:
+            continue
+        seen.add(task)
+        for each in study.sets:
+            try:
+                digest = each.hash(condition.task, study.evaluate_seed)
+            except StudyError as error:
+                raise StudyError(f"evaluate.sets.{each.name} of condition {condition.name}: {error}") from error
+            if digest in hashes:
+                raise StudyError(f"evaluate.sets.{hashes[digest]} and evaluate.sets.{each.name} are the same set: remove one")
+            hashes[digest] = each.name
+
+
+def _merge_with_rule(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """`over` into `base`. A rule over a plain number of replicates takes it as its maximum; one rule under `until` replaces another."""
+    number, rule = base.get("replicates"), over.get("replicates")
+    if isinstance(rule, dict) and type(number) is int:
+        base = base | {"replicates": {"min": first_look(number), "max": number}}
+    elif isinstance(rule, dict) and isinstance(number, dict):
+        old, new = number.get("until"), rule.get("until")
+        if isinstance(old, dict) and isinstance(new, dict) and set(old) != set(new):
+            base = base | {"replicates": {key: value for key, value in number.items() if key != "until"}}
+    return merge(base, over)
+
+
+def _adaptive(merged: dict[str, Any]) -> Rule | None:
+    """The rule of `replicates: {min, max, until}` with its `budget`; None where their number is fixed."""
+    replicates = merged.get("replicates")
+    if isinstance(replicates, dict):
+        if "seeds" in merged:
+            raise StudyError(
+                "seeds beside adaptive replicates can't be given: the seeds are 0 … max - 1, paired; drop one of them"
+            )
+        return parse(replicates, merged.get("budget"))
+    if "budget" in merged:
+        raise StudyError(
+            "budget needs adaptive replicates, such as replicates: {min: 15, max: 100, until: {…}}: it spends hours on them"
+        )
+    return None
+
+
+def _validate_rule(study: Study, rule: Rule, points: list[Point]) -> None:
+    """What the rule names exists, and no condition has stages or replicates of its own."""
+    staged = next((each.name for each in study.conditions if each.stage), None)
+    if staged is not None:
+        raise StudyError(f"condition {staged} has stages, and adaptive replicates have none: give replicates a number")
+    names = [each.name for each in study.sets]
+    if rule.set not in names:
+        raise StudyError(
+            f"replicates.until: there is no evaluation set {rule.set!r}; sets: {', '.join(names)}{nearest(rule.set, names)}"
+        )
+    conditions = [each.name for each in study.conditions]
+    if rule.baseline is not None and rule.baseline not in conditions:
+        raise StudyError(
+            f"replicates.until: there is no condition {rule.baseline!r} to be the baseline; conditions: {', '.join(conditions)}"
+            f"{nearest(rule.baseline, conditions)}"
+        )
+    if rule.baseline is not None and len(conditions) < 2:
+        raise StudyError(
+            f"replicates.until: {rule.baseline} is the only condition, so there is no ratio: add another condition"
+        )
+    own = [point.name for point in points if point.own_seeds]
+    if own:
+        raise StudyError(
+            f"condition {own[0]} has replicates or seeds of its own, and those of the study are adaptive: leave them out"
+        )
+
+
+def _name(merged: dict[str, Any]) -> str:
+    name = merged.get("name")
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise StudyError(
+            f"name = {name!r} must be a word of letters, digits, '.', '_' and '-': it is the study's folder in the store"
+        )
+    return name
+
+
+def _claims(merged: dict[str, Any]) -> dict[str, Any]:
+    """What the study states of the paper's claims, checked: {id: {value: …}}."""
+    claims = mapping(merged, "claims")
+    refuse_unknown(claims, CLAIMS, "claims")
+    for name, node in claims.items():
+        if isinstance(node, dict):
+            refuse_unknown(node, TERMS, f"claims.{name}")
+        terms_of(CLAIMS[name], node)
+    return claims
+
+
+def _keep(merged: dict[str, Any]) -> str:
+    keep = typed(merged, "keep", str, "none")
+    keep_tail(keep)
+    return keep
+
+
+def _validate_keep(study: Study) -> None:
+    longest = max(condition.train.steps for condition in study.conditions)
+    late = [step for step in keep_steps(study.keep) if step > longest]
+    if late:
+        raise StudyError(f"keep = {study.keep!r}: no condition has a step {late[0]}, the longest training has {longest} steps")
+
+
+def _pack_size(merged: dict[str, Any]) -> int | None:
+    pack = mapping(merged, "pack")
+    refuse_unknown(pack, ("size", "compile"), "pack")
+    return None if pack.get("size", "auto") == "auto" else count(pack, "size", "pack.", " or auto", MOST_REPLICATES)
+
+
+def _store(merged: dict[str, Any]) -> str:
+    store = typed(merged, "store", str, "runs")
+    check_uri(store)
+    return store
+
+
+def _device(merged: dict[str, Any]) -> str:
+    device = typed(merged, "device", str, "auto")
+    if not re.fullmatch(r"auto|cpu|cuda(:[0-9]{1,3})?", device):
+        raise StudyError(f"device = {device!r} must be auto, cpu, cuda or cuda:<number>")
+    return device
+
+
+def _slots(merged: dict[str, Any]) -> tuple[Kind, ...]:
+    if merged.get("slots") is None:
+        return ()
+    for key, default, why in (("device", "auto", "each of the slots has its own"), ("executor", "ray", "the slots are Ray's")):
+        if merged.get(key, default) != default:
+            raise StudyError(f"{key} = {merged[key]!r} beside slots: leave one of them out, {why}")
+    return parse_kinds(merged["slots"])
+
+
+def _choice(merged: dict[str, Any], key: str, default: str) -> str:
+    return _one_of(merged.get(key, default), key, _CHOICES[key])
+
+
+def _one_of(value: Any, name: str, choices: tuple[str, ...]) -> str:
+    if isinstance(value, bool):  # YAML 1.1 reads a bare `off` as false
+        value = "on" if value else "off"
+    if value not in choices:
+        raise StudyError(f"{name} = {value!r} must be {' or '.join(choices)}{nearest(value, choices)}")
+    return str(value)
+
+
+def _with_wandb(tree: dict[str, Any]) -> dict[str, Any]:
+    """`wandb: offline` as `wandb: {mode: offline}`, so that a file's and the command line's words merge."""
+    value = tree.get("wandb", {})
+    return tree if isinstance(value, dict) else tree | {"wandb": {"mode": value}}
+
+
+def _wandb(merged: dict[str, Any]) -> tuple[str, str]:
+    """Its mode, and what gets a run of its own beside the study."""
+    node = mapping(merged, "wandb")
+    refuse_unknown(node, ("mode", "runs"), "wandb")
+    return _one_of(node.get("mode", "offline"), "wandb", _WANDB), _one_of(node.get("runs", "study"), "wandb.runs", RUNS)
+
+
+def _reductions(base: dict[str, Any], smaller: dict[str, Any]) -> list[str]:
+    """What a scale changes, as "path: old -> new"."""
+    defaults = {f"train.{name}": value for name, value in asdict(Train()).items()}
+    old = defaults | dict(leaves(nested(base, "the study", unique=False)))
+    out = []
+    for path, new in leaves(nested(smaller, "scales", unique=False)):
+        before = ", ".join(mapping(base, "conditions")) if path == "only" else old.get(path, "unset")
+        after = ", ".join(map(str, new)) if path == "only" and isinstance(new, list) else new
+        if before != after:
+            out.append(f"{'conditions' if path == 'only' else path}: {short(before)} -> {short(after)}")
+    return out

@@ -1,0 +1,205 @@
+"""Replicates that are chains: what a stage takes from the stage before it, as configurations and keys. No weights are touched here.
+
+    stages: [{task: {length: 10}, labels: previous, init: previous}, {task: {length: 20}}]
+
+The first stage is the condition itself. Every stage is a `Condition` of its own, whose `stages` are those before it, as
+{task, train, labels, …}, with a model where it is another than the next one's, and last what it takes itself; its key follows from its
+parent's (`identity.key`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import torch
+
+from harness.draw import Draw
+from harness.study import identity
+from harness.study.checkpoint_schedule import Span, Teacher, kept, spans
+from harness.study.config import Condition, from_dict, name_of, nearest, refuse_unknown
+from models.custom.custom import Custom
+from models.model import refuse_blind
+from results.errors import StudyError, settings_errors
+from tasks.task import Continued
+
+_CHOICES = {"labels": ("task", "previous", "teacher"), "init": ("fresh", "previous")}
+_COLDEST = 1e-30  # below, the quotient of two equal logits and the temperature is no number in fp32
+
+
+@dataclass(frozen=True)
+class Link:
+    """labels: what a training string is answered by, the task itself, the greedy answers of the stage before, fed back to it, or the
+    probabilities of the stage before (the teacher) at the same inputs; init: what the weights begin as, drawn from the replicate's init
+    seed or those that the stage before ended with. temperature: of the teacher alone, 0 for its argmax; teacher: its checkpoints."""
+
+    labels: str = "task"
+    init: str = "fresh"
+    temperature: float = 1.0
+    teacher: Teacher = field(default_factory=Teacher)
+
+    def __post_init__(self) -> None:
+        if not (self.temperature == 0 or self.temperature >= _COLDEST):
+            raise StudyError(
+                f"temperature = {self.temperature:g} must be 0 (the teacher's argmax) or at least {_COLDEST:g}, where softmax is argmax too"
+            )
+        if self.labels != "teacher" and (self.temperature != 1 or self.teacher != Teacher()):
+            raise StudyError("temperature and teacher are of labels: teacher: write that, or leave them out")
+
+
+OPTIONS = tuple(each.name for each in fields(Link))
+KEYS = ("task", "model", "train", *OPTIONS)
+
+
+def link_of(condition: Condition) -> Link | None:
+    """What a condition takes from the stage before it; None for a first stage."""
+    return identity.typed(Link, condition.stages[-1], "stages") if condition.stages else None
+
+
+def link(node: Mapping[str, Any], where: str) -> Link:
+    """The link of one entry of `stages`. ValueError for unknown words, and where nothing is taken from the stage before."""
+    refuse_unknown(node, KEYS, where)
+    for option, known in _CHOICES.items():
+        if option in node and node[option] not in known:
+            raise StudyError(
+                f"{where}.{option} = {node[option]!r} must be {', '.join(known[:-1])} or {known[-1]}{nearest(node[option], known)}"
+            )
+    try:
+        found: Link = identity.typed(Link, {option: node[option] for option in OPTIONS if option in node}, where)
+    except StudyError as error:
+        raise StudyError(str(error) if str(error).startswith(where) else f"{where}: {error}") from error
+    if (found.labels, found.init) == ("task", "fresh"):
+        raise StudyError(
+            f"{where} takes nothing from the stage before it: write labels: previous, init: previous or both, labels: teacher, or make "
+            "it a condition"
+        )
+    return found
+
+
+def after(parent: Condition, given: Link, task: Any, model: Any, train: Any, where: str) -> Condition:
+    """The stage that follows `parent`. ValueError where the parent's weights or words are of no use to it."""
+    earlier: list[Any] = [*parent.stages[:-1], _described(parent, model)]
+    condition = Condition(parent.name, task, model, train, (*earlier, identity.describe(given)))
+    for each in (parent.model, model):
+        if isinstance(each, Custom):
+            raise StudyError(f"{where}: the model {each.path} is a module of your own, and stages need a model of this project")
+    if name_of(task) != name_of(parent.task):
+        raise StudyError(f"{where}.task.name = {name_of(task)!r} is another task than {name_of(parent.task)}: a chain has one")
+    if given.labels == "previous" and not isinstance(task, Continued):
+        raise StudyError(
+            f"{where}.labels = previous needs a task with answers that are fed back, such as lego, and {name_of(task)} has none"
+        )
+    if given.labels == "teacher":
+        _refuse_teacher(parent, condition, given, where)
+    if "previous" in (given.labels, given.init):
+        _refuse_unfit(parent, condition, given, where)
+    return condition
+
+
+def _refuse_teacher(parent: Condition, student: Condition, given: Link, where: str) -> None:
+    """ValueError where the teacher's answers are none to the student's inputs, or its checkpoints none of its own."""
+    sizes = [(task.vocabulary, task.outputs, task.tokens) for task in (parent.task, student.task)]
+    for what, of_teacher, of_student in zip(("tokens in the vocabulary", "classes", "tokens a string"), *sizes, strict=True):
+        if of_teacher != of_student:
+            raise StudyError(
+                f"{where}: the teacher has {of_teacher} {what} and the student {of_student}: give both the same task"
+            )
+    try:
+        spans(given.teacher, parent.train.steps, student.train.steps)
+    except StudyError as error:
+        raise StudyError(f"{where}: {error}") from error
+
+
+def _refuse_unfit(parent: Condition, condition: Condition, given: Link, where: str) -> None:
+    """ValueError where the parent's weights do not fit the model of a condition, which begins with them or is answered by them."""
+    if given.labels == "previous":
+        with settings_errors():
+            refuse_blind(condition.model)
+    before, now = (_model(each) for each in (parent, condition))
+    shapes = [{name: tuple(each.shape[1:]) for name, each in model.named_parameters()} for model in (before, now)]
+    other = next((name for name in sorted({*shapes[0], *shapes[1]}) if shapes[0].get(name) != shapes[1].get(name)), None)
+    if other is not None:
+        was, is_now = (list(each[other]) if other in each else "absent" for each in shapes)
+        raise StudyError(
+            f"{where}: the model's {other} is {is_now} and was {was} in the stage before, so its weights don't fit: "
+            "choose a model whose parameters don't depend on the length, and the same vocabulary"
+        )
+
+
+def parent_of(condition: Condition) -> Condition | None:
+    """The stage before, with the same name and, for every seed of the condition, those of its parent; None for a first stage."""
+    if not condition.stages:
+        return None
+    *earlier, last = condition.stages[:-1]
+    model = last.get("model", condition.config()["model"])
+    config: dict[str, Any] = {"task": last["task"], "model": model, "train": last["train"]}
+    if earlier:
+        own = {option: last[option] for option in OPTIONS if option in last}
+        config["stages"] = [*earlier, own]
+    return from_dict({"name": condition.name, "config": config}, _seeds_above(condition))
+
+
+def with_seeds(chain: Sequence[Condition], seeds: Sequence[tuple[int, int]]) -> list[Condition]:
+    """The conditions of a chain, the first stage first, with the seeds that the last one's `seeds` ask of each."""
+    found: list[Condition] = []
+    for condition in reversed(chain):
+        found.insert(0, replace(condition, seeds=tuple(dict.fromkeys(seeds))))
+        seeds = _seeds_above(found[0])
+    return found
+
+
+def _seeds_above(condition: Condition) -> tuple[tuple[int, int], ...]:
+    """The seeds of the parent of each seed of a condition: the same, or those of the one teacher."""
+    given = link_of(condition)
+    if given is None or given.teacher.seed is None:
+        return condition.seeds
+    return ((given.teacher.seed, given.teacher.seed),) * len(condition.seeds)
+
+
+def keys(condition: Condition) -> list[tuple[str, str | None]]:
+    """(key, parent's key) of every replicate of a condition, in the order of its seeds."""
+    config, parent = condition.config(), parent_of(condition)
+    above: Sequence[str | None] = [None] * len(condition.seeds) if parent is None else [key for key, _ in keys(parent)]
+    return [
+        (identity.key(config, condition.stage, init, data, before), before)
+        for (init, data), before in zip(condition.seeds, above, strict=True)
+    ]
+
+
+def spans_of(condition: Condition) -> tuple[Span, ...]:
+    """What a student learns from, in order; () where no teacher answers it."""
+    given, parent = link_of(condition), parent_of(condition)
+    if given is None or parent is None or given.labels != "teacher":
+        return ()
+    return spans(given.teacher, parent.train.steps, condition.train.steps)
+
+
+def steps_taken(condition: Condition) -> frozenset[int]:
+    """The steps of its parent whose weights a condition may ask for, the last among them; empty for a first stage."""
+    parent = parent_of(condition)
+    return frozenset() if parent is None else kept(spans_of(condition), parent.train.steps)
+
+
+def taken_from(conditions: Sequence[Condition]) -> dict[str, frozenset[int]]:
+    """{canonical configuration of a condition that others follow: the steps whose weights they ask for}: those are kept."""
+    found: dict[str, frozenset[int]] = {}
+    for condition in conditions:
+        parent = parent_of(condition)
+        if parent is not None:
+            name = identity.canonical(parent.config())
+            found[name] = found.get(name, frozenset()) | steps_taken(condition)
+    return found
+
+
+def _described(condition: Condition, later: Any) -> dict[str, Any]:
+    """An earlier stage as a later one's `stages` holds it; `later`: the model of the stage that follows it."""
+    own = dict(condition.stages[-1]) if condition.stages else {}
+    config = condition.config()
+    model = {} if condition.model == later else {"model": config["model"]}
+    return {"task": config["task"], **model, "train": config["train"], **own}
+
+
+def _model(condition: Condition) -> torch.nn.Module:
+    task = condition.task
+    draw = Draw(torch.zeros(1, dtype=torch.int64), "init")
+    with settings_errors():
+        return condition.model.make(draw, task.vocabulary, task.tokens, task.outputs)

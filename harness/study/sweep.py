@@ -1,0 +1,151 @@
+"""The points of a study: conditions × grid, and `sweeps`; which of them are trained, and what the command line may change of them."""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from harness.study.config import nearest, refuse_unknown
+from harness.study.limits import refuse_many_conditions, refuse_many_replicates
+from harness.study.seeds import count_of, pairs_of
+from harness.study.tree import leaves, mapping, merge, nested, overlap, refuse_unprintable, short, typed
+from results.errors import StudyError
+
+HASHED = ("task", "model", "train")
+VARIED = (*HASHED, "stages", "replicates", "seeds")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination before its values are built: what it sets over the base, and its replicates' seeds."""
+
+    name: str
+    condition: str | None
+    sets: dict[str, Any]
+    seeds: list[tuple[int, int]]
+    own_seeds: bool = False  # not the study's
+
+
+def points_of(merged: dict[str, Any]) -> list[Point]:
+    """Of `conditions` × `grid`, then of every entry of `sweeps`; of neither, the base alone."""
+    conditions = mapping(merged, "conditions")
+    for name in conditions:
+        refuse_unprintable(name, "a condition", "conditions")
+    named = {name: nested({} if value is None else value, f"conditions.{name}") for name, value in conditions.items()}
+    for name, sets in named.items():
+        refuse_unknown(sets, VARIED, f"conditions.{name}")
+    grid, sweeps = mapping(merged, "grid"), typed(merged, "sweeps", list, [])
+    groups: list[_Group] = []
+    if named or grid or not sweeps:
+        axes = _axes(grid, "grid")
+        size = math.prod(map(len, axes.values()))
+        over: list[tuple[str | None, dict[str, Any]]] = [*named.items()] or [(None, {})]
+        groups = [_Group(condition, sets, size, _product(axes)) for condition, sets in over]
+    groups += [_sweep(sweep, f"sweeps[{index}]") for index, sweep in enumerate(sweeps)]
+    refuse_many_conditions(sum(group.size for group in groups))
+    total = 0
+    for group in groups:
+        replicates, key = count_of(merged, group.sets)
+        total += group.size * replicates
+        own = f"condition {group.condition}: " if group.condition and {"replicates", "seeds"} & group.sets.keys() else ""
+        refuse_many_replicates(total, f"{own}{key}", sum(each.size for each in groups))
+    return [_point(merged, group.condition, group.sets, swept) for group in groups for swept in group.combinations]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Points that set the same and differ in what is swept. combinations: made one at a time, `size` of them."""
+
+    condition: str | None
+    sets: dict[str, Any]
+    size: int
+    combinations: Iterable[dict[str, Any]]
+
+
+def _sweep(sweep: Any, where: str) -> _Group:
+    """The points of one entry of `sweeps`, over the base."""
+    if not isinstance(sweep, dict):
+        raise StudyError(f"{where} = {sweep!r} must be a mapping with grid, each or zip")
+    refuse_unknown(sweep, ("grid", "each", "zip", "replicates", "seeds"), where)
+    kinds = [kind for kind in ("grid", "each", "zip") if kind in sweep]
+    if len(kinds) != 1:
+        raise StudyError(f"{where} must have exactly one of grid, each and zip, and has {' and '.join(kinds) or 'none'}")
+    axes = _axes(mapping(sweep, kinds[0], f"{where}."), f"{where}.{kinds[0]}")
+    if not axes:
+        raise StudyError(f"{where}.{kinds[0]} is empty: give it at least one key with its values, such as {{train.lr: [1e-3]}}")
+    own = {key: sweep[key] for key in ("replicates", "seeds") if key in sweep}
+    if kinds[0] == "grid":
+        return _Group(None, own, math.prod(map(len, axes.values())), _product(axes))
+    combinations: list[dict[str, Any]]
+    if kinds[0] == "each":
+        combinations = [{path: value} for path, values in axes.items() for value in values]
+    else:
+        if len({len(values) for values in axes.values()}) > 1:
+            lengths = ", ".join(f"{path} has {len(values)}" for path, values in axes.items())
+            raise StudyError(f"{where}.zip pairs values one to one, but {lengths}: give lists of one length")
+        combinations = [dict(zip(axes, values, strict=True)) for values in zip(*axes.values(), strict=True)]
+    return _Group(None, own, len(combinations), combinations)
+
+
+def _axes(grid: dict[str, Any], where: str) -> dict[str, list[Any]]:
+    """{dotted path: its values}."""
+    axes = dict(leaves(nested(grid, where)))
+    for path, values in axes.items():
+        if path.split(".")[0] not in HASHED:
+            raise StudyError(f"{where}.{path} can't be swept; sweep keys of {', '.join(HASHED)}{nearest(path, HASHED)}")
+        if not isinstance(values, list) or not values:
+            raise StudyError(f"{where}.{path} = {values!r} must be a list of at least one value")
+    return axes
+
+
+def _product(axes: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    return (dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values()))
+
+
+def _point(merged: dict[str, Any], condition: str | None, sets: dict[str, Any], swept: dict[str, Any]) -> Point:
+    parts = ([condition] if condition else []) + [f"{path}={short(value)}" for path, value in swept.items()]
+    name = ", ".join(parts) or str(merged.get("model", {}).get("name", "base"))
+    if not name.isprintable():
+        raise StudyError(f"{name!r} can't be the name of a condition: sweep values that are written on one line")
+    own = "replicates" in sets or "seeds" in sets
+    seeds = pairs_of(merged, sets, f"{name}: " if own else "")
+    return Point(name, condition, merge(sets, nested(swept, name)), seeds, own)
+
+
+def select(points: list[Point], only: Any) -> list[Point]:
+    """The points that `only` names, by condition or by full name."""
+    if only is None:
+        return points
+    if not isinstance(only, list) or not only:
+        raise StudyError(f"only = {only!r} must be a list of conditions, such as [lstm]")
+    names = list(dict.fromkeys(name for point in points for name in (point.condition, point.name) if name))
+    for each in only:
+        if each not in names:
+            raise StudyError(f"only: there is no condition {each!r}; conditions: {', '.join(names)}{nearest(each, names)}")
+    return [point for point in points if point.condition in only or point.name in only]
+
+
+def refuse_hidden_overrides(given: dict[str, Any], merged: dict[str, Any], points: list[Point]) -> None:
+    """A command-line key that a condition sets too would be lost in silence."""
+    for path, value in leaves({key: given[key] for key in VARIED if key in given}):
+        setters = [point.name for point in points if any(overlap(path, other) for other, _ in leaves(point.sets))]
+        if setters:
+            more = f" and {len(setters) - 6} more" if len(setters) > 6 else ""
+            raise StudyError(
+                f"{path}={short(value)} on the command line is also set by {len(setters)} of {len(points)} conditions "
+                f"({'; '.join(setters[:6])}{more}): change it there (conditions.<name>.{path}=…, or the sweep), or drop it"
+            )
+        section = path.split(".")[0]
+        if section in ("task", "model") and all(_replaces(point.sets.get(section), merged[section]) for point in points):
+            raise StudyError(
+                f"{path}={short(value)} on the command line changes nothing: every condition has its own {section}"
+            )
+    if "replicates" in given and {"init", "data"} & set(mapping(merged, "seeds")):
+        raise StudyError(
+            "replicates on the command line changes nothing: the study gives seeds; override seeds.init and seeds.data"
+        )
+
+
+def _replaces(over: Any, base: dict[str, Any]) -> bool:
+    return isinstance(over, dict) and over.get("name", base["name"]) != base["name"]

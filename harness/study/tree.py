@@ -1,0 +1,223 @@
+"""The nested mappings of a study file and of `key=value` words: read, merged, resolved (with `reading`, all that knows OmegaConf).
+
+Interpolations may point at other keys of the file; resolvers such as `${oc.env:HOME}` are refused. ValueError in one sentence on anything
+that is no such mapping.
+"""
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from harness.study.limits import MOST_STEPS
+from harness.study.safe_yaml import MOST_BYTES, read_yaml, refuse_odd_yaml
+from results.errors import StudyError
+from results.filesystem import public_override, reason
+
+_MOST_WORDS = 1000  # overrides
+_MOST_KEY = 200  # characters
+_REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.]+\}")
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The mapping of a YAML file. Also FileNotFoundError."""
+    if not path.is_file():
+        raise StudyError(f"there is no study file {path}: give the path of a YAML file")
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise StudyError(f"{path} can't be read: {reason(error)}") from error
+    return read_tree(data, str(path))
+
+
+def read_tree(data: bytes, where: str) -> dict[str, Any]:
+    """The mapping of the bytes of a YAML file. where: its name in sentences."""
+    tree = read_yaml(data, where)
+    if not tree:
+        raise StudyError(f"{where} is empty: a study has keys such as name, task, model, train and evaluate")
+    return _plain(tree, where)
+
+
+def parse_words(overrides: Iterable[str]) -> dict[str, Any]:
+    """`key=value` words as one tree."""
+    words = list(overrides)
+    if len(words) > _MOST_WORDS:
+        raise StudyError(
+            f"{len(words):,} overrides on the command line are more than {_MOST_WORDS}: write them into a study file"
+        )
+    for word in words:
+        if not re.match(r"[A-Za-z_][^=\s]*=", word):
+            raise StudyError(
+                f"{public_override(word)!r} on the command line is no override: write key=value, such as train.lr=1e-3"
+            )
+    keys = [word.split("=", 1)[0] for word in words]
+    for one, other in itertools.combinations(keys, 2):
+        if overlap(one, other):
+            raise StudyError(f"{one} and {other} on the command line set the same thing: keep one")
+    try:
+        for word, key in zip(words, keys, strict=True):
+            refuse_odd_yaml(word.partition("=")[2], f"{key}=… on the command line", numbered=False)
+            if len(key) > _MOST_KEY:
+                raise StudyError(f"{key[:40]}… on the command line has {len(key):,} characters, and a key at most {_MOST_KEY}")
+        tree = OmegaConf.to_container(OmegaConf.from_dotlist(words), resolve=False)
+    except (OmegaConfBaseException, yaml.YAMLError) as error:
+        raise StudyError(
+            f"the overrides {' '.join(map(public_override, words))} can't be read: {' '.join(str(error).split())}"
+        ) from error
+    return _plain(tree, "the command line")
+
+
+def resolve(tree: dict[str, Any], where: str) -> dict[str, Any]:
+    """With every `${key}` replaced by the value it points at."""
+    try:
+        resolved = OmegaConf.to_container(OmegaConf.create(tree), resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise StudyError(f"{where}: {str(error).splitlines()[0]}") from error
+    return _plain(resolved, where)
+
+
+def _plain(tree: Any, where: str) -> dict[str, Any]:
+    if not isinstance(tree, dict):
+        raise StudyError(f"{where} must be a mapping with keys such as name, task, model and train")
+    _refuse_odd(tree, where)
+    return tree
+
+
+def _refuse_odd(node: Any, where: str, path: str = "") -> None:
+    """StudyError for keys that are no words, and for values that no study can hold."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            inside = f"{where}: {path}" if path else where
+            if not isinstance(key, str):
+                raise StudyError(f"{inside}: the key {short(key)} is not a word: put it in quotes")
+            if not _is_text(key) or len(key) > _MOST_KEY:
+                raise StudyError(f"{inside}: the key {key[:40]!r} must be of at most {_MOST_KEY} whole characters")
+            _refuse_odd(value, where, f"{path}.{key}" if path else key)
+    elif isinstance(node, list):
+        for value in node:
+            _refuse_odd(value, where, path)
+    elif isinstance(node, float) and not math.isfinite(node):
+        raise StudyError(f"{where}: {path} = {node} must be a finite number")
+    elif isinstance(node, str) and not _is_text(node):
+        raise StudyError(f"{where}: {path} = {node[:40]!r} holds half a character (a surrogate): write the whole one")
+    elif not isinstance(node, str | int | float | None):
+        raise StudyError(f"{where}: {path} = {str(node)[:40]} is of type {type(node).__name__} in YAML: put it in quotes")
+
+
+def _is_text(value: str) -> bool:
+    return not any("\ud800" <= each <= "\udfff" for each in value)
+
+
+def refuse_unprintable(name: Any, what: str, where: str) -> None:
+    """StudyError for a name that can't be shown on a line of its own, such as an empty one."""
+    if not (isinstance(name, str) and name.strip() == name != "" and name.isprintable()):
+        raise StudyError(f"{where}: {name!r} can't be the name of {what}: write a word or a few, on one line")
+
+
+def refuse_resolvers(node: Any, where: str) -> None:
+    """Only `${key.of.the.file}` is allowed: nothing in a study reads the environment or runs anything."""
+    if isinstance(node, dict):
+        for value in node.values():
+            refuse_resolvers(value, where)
+    elif isinstance(node, list):
+        for value in node:
+            refuse_resolvers(value, where)
+    elif isinstance(node, str) and "${" in _REFERENCE.sub("", node):
+        raise StudyError(f"{node!r} in {where} is refused: only ${{other.key}} may be referred to; write the value itself")
+
+
+def merge(base: Any, over: Any, root: bool = True) -> Any:
+    """`over` into `base`; below the root, a node whose `name` changes is replaced."""
+    if not isinstance(base, dict) or not isinstance(over, dict):
+        return over
+    if not root and "name" in over and over["name"] != base.get("name"):
+        return over
+    return base | {key: merge(base[key], value, root=False) if key in base else value for key, value in over.items()}
+
+
+def nested(node: Any, where: str, unique: bool = True) -> dict[str, Any]:
+    """A mapping whose keys may be dotted paths, as nested mappings. unique: whether a path that is given twice is refused."""
+    if not isinstance(node, dict):
+        raise StudyError(f"{where} = {node!r} must be a mapping, such as {{train.lr: 1e-3}}")
+    out: dict[str, Any] = {}
+    taken: set[str] = set()  # paths of values
+    inside: set[str] = set()  # what these paths begin with
+    for key, value in node.items():
+        inner = nested(value, where, unique) if isinstance(value, dict) else value
+        for part in reversed(key.split(".")):
+            inner = {part: inner}
+        if not unique:
+            out = merge(out, inner)
+            continue
+        for path, _ in list(leaves(inner)):
+            above = list(itertools.accumulate(path.split("."), "{}.{}".format))
+            if path in inside or not taken.isdisjoint(above):
+                raise StudyError(f"{where} gives {path} twice: keep one of them")
+            taken.add(path)
+            inside.update(above[:-1])
+        out = _united(out, inner)
+    return out
+
+
+def _united(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Two trees without a common leaf as one."""
+    both = {key: _united(one[key], other[key]) for key in one.keys() & other.keys()}
+    return one | other | both
+
+
+def leaves(node: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """(dotted path, value) of every value that is no mapping."""
+    for key, value in node.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether two dotted paths are one, or one lies within the other."""
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
+
+
+def short(value: Any) -> str:
+    """As one would write it in YAML on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {short(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(short, value)) + "]"
+    return str(value).lower() if type(value) is bool else "null" if value is None else str(value)
+
+
+def mapping(node: Mapping[str, Any], key: str, prefix: str = "") -> dict[str, Any]:
+    """The mapping under a key, {} where there is none. prefix: of the key in the sentence."""
+    value = node.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise StudyError(f"{prefix}{key} = {value!r} must be a mapping: write keys with values below it, or leave it out")
+    return value
+
+
+def typed(node: Mapping[str, Any], key: str, kind: type, default: Any, prefix: str = "") -> Any:
+    """The value under a key, or the default; of this very type. prefix: of the key in the sentence."""
+    value = node.get(key, default)
+    if type(value) is not kind:
+        kinds = {list: "a list, such as [a, b]", bool: "true or false"}
+        raise StudyError(f"{prefix}{key} = {value!r} must be {kinds.get(kind, 'a word or a sentence')}")
+    return value
+
+
+def count(node: Mapping[str, Any], key: str, prefix: str, alternative: str = "", most: int = MOST_STEPS) -> int:
+    """A whole number from 1 to `most`. prefix: of the key in the sentence; alternative: what else may be written there."""
+    if type(node[key]) is not int or node[key] < 1:
+        raise StudyError(f"{prefix}{key} = {node[key]!r} must be a whole number of at least 1{alternative}")
+    if node[key] > most:
+        raise StudyError(f"{prefix}{key} = {node[key]} is too large: write at most {most:,}{alternative}")
+    return node[key]

@@ -1,0 +1,113 @@
+"""The step of a pack as a CUDA graph: hundreds of kernels are launched by one call, so that the host is no floor.
+
+Everything that changes from step to step (strings, learning rates, the step's number for dropout) is copied into fixed places first. A
+step whose strings overflow the block of K needed positions has another shape and is computed eagerly.
+"""
+
+import contextlib
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.training.loss_positions import Needed
+from harness.training.training_strings import Strings
+
+_WARM_UP = 3  # eager steps before capture, as torch.cuda.graph asks for
+_TOLERANCE = {"fp32": 1e-3, "tf32": 2e-2, "bf16": 2e-2}  # of the norm of a gradient: kernels may add in another order
+
+
+class Replay:
+    """One pack's step with fixed inputs. `compute(strings, scalars, step)` returns tensors [R]; step is int64 [R]."""
+
+    def __init__(
+        self,
+        compute: Callable[[Strings, Tensor, Tensor], tuple[Tensor, ...]],
+        strings: Strings,
+        scalars: Tensor,
+        capture: "Callable[[Callable[[], Any]], Callable[[], None]]",
+    ):
+        replicates = strings.inputs.shape[0]
+        self.strings = _copies(strings)
+        self.scalars = scalars.clone()
+        self.step = torch.ones(replicates, dtype=torch.int64, device=scalars.device)
+        self.outputs: tuple[Tensor, ...] = ()
+
+        def run() -> None:
+            self.outputs = compute(self.strings, self.scalars, self.step)
+
+        self._replay = capture(run)
+
+    def fits(self, strings: Strings) -> bool:
+        """Whether these strings have the captured shapes."""
+        return strings.needed.targets.shape == self.strings.needed.targets.shape
+
+    def __call__(self, strings: Strings, scalars: Tensor, step: int) -> tuple[Tensor, ...]:
+        """Compute `step`; the results are overwritten by the next call."""
+        for fixed, new in zip(_tensors(self.strings), _tensors(strings), strict=True):
+            fixed.copy_(new)
+        self.scalars.copy_(scalars)
+        self.step.fill_(step)
+        self._replay()
+        return self.outputs
+
+
+def cuda_capture(run: Callable[[], Any]) -> Callable[[], None]:
+    """Capture `run` after some eager calls on a side stream of the current device; returns the replay."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(_WARM_UP):
+            run()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with no_collection(), torch.cuda.graph(graph):
+        run()
+    return graph.replay
+
+
+@contextlib.contextmanager
+def no_collection() -> Iterator[None]:
+    """Collect garbage first and not inside the block: memory that is freed while a graph is captured breaks the capture."""
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def agree(eager: Tensor, replayed: Tensor, precision: str) -> bool:
+    """Whether a replayed step has every replicate's gradient [R, P] of the eager one, up to rounding; NaN agrees with NaN.
+
+    Gradients and not weights: the first step of Adam is a sign, which makes a large change of the smallest rounding error. `eager` may
+    lie on the host: it is compared replicate by replicate, so that no second copy of it is held on the device.
+    """
+    for one, other in zip(eager, replayed, strict=True):
+        there = one.to(other.device)
+        if not torch.equal(there.isnan(), other.isnan()):
+            return False
+        apart, size = ((there - other).nan_to_num().double().norm(), there.nan_to_num().double().norm())
+        if apart > _TOLERANCE[precision] * size:
+            return False
+    return True
+
+
+def _copies(strings: Strings) -> Strings:
+    wanted = strings.needed
+    more = {name: None if each is None else each.clone() for name, each in (("hidden", strings.hidden), ("soft", strings.soft))}
+    if wanted.order is None or wanted.blocks is None:
+        return Strings(strings.inputs.clone(), Needed(None, wanted.targets.clone(), wanted.weights.clone(), None), **more)
+    order = wanted.order.clone()
+    blocks = order.split(wanted.blocks[0].shape[-1], dim=-1)
+    return Strings(strings.inputs.clone(), Needed(blocks, wanted.targets.clone(), wanted.weights.clone(), order), **more)
+
+
+def _tensors(strings: Strings) -> list[Tensor]:
+    wanted = strings.needed
+    more = (wanted.order, strings.hidden, strings.soft)
+    return [strings.inputs, wanted.targets, wanted.weights, *(each for each in more if each is not None)]

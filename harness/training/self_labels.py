@@ -1,0 +1,131 @@
+"""What a later stage has from the stage before it, on the device that trains it: seeds, weights out of the store, and answers.
+
+All of it is a function of the parent's artifact and the replicate's seeds, so nothing of it is saved: a resumed stage makes it again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from safetensors.torch import load
+from torch import Tensor, nn
+
+from harness.draw import Draw
+from harness.planning.pack import Pack, ScoredSet
+from harness.study.stages import link_of, parent_of
+from harness.training import weights as artifacts
+from harness.training.evaluate import batch_size
+from results.errors import DamagedFile
+from results.store import Store
+from tasks.batch import Batch, join
+from tasks.lego.continuation import continued
+
+Weights = Sequence[Mapping[str, Tensor]]  # of the replicates of a pack, by name, without the replicate axis
+
+
+def seeds_at(seeds: Tensor, stage: int, site: int) -> Tensor:
+    """The seeds, int64 [R], that a stage draws by: the replicate's in the first, independent ones of 62 bits in each later stage.
+
+    site: 0 for initialisation and dropout, 1 for data. Of equal seeds a student would begin where its teacher began, on its strings.
+    """
+    if not stage:
+        return seeds
+    words = Draw(seeds, "stage", stage).words((2,), site)
+    return (words[:, 0] & (1 << 30) - 1) << 32 | words[:, 1]
+
+
+def steps_of(pack: Pack) -> list[int]:
+    """The step of every replicate's parent whose weights are taken, its last; [] for a first stage."""
+    found = (parent_of(each.condition) for each in pack.replicates)
+    return [parent.train.steps for parent in found if parent is not None]
+
+
+def read(store: Store, pack: Pack) -> Weights:
+    """The weights that the parents of a pack ended with. ValueError naming the file that is not there or is another's."""
+    found = []
+    for replicate, step in zip(pack.replicates, steps_of(pack), strict=True):
+        if replicate.parent is None:
+            raise ValueError(f"replicate {replicate.key} of stage {pack.stage} has no parent")
+        found.append(load(artifacts.data(store, replicate.parent, pack.stage - 1, step)))
+    return found
+
+
+@torch.no_grad()
+def fill(model: nn.Module, weights: Weights) -> None:
+    """Copy these weights into a packed model. ValueError naming the tensor that does not fit."""
+    for name, parameter in model.named_parameters():
+        shapes = {tuple(each[name].shape) if name in each else () for each in weights}
+        if shapes != {tuple(parameter.shape[1:])}:
+            raise DamagedFile(
+                f"the weights of the stage before do not fit: {name} is {shapes} and the model's {parameter.shape[1:]}"
+            )
+        parameter.copy_(torch.stack([each[name] for each in weights]))
+
+
+def broken(weights: Weights, device: torch.device) -> Tensor:
+    """bool [R]: whose parent has diverged, so that nothing can follow it."""
+    return torch.tensor([not all(bool(t.isfinite().all()) for t in each.values()) for each in weights], device=device)
+
+
+class Annotator:
+    """The greedy answers of the models of the stage before as labels. model: R replicates in evaluation; still(): called between parts
+    of a pool, and may raise. Answers are made for the strings of one step or part at once, so that the pack changes none."""
+
+    def __init__(self, model: nn.Module, tasks: Sequence[Any], seeds: Tensor, pool: int, still: Callable[[], None]):
+        self.model, self.tasks, self.seeds, self.pool, self.still = model, tasks, seeds, pool, still
+        self._answers: Tensor | None = None
+
+    def batch(self, draw: Draw, size: int, count: int, rows: Tensor | None = None) -> Batch:
+        """`size` strings of `draw`, whose replicates are `count` times R, with these answers. rows: their numbers in the pool."""
+        prompts = self._prompts(draw, size)
+        if rows is None:
+            answers = torch.cat([self._said(part) for part in prompts.chunk(count)])
+        else:
+            replicate = torch.arange(len(self.tasks), device=rows.device).repeat(count)[:, None]
+            answers = self._of_pool()[replicate, rows].to(torch.int64)
+        parts, places = [], []
+        for task, mine in self._places(count):
+            parts.append(task.batch(prompts[mine], answers[mine]))
+            places.append(mine)
+        return join(parts).take(torch.cat(places).argsort())
+
+    def _of_pool(self) -> Tensor:
+        """The answers to all strings of the pool, int32 [R, pool, L, 5]."""
+        if self._answers is None:
+            part = batch_size(ScoredSet("", self.tasks[0], self.pool, None, ""), self.seeds.device)
+            found = []
+            for first in range(0, self.pool, part):
+                self.still()
+                found.append(self._said(self._prompts(Draw(self.seeds, "pool").rows(first), part)).to(torch.int32))
+            self._answers = torch.cat(found, dim=1)[:, : self.pool]
+        return self._answers
+
+    def _said(self, prompts: Tensor) -> Tensor:
+        return continued(self.model, prompts, self.tasks[0].length, self.tasks[0].draft)
+
+    def _prompts(self, draw: Draw, size: int) -> Tensor:
+        parts, places = [], []
+        for task, mine in self._places(draw.replicates // len(self.tasks)):
+            parts.append(task.sentences(draw.of(mine), size)[0])
+            places.append(mine)
+        return torch.cat(parts)[torch.cat(places).argsort()]
+
+    def _places(self, count: int) -> list[tuple[Any, Tensor]]:
+        """(task, which of `count` times the replicates are of it, int64)."""
+        device = self.seeds.device
+        return [
+            (kind, torch.tensor([task == kind for task in self.tasks], device=device).repeat(count).nonzero()[:, 0])
+            for kind in dict.fromkeys(self.tasks)
+        ]
+
+
+def annotates(pack: Pack) -> bool:
+    """Whether the labels of a pack are answers of the stage before."""
+    link = link_of(pack.replicates[0].condition)
+    return link is not None and link.labels == "previous"
+
+
+def begins(pack: Pack) -> bool:
+    """Whether the weights of a pack begin as those of the stage before."""
+    link = link_of(pack.replicates[0].condition)
+    return link is not None and link.init == "previous"

@@ -1,0 +1,500 @@
+"""Train one pack: fresh data every step, per-replicate losses and counts, checkpoints from which a run resumes bit for bit.
+
+The loss that is back-propagated is the sum over replicates of each one's own mean, so no replicate sees another: not in gradients, not
+in norms, not when one diverges (its NaNs stay in its own slice and its rows say `diverged`).
+"""
+
+import contextlib
+import datetime
+import json
+import socket
+import time
+import warnings
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import torch
+from torch import Tensor, nn
+
+import harness.training.checkpoint as checkpoints
+import harness.training.self_labels as parents
+import harness.training.sgd_loop as sequential
+import harness.training.weights as artifacts
+from harness.draw import Draw
+from harness.machine.device import describe, numerics
+from harness.machine.precision import autocast, set_matmul
+from harness.machine.provenance import code_state, versions
+from harness.machine.store_retry import patiently
+from harness.planning.pack import Pack, ScoredSet
+from harness.study.identity import canonical
+from harness.training.attention_penalty import Sharpness
+from harness.training.cuda_graph import Replay, agree, cuda_capture
+from harness.training.evaluate import score
+from harness.training.key_mask import hiding
+from harness.training.loss_positions import first_block
+from harness.training.optimizer import Average, FlatParameters, Optimizer
+from harness.training.schedule import Plateau, Scalars
+from harness.training.teachers import Teachers, is_student, teachers_of
+from harness.training.training_strings import Feed, Strings, data_seeds
+from models.noise import Noise
+from results.errors import StoreError, settings_errors
+from results.schema import SCHEMAS
+from results.store import Store
+
+_WINDOW = 100  # steps that `loss` and the points of the loss curve average over, at most
+_LAST_S = 60.0  # that a store may be away when a pack is asked to stop
+_STATE = {"step", "recorded", "rows", "train_s", "evaluate_s", "plateau"}  # of a checkpoint, beside its keys
+CHECKPOINT_SHARE = 0.02  # of the time of a pack that may go into checkpoints
+
+
+class Stopped(Exception):
+    """Training was asked to stop; its state is in the checkpoint of `step`."""
+
+    def __init__(self, step: int):
+        super().__init__(f"stopped at step {step}; the same command goes on from there")
+        self.step = step
+
+
+@dataclass
+class Rows:
+    """The rows a pack has produced, slot by slot, as plain data: they travel in checkpoints as JSON."""
+
+    evaluations: list[dict] = field(default_factory=list)
+    profiles: list[dict] = field(default_factory=list)
+    curves: list[dict] = field(default_factory=list)
+
+
+class Training:
+    """The state of a pack: parameters, moments, the recent losses, the rows so far, and the step they belong to."""
+
+    def __init__(
+        self,
+        pack: Pack,
+        device: torch.device,
+        weights: parents.Weights | None = None,
+        should_stop: Callable[[], bool] = lambda: False,
+        teachers: Teachers | None = None,
+    ):
+        """weights: those that a later stage begins from, teachers: what answers a student's strings; None: fresh ones, where only the cost
+        is measured."""
+        first = pack.replicates[0].condition
+        self.pack, self.device = pack, device
+        self.task, self.train = first.task, first.train
+        self.trains = [replicate.condition.train for replicate in pack.replicates]
+        set_matmul(self.train.precision)
+        own = torch.tensor([replicate.init_seed for replicate in pack.replicates], device=device)
+        self.init_seeds = parents.seeds_at(own, pack.stage, 0)
+        self.model = self._made()
+        annotator = None
+        if parents.annotates(pack):
+            teacher = self._made()
+            if weights is not None:
+                parents.fill(teacher, weights)
+            tasks = [replicate.condition.task for replicate in pack.replicates]
+            # a reference back would be a circle, which only the garbage collector frees: in the midst of a graph's capture, say
+            still = partial(Training._still, weakref.proxy(self))
+            annotator = parents.Annotator(teacher, tasks, data_seeds(pack, device), self.train.pool, still)
+        # where only the cost is measured, a step has the task's own labels; the time of these is measured apart
+        self.feed = Feed(pack, device, None if weights is None else annotator)
+        self.teachers = Teachers(pack, device, None) if teachers is None and is_student(pack) else teachers
+        if weights is not None and parents.begins(pack):
+            parents.fill(self.model, weights)
+        self.should_stop = should_stop
+        self.rates = _rates(pack, device)
+        self.flat = FlatParameters(self.model)
+        self.optimizer = Optimizer(self.flat, self.trains)
+        self.scalars = Scalars(self.trains, device)
+        self.plateau = Plateau(self.trains)
+        self.average = Average(self.flat, self.trains) if self.train.ema else None
+        self.sharpen = self.train.sharpen if self.train.sharpen is not None and self.train.sharpen.weight else None
+        size = len(pack.replicates)
+        self.recent = torch.zeros(_WINDOW, size, device=device)
+        self.penalties = torch.zeros(_WINDOW, size, device=device) if self.sharpen else None
+        self.diverged_at = torch.full((size,), -1, dtype=torch.int64, device=device)
+        if weights is not None:
+            self.diverged_at[parents.broken(weights, device)] = 0
+        self.rows = Rows()
+        self.step = self.recorded = 0  # steps taken; the last one whose curves and scores are in `rows`
+        self.train_s = self.evaluate_s = 0.0
+        self.forward = torch.compile(self.model, dynamic=False) if pack.numerics.get("compile") else self.model
+        self.replay: Replay | None = None
+        self.loop: sequential.Loop | None = None
+        if sequential.takes(pack, device) and not sequential.missing():
+            self.loop = sequential.Loop(pack, self.feed, self.model, self.flat, self.scalars, self.teachers)
+        if device.type == "cuda" and not self.fix(cuda_capture):
+            warnings.warn(
+                "the CUDA graph of this pack computes another step than its kernels: they are launched one by one", stacklevel=1
+            )
+        if self.teachers is not None:
+            untaught = torch.tensor([each.diverged or bool(each.without) for each in self.teachers.schedules], device=device)
+            self.diverged_at[untaught] = 0
+            with torch.no_grad():
+                self.flat.values[untaught] = torch.nan  # whatever the temperature makes of such a teacher's answers
+
+    def _made(self) -> nn.Module:
+        """A fresh packed model."""
+        draw, task = Draw(self.init_seeds, "init"), self.task
+        with settings_errors():
+            return self.pack.replicates[0].condition.model.make(draw, task.vocabulary, task.tokens, task.outputs)
+
+    def _still(self) -> None:
+        if self.should_stop():
+            raise Stopped(self.step)
+
+    def advance(self) -> None:
+        """One step for every replicate; several, up to the next look, where the compiled loop takes them."""
+        if self.loop is not None:
+            self._took(self.loop.advance(self.step, sequential.until(self.pack, self.step)))
+            return
+        step = self.step + 1
+        strings, scalars = self._answered(self.feed.at(step), step), self.scalars.at(step)
+        if self.replay is not None and self.replay.fits(strings):
+            found = self.replay(strings, scalars, step)
+        else:
+            found = self.compute(strings, scalars, self._number(step))
+        loss = found[0]
+        self.recent[step % _WINDOW] = loss
+        if self.penalties is not None:
+            self.penalties[step % _WINDOW] = found[1]
+        self.diverged_at = torch.where((self.diverged_at < 0) & ~loss.isfinite(), step, self.diverged_at)
+        self.step = step
+
+    def _number(self, step: int) -> int | Tensor:
+        """The step's number for the model's noise: a tensor where the model is compiled, since each new int would be compiled again."""
+        return torch.full_like(self.init_seeds, step) if self.forward is not self.model else step
+
+    def _answered(self, strings: Strings, step: int) -> Strings:
+        return strings if self.teachers is None else self.teachers(strings, step)
+
+    def _took(self, losses: Tensor) -> None:
+        """Note the losses [S, R] of the steps that the compiled loop has taken."""
+        steps = torch.arange(self.step + 1, self.step + 1 + len(losses))
+        self.recent[steps[-_WINDOW:] % _WINDOW] = losses[-_WINDOW:]
+        broken = ~losses.isfinite()
+        first = steps[broken.int().argmax(0)]
+        self.diverged_at = torch.where((self.diverged_at < 0) & broken.any(0), first, self.diverged_at)
+        self.step += len(losses)
+
+    def compute(self, strings: Strings, scalars: Tensor, step: int | Tensor) -> tuple[Tensor, ...]:
+        """Forward, backward and update of one step: the losses [R] and, where there is one, the penalties [R]."""
+        noise = Noise(Draw(self.init_seeds, "dropout", step), Draw(self.feed.seeds, "shift", step), self.rates)
+        sharpness = None if self.sharpen is None else Sharpness(self.sharpen.kind, self.sharpen.layers)
+        loss = self.losses(strings, noise, sharpness)
+        total, found = loss.sum(), [loss.detach()]
+        if sharpness is not None:
+            penalty = sharpness.mean()
+            total = total + (scalars[Scalars.PENALTY] * penalty).sum()
+            found.append(penalty.detach())
+        self.flat.differentiate(total)
+        self.optimizer.step(scalars)
+        if self.average is not None:
+            self.average.update()
+        return tuple(found)
+
+    def fix(self, capture: Callable[[Callable[[], Any]], Callable[[], None]]) -> bool:
+        """Replay the step from now on instead of launching it, if the replay does what the step does. Only at step 0.
+
+        capture(run) returns the replay of `run` (`graph.cuda_capture`). Returns False, and stays eager, where the replayed step has other
+        gradients than the eager one.
+        """
+        strings, scalars = self.feed.at(1), self.scalars.at(1)
+        if strings.needed.blocks is not None and len(strings.needed.blocks) > 1:
+            one = strings.needed.blocks[0].shape[-1]
+            strings = Strings(strings.inputs, first_block(strings.needed, one), strings.hidden)
+        strings = self._answered(strings, 1)
+        # with a learning rate of 0 no weight moves, so that no copy of them is needed
+        scalars = scalars.clone()
+        scalars[Scalars.LR] = 0
+        self.compute(strings, scalars, 1)
+        eager = self.flat.gradient.to("cpu", copy=True)
+        self._forget()
+        replay = Replay(self.compute, strings, scalars, capture)
+        self._forget()
+        replay(strings, scalars, 1)
+        same = agree(eager, self.flat.gradient, self.train.precision)
+        self._forget()
+        self.replay = replay if same else None
+        return same
+
+    @torch.no_grad()
+    def _forget(self) -> None:
+        """Zero the gradients and the moments of the optimizer, as before the first step."""
+        self.flat.gradient.zero_()
+        for tensor in self.optimizer.state().values():
+            tensor.zero_()
+
+    def losses(self, strings: Strings, noise: Noise | None = None, attend: Sharpness | None = None) -> Tensor:
+        """Mean cross-entropy over each replicate's scored positions, or divergence from a teacher there, KL(teacher || student); [R]. Of
+        a position with several tokens their sum counts."""
+        wanted = strings.needed
+        with autocast(self.device, self.train.precision):
+            logits = self.forward(strings.inputs, wanted.blocks, noise, attend, **hiding(self.model, strings.hidden))
+        logits = logits.float()
+        if strings.soft is None:
+            surprise = torch.nn.functional.cross_entropy(logits.flatten(0, -2), wanted.targets.flatten(), reduction="none")
+            surprise = surprise.view(wanted.targets.shape)
+        else:
+            surprise = torch.nn.functional.kl_div(logits.log_softmax(-1), strings.soft, reduction="none").sum(-1)
+        if surprise.dim() > wanted.weights.dim():
+            surprise = surprise.flatten(3).sum(-1)
+        surprise = surprise * wanted.weights
+        # block by block, then string by string: a further block adds exact zeros where it holds nothing
+        sizes = [wanted.weights.shape[-1]] if wanted.blocks is None else [block.shape[-1] for block in wanted.blocks]
+        total = sum(part.sum(-1) for part in surprise.split(sizes, dim=-1))
+        # a batch of which nothing is scored has loss 0 and no gradient
+        return total.sum(-1) / wanted.weights.sum((-1, -2)).clamp(min=torch.finfo(torch.float32).tiny)
+
+    @torch.no_grad()
+    def monitored(self) -> list[float]:
+        """Mean loss of every replicate on its own monitor strings, [R]."""
+        monitor = self.train.monitor
+        if monitor is None:
+            raise ValueError("this training has no train.monitor")
+        count, total = 0, torch.zeros(len(self.trains), dtype=torch.float64, device=self.device)
+        for strings in self.feed.monitored(monitor.sequences, self.train.batch):
+            total += self.losses(self._answered(strings, self.step)).double() * strings.inputs.shape[1]
+            count += strings.inputs.shape[1]
+        return (total / count).tolist()
+
+    def mean_loss(self, window: int) -> Tensor:
+        """Mean loss over the last `window` steps (at most 100), float64 [R]."""
+        return self._mean(self.recent, window)
+
+    def _mean(self, recent: Tensor, window: int) -> Tensor:
+        window = min(window, self.step, _WINDOW)
+        last = torch.arange(self.step - window + 1, self.step + 1, device=self.device) % _WINDOW
+        return recent[last].double().mean(0)
+
+    def record(self, should_stop: Callable[[], bool] = lambda: False) -> bool:
+        """The curves and evaluation sets that are due at this step; False where asked to stop before all were scored."""
+        rows, steps = Rows(), self.train.steps
+        if self.step % self.pack.curve_every == 0 or self.step == steps:
+            for slot, loss in enumerate(self._mean(self.recent, self.pack.curve_every).tolist()):
+                lr = self.scalars.lr(slot, self.step)
+                rows.curves += [self._row(slot, metric="loss", value=loss), self._row(slot, metric="lr", value=lr)]
+            if self.penalties is not None:
+                means = self._mean(self.penalties, self.pack.curve_every).tolist()
+                rows.curves += [self._row(slot, metric="penalty", value=value) for slot, value in enumerate(means)]
+        due = [sets for sets in self.pack.sets if sets[0].due(self.step, steps)]
+        started = time.perf_counter()
+        if due and not self._score(due, rows, should_stop):
+            return False
+        # after the scores, which may be broken off and begun again: a look at the monitor counts once
+        monitor = self.train.monitor
+        if monitor is not None and self.step % monitor.every == 0:
+            seen = self.monitored()
+            rows.curves += [self._row(slot, metric="monitor_loss", value=value) for slot, value in enumerate(seen)]
+            self.scalars.rescale(self.plateau.look(seen))
+        self.evaluate_s += time.perf_counter() - started
+        self.rows.evaluations += rows.evaluations
+        self.rows.profiles += rows.profiles
+        self.rows.curves += rows.curves
+        self.recorded = self.step
+        return True
+
+    def _score(self, due: list[tuple[ScoredSet, ...]], rows: Rows, should_stop: Callable[[], bool]) -> bool:
+        last = self.step == self.train.steps
+        if last:
+            # the last update may have broken weights that its own loss could not show yet
+            broken = ~self.flat.values.isfinite().all(-1)
+            self.diverged_at = torch.where((self.diverged_at < 0) & broken, self.step, self.diverged_at)
+        diverged = (self.diverged_at >= 0).tolist()
+        for weights in ("raw",) if self.average is None else ("raw", "ema"):
+            with self.average.swapped() if weights == "ema" and self.average is not None else contextlib.nullcontext():
+                for sets in due:
+                    scores = score(self.model, sets, self.device, self.train.precision, should_stop)
+                    if scores is None:
+                        return False
+                    for slot, (found, number) in enumerate(scores):
+                        lost = diverged[slot]
+                        rows.evaluations += [
+                            self._row(slot, weights=weights, **row) for row in found.evaluation_rows(number, lost)
+                        ]
+                        if last and not lost and weights == "raw":
+                            rows.profiles += [self._row(slot, **row) for row in found.profile_rows(number)]
+        return True
+
+    def _row(self, slot: int, **values) -> dict:
+        return {
+            "key": self.pack.replicates[slot].key,
+            "stage": self.pack.stage,
+            "pack": self.pack.id,
+            "step": self.step,
+        } | values
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """What a checkpoint holds, by name."""
+        tensors = {"values": self.flat.values, "recent": self.recent, "diverged_at": self.diverged_at} | self.optimizer.state()
+        if self.penalties is not None:
+            tensors["penalties"] = self.penalties
+        return tensors if self.average is None else tensors | {"average": self.average.values}
+
+    def save(self, store: Store) -> None:
+        keys = [replicate.key for replicate in self.pack.replicates]
+        state = {"keys": keys, "train_s": self.train_s, "evaluate_s": self.evaluate_s, "rows": vars(self.rows)}
+        state |= {"plateau": {"best": self.plateau.best, "bad": self.plateau.bad, "scale": self.plateau.scale}}
+        checkpoints.write(
+            store, self.pack.id, self.step, self._tensors(), {"step": self.step, "recorded": self.recorded} | state
+        )
+
+    def _lacks(self, store: Store, key: str, step: int) -> bool:
+        """Whether weights that are to be kept of steps before this one are not there."""
+        wanted = {each for each in self.pack.keep_steps if each < step}
+        return bool(wanted) and not wanted.issubset(artifacts.steps_of(store, key, self.pack.stage))
+
+    def _unfit(self, store: Store, found: checkpoints.Found) -> str:
+        """Why this pack can't go on from a checkpoint; an empty string where it can."""
+        tensors, state = found
+        if not isinstance(state, dict) or state.get("keys") != [replicate.key for replicate in self.pack.replicates]:
+            return "it is of other replicates"
+        shapes = {name: (tensor.shape, tensor.dtype) for name, tensor in self._tensors().items()}
+        if shapes != {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()} or not state.keys() >= _STATE:
+            return "another version of this code wrote it"
+        if any(self._lacks(store, each.key, state["step"]) for each in self.pack.replicates):
+            return "weights of steps before it were to be kept and are not there"
+        return ""
+
+    def restore(self, store: Store, say: Callable[[str], None] = lambda text: None) -> bool:
+        """Go on from the pack's newest checkpoint that is whole and its own; False where there is none."""
+        found = checkpoints.read(store, self.pack.id, lambda each: self._unfit(store, each), say)
+        if found is None:
+            return False
+        tensors, state = found
+        for name, tensor in self._tensors().items():
+            tensor.copy_(tensors[name])
+        self.rows, self.step, self.recorded = Rows(**state["rows"]), state["step"], state["recorded"]
+        self.train_s, self.evaluate_s = state["train_s"], state["evaluate_s"]
+        vars(self.plateau).update(state["plateau"])
+        self.scalars.rescale(self.plateau.scale)
+        return True
+
+
+def _rates(pack: Pack, device: torch.device) -> dict[str, Tensor]:
+    """The options of the model that may differ within the pack, such as dropout rates, float32 [R] by name."""
+    models = [replicate.condition.model for replicate in pack.replicates]
+    names = models[0].vectors
+    return {name: torch.tensor([float(getattr(model, name)) for model in models], device=device) for name in names}
+
+
+def train(
+    pack: Pack,
+    store: Store,
+    device: torch.device,
+    report: Callable[[int], None] = lambda step: None,
+    should_stop: Callable[[], bool] = lambda: False,
+    checkpoint_s: float = 60.0,
+    say: Callable[[str], None] = lambda text: None,
+) -> dict[str, pa.Table]:
+    """Train `pack` to its end and return its tables, ready to commit.
+
+    report(step) is called after every step, or the several that the compiled loop takes, should_stop() before each and within
+    evaluations; `checkpoint_s`: seconds between checkpoints, more where writing them would take over CHECKPOINT_SHARE of the time.
+    say(text) is told when the store is waited for, and of a loop that could not be compiled. Raises Stopped, with the state saved,
+    when asked to stop.
+    """
+    began = datetime.datetime.now(datetime.UTC)
+    begun = parents.annotates(pack) or parents.begins(pack)
+    weights = patiently(lambda: parents.read(store, pack), should_stop, say) if begun else None
+    state = Training(pack, device, weights, should_stop, teachers_of(pack, store, device, should_stop, say, Stopped))
+    patiently(lambda: state.restore(store, say), should_stop, say)
+    if state.loop is None and sequential.takes(pack, device):
+        say(f"batch-1 SGD takes the ordinary loop, many times slower: {sequential.missing()}")
+    steps = state.train.steps
+    saved, pause = time.monotonic(), checkpoint_s
+    while state.step < steps or state.recorded < state.step:
+        if should_stop():
+            patiently(lambda: state.save(store), say=say, patience_s=_LAST_S)
+            raise Stopped(state.step)
+        if state.recorded == state.step:
+            if state.step in pack.keep_steps:  # before the next step, so that one that goes on from a checkpoint misses none
+                patiently(lambda: artifacts.write(store, pack, state.model, state.step), should_stop, say)
+            started = time.perf_counter()
+            state.advance()
+            state.train_s += time.perf_counter() - started
+        if not state.record(should_stop):
+            continue
+        if (before := time.monotonic()) - saved > pause and state.step < steps:
+            kept = _save(state, store, say)
+            saved = time.monotonic()
+            pause = max(checkpoint_s, (saved - before) / CHECKPOINT_SHARE) if kept else checkpoint_s
+        report(state.step)
+    if pack.keep:
+        patiently(lambda: artifacts.write(store, pack, state.model, steps), should_stop, say)
+    return _tables(state, began, datetime.datetime.now(datetime.UTC))
+
+
+def _save(state: Training, store: Store, say: Callable[[str], None]) -> bool:
+    """A checkpoint in mid-training; False where the store refuses it: training goes on, and the next one is due as ever."""
+    try:
+        state.save(store)
+    except StoreError as error:
+        say(f"the store refused the checkpoint of step {state.step}, training goes on: {error}")
+        return False
+    return True
+
+
+def _ending(diverged_at: int, without: str) -> dict[str, Any]:
+    """diverged_at: a step, or below 0; without: what a teacher never reached, so that its student has learnt nothing."""
+    if without:
+        return {"status": "no_transition", "diverged_at": None}
+    return (
+        {"status": "finished", "diverged_at": None} if diverged_at < 0 else {"status": "diverged", "diverged_at": diverged_at}
+    )
+
+
+def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime) -> dict[str, pa.Table]:
+    pack, train = state.pack, state.train
+    size = len(pack.replicates)
+    commit, dirty = code_state()
+    schedules = None if state.teachers is None else state.teachers.schedules
+    taken = parents.steps_of(pack) if schedules is None else [None if each.without else each.first for each in schedules]
+    loss, diverged_at = state.mean_loss(_WINDOW).tolist(), state.diverged_at.tolist()
+    shared = {
+        "stage": pack.stage,
+        "steps": train.steps,
+        "samples": train.steps * train.batch,
+        "tokens": train.steps * train.batch * state.task.tokens,
+        "parameters": state.flat.count,
+        "pack": pack.id,
+        "pack_size": size,
+        "attempt": pack.attempt,
+        "started": began,
+        "ended": ended,
+        "train_s": state.train_s / size,
+        "evaluate_s": state.evaluate_s / size,
+        "host": socket.gethostname(),
+        "device": describe(state.device),
+        "numerics": numerics(
+            state.device,
+            train.precision,
+            bool(pack.numerics.get("compile")),
+            state.replay is not None,
+            "" if state.loop is None else sequential.name(),
+        ),
+        "versions": json.dumps(versions(), sort_keys=True),
+        "git": commit,
+        "dirty": dirty,
+    }
+    replicates = [
+        shared
+        | {
+            "key": replicate.key,
+            "parent_key": replicate.parent,
+            "parent_step": taken[slot] if taken else None,
+            "condition": replicate.condition.name,
+            "config": canonical(replicate.condition.config()),
+            "init_seed": replicate.init_seed,
+            "data_seed": replicate.data_seed,
+            "slot": slot,
+            "sets": sorted(scored.hash for scored in replicate.sets),
+            **_ending(diverged_at[slot], "" if schedules is None else schedules[slot].without),
+            "loss": loss[slot],
+        }
+        for slot, replicate in enumerate(pack.replicates)
+    ]
+    rows = vars(state.rows) | {"replicates": replicates}
+    return {table: pa.Table.from_pylist(found, SCHEMAS[table]) for table, found in rows.items()}

@@ -1,0 +1,117 @@
+"""Weights that a study keeps: one safetensors file a replicate and step, <store>/artifacts/<key>/<stage>/<step>.safetensors.
+
+Tensors are named as in the model, without the replicate axis; the metadata holds the configuration and seeds as JSON, the pack that
+trained them, and a digest of the file (`results.seal`), which every reader checks.
+"""
+
+import json
+import re
+from collections.abc import Collection
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import nn
+
+from harness.planning.pack import Pack
+from harness.study.identity import canonical
+from results.errors import DamagedFile, StoreError, store_errors
+from results.filesystem import content as read_file
+from results.filesystem import info_of, names
+from results.manifest import newest_manifest, reported
+from results.seal import BLANK, seal, state
+from results.store import Store, committed, read, write_file
+
+
+def path(store: Store, key: str, stage: int, step: int) -> str:
+    """Inside the store's filesystem; artifacts are shared by the studies of a store."""
+    return store.shared("artifacts", key, str(stage), f"{step}.safetensors")
+
+
+def steps_of(store: Store, key: str, stage: int) -> list[int]:
+    """Steps of a stage whose weights are there, ascending."""
+    folder = store.shared("artifacts", key, str(stage))
+    found = (re.fullmatch(r"([0-9]{1,18})\.safetensors", name) for name in names(store.filesystem, folder))
+    return sorted(int(match[1]) for match in found if match)
+
+
+def write(store: Store, pack: Pack, model: nn.Module, step: int) -> None:
+    """Keep the weights of every replicate of a pack, before its rows are committed."""
+    for slot, replicate in enumerate(pack.replicates):
+        write_file(store, path(store, replicate.key, pack.stage, step), content(pack, model, slot))
+
+
+def data(store: Store, key: str, stage: int, step: int) -> bytes:
+    """The file of the weights of a replicate. ValueError naming it where it is not there or is another replicate's."""
+    where = path(store, key, stage, step)
+    if not info_of(store.filesystem, where).is_file:
+        raise DamagedFile(f"{where}, the weights that stage {stage + 1} begins from, is not in the store")
+    found = undamaged(store, where)
+    try:
+        header = json.loads(found[8 : 8 + int.from_bytes(found[:8], "little")])
+        own = header["__metadata__"]["key"]
+        load(found)
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DamagedFile(
+            f"{where} holds no whole weights ({type(error).__name__}): move it away and run the study again"
+        ) from error
+    if own != key:
+        raise DamagedFile(f"{where} holds the weights of another replicate than {key}: move it away")
+    return found
+
+
+def undamaged(store: Store, where: str) -> bytes:
+    """A file of weights. DamagedFile where its bytes are not those that were written; of one without a digest nothing is known."""
+    found = read_file(store.filesystem, where)
+    if state(found) == "damaged":
+        raise DamagedFile(
+            f"{where} is damaged: delete it, and manyseeds rerun STORE {where.split('/')[-3][:12]} --keep weights makes it again"
+        )
+    return found
+
+
+def content(pack: Pack, model: nn.Module, slot: int) -> bytes:
+    """The file of the weights of the replicate in `slot`."""
+    replicate = pack.replicates[slot]
+    tensors = {name: parameter[slot].detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+    about = {
+        "key": replicate.key,
+        "config": canonical(replicate.condition.config()),
+        "seeds": json.dumps({"init": replicate.init_seed, "data": replicate.data_seed}),
+        "pack": pack.id,
+        "digest": BLANK,
+    }
+    return seal(save(tensors, about))
+
+
+def keep_worst(store: Store, count: int, needed: Collection[str | None] = ()) -> int:
+    """Remove the weights of all but the `count` worst replicates of every condition; returns how many were removed.
+
+    needed: keys that later stages begin from, which stay. Worst: diverged, else the largest error rate on any set scored at the end. Only
+    replicates of this study are looked at.
+    """
+    rows = committed(store).select(["key", "stage", "condition", "status", "steps"]).to_pylist()
+    newest = newest_manifest(store)
+    if newest is None:
+        raise StoreError(f"{store.path()} holds no manifest, so it is not known which errors are reported: nothing is removed")
+    scores = read(store, "evaluations", ["key", "stage", "step", "errors", "count"], reported(newest[1])).to_pylist()
+    worst: dict[tuple[str, int], float] = {}
+    last = {(row["key"], row["stage"]): row["steps"] for row in rows}
+    for score in scores:
+        name = (score["key"], score["stage"])
+        if score["count"] and score["step"] == last[name]:
+            worst[name] = max(worst.get(name, 0.0), score["errors"] / score["count"])
+    by_condition: dict[tuple[str, int], list[tuple[float, str, int, int]]] = {}
+    for row in rows:
+        error = float("inf") if row["status"] == "diverged" else worst.get((row["key"], row["stage"]), 0.0)
+        by_condition.setdefault((row["condition"], row["stage"]), []).append((error, row["key"], row["stage"], row["steps"]))
+    removed = 0
+    for members in by_condition.values():
+        members.sort(key=lambda member: (-member[0], member[1]))
+        for _, key, stage, step in members[count:]:
+            if key not in needed and info_of(store.filesystem, path(store, key, stage, step)).is_file:
+                # all steps: readers take the last file that is there for the end of the training
+                for each in steps_of(store, key, stage):
+                    with store_errors(where := path(store, key, stage, each)):
+                        store.filesystem.delete_file(where)
+                removed += 1
+    return removed

@@ -17,11 +17,11 @@ from harness.planning.plan import plan
 from harness.study.load import load
 from results.claims import REGISTRY
 from results.claims.claim import Terms, terms_of
-from results.claims.context import floor
 from results.claims.evidence import Condition, Evidence, gather
-from results.probes import Name
-from results.statistics import clustered_rates
-from results.summary import Replicate, Score
+from results.claims.flipflop.context import floor
+from results.rows.probe_values import Name
+from results.rows.summary import Replicate, Score
+from results.statistics.intervals import clustered_rates
 
 Floats = NDArray[np.float64]
 Random = np.random.Generator

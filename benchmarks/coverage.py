@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from results import bootstrap, comparison, equivalence, statistics, unpaired, variance
-from results.survival import survival
+from results.statistics import bootstrap, comparison, equivalence, unpaired, variance
+from results.statistics import intervals as statistics
+from results.statistics.survival import survival
 
 Floats = NDArray[np.float64]
 N = 25

@@ -13,11 +13,11 @@ from unittest.mock import patch
 import pyarrow.dataset
 import pyarrow.parquet
 
-import results.parquet
+import results.store.parquet
 from benchmarks.report_speed import STUDY, write_store
 from benchmarks.tables import markdown
-from results.merge import compact
-from results.store import Store, committed, open_store, read
+from results.store.merge import compact
+from results.store.tables import Store, committed, open_store, read
 
 BOUND = 0.05  # of the time that reading takes without checks
 
@@ -27,8 +27,8 @@ def unchecked() -> Iterator[None]:
     """The reader without its checks: nothing is hashed, and no local file is read whole for it."""
     file, options = pyarrow.parquet.ParquetFile, pyarrow.dataset.ParquetFragmentScanOptions
     with ExitStack() as stack:
-        stack.enter_context(patch.object(results.parquet, "state", lambda data: "whole"))
-        stack.enter_context(patch.object(results.parquet, "_WHOLE", -1))
+        stack.enter_context(patch.object(results.store.parquet, "state", lambda data: "whole"))
+        stack.enter_context(patch.object(results.store.parquet, "_WHOLE", -1))
         stack.enter_context(patch.object(pyarrow.parquet, "ParquetFile", lambda source, **_: file(source)))
         stack.enter_context(patch.object(pyarrow.dataset, "ParquetFragmentScanOptions", lambda **_: options()))
         yield

@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.tables import conditions, markdown, number, write
 from harness.run import run
 from harness.study.load import find_study, load
-from results.store import committed, open_store
+from results.store.tables import committed, open_store
 
 COLUMNS = ["pack", "host", "started", "ended", "train_s", "evaluate_s"]
 

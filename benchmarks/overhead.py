@@ -26,7 +26,7 @@ from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome
 from harness.machine.interrupt import Interrupt
 from harness.study.load import load
-from results.store import committed, open_store
+from results.store.tables import committed, open_store
 
 STUDY = """
 name: overhead
@@ -47,7 +47,7 @@ def empty_train(pack, *_, **__):
     """Instead of `harness.training.train.train`: a row of each table that a real pack has, and no step."""
     import pyarrow as pa
 
-    from results.schema import SCHEMAS
+    from results.store.schema import SCHEMAS
 
     now = datetime.datetime.now(datetime.UTC)
     words = {

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.tables import conditions, markdown, number
-from results.schema import SCHEMAS
-from results.store import commit, open_store, write_bytes
+from results.store.schema import SCHEMAS
+from results.store.tables import commit, open_store, write_bytes
 
 STUDY, STEPS, EVERY, EACH = "campaign", 10_000, 100, 25
 SETS = {"in_distribution": (1000, 51_000, None), "sparse": (1000, 3_540, None), "dense": (400, 46_120, None)}
@@ -29,8 +29,8 @@ BOUNDS = {"seconds": 30.0, "peak_bytes": 2e9, "page_bytes": 5e6, "curves": 300}
 _CHILD = """
 import json, resource, sys, time
 start = time.perf_counter()
-from results.report import write_report
-from results.store import open_store
+from results.report.report import write_report
+from results.store.tables import open_store
 page = write_report(open_store(sys.argv[1], sys.argv[2]), sys.argv[3])
 seconds = time.perf_counter() - start
 peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -21,22 +21,22 @@ import pyarrow as pa
 
 from benchmarks.report_speed import digest
 from benchmarks.tables import conditions, markdown, number
-from results.parquet import serialise
-from results.schema import SCHEMAS
-from results.store import open_store, write_bytes
+from results.store.parquet import serialise
+from results.store.schema import SCHEMAS
+from results.store.tables import open_store, write_bytes
 
 STUDY, CONDITIONS, HOSTS = "scale", 20, 8
 _ACTS = {
     "status": """
-from results.status import show_status
+from results.progress.status import show_status
 show_status(open_store(sys.argv[1], sys.argv[2]), lambda line: None)
 """,
     "watch, first look": """
-from results.watch import Follower
+from results.progress.watch import Follower
 Follower(open_store(sys.argv[1], sys.argv[2])).take()
 """,
     "watch, next look": """
-from results.watch import Follower
+from results.progress.watch import Follower
 follower = Follower(open_store(sys.argv[1], sys.argv[2]))
 follower.take()
 start = used()
@@ -71,7 +71,7 @@ def used():
     peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
     return [time.perf_counter(), time.process_time(), 1024 * int(peak.split()[1])]
 start = [used()[0], 0.0]
-from results.store import open_store
+from results.store.tables import open_store
 """
 _TAIL = """
 end = used()

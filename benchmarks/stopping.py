@@ -3,7 +3,7 @@
 python -m benchmarks.stopping [--quick] [--out benchmarks/results/cpu]
 
 The share of replicates without error is computed exactly, ratios are simulated from known distributions; nothing is trained.
-Looks at 15, 25, … 100 as in `results.adaptive_rules`.
+Looks at 15, 25, … 100 as in `results.statistics.adaptive_rules`.
 """
 
 import argparse
@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from results.adaptive_rules import Rule
-from results.bootstrap import quantile_ratio
-from results.statistics import Interval, clopper_pearson
+from results.statistics.adaptive_rules import Rule
+from results.statistics.bootstrap import quantile_ratio
+from results.statistics.intervals import Interval, clopper_pearson
 
 Floats = NDArray[np.float64]
 Look = tuple[float, Interval]  # what the rule bounds, and the interval

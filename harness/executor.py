@@ -12,7 +12,7 @@ from harness.machine.interrupt import Interrupt
 from harness.planning.pack import Pack
 from harness.planning.throughput import Rate
 from harness.study.slot_kinds import Kind
-from results.store import Store
+from results.store.tables import Store
 
 
 class Executor(Protocol):

@@ -28,8 +28,8 @@ from harness.planning.throughput import Rate, measure, room
 from harness.study.slot_kinds import Kind
 from models.custom.custom import allow
 from results.errors import STATUS_MENDABLE, StoreError, StudyError, tell_of_defect
-from results.filesystem import reason
-from results.store import Store, open_store, scored
+from results.store.filesystem import reason
+from results.store.tables import Store, open_store, scored
 from results.terminal import say
 
 _WAIT_S = 0.2  # where all that is left is run by another driver

@@ -32,10 +32,10 @@ from harness.planning.stage_order import by_stage, ready, refuse_lost
 from harness.planning.throughput import Rate
 from harness.study.config import Study, keep_tail
 from results.errors import DamagedFile, StoreError, StudyError
-from results.filesystem import public
-from results.leftovers import remove_leftovers
-from results.manifest import FOLDER, manifest_bytes, newest_manifest, write_manifest
-from results.store import Store, check_there, committed, list_names, open_store, read, scored
+from results.store.filesystem import public
+from results.store.leftovers import remove_leftovers
+from results.store.manifest import FOLDER, manifest_bytes, newest_manifest, write_manifest
+from results.store.tables import Store, check_there, committed, list_names, open_store, read, scored
 
 _AROUND_S = {"local": 8.0, "ray": 20.0}  # seconds of a command that trains little: imports, Ray and its workers, report, W&B
 
@@ -357,7 +357,7 @@ def train_all(
 
 
 def _report(store: Store) -> Path:
-    from results.report import write_report  # and with it the figures: not before they are drawn
+    from results.report.report import write_report  # and with it the figures: not before they are drawn
 
     return write_report(store)
 
@@ -381,7 +381,7 @@ def finish(prepared: Prepared, say: Callable[[str], None], patience_s: float = 0
         )
     say(f"report: {patiently(partial(_report, store), say=say, patience_s=patience_s)}")
     if prepared.study.wandb != "off":
-        from results.publish import publish
+        from results.dashboards.publish import publish
 
         where = publish(prepared.store, prepared.study.wandb, runs=prepared.study.wandb_runs, say=say)
         say(f"W&B ({prepared.study.wandb}): {where}")

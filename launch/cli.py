@@ -122,7 +122,7 @@ def retry(study: str, overrides: tuple[str, ...]) -> None:
 @click.argument("study", required=False)
 def status(store: str, study: str | None) -> None:
     """How far the studies of a store are, from the store alone."""
-    from results.status import show_status
+    from results.progress.status import show_status
 
     for name in _studies(store, study):
         show_status(_open(store, name), say)
@@ -135,7 +135,7 @@ def status(store: str, study: str | None) -> None:
 @click.option("--once", is_flag=True, help="Print one look and end.")
 def watch(store: str, study: str | None, every: float, once: bool) -> None:
     """Show packs by state, condition and node, the rate, failures and the end time, live, from the store alone."""
-    from results.watch import watch as watch_stores
+    from results.progress.watch import watch as watch_stores
 
     watch_stores([_open(store, name) for name in _studies(store, study)], every, once, say)
 
@@ -146,7 +146,7 @@ def watch(store: str, study: str | None, every: float, once: bool) -> None:
 @click.option("--full", is_flag=True, help="With the tracebacks.")
 def failures(store: str, study: str | None, full: bool) -> None:
     """List what failed: where, at which step, of what, and where its log lies."""
-    from results.failures import show_failures
+    from results.progress.failures import show_failures
 
     for name in _studies(store, study):
         show_failures(_open(store, name), full, say)
@@ -157,7 +157,7 @@ def failures(store: str, study: str | None, full: bool) -> None:
 @click.argument("study", required=False)
 def compact(store: str, study: str | None) -> None:
     """Rewrite the many small files of a store as one a table; what is read stays the same. Not while a study writes into it."""
-    from results.merge import compact as compact_store
+    from results.store.merge import compact as compact_store
 
     for name in _studies(store, study):
         before, after = compact_store(_open(store, name))
@@ -172,13 +172,13 @@ def compact(store: str, study: str | None) -> None:
 def report(store: str, study: str | None, out: str | None, key: str | None) -> None:
     """Make the report of a study again, from its tables."""
     if key is not None:
-        from results.replicate_page import write_replicate_page
+        from results.report.replicate_page import write_replicate_page
 
         if study is None:
             raise StudyError("--key is of one study's replicate: write manyseeds report STORE STUDY --key KEY")
         say(write_replicate_page(_open(store, study), key, out))
         return
-    from results.report import write_report
+    from results.report.report import write_report
 
     for name in _studies(store, study):
         say(write_report(_open(store, name), out))
@@ -192,7 +192,7 @@ def report(store: str, study: str | None, out: str | None, key: str | None) -> N
 @click.option("--out", type=click.Path(file_okay=False), help="Folder for W&B's files; by default beside the tables.")
 def publish(store: str, study: str | None, mode: str, runs: str, out: str | None) -> None:
     """Make the W&B runs of a study again, from its tables: its own, and with --runs one a condition or replicate more."""
-    from results.publish import publish as publish_study
+    from results.dashboards.publish import publish as publish_study
 
     for name in _studies(store, study):
         say(publish_study(_open(store, name), mode, out, runs, say))
@@ -205,7 +205,7 @@ def publish(store: str, study: str | None, mode: str, runs: str, out: str | None
 @click.option("--out", type=click.Path(file_okay=False), help="Write both layouts there as JSON, and send nothing.")
 def dashboard(store: str, study: str, entity: str | None, out: str | None) -> None:
     """Create or update a W&B workspace and a W&B report of a study, laid out by code."""
-    from results.dashboard import show_dashboard
+    from results.dashboards.dashboard import show_dashboard
 
     for name in _studies(store, study):
         show_dashboard(_open(store, name), entity, out, say)
@@ -227,7 +227,7 @@ def claims(store: str, study: str | None) -> None:
 @click.option("--baseline", metavar="NAME", help="The condition to compare with; by default the study's first.")
 def compare(store: str, study: str, baseline: str | None) -> None:
     """Compare every condition of a study with a baseline, on each reported set."""
-    from results.contrasts import show_contrasts
+    from results.report.contrasts import show_contrasts
 
     for name in _studies(store, study):
         show_contrasts(_open(store, name), baseline, say)
@@ -238,7 +238,7 @@ def compare(store: str, study: str, baseline: str | None) -> None:
 @click.argument("study")
 def spread(store: str, study: str) -> None:
     """Split the spread of error rates into that between replicates and that within an evaluation."""
-    from results.spread import show_spread
+    from results.report.spread import show_spread
 
     for name in _studies(store, study):
         show_spread(_open(store, name), say)
@@ -251,9 +251,9 @@ def spread(store: str, study: str) -> None:
 @click.option("--keep-one", is_flag=True, help="Where stores hold other numbers of one replicate and pack, keep one copy.")
 def merge(into: str, others: tuple[str, ...], study: str | None, keep_one: bool) -> None:
     """Unite stores: copy into INTO what it lacks of the others. Refuses replicates that should be equal and are not."""
-    from results.filesystem import public
-    from results.merge import merge as merge_stores
-    from results.store import studies
+    from results.store.filesystem import public
+    from results.store.merge import merge as merge_stores
+    from results.store.tables import studies
 
     names = [study] if study else sorted({name for other in others for name in studies(other)})
     if not names:
@@ -268,7 +268,7 @@ def merge(into: str, others: tuple[str, ...], study: str | None, keep_one: bool)
 @click.argument("study", required=False)
 def verify(store: str, study: str | None) -> None:
     """Check every file of a store against its digest; exit status 1 where one is damaged."""
-    from results.verify import show_verify
+    from results.store.verify import show_verify
 
     sys.exit(show_verify([_open(store, name) for name in _studies(store, study)], say))
 
@@ -488,14 +488,14 @@ def _load(study: str, overrides: tuple[str, ...]):
 
 
 def _open(uri: str, study: str):
-    from results.store import open_store
+    from results.store.tables import open_store
 
     return open_store(uri, study)
 
 
 def _studies(uri: str, study: str | None) -> list[str]:
-    from results.filesystem import public
-    from results.store import studies
+    from results.store.filesystem import public
+    from results.store.tables import studies
 
     found = studies(uri)
     if not found:

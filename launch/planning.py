@@ -12,7 +12,7 @@ from harness.study.config import Condition, Study
 from harness.study.identity import canonical
 from harness.study.load import find_family, load
 from results.errors import StudyError, output_errors
-from results.store import open_store, scored
+from results.store.tables import open_store, scored
 
 
 def show_plan(study: Study, write: str | None, say: Callable[[str], None], fresh: bool = False) -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from results.errors import output_errors
-from results.filesystem import join, refuse_links_out, write_local
-from results.store import Store
+from results.store.filesystem import join, refuse_links_out, write_local
+from results.store.tables import Store
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import models
 from harness.run import run
 from harness.study.load import from_tree
 from harness.training.train import Training
-from results.store import committed, open_store
+from results.store.tables import committed, open_store
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import STUDY
 

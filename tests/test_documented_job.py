@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from results.store import committed, open_store
+from results.store.tables import committed, open_store
 from tests.documented import documented, smaller
 from tests.environments import ROOT, environment_of, make_environment
 

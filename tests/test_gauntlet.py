@@ -4,7 +4,7 @@ import shlex
 import subprocess
 import sys
 
-from results.store import committed, open_store, read
+from results.store.tables import committed, open_store, read
 from tests.test_docs import ANYWHERE, _blocks
 
 SETS = {"in_distribution", "sparse", "dense"}

@@ -11,7 +11,7 @@ from benchmarks.chaos.machines import Machines, environment, kill, kill_tree, te
 from benchmarks.chaos.places import PLACES, files
 from benchmarks.chaos.scenario import Event, Scenario
 from benchmarks.chaos.study import NAME
-from results.store import committed, list_names, open_store, read
+from results.store.tables import committed, list_names, open_store, read
 from tests.harness.tiny import tables
 
 _STARTS = 12  # of one driver, at most

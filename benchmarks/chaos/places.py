@@ -7,8 +7,8 @@ from pathlib import Path
 from benchmarks.chaos.faults import Faults, Proxy
 from benchmarks.chaos.servers import KEY, SECRET, Server, moto, rclone, rclone_there, takes_markers
 from benchmarks.chaos.study import NAME
-from results.filesystem import listing
-from results.store import open_store
+from results.store.filesystem import listing
+from results.store.tables import open_store
 
 
 class Folder:

@@ -11,7 +11,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from results.errors import StudyError, output_errors
-from results.filesystem import reason, write_local
+from results.store.filesystem import reason, write_local
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 

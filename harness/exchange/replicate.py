@@ -21,8 +21,8 @@ from harness.exchange.weights import single
 from harness.study.config import from_dict
 from harness.training import weights as artifacts
 from results.errors import DamagedFile, StudyError
-from results.filesystem import names
-from results.store import Store, read
+from results.store.filesystem import names
+from results.store.tables import Store, read
 
 _SUFFIX = ".safetensors"
 _NUMBER = re.compile("[0-9]{1,18}")

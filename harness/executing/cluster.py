@@ -41,8 +41,8 @@ from harness.planning.pack import Pack
 from harness.planning.throughput import Rate
 from harness.study.slot_kinds import Kind
 from results.errors import StoreError, StudyError
-from results.filesystem import info_of
-from results.store import Store, delete, open_store, write_bytes
+from results.store.filesystem import info_of
+from results.store.tables import Store, delete, open_store, write_bytes
 
 _RECYCLE = 200  # packs a worker lives for: long-lived processes leak
 _ANSWER_S = 10.0  # for a cluster to answer

@@ -14,9 +14,9 @@ from harness.machine.logs import account, keep_accounts
 from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack
 from results.errors import StoreError
-from results.filesystem import info_of
-from results.parquet import SUFFIX, read_file
-from results.store import Store, check_there
+from results.store.filesystem import info_of
+from results.store.parquet import SUFFIX, read_file
+from results.store.tables import Store, check_there
 
 _LOOK_S = 3.0  # between looks at packs that another driver runs
 _LOST = 3  # packs in a row that the store would not take, after waiting for it each time: it is gone

@@ -14,8 +14,8 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
-from results.filesystem import info_of, refuse_links_out
-from results.store import Store, check_there, delete, read_bytes, write_bytes
+from results.store.filesystem import info_of, refuse_links_out
+from results.store.tables import Store, check_there, delete, read_bytes, write_bytes
 
 LEASE_S = 120.0  # that a lease lasts unless it is renewed
 _RENEW_S = LEASE_S / 4

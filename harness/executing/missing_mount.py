@@ -14,8 +14,8 @@ from harness.executing.run_pack import Outcome, run_pack
 from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack
 from results.errors import StoreError
-from results.manifest import FOLDER
-from results.store import Store, check_there, list_names
+from results.store.manifest import FOLDER
+from results.store.tables import Store, check_there, list_names
 
 
 def begun(store: Store) -> bool:

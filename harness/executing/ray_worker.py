@@ -13,7 +13,7 @@ from harness.executing.missing_mount import run_there
 from harness.executing.run_pack import Outcome
 from harness.planning.pack import Pack
 from harness.planning.throughput import Rate
-from results.store import open_store
+from results.store.tables import open_store
 
 POLL_S = 1.0  # between notes of a pack, and looks of its driver
 

@@ -15,8 +15,8 @@ from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack
 from harness.training.train import Stopped, train
 from results.errors import DamagedFile, StoreError
-from results.schema import SCHEMAS
-from results.store import Store, commit, read
+from results.store.schema import SCHEMAS
+from results.store.tables import Store, commit, read
 
 
 @dataclass(frozen=True)

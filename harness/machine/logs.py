@@ -17,8 +17,8 @@ from typing import Any, Concatenate, ParamSpec
 
 from harness.planning.pack import Pack
 from results.errors import StoreError
-from results.failures import log_path
-from results.store import Store, write_bytes
+from results.progress.failures import log_path
+from results.store.tables import Store, write_bytes
 from results.terminal import say
 
 _MOST = 2**18  # characters that are kept: the last ones

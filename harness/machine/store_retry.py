@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from results.errors import StoreError
-from results.filesystem import lasts, reason
+from results.store.filesystem import lasts, reason
 
 PATIENCE_S = 600.0  # that a store may be away before a pack is given back
 _LONGEST_S = 60.0  # between two attempts

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from harness.planning.plan import replicates_of
 from harness.study.config import Study
-from results.adaptive_rules import PENDING, Decision, Error, Rule, narrowing
-from results.adaptive_rules import decide as decide_errors
-from results.adaptive_status import error_of
-from results.summary import replicates_of as known_of
+from results.progress.adaptive_status import error_of
+from results.rows.summary import replicates_of as known_of
+from results.statistics.adaptive_rules import PENDING, Decision, Error, Rule, narrowing
+from results.statistics.adaptive_rules import decide as decide_errors
 
 Errors = dict[str, tuple[Error, ...]]
 

@@ -16,7 +16,7 @@ from harness.study.identity import describe
 from harness.study.slot_kinds import parse as parse_kinds
 from harness.study.stages import link_of
 from results.errors import DamagedFile, StudyError
-from results.filesystem import public, public_override
+from results.store.filesystem import public, public_override
 from tasks.task import Task
 
 _KEYS = tuple(
@@ -184,7 +184,7 @@ def _settings(condition: Condition) -> dict[str, Any]:
 
 
 def _scoring(task: Task) -> dict[str, Any]:
-    """What a reader of the rows must know of a task (`results.manifest.Scoring`)."""
+    """What a reader of the rows must know of a task (`results.store.manifest.Scoring`)."""
     return {
         "metrics": list(task.metrics),
         "direction": "lower",

@@ -8,7 +8,7 @@ from harness.planning.plan import Plan
 from harness.study.stages import steps_taken
 from harness.training import weights as artifacts
 from results.errors import StudyError
-from results.store import Store, read
+from results.store.tables import Store, read
 
 
 def by_stage(packs: Sequence[Pack]) -> list[list[Pack]]:

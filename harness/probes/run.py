@@ -17,11 +17,11 @@ from harness.study.config import Condition, condition_of
 from harness.study.identity import describe, typed
 from harness.training import weights as artifacts
 from models.transformer.transformer import Decoder
-from results.attention_figures import write_figures
 from results.errors import StudyError
-from results.filesystem import names
-from results.probes import add, probed
-from results.store import Store, committed
+from results.report.flipflop.attention_figures import write_figures
+from results.rows.probe_values import add, probed
+from results.store.filesystem import names
+from results.store.tables import Store, committed
 
 
 def run(

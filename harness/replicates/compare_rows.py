@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from results.schema import IDENTITY_COLUMNS
+from results.store.schema import IDENTITY_COLUMNS
 
 # what names a row of a table within one replicate; the other columns are values
 _NAMES = {

@@ -30,10 +30,10 @@ from harness.training.train import train
 from models.custom.custom import Custom
 from models.unfit import UnfitModel
 from results.errors import StudyError, settings_errors
-from results.filesystem import content, info_of
-from results.manifest import FOLDER, manifest_bytes
-from results.seal import state
-from results.store import Store, list_names, open_store, read, write_file
+from results.store.filesystem import content, info_of
+from results.store.manifest import FOLDER, manifest_bytes
+from results.store.seal import state
+from results.store.tables import Store, list_names, open_store, read, write_file
 
 TOLERANCE = 0.01  # relative, where the numerics are not those of the row
 _COMPARED = ("replicates", "curves", "evaluations", "profiles")

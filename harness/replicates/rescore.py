@@ -22,12 +22,12 @@ from harness.study.config import EvaluationSet, condition_of
 from harness.training.evaluate import score
 from harness.training.key_mask import refuse_hiding
 from results.errors import DamagedFile, StudyError
-from results.filesystem import names, reason
-from results.manifest import newest_manifest
-from results.parquet import deserialise, serialise
-from results.schema import SCHEMAS
-from results.statistics import FEW_WRONG, clopper_pearson, clustered_rates
-from results.store import Store, committed, list_names, read_bytes, write_bytes
+from results.statistics.intervals import FEW_WRONG, clopper_pearson, clustered_rates
+from results.store.filesystem import names, reason
+from results.store.manifest import newest_manifest
+from results.store.parquet import deserialise, serialise
+from results.store.schema import SCHEMAS
+from results.store.tables import Store, committed, list_names, read_bytes, write_bytes
 
 FOLDER = "rescored"
 SCHEMA = pa.schema(

@@ -233,10 +233,12 @@ class Study:
     leases: bool = True  # whether drivers of one study divide its packs by hints in the store
     store: str = "runs"
     wandb: str = "offline"
-    wandb_runs: str = "study"  # what has W&B runs of its own: study, condition or replicate (results.dashboard_rows)
+    wandb_runs: str = "study"  # what has W&B runs of its own: study, condition or replicate (results.dashboards.dashboard_rows)
     claims: Mapping[str, Any] = field(default_factory=dict)  # {id: {value: …}} of `results.claims`; not hashed
     slots: tuple[Any, ...] = ()  # `kinds.Kind`s of device slots; (): all GPUs, or all cores where there is none. Not hashed
-    adaptive: Mapping[str, Any] | None = None  # fields of `results.adaptive_rules.Rule`; conditions have its maximum of seeds
+    adaptive: Mapping[str, Any] | None = (
+        None  # fields of `results.statistics.adaptive_rules.Rule`; conditions have its maximum of seeds
+    )
 
     def set_hashes(self, condition: Condition) -> dict[str, str]:
         """{set name: hash} of what a replicate of `condition` is scored on."""

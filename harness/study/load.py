@@ -34,12 +34,12 @@ from harness.study.tree import (
     short,
     typed,
 )
-from results.adaptive_rules import Rule, as_dict, first_look, parse
 from results.claims import REGISTRY as CLAIMS
 from results.claims import TERMS, terms_of
-from results.dashboard_count import RUNS, check_count
+from results.dashboards.dashboard_count import RUNS, check_count
 from results.errors import StudyError
-from results.filesystem import check_uri
+from results.statistics.adaptive_rules import Rule, as_dict, first_look, parse
+from results.store.filesystem import check_uri
 
 STUDIES = Path(__file__).resolve().parent.parent.parent / "launch" / "studies"
 

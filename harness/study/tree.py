@@ -18,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from harness.study.limits import MOST_STEPS
 from harness.study.safe_yaml import MOST_BYTES, read_yaml, refuse_odd_yaml
 from results.errors import StudyError
-from results.filesystem import public_override, reason
+from results.store.filesystem import public_override, reason
 
 _MOST_WORDS = 1000  # overrides
 _MOST_KEY = 200  # characters

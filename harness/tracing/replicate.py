@@ -11,8 +11,8 @@ from harness.planning.pack import ScoredSet
 from harness.probes.flipflop.wrong_reads import row_of, sets_of, weights_of
 from harness.study.config import condition_of
 from results.errors import StudyError
-from results.filesystem import names
-from results.store import Store, committed
+from results.store.filesystem import names
+from results.store.tables import Store, committed
 from tasks.flipflop.flipflop import FlipFlop
 
 

@@ -29,9 +29,9 @@ from harness.tracing.replay import STRINGS, replay
 from harness.tracing.replicate import Replicate, loaded, rows_of
 from harness.tracing.trace import Settings, Trace, evidence, searched
 from results.errors import StudyError
-from results.probes import add
-from results.statistics import quantile_interval
-from results.store import Store
+from results.rows.probe_values import add
+from results.statistics.intervals import quantile_interval
+from results.store.tables import Store
 
 Rows = list[dict[str, Any]]
 _MARKS = "wri"

@@ -1,7 +1,7 @@
 """Checkpoints of a pack: one safetensors file, tensors and JSON metadata, never anything that needs unpickling.
 
 <store>/<study>/checkpoints/<pack>/<step>.safetensors; the two newest are kept, as either may be damaged, and none once the pack is
-committed. A file without a digest of its bytes (`results.seal`) is not gone on from.
+committed. A file without a digest of its bytes (`results.store.seal`) is not gone on from.
 """
 
 import json
@@ -12,8 +12,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from results.seal import BLANK, seal, state
-from results.store import Store, delete, list_names, read_bytes, write_bytes
+from results.store.seal import BLANK, seal, state
+from results.store.tables import Store, delete, list_names, read_bytes, write_bytes
 
 Found = tuple[dict[str, Tensor], dict]  # tensors by name, and the state beside them
 _KEPT = 2

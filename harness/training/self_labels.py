@@ -16,7 +16,7 @@ from harness.study.stages import link_of, parent_of
 from harness.training import weights as artifacts
 from harness.training.evaluate import batch_size
 from results.errors import DamagedFile
-from results.store import Store
+from results.store.tables import Store
 from tasks.batch import Batch, join
 from tasks.lego.continuation import continued
 

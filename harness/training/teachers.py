@@ -28,7 +28,7 @@ from harness.training.key_mask import hiding
 from harness.training.training_strings import Strings
 from models.mlp import MLP
 from results.errors import DamagedFile, settings_errors
-from results.store import Store
+from results.store.tables import Store
 
 Read = Callable[[str, int], Mapping[str, Tensor]]  # the weights of a replicate, by key, after a step
 

@@ -42,8 +42,8 @@ from harness.training.teachers import Teachers, is_student, teachers_of
 from harness.training.training_strings import Feed, Strings, data_seeds
 from models.noise import Noise
 from results.errors import StoreError, settings_errors
-from results.schema import SCHEMAS
-from results.store import Store
+from results.store.schema import SCHEMAS
+from results.store.tables import Store
 
 _WINDOW = 100  # steps that `loss` and the points of the loss curve average over, at most
 _LAST_S = 60.0  # that a store may be away when a pack is asked to stop

@@ -1,7 +1,7 @@
 """Weights that a study keeps: one safetensors file a replicate and step, <store>/artifacts/<key>/<stage>/<step>.safetensors.
 
 Tensors are named as in the model, without the replicate axis; the metadata holds the configuration and seeds as JSON, the pack that
-trained them, and a digest of the file (`results.seal`), which every reader checks.
+trained them, and a digest of the file (`results.store.seal`), which every reader checks.
 """
 
 import json
@@ -15,11 +15,11 @@ from torch import nn
 from harness.planning.pack import Pack
 from harness.study.identity import canonical
 from results.errors import DamagedFile, StoreError, store_errors
-from results.filesystem import content as read_file
-from results.filesystem import info_of, names
-from results.manifest import newest_manifest, reported
-from results.seal import BLANK, seal, state
-from results.store import Store, committed, read, write_file
+from results.store.filesystem import content as read_file
+from results.store.filesystem import info_of, names
+from results.store.manifest import newest_manifest, reported
+from results.store.seal import BLANK, seal, state
+from results.store.tables import Store, committed, read, write_file
 
 
 def path(store: Store, key: str, stage: int, step: int) -> str:

@@ -11,43 +11,36 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.claims import (
-    automata_curves,
-    automata_depth,
-    automata_growth,
-    automata_heads,
-    automata_length,
-    automata_shift,
-    automata_supervision,
-    choices,
-    context,
-    data,
-    distillation_curriculum,
-    distillation_measures,
-    distillation_parity,
-    distillation_pcfg,
-    distillation_sweep,
-    distillation_transformers,
-    language,
-    lego,
-    lego_attention,
-    lego_stages,
-    subsequence_additivity,
-    subsequence_alignment,
-    subsequence_capacity,
-    subsequence_depth,
-    subsequence_gradients,
-    subsequence_growth,
-    tail,
-    theory,
-)
+from results.claims.automata import curves as automata_curves
+from results.claims.automata import depth as automata_depth
+from results.claims.automata import growth as automata_growth
+from results.claims.automata import heads as automata_heads
+from results.claims.automata import length as automata_length
+from results.claims.automata import shift as automata_shift
+from results.claims.automata import supervision as automata_supervision
 from results.claims.claim import REPRODUCED, SCALED, TERMS, Claim, Finding, Settled, Terms, Verdict, terms_of
+from results.claims.distillation import curriculum as distillation_curriculum
+from results.claims.distillation import measures as distillation_measures
+from results.claims.distillation import parity as distillation_parity
+from results.claims.distillation import pcfg as distillation_pcfg
+from results.claims.distillation import sweep as distillation_sweep
+from results.claims.distillation import transformers as distillation_transformers
 from results.claims.evidence import Evidence, gather
+from results.claims.flipflop import choices, context, data, language, tail, theory
+from results.claims.lego import attention as lego_attention
+from results.claims.lego import lengths as lego
+from results.claims.lego import stages as lego_stages
+from results.claims.subsequences import additivity as subsequence_additivity
+from results.claims.subsequences import alignment as subsequence_alignment
+from results.claims.subsequences import capacity as subsequence_capacity
+from results.claims.subsequences import depth as subsequence_depth
+from results.claims.subsequences import gradients as subsequence_gradients
+from results.claims.subsequences import growth as subsequence_growth
 from results.errors import DamagedFile, StudyError
-from results.manifest import newest_manifest, reported
-from results.probes import Name, by_key
-from results.store import Store, committed, read
-from results.summary import replicates_of
+from results.rows.probe_values import Name, by_key
+from results.rows.summary import replicates_of
+from results.store.manifest import newest_manifest, reported
+from results.store.tables import Store, committed, read
 
 REGISTRY: dict[str, Claim] = {
     "R1": tail.R1,
@@ -137,7 +130,7 @@ def verdicts(
     measured: pa.Table | None = None,
     losses: pa.Table | None = None,
 ) -> list[Verdict]:
-    """As `scoreboard`, from a manifest, the replicates of `results.summary.replicates_of`, the values of `results.probes.by_key`, the
+    """As `scoreboard`, from a manifest, the replicates of `results.rows.summary.replicates_of`, the values of `results.rows.probe_values.by_key`, the
     evaluations of every step, the table `probes`, and the losses of the table `curves`."""
     stated = manifest.get("claims") or {}
     if not stated:

@@ -6,8 +6,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from results.statistics import CONFIDENCE, Interval, clopper_pearson, quantile
-from results.unpaired import superiority
+from results.statistics.intervals import CONFIDENCE, Interval, clopper_pearson, quantile
+from results.statistics.unpaired import superiority
 
 
 class Exceeds(NamedTuple):

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, settle
 from results.errors import DamagedFile
-from results.manifest import label, reported, stage_of
-from results.probes import Name
-from results.statistics import Floats, quantile
-from results.summary import Replicate, reported_sets
+from results.rows.probe_values import Name
+from results.rows.summary import Replicate, reported_sets
+from results.statistics.intervals import Floats, quantile
+from results.store.manifest import label, reported, stage_of
 
 PAPER = 0.8  # p_ignore of the distribution that the paper trains on
 PLAIN = {
@@ -61,7 +61,7 @@ class Evidence:
     """`sets`: p_ignore by name of every set that is scored at the end and differs from the training in p_ignore at most.
 
     trained: p_ignore of the training distribution, as `training_law` finds it: 0.8, or what a study at a shorter length has for it.
-    probes: what `manyseeds probe` measured, by key (`results.probes.by_key`). definitions: of every set that is scored at the end, the
+    probes: what `manyseeds probe` measured, by key (`results.rows.probe_values.by_key`). definitions: of every set that is scored at the end, the
     fields of the task in which it differs. evaluations: its reported rows, with every look during training;
     None: not read. measured: the table `probes`, with every stage and step; losses: the rows of `curves` of that metric;
     None: not read.
@@ -134,7 +134,7 @@ def gather(
     measured: pa.Table | None = None,
     losses: pa.Table | None = None,
 ) -> Evidence:
-    """Evidence of a manifest and the replicates of `results.summary.replicates_of`. ValueError where the manifest is too old."""
+    """Evidence of a manifest and the replicates of `results.rows.summary.replicates_of`. ValueError where the manifest is too old."""
     by: dict[tuple[str, int], list[Replicate]] = {}
     for replicate in known:
         by.setdefault((replicate.condition, replicate.stage), []).append(replicate)

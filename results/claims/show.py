@@ -7,8 +7,8 @@ from markupsafe import Markup
 from results.claims import reductions, scoreboard
 from results.claims.claim import NOT_REPRODUCED, REPRODUCED, SCALED, Verdict
 from results.errors import StudyError
-from results.manifest import newest_manifest
-from results.store import Store
+from results.store.manifest import newest_manifest
+from results.store.tables import Store
 
 _CLASS = {REPRODUCED: "zero", SCALED: "zero", NOT_REPRODUCED: "bad"}
 

@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from benchmarks.stopping import least_covered, zero_error
-from results.adaptive_rules import Rule, interval_size
-from results.statistics import clopper_pearson
+from results.statistics.adaptive_rules import Rule, interval_size
+from results.statistics.intervals import clopper_pearson
 
 SMALL = Rule(2, 6, 2, "dense", 0.35)
 

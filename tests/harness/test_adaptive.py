@@ -13,12 +13,12 @@ from harness.planning import adaptive
 from harness.planning.plan import replicates_of
 from harness.run import next_round, prepare, run
 from harness.study.load import load
-from results.adaptive_rules import PENDING, Rule, decide, first_look
-from results.manifest import newest_manifest
-from results.status import show_status
-from results.store import committed, open_store, read
-from results.summary import replicates_of as known_of
-from results.summary import summarise
+from results.progress.status import show_status
+from results.rows.summary import replicates_of as known_of
+from results.rows.summary import summarise
+from results.statistics.adaptive_rules import PENDING, Rule, decide, first_look
+from results.store.manifest import newest_manifest
+from results.store.tables import committed, open_store, read
 from tests.harness.tiny import STUDY, tables, write_study
 
 RULE = Rule(4, 12, 4, "dense", 0.2)

@@ -9,7 +9,7 @@ from harness.probes.subsequences.alignment import Alignment, alignment, holds
 from harness.run import run as run_study
 from harness.study.load import load
 from launch.cli import main
-from results.store import open_store, read
+from results.store.tables import open_store, read
 from tasks.subsequences.associations import Associations
 
 TASK = Associations(length=10, pairs=6, symbols=4, fillers=4, outputs=8, decoys=1, sure=0.9, spread=0.6)

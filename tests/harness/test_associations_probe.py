@@ -11,7 +11,7 @@ from harness.probes.subsequences.associations import PairGaps, associations
 from harness.run import run as run_study
 from harness.study.load import load
 from launch.cli import main
-from results.store import open_store, read
+from results.store.tables import open_store, read
 from tasks.subsequences.associations import Associations
 
 TASK = Associations(length=8, pairs=5, symbols=3, fillers=2, outputs=4, decoys=1, zipf=1.0, sure=0.8)

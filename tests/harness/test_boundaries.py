@@ -9,8 +9,8 @@ from harness.probes.flipflop.attention import strings
 from harness.run import run as run_study
 from harness.study.load import load
 from launch.cli import main
-from results.probes import by_key
-from results.store import open_store, read
+from results.rows.probe_values import by_key
+from results.store.tables import open_store, read
 from tasks.automata.automata import Automaton
 from tasks.automata.composition import states_after
 from tasks.automata.named_automata import semiautomaton

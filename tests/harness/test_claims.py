@@ -9,7 +9,7 @@ from harness.planning import manifest
 from harness.planning.plan import plan
 from harness.study.load import from_tree
 from launch.cli import main
-from results.store import open_store
+from results.store.tables import open_store
 from tests.harness.tiny import STUDY
 from tests.results.claim_rows import condition, write
 

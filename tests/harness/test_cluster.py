@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from results.store import committed, open_store
+from results.store.tables import committed, open_store
 from tests.harness.tiny import files, tables, write_study
 
 ROOT = Path(__file__).parents[2]

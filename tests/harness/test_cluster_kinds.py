@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from results.store import committed, open_store
+from results.store.tables import committed, open_store
 from tests.harness.test_cluster import ROOT, _answers, _environment, _free_port, _run, _start, _wait
 from tests.harness.tiny import tables, write_study
 

@@ -14,8 +14,8 @@ from harness.executing.placement import Placement
 from harness.planning.plan import shape
 from harness.planning.throughput import Rate
 from harness.study.slot_kinds import Kind
-from results.failures import log_path
-from results.store import open_store, read, read_bytes
+from results.progress.failures import log_path
+from results.store.tables import open_store, read, read_bytes
 from tests.harness.packs import condition, pack
 from tests.harness.test_faults import _dispatch
 

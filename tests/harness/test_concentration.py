@@ -10,8 +10,8 @@ from harness.probes.lego.concentration import concentrations, lengths, means
 from harness.run import run as run_study
 from harness.study.load import load
 from launch.cli import main
-from results.probes import by_key
-from results.store import open_store, read
+from results.rows.probe_values import by_key
+from results.store.tables import open_store, read
 from tasks.lego.lego import Lego
 from tasks.lego.lego_attention import diluted
 from tests.harness.attending import Fixed, by_place

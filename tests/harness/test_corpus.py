@@ -14,7 +14,7 @@ from harness.study.config import build
 from harness.study.identity import key
 from harness.study.load import from_tree, load
 from launch.cli import main
-from results.store import committed, open_store, read
+from results.store.tables import committed, open_store, read
 from tasks.text.corpus import Corpus
 from tests.harness.killed import without_report
 

@@ -10,8 +10,8 @@ from harness.planning.cost import estimate, rows_of
 from harness.planning.plan import plan
 from harness.run import announce, executor_of, prepare, run
 from harness.study.load import load
-from results.schema import TABLES
-from results.store import open_store, read
+from results.store.schema import TABLES
+from results.store.tables import open_store, read
 from tests.harness.test_plan import NUMERICS, _committed, _plan, _study
 from tests.harness.tiny import write_study
 

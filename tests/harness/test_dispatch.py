@@ -6,7 +6,7 @@ import shutil
 import pytest
 import torch
 
-import results.store
+import results.store.tables
 from harness.executing.death_policy import Deaths
 from harness.executing.leases import LEASE_S, Leases
 from harness.executing.missing_mount import check_there, run_there
@@ -16,8 +16,8 @@ from harness.local import run_packs
 from harness.machine import store_retry as patience
 from harness.machine.interrupt import Interrupt
 from launch.cli import main
-from results.failures import log_path
-from results.store import committed, open_store, read, read_bytes, write_bytes
+from results.progress.failures import log_path
+from results.store.tables import committed, open_store, read, read_bytes, write_bytes
 from tests.harness.packs import condition, pack
 from tests.harness.test_faults import _dispatch, packs, store
 
@@ -164,7 +164,7 @@ def test_a_store_that_goes_during_the_commit_is_not_made_anew(store, packs, monk
     """The mount goes after the first file, and comes back: the commit is made again where the study is."""
     monkeypatch.setattr(patience, "PATIENCE_S", 60.0)
     write_bytes(store, "manifests/a.yaml", b"{}")
-    away, real, said = f"{store.root}-away", results.store.write_local, []
+    away, real, said = f"{store.root}-away", results.store.tables.write_local, []
 
     def write_once(target, data):
         real(target, data)
@@ -178,7 +178,7 @@ def test_a_store_that_goes_during_the_commit_is_not_made_anew(store, packs, monk
         os.rmdir(store.root)
         shutil.move(away, store.root)
 
-    monkeypatch.setattr(results.store, "write_local", write_once)
+    monkeypatch.setattr(results.store.tables, "write_local", write_once)
     assert run_there(packs[1], store, CPU, lambda step: None, lambda: False, back).status == "committed"
     assert "is away" in said[0]
     assert committed(store).num_rows == 1

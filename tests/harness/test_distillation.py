@@ -16,7 +16,7 @@ from harness.training.loss_positions import Needed
 from harness.training.teachers import Teachers, probabilities, resolved, teachers_of
 from harness.training.train import Stopped, Training, train
 from harness.training.training_strings import Strings
-from results.store import commit, open_store
+from results.store.tables import commit, open_store
 from tasks.distillation.pcfg import MASK
 from tests.harness.chained import write_study as write_lego
 from tests.harness.distilled import GRAMMAR, PARITY, write_study

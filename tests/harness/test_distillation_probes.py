@@ -5,7 +5,7 @@ import pytest
 from harness.run import run as run_study
 from harness.study.load import load
 from launch.cli import main
-from results.store import open_store, read
+from results.store.tables import open_store, read
 
 STUDY = """
 name: tiny

@@ -10,7 +10,7 @@ from harness.replicates.rerun import rerun
 from harness.replicates.rescore import parse, rescore
 from harness.run import executor_of, prepare, run
 from harness.study import load as study
-from results.store import committed, list_names, open_store, read
+from results.store.tables import committed, list_names, open_store, read
 from tests.harness.distilled import write_study
 from tests.harness.killed import killed, without_report
 from tests.harness.tiny import tables

@@ -11,8 +11,8 @@ from harness.study.config import Condition, Train, build
 from harness.study.load import from_tree
 from harness.training.key_mask import hiding
 from harness.training.train import Training
-from results.report import write_report
-from results.store import committed, open_store, read
+from results.report.report import write_report
+from results.store.tables import committed, open_store, read
 from tests.harness.tiny import STUDY
 
 CPU = torch.device("cpu")

@@ -24,7 +24,7 @@ from harness.training import weights as artifacts
 from harness.training.train import Training
 from launch.cli import main
 from models.custom.custom import allow
-from results.store import committed, open_store
+from results.store.tables import committed, open_store
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import write_study
 
@@ -393,7 +393,7 @@ def test_a_prefix_of_several_keys_and_weights_that_were_not_kept(tmp_path):
 
 
 def test_a_file_of_another_replicate_is_refused(store, tmp_path):
-    from results.store import write_file
+    from results.store.tables import write_file
 
     key, other = _key(store, "lstm"), "f" * 32
     data = Path(artifacts.path(store, key, 0, 40)).read_bytes()

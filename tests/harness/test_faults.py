@@ -22,8 +22,8 @@ from harness.executing.run_pack import Outcome, record_failure, run_pack
 from harness.machine import store_retry as patience
 from harness.machine.store_retry import patiently
 from results.errors import DamagedFile, StoreError
-from results.schema import TABLES
-from results.store import committed, open_store, read, write_bytes
+from results.store.schema import TABLES
+from results.store.tables import committed, open_store, read, write_bytes
 from tests.harness.packs import condition, pack
 
 CPU = torch.device("cpu")
@@ -217,7 +217,7 @@ def test_a_store_that_stays_away_ends_the_pack_unstored_and_nothing_of_it_is_see
             _no_space()
         return write_bytes(store, relative_path, data)
 
-    monkeypatch.setattr("results.store.write_bytes", half)
+    monkeypatch.setattr("results.store.tables.write_bytes", half)
     outcome = run_pack(packs[0], store, CPU, lambda step: None, lambda: False)
     assert outcome.status == "unstored"
     assert "No space left on device" in outcome.message

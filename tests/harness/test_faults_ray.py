@@ -15,7 +15,7 @@ from harness.executing.hang_watch import Watch
 from harness.run import run
 from harness.study.load import load
 from models.custom.custom import allow
-from results.store import open_store, read
+from results.store.tables import open_store, read
 from tests.harness.test_cluster import ROOT, SLOW, _environment, _run, _start, _wait, _workers, whole
 from tests.harness.tiny import STUDY, files, tables, write_study
 

@@ -18,8 +18,8 @@ from harness.run import run as run_study
 from harness.study.load import load
 from harness.training import weights as artifacts
 from launch.cli import main
-from results import glitches as files
-from results.store import Store, committed, open_store, read
+from results.report.flipflop import glitches as files
+from results.store.tables import Store, committed, open_store, read
 from tasks.flipflop.flipflop import FlipFlop
 from tasks.flipflop.simulation import Simulation
 from tests.harness.test_heads import plain

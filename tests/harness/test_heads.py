@@ -14,8 +14,8 @@ from harness.probes.flipflop.heads import heads, look
 from harness.run import run as run_study
 from harness.study.load import load
 from launch.cli import main
-from results.probes import by_key
-from results.store import committed, open_store, read
+from results.rows.probe_values import by_key
+from results.store.tables import committed, open_store, read
 from tasks.flipflop.simulation import Simulation
 from tests.harness.test_probes import build, by_place
 

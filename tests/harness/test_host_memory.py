@@ -7,7 +7,7 @@ import pytest
 from harness.run import run
 from harness.study.load import load
 from models.custom.custom import allow
-from results.store import open_store, read
+from results.store.tables import open_store, read
 from tests.harness.tiny import STUDY
 
 pytestmark = pytest.mark.slow

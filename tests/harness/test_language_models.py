@@ -11,7 +11,7 @@ import torch
 from harness.probes.flipflop.language_models import asked, encode, errors, load, run
 from launch.cli import main
 from results.claims import scoreboard
-from results.store import committed, open_store, read
+from results.store.tables import committed, open_store, read
 from tasks.flipflop.english import sentences
 
 CPU = torch.device("cpu")

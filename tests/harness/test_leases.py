@@ -12,7 +12,7 @@ import pytest
 
 from harness.executing import leases as module
 from harness.executing.leases import LEASE_S, Leases, read
-from results.store import open_store, write_bytes
+from results.store.tables import open_store, write_bytes
 from tests.harness.tiny import STUDY, tables
 
 ROOT = Path(__file__).parents[2]

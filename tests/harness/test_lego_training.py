@@ -17,7 +17,7 @@ from harness.training.evaluate import score
 from harness.training.train import Training
 from harness.training.training_strings import Feed
 from harness.training.weights import path
-from results.store import committed, open_store, read
+from results.store.tables import committed, open_store, read
 from tasks.lego.lego import Lego
 from tests.harness.tiny import tables
 

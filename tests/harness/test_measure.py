@@ -10,7 +10,7 @@ from harness.planning.throughput import Rate
 from harness.run import announce, executor_of, prepare
 from harness.study.load import load
 from harness.study.slot_kinds import Kind
-from results.store import open_store, write_bytes
+from results.store.tables import open_store, write_bytes
 from tests.harness.test_plan import NUMERICS, _plan, _study
 from tests.harness.tiny import write_study
 

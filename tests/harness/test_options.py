@@ -11,7 +11,7 @@ from harness.planning.plan import signature
 from harness.study.config import Monitor, Sharpen
 from harness.training.train import Stopped, Training, train
 from models.noise import Noise
-from results.store import open_store
+from results.store.tables import open_store
 from tests.harness.packs import SETS, condition, pack
 
 CPU = resolve("cpu")

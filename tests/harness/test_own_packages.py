@@ -10,7 +10,7 @@ import pytest
 import models  # noqa: F401  ours is loaded
 from harness import own_packages
 from results.errors import StudyError
-from results.store import committed, open_store
+from results.store.tables import committed, open_store
 from tests.environments import ROOT, environment_of, make_environment
 
 MODULE = """

@@ -16,8 +16,8 @@ from harness.probes.flipflop.drift import drift, margin
 from harness.run import run as run_study
 from harness.study.load import load
 from launch.cli import main
-from results.probes import by_key
-from results.store import open_store, read
+from results.rows.probe_values import by_key
+from results.store.tables import open_store, read
 from tasks.flipflop.flipflop import SYMBOL, WRITE, FlipFlop
 from tasks.flipflop.simulation import Simulation
 from tests.harness.tiny import write_study

@@ -16,8 +16,8 @@ from harness.study.load import load as load_study
 from harness.training import weights as artifacts
 from launch.cli import main
 from models.custom.custom import Custom
-from results.schema import SCHEMAS
-from results.store import committed, open_store, read
+from results.store.schema import SCHEMAS
+from results.store.tables import committed, open_store, read
 from tests.harness.tiny import files, write_study
 
 torch.set_num_threads(1)

@@ -8,7 +8,7 @@ from harness.replicates.rescore import SCHEMA, parse
 from harness.run import run
 from harness.study.load import load as load_study
 from launch.cli import main
-from results.store import committed, open_store, read
+from results.store.tables import committed, open_store, read
 from tests.harness.tiny import files, write_study
 
 SUMS = ["metric", "errors", "count", "sequences", "sequences_wrong", "errors_sq", "errors_x_count", "count_sq", "set_hash"]

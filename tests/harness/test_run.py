@@ -18,8 +18,8 @@ from harness.run import run, store_uri
 from harness.study.load import load
 from harness.training.evaluate import score
 from results.errors import StoreError
-from results.merge import merge
-from results.store import commit, committed, open_store, read, read_files, table_files
+from results.store.merge import merge
+from results.store.tables import commit, committed, open_store, read, read_files, table_files
 from tests.harness.killed import without_report
 from tests.harness.tiny import files, tables, write_study
 

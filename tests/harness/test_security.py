@@ -21,8 +21,8 @@ from harness.training import checkpoint
 from harness.training import weights as artifacts
 from launch.cli import family, main
 from models.custom import custom
-from results import store
-from results.store import committed, open_store
+from results.store import tables as store
+from results.store.tables import committed, open_store
 from tests.harness.tiny import STUDY, write_study
 from tests.results.test_malicious_store import Bomb
 

@@ -17,7 +17,7 @@ from harness.study.load import from_tree
 from harness.training.optimizer import FlatParameters
 from harness.training.schedule import learning_rate
 from harness.training.train import Stopped, Training, train
-from results.store import open_store
+from results.store.tables import open_store
 from tests.harness.packs import pack
 
 CPU = torch.device("cpu")

@@ -12,7 +12,7 @@ from harness.study.load import from_tree
 from harness.training.teachers import Teachers, teachers_of
 from harness.training.train import Stopped, Training, train
 from harness.training.training_strings import Feed
-from results.store import commit, open_store
+from results.store.tables import commit, open_store
 
 CPU = torch.device("cpu")
 STEPS = 600

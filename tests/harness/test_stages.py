@@ -29,9 +29,9 @@ from harness.training import self_labels as parents
 from harness.training import weights as artifacts
 from harness.training.rollout import label
 from harness.training.train import Training
-from results.manifest import newest_manifest
-from results.status import show_status
-from results.store import committed, list_names, open_store
+from results.progress.status import show_status
+from results.store.manifest import newest_manifest
+from results.store.tables import committed, list_names, open_store
 from tests.harness.chained import write_study
 from tests.harness.killed import killed, without_report
 from tests.harness.tiny import tables

@@ -7,8 +7,8 @@ from harness.executing import leases
 from harness.executing.leases import Leases
 from harness.machine.store_retry import patiently
 from harness.training import checkpoint
-from results import filesystem
-from results.store import list_names, read_bytes, write_bytes
+from results.store import filesystem
+from results.store.tables import list_names, read_bytes, write_bytes
 from tests.results.faulty import KINDS, SERVERS, faulty, s3_server
 
 ALWAYS = 10**6

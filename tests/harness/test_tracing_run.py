@@ -11,7 +11,7 @@ from harness.study.load import load
 from harness.tracing.glitches import glitches
 from harness.tracing.replicate import loaded, rows_of
 from launch.cli import main
-from results.store import open_store, read
+from results.store.tables import open_store, read
 from tests.harness.tiny import write_study
 
 CPU = torch.device("cpu")

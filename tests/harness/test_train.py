@@ -18,8 +18,8 @@ from harness.training.checkpoint import steps as checkpoint_steps
 from harness.training.evaluate import score, strings
 from harness.training.schedule import learning_rate
 from harness.training.train import Stopped, Training, train
-from results.schema import IDENTITY_COLUMNS
-from results.store import open_store, write_bytes
+from results.store.schema import IDENTITY_COLUMNS
+from results.store.tables import open_store, write_bytes
 from tests.harness.packs import condition, pack
 
 CPU = torch.device("cpu")

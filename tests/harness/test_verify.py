@@ -16,12 +16,12 @@ from harness.training import weights as artifacts
 from harness.training.train import Training, train
 from launch.cli import main
 from results.errors import DamagedFile
-from results.manifest import write_manifest
-from results.parquet import read_file, serialise
-from results.schema import SCHEMAS
-from results.seal import BLANK
-from results.store import Store, commit, open_store, read, write_bytes
-from results.verify import state_of, verify
+from results.store.manifest import write_manifest
+from results.store.parquet import read_file, serialise
+from results.store.schema import SCHEMAS
+from results.store.seal import BLANK
+from results.store.tables import Store, commit, open_store, read, write_bytes
+from results.store.verify import state_of, verify
 from tests.harness.packs import condition, pack
 from tests.results.sample_rows import commit_pack, pack_tables
 
@@ -80,7 +80,7 @@ def test_no_flip_in_a_table_is_read_as_data(full):
 
 
 def test_pages_of_a_file_too_large_to_check_whole_are_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr("results.parquet._WHOLE", 0)
+    monkeypatch.setattr("results.store.parquet._WHOLE", 0)
     at, rng = open_store(tmp_path, "study"), random.Random(2)
     row = {"key": "a", "stage": 0, "pack": "fd-1", "metric": "loss"}
     rows = pa.Table.from_pylist([row | {"step": step, "value": rng.random()} for step in range(5000)], SCHEMAS["curves"])
@@ -196,7 +196,7 @@ def test_a_whole_checkpoint_of_another_pack_is_passed_over(tmp_path, other):
 
 
 def test_tables_that_are_committed_carry_a_digest_after_compaction_and_merge_too(full, tmp_path):
-    from results.merge import compact, merge
+    from results.store.merge import compact, merge
 
     compact(full)
     other = open_store(tmp_path / "other", "study")

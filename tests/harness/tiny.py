@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from results.schema import IDENTITY_COLUMNS, TABLES
-from results.store import open_store, read
+from results.store.schema import IDENTITY_COLUMNS, TABLES
+from results.store.tables import open_store, read
 
 STUDY = """
 name: tiny

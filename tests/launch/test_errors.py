@@ -17,7 +17,7 @@ from harness.planning.plan import plan
 from harness.study.load import load
 from launch.cli import main
 from results.errors import DamagedFile, StoreError, StudyError
-from results.store import open_store, read
+from results.store.tables import open_store, read
 from tests.harness.tiny import write_study
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +68,7 @@ def test_a_defect_in_the_middle_of_planning_keeps_its_traceback(command, tmp_pat
 @pytest.mark.parametrize("error", [ValueError("no such column"), KeyError("read")])
 def test_a_defect_in_a_report_keeps_its_traceback(command, tmp_path, monkeypatch, error):
     (tmp_path / "runs/tiny/manifests").mkdir(parents=True)
-    monkeypatch.setattr("results.report.write_report", _raising(error))
+    monkeypatch.setattr("results.report.report.write_report", _raising(error))
     _is_a_defect(command("report", str(tmp_path / "runs")), f"{type(error).__name__}: {error}")
 
 

@@ -14,7 +14,7 @@ import harness.study.stages as stages
 from harness.run import run
 from harness.study.load import find_family, find_study, load
 from results.claims import scoreboard
-from results.store import committed, open_store, read
+from results.store.tables import committed, open_store, read
 
 STUDIES = sorted((family, path.stem) for family in ("fflm", "length_generalization") for path in find_family(family))
 FAST = (("fflm", "lstm"), ("length_generalization", "a8"))

@@ -19,7 +19,7 @@ from harness.study.load import find_study, from_tree, load
 from harness.study.stages import parent_of, spans_of
 from results.claims import scoreboard
 from results.claims.claim import NOT_RUN
-from results.store import committed, open_store
+from results.store.tables import committed, open_store
 from tests.harness.killed import without_report
 
 ROOT = Path(__file__).parents[2]

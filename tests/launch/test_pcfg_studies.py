@@ -9,7 +9,7 @@ from harness.planning.plan import plan
 from harness.study.load import find_study, load
 from harness.study.stages import parent_of, spans_of
 from results.claims.claim import REPRODUCED, SCALED
-from results.pcfg_thesis import SWEEP
+from results.report.distillation.pcfg_thesis import SWEEP
 from tests.results.pcfg_rows import judged, planned
 
 FILES = {  # conditions at the paper's scale

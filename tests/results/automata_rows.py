@@ -7,7 +7,7 @@ import harness.planning.manifest as manifests
 from harness.planning.plan import plan
 from harness.study.load import find_study, load
 from results.claims.evidence import flatten
-from results.summary import Replicate, Score
+from results.rows.summary import Replicate, Score
 
 READS = 100_000
 Rates = Callable[

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from results.schema import SCHEMAS
-from results.store import Store, commit, write_bytes
+from results.store.schema import SCHEMAS
+from results.store.tables import Store, commit, write_bytes
 from tests.results.synthetic import START, digest
 
 SETS = {"narrow": {}, "rare": {"p_ignore": 0.98}, "busy": {"p_ignore": 0.1}}  # no name that says what a set is

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.chaos import servers
 from benchmarks.chaos.faults import Proxy
-from results.store import Store, open_store
+from results.store.tables import Store, open_store
 
 STUDY = "study"
 KEY, SECRET = servers.KEY, servers.SECRET

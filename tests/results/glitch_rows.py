@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from results.glitches import About
+from results.report.flipflop.glitches import About
 
 
 def about(**changes: Any) -> About:

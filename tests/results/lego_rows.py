@@ -5,11 +5,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from results.lego import others
-from results.manifest import label, stage_of
-from results.probes import Name
-from results.schema import SCHEMAS
-from results.summary import Replicate, Score
+from results.report.lego.figures import others
+from results.rows.probe_values import Name
+from results.rows.summary import Replicate, Score
+from results.store.manifest import label, stage_of
+from results.store.schema import SCHEMAS
 
 SENTENCES = 1000
 STEP = 1000

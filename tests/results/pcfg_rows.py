@@ -10,9 +10,9 @@ from harness.planning.plan import plan
 from harness.study.load import find_study, load
 from results.claims import Verdict, verdicts
 from results.claims.evidence import flatten
-from results.manifest import label, stage_of
-from results.schema import SCHEMAS
-from results.summary import Replicate, Score
+from results.rows.summary import Replicate, Score
+from results.store.manifest import label, stage_of
+from results.store.schema import SCHEMAS
 
 READS = 1_000_000
 Accuracy = Callable[

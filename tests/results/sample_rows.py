@@ -6,8 +6,8 @@ import zlib
 
 import pyarrow as pa
 
-from results.schema import SCHEMAS
-from results.store import Store, commit
+from results.store.schema import SCHEMAS
+from results.store.tables import Store, commit
 
 STARTED = datetime.datetime(2026, 11, 1, 12, tzinfo=datetime.UTC)
 SETS = {"in_distribution": "hash-in", "sparse": "hash-sparse", "dense": "hash-dense"}

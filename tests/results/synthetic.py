@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from results.schema import SCHEMAS
-from results.store import Store, commit, write_bytes
+from results.store.schema import SCHEMAS
+from results.store.tables import Store, commit, write_bytes
 
 SETS = {
     "sparse_online": {"sequences": 1000, "every": 100, "p": 0.98, "reads": 3567},

@@ -10,7 +10,7 @@ import pytest
 from harness.study.load import find_study, load
 from results.claims import REGISTRY, verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
-from results.schema import SCHEMAS
+from results.store.schema import SCHEMAS
 from tests.results.automata_rows import planned, replicates, spread
 
 HARD = re.compile(r"(D\d|Q8|A\d|S\d)")

@@ -8,10 +8,10 @@ import yaml
 
 from harness.run import run
 from harness.study.load import from_tree
-from results import automata_thesis as thesis
-from results.automata_figures import bands_of
-from results.automata_page import accuracy, drawings
-from results.store import committed, open_store, read
+from results.report.automata import thesis
+from results.report.automata.page import accuracy, drawings
+from results.report.lines_and_maps import bands_of
+from results.store.tables import committed, open_store, read
 from tests.harness.tiny import STUDY
 from tests.results.automata_rows import planned, replicates
 

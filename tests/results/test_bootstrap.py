@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from results.bootstrap import quantile_ratio, replicates_to_bound
-from results.statistics import Interval, quantile
+from results.statistics.bootstrap import quantile_ratio, replicates_to_bound
+from results.statistics.intervals import Interval, quantile
 
 VALUES = np.random.default_rng(3).lognormal(-5, 2, 25)
 

@@ -10,10 +10,10 @@ import pytest
 from results.claims import REGISTRY, scoreboard, terms_of
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.claims.compare import exceeds, share_below
-from results.claims.context import floor
+from results.claims.flipflop.context import floor
 from results.claims.show import html, show_claims
-from results.report import write_report
-from results.store import Store, open_store, write_bytes
+from results.report.report import write_report
+from results.store.tables import Store, open_store, write_bytes
 from tests.results.claim_rows import condition, tail, write
 
 INF = np.inf

@@ -11,7 +11,9 @@ import pytest
 from scipy import stats
 
 from launch.cli import cli
-from results.comparison import (
+from results.report.contrasts import contrasts
+from results.rows.summary import Replicate, Score
+from results.statistics.comparison import (
     DRAWS,
     EXACT,
     compare,
@@ -21,10 +23,8 @@ from results.comparison import (
     sign_flip,
     signed_ranks,
 )
-from results.contrasts import contrasts
-from results.statistics import Interval
-from results.store import open_store
-from results.summary import Replicate, Score
+from results.statistics.intervals import Interval
+from results.store.tables import open_store
 from tests.results import synthetic
 
 

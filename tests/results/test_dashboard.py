@@ -10,11 +10,11 @@ import pytest
 import wandb
 
 from launch.cli import main
-from results.dashboard import show_dashboard
-from results.dashboard_layout import content_of, report, spec, workspace
-from results.dashboard_rows import rows_of, runs_of
-from results.publish import publish
-from results.store import Store, open_store
+from results.dashboards.dashboard import show_dashboard
+from results.dashboards.dashboard_layout import content_of, report, spec, workspace
+from results.dashboards.dashboard_rows import rows_of, runs_of
+from results.dashboards.publish import publish
+from results.store.tables import Store, open_store
 from tests.results import synthetic
 from tests.results.wandb_double import serve
 

@@ -10,11 +10,11 @@ import yaml
 from harness.run import run
 from harness.study.load import from_tree
 from launch.cli import main
-from results import report
-from results.distillation_page import drawings
-from results.manifest import newest_manifest
-from results.store import committed, open_store, read
-from results.summary import replicates_of
+from results.report import report
+from results.report.distillation.page import drawings
+from results.rows.summary import replicates_of
+from results.store.manifest import newest_manifest
+from results.store.tables import committed, open_store, read
 from tests.harness.distilled import GRAMMAR, PARITY
 from tests.harness.killed import without_report
 

@@ -12,9 +12,9 @@ from harness.planning.plan import plan as planned
 from harness.study.load import find_study, load
 from results.claims import verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
-from results.claims.distillation_transformers import trend
-from results.schema import SCHEMAS
-from results.summary import Replicate, Score
+from results.claims.distillation.transformers import trend
+from results.rows.summary import Replicate, Score
+from results.store.schema import SCHEMAS
 
 STEPS = 250_000
 NEVER = math.inf

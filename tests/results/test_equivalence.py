@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from results.equivalence import compare, main
-from results.store import open_store
-from results.unpaired import superiority
+from results.statistics.equivalence import compare, main
+from results.statistics.unpaired import superiority
+from results.store.tables import open_store
 from tests.results import synthetic
 
 

@@ -10,10 +10,10 @@ from urllib.parse import unquote
 
 import pytest
 
-from results import glitches
-from results.glitch_page import lines, page_name, write_glitch_page
-from results.replicate_page import write_replicate_page
-from results.store import Store, open_store, write_bytes
+from results.report.flipflop import glitches
+from results.report.flipflop.glitch_page import lines, page_name, write_glitch_page
+from results.report.replicate_page import write_replicate_page
+from results.store.tables import Store, open_store, write_bytes
 from tests.results.glitch_rows import about, rows
 from tests.results.synthetic import manifest, write
 from tests.results.test_pareto import EVIL, FLAGS

@@ -6,11 +6,11 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from results import glitches
-from results.glitch_page import write_glitch_page
-from results.glitch_theory import dilution, dilution_figure, margin_figure, margins
-from results.probes import add
-from results.store import Store, committed, open_store
+from results.report.flipflop import glitches
+from results.report.flipflop.glitch_page import write_glitch_page
+from results.report.flipflop.glitch_theory import dilution, dilution_figure, margin_figure, margins
+from results.rows.probe_values import add
+from results.store.tables import Store, committed, open_store
 from tests.results.glitch_rows import about, rows
 from tests.results.synthetic import manifest, write
 

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from results.attention_figures import patterns
-from results.figures import svg
-from results.heads import main, summary, table
-from results.heads_figures import INPUTS, WRITES, comparable, distances, largest, over_steps
-from results.schema import SCHEMAS
+from results.report.figures import svg
+from results.report.flipflop.attention_figures import patterns
+from results.report.flipflop.heads import main, summary, table
+from results.report.flipflop.heads_figures import INPUTS, WRITES, comparable, distances, largest, over_steps
+from results.store.schema import SCHEMAS
 
 KEYS = (0, 1, 2, 2, 4, 5, 5, 6)  # of the largest weights
 

@@ -7,8 +7,8 @@ import pytest
 
 from results.claims import scoreboard
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, REPRODUCED, SCALED, TOO_FEW
-from results.schema import SCHEMAS
-from results.store import commit, open_store, write_bytes
+from results.store.schema import SCHEMAS
+from results.store.tables import commit, open_store, write_bytes
 from tests.results.synthetic import START, digest
 
 GOOD = {16: 450, 64: 350, 256: 300}  # right of 500

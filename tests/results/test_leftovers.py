@@ -7,8 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-from results.leftovers import OLD_S, remove_leftovers
-from results.store import open_store
+from results.store.leftovers import OLD_S, remove_leftovers
+from results.store.tables import open_store
 from tests.results.sample_rows import commit_pack
 
 

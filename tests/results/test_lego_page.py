@@ -8,13 +8,13 @@ import yaml
 from harness.run import run
 from harness.study.load import from_tree
 from launch.cli import main
-from results import lego
-from results.family import family
-from results.lego_page import drawings
-from results.probes import by_key
-from results.schema import SCHEMAS
-from results.store import open_store, read
-from results.summary import Replicate
+from results.report.lego import figures as lego
+from results.report.lego.page import drawings
+from results.rows.probe_values import by_key
+from results.rows.summary import Replicate
+from results.rows.task_conditions import family
+from results.store.schema import SCHEMAS
+from results.store.tables import open_store, read
 from tests.harness.tiny import STUDY
 from tests.results.automata_rows import planned
 
@@ -49,9 +49,9 @@ def study(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def drawn(study):
-    from results.manifest import newest_manifest
-    from results.store import committed
-    from results.summary import replicates_of
+    from results.rows.summary import replicates_of
+    from results.store.manifest import newest_manifest
+    from results.store.tables import committed
 
     manifest = newest_manifest(study)[1]
     evaluations = read(study, "evaluations")

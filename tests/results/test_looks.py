@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 
-from results.looks import looks, watch, watched
-from results.schema import SCHEMAS
-from results.transition import first_step
+from results.rows.accuracy_curves import looks, watch, watched
+from results.statistics.transition import first_step
+from results.store.schema import SCHEMAS
 
 ROW = {
     "key": "a",

@@ -11,14 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from results import manifest, parquet, store
 from results.claims.show import show_claims
-from results.merge import compact, merge
-from results.publish import publish
-from results.report import write_report
-from results.schema import SCHEMAS
-from results.status import show_status
-from results.store import check_name, commit, open_store, read
+from results.dashboards.publish import publish
+from results.progress.status import show_status
+from results.report.report import write_report
+from results.store import manifest, parquet
+from results.store import tables as store
+from results.store.merge import compact, merge
+from results.store.schema import SCHEMAS
+from results.store.tables import check_name, commit, open_store, read
 from tests.results.synthetic import digest, failure, tables, write
 from tests.results.synthetic import manifest as plan
 

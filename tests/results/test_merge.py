@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
-from results import store
 from results.errors import StudyError
-from results.merge import compact, merge
-from results.probes import add
-from results.schema import IDENTITY_COLUMNS, SCHEMAS
-from results.store import Store, commit, open_store, read
+from results.rows.probe_values import add
+from results.store import tables as store
+from results.store.merge import compact, merge
+from results.store.schema import IDENTITY_COLUMNS, SCHEMAS
+from results.store.tables import Store, commit, open_store, read
 from tests.results.sample_rows import commit_pack, in_order, pack_tables
 
 PACKS = ["fc-0", "fd-0", "fd-1", "fe-7"]
@@ -128,7 +128,7 @@ def test_what_an_interrupted_training_left_is_not_committed_by_a_merge(tmp_path)
 
 
 def test_other_weights_of_one_pack_are_refused_and_damaged_ones_replaced(tmp_path):
-    from results.seal import BLANK, seal
+    from results.store.seal import BLANK, seal
 
     one, two = (open_store(tmp_path / name, "study") for name in "ab")
     for at in (one, two):

@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from results.downloads import TABLES
-from results.methods import methods_text, ranges
-from results.report import write_report
-from results.store import Store, committed, open_store, read
-from results.summary import replicates_of, summarise
+from results.report.downloads import TABLES
+from results.report.methods import methods_text, ranges
+from results.report.report import write_report
+from results.rows.summary import replicates_of, summarise
+from results.store.tables import Store, committed, open_store, read
 from tests.results.automata_rows import planned
 from tests.results.synthetic import failure, manifest, write
 
@@ -101,7 +101,7 @@ def test_a_condition_that_shares_its_first_stage_has_the_replicates_of_its_last(
 
 
 def failed(key: str) -> Any:
-    from results.schema import SCHEMAS
+    from results.store.schema import SCHEMAS
 
     return pyarrow.Table.from_pylist([failure(key)], schema=SCHEMAS["failures"])
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from results import pareto
-from results.schema import SCHEMAS
-from results.store import Store, committed, open_store, read
-from results.summary import Replicate, Score, replicates_of
+from results.report import pareto
+from results.rows.summary import Replicate, Score, replicates_of
+from results.store.schema import SCHEMAS
+from results.store.tables import Store, committed, open_store, read
 from tests.results.synthetic import manifest, write
 from tests.results.test_report import browser
 

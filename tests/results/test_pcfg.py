@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from results.claims.evidence import flatten
-from results.pcfg import (
+from results.report.distillation.pcfg import (
     LABELS,
     ONE_SHOT,
     PROGRESSIVE,
@@ -19,7 +19,7 @@ from results.pcfg import (
     strategy,
     teacher_config,
 )
-from results.schema import SCHEMAS
+from results.store.schema import SCHEMAS
 from tests.results.pcfg_rows import planned
 
 # the teacher of figure 4.7: its loss by step, as read off the figure, by straight lines in between

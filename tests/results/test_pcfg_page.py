@@ -6,14 +6,14 @@ import yaml
 
 from harness.run import run
 from harness.study.load import from_tree
-from results import pcfg_thesis as thesis
-from results.manifest import label, newest_manifest
-from results.pcfg import by_step
-from results.pcfg_page import drawings
-from results.probes import add
-from results.schema import SCHEMAS
-from results.store import committed, open_store, read
-from results.summary import replicates_of
+from results.report.distillation import pcfg_thesis as thesis
+from results.report.distillation.pcfg import by_step
+from results.report.distillation.pcfg_page import drawings
+from results.rows.probe_values import add
+from results.rows.summary import replicates_of
+from results.store.manifest import label, newest_manifest
+from results.store.schema import SCHEMAS
+from results.store.tables import committed, open_store, read
 from tests.harness.tiny import STUDY
 from tests.results.pcfg_rows import planned
 from tests.results.test_lego_page import middles

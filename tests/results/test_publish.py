@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from launch.cli import main
-from results import dashboard_rows
 from results.claims import scoreboard
-from results.publish import publish
-from results.store import commit, open_store, read, write_bytes
+from results.dashboards import dashboard_rows
+from results.dashboards.publish import publish
+from results.store.tables import commit, open_store, read, write_bytes
 from tests.results import synthetic
 from tests.results.sample_rows import STEPS, commit_pack, failure, manifest
 
@@ -103,7 +103,7 @@ def table(folder: str, name: str) -> list[dict]:
 
 
 def rates(at, keys: list[str], set_name: str, step: int) -> list[float]:
-    """Error rates from Parquet, infinity where there is no count; without anything of results.summary."""
+    """Error rates from Parquet, infinity where there is no count; without anything of results.rows.summary."""
     rows = read(at, "evaluations").to_pylist()
     chosen = [row for row in rows if row["key"] in keys and row["set"] == set_name and row["step"] == step]
     return sorted(math.inf if row["errors"] is None else row["errors"] / row["count"] for row in chosen)
@@ -185,8 +185,8 @@ def test_a_table_too_long_for_wandb_is_cut_and_says_so(study, monkeypatch):
 def test_off_does_nothing_and_does_not_import_wandb(study):
     code = """if True:
         import sys
-        from results.publish import publish
-        from results.store import open_store
+        from results.dashboards.publish import publish
+        from results.store.tables import open_store
         assert publish(open_store(sys.argv[1], "quick"), "off") is None
         print("wandb" in sys.modules)
     """

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import wandb
 
-from results import publish as publishing
-from results.publish import publish
-from results.store import Store, open_store, read, write_bytes
+from results.dashboards import publish as publishing
+from results.dashboards.publish import publish
+from results.store.tables import Store, open_store, read, write_bytes
 from tests.results.sample_rows import STEPS, commit_pack, manifest
 from tests.results.wandb_double import Double, serve
 

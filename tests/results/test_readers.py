@@ -1,4 +1,4 @@
-"""docs/reading-results.md is true: its one-line readers, run as printed, give the rows that `results.store.read` gives."""
+"""docs/reading-results.md is true: its one-line readers, run as printed, give the rows that `results.store.tables.read` gives."""
 
 import math
 import re
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from results import merge, store
-from results.store import commit, open_store, read
+from results.store import merge
+from results.store import tables as store
+from results.store.tables import commit, open_store, read
 from tests.results.sample_rows import commit_pack, pack_tables
 
 PAGE = Path(__file__).parents[2] / "docs" / "reading-results.md"
@@ -77,7 +78,7 @@ def test_the_line_for_polars_gives_the_same_rows(study):
 def test_the_projects_own_reader_is_the_one_on_the_page(study, monkeypatch):
     pytest.importorskip("pandas", reason="the page turns the rows into a data frame")
     monkeypatch.chdir(Path(study.root).parent)
-    assert plain(run(block("results.store"), study).to_dict("records")) == wanted(study)
+    assert plain(run(block("results.store.tables"), study).to_dict("records")) == wanted(study)
 
 
 def test_each_reader_is_one_line():

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from launch.cli import cli
 from results.errors import StudyError
-from results.replicate_page import write_replicate_page
-from results.store import Store, open_store
+from results.report.replicate_page import write_replicate_page
+from results.store.tables import Store, open_store
 from tests.results.synthetic import manifest, write
 from tests.results.test_pareto import EVIL, FLAGS
 from tests.results.test_report import browser

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.fs
 import pytest
 
-from results import figures
 from results.errors import StudyError
-from results.report import format_rate, write_report
-from results.schema import SCHEMAS
-from results.store import Store, commit, open_store, table_files, write_bytes
+from results.report import figures
+from results.report.report import format_rate, write_report
+from results.store.schema import SCHEMAS
+from results.store.tables import Store, commit, open_store, table_files, write_bytes
 from tests.results.synthetic import failure, manifest, tables, write
 
 ROOT = Path(__file__).parents[2]
@@ -103,7 +103,7 @@ def test_a_report_reads_each_table_once(study: Store, tmp_path: Path, monkeypatc
         asked.append(table)
         return table_files(store, table)
 
-    monkeypatch.setattr("results.store.table_files", files)
+    monkeypatch.setattr("results.store.tables.table_files", files)
     write_report(study, tmp_path)
     assert sorted(asked) == ["curves", "evaluations", "failures", "probes", "profiles", "replicates"]
 
@@ -219,8 +219,8 @@ class Forbidden:
             raise ModuleNotFoundError(f"No module named {{name!r}}: forbidden here")
 
 sys.meta_path.insert(0, Forbidden())
-from results.report import write_report
-from results.store import open_store
+from results.report.report import write_report
+from results.store.tables import open_store
 print(write_report(open_store({study.root!r}, "synthetic"), {str(tmp_path / "out")!r}))
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)

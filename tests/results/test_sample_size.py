@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from results.comparison import sign_flip
-from results.sample_size import for_halfwidth, noether_paired, noether_unpaired, to_exclude, to_settle
-from results.statistics import clopper_pearson
-from results.unpaired import brunner_munzel
+from results.statistics.comparison import sign_flip
+from results.statistics.intervals import clopper_pearson
+from results.statistics.sample_size import for_halfwidth, noether_paired, noether_unpaired, to_exclude, to_settle
+from results.statistics.unpaired import brunner_munzel
 
 
 def test_noethers_examples_without_ties():

@@ -1,6 +1,6 @@
 """The tables' schemas are frozen: a store that was written with one version is read with every later one."""
 
-from results.schema import IDENTITY_COLUMNS, SCHEMAS
+from results.store.schema import IDENTITY_COLUMNS, SCHEMAS
 
 # written out, not derived: only nullable columns may be appended, at the end of a table
 FROZEN = """

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from results.errors import StoreError
-from results.manifest import reported, scoring_of
-from results.schema import SCHEMAS
+from results.store.manifest import reported, scoring_of
+from results.store.schema import SCHEMAS
 
 ROW = {"key": "k", "stage": 0, "pack": "p", "step": 1, "weights": "raw", "set": "s"}
 

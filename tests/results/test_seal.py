@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from results.seal import BLANK, seal, state
+from results.store.seal import BLANK, seal, state
 
 CONTENT = b"rows " * 50 + BLANK.encode() + b" footer" * 20
 

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from results.sources import PAPERS, harness, references
+from results.report.citations import PAPERS, harness, references
 
 
 def fields(bibtex: str) -> dict[str, str]:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from results.spread import show_spread
-from results.store import committed, open_store, read
-from results.variance import effective, icc_interval, split
+from results.report.spread import show_spread
+from results.statistics.variance import effective, icc_interval, split
+from results.store.tables import committed, open_store, read
 from tests.results.synthetic import manifest, write
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from results.statistics import (
+from results.statistics.intervals import (
     clopper_pearson,
     clopper_pearsons,
     clustered_rates,

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import harness.executing.leases
-from results import snapshot as snapshots
-from results import store as stores
-from results.failures import log_path, show_failures
-from results.manifest import manifest_path
-from results.merge import compact
-from results.schema import SCHEMAS
-from results.snapshot import COLUMNS, Packs, in_flight, snapshot, take
-from results.status import show_status
-from results.store import commit, committed, open_store, read, winners, write_bytes
+from results.progress import snapshot as snapshots
+from results.progress.failures import log_path, show_failures
+from results.progress.snapshot import COLUMNS, Packs, in_flight, snapshot, take
+from results.progress.status import show_status
+from results.store import tables as stores
+from results.store.manifest import manifest_path
+from results.store.merge import compact
+from results.store.schema import SCHEMAS
+from results.store.tables import commit, committed, open_store, read, winners, write_bytes
 from results.terminal import say
 from tests.results.sample_rows import commit_pack, failure, in_order, manifest, pack_tables
 

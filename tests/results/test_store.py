@@ -16,12 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from results import merge, store
 from results.errors import StoreError
-from results.manifest import NEWEST, newest_manifest, write_manifest
-from results.schema import SCHEMAS
-from results.store import commit, committed, open_store, read
-from results.verify import verify
+from results.store import merge
+from results.store import tables as store
+from results.store.manifest import NEWEST, newest_manifest, write_manifest
+from results.store.schema import SCHEMAS
+from results.store.tables import commit, committed, open_store, read
+from results.store.verify import verify
 from tests.results.sample_rows import commit_pack, failure, in_order, manifest, pack_tables
 
 TABLES = [table for table in SCHEMAS if table != "failures"]
@@ -399,7 +400,7 @@ def test_a_study_name_stays_inside_the_store(tmp_path):
 
 
 def test_reading_results_needs_neither_torch_nor_ray_nor_wandb():
-    code = "import sys, results.store, results.merge, results.publish; print(*{'torch', 'ray', 'wandb'} & set(sys.modules))"
+    code = "import sys, results.store.tables, results.store.merge, results.dashboards.publish; print(*{'torch', 'ray', 'wandb'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
 
 

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from results import filesystem, merge, store
-from results.store import commit, committed, open_store, read
+from results.store import filesystem, merge
+from results.store import tables as store
+from results.store.tables import commit, committed, open_store, read
 from tests.results.sample_rows import commit_pack, in_order, pack_tables
 
 TABLES = ["replicates", "evaluations", "profiles", "curves", "probes"]

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from results import filesystem, merge
-from results.store import commit, delete, list_names, open_store, read, read_bytes, write_bytes
+from results.store import filesystem, merge
+from results.store.tables import commit, delete, list_names, open_store, read, read_bytes, write_bytes
 from tests.results.faulty import KEY, KINDS, SECRET, SERVERS, Faulty, faulty, s3_server
 from tests.results.sample_rows import commit_pack, in_order, pack_tables
 

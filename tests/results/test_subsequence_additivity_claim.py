@@ -5,8 +5,8 @@ import pytest
 
 from results.claims import scoreboard
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, TOO_FEW
-from results.probes import add
-from results.store import committed, open_store
+from results.rows.probe_values import add
+from results.store.tables import committed, open_store
 from tests.results.claim_rows import condition, write
 
 

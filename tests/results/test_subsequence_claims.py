@@ -7,7 +7,7 @@ from harness.planning.plan import plan
 from harness.study.load import find_study, load
 from results.claims import verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, REPRODUCED, SCALED, TOO_FEW
-from results.claims.subsequence_depth import layers_needed, length_of
+from results.claims.subsequences.depth import layers_needed, length_of
 from tests.results.automata_rows import replicates
 
 

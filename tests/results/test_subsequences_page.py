@@ -8,11 +8,12 @@ from scipy import stats
 import harness.planning.manifest as manifests
 from harness.planning.plan import plan
 from harness.study.load import find_study, load
-from results import subsequences_page, tracing_page
-from results.manifest import newest_manifest
-from results.schema import SCHEMAS
-from results.store import committed, open_store, read
-from results.summary import replicates_of
+from results.report.subsequences import page as subsequences_page
+from results.report.subsequences import tracing_page
+from results.rows.summary import replicates_of
+from results.store.manifest import newest_manifest
+from results.store.schema import SCHEMAS
+from results.store.tables import committed, open_store, read
 from tests.results.automata_rows import replicates
 from tests.results.test_lego_page import middles
 

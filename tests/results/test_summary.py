@@ -7,9 +7,9 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from results.schema import SCHEMAS
-from results.statistics import clopper_pearson
-from results.summary import Replicate, raw_rows, replicates_of, reported_sets, summarise, to_csv, to_latex, to_parquet
+from results.rows.summary import Replicate, raw_rows, replicates_of, reported_sets, summarise, to_csv, to_latex, to_parquet
+from results.statistics.intervals import clopper_pearson
+from results.store.schema import SCHEMAS
 from tests.results.synthetic import SETS, digest, failure, manifest, tables
 
 

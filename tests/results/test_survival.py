@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from results.survival import band_halfwidth, survival
+from results.statistics.survival import band_halfwidth, survival
 
 
 def test_published_quantiles_of_kolmogorov():

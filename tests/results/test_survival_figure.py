@@ -3,9 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from results.figures import Profile, error_scale, errors_by_distance, rate_quartiles, svg
-from results.summary import Replicate, Score
-from results.survival_figure import LINES, MOST, baseline, choose, curve, draw, steps, survival_drawing
+from results.report.figures import Profile, error_scale, errors_by_distance, rate_quartiles, svg
+from results.report.survival_figure import LINES, MOST, baseline, choose, curve, draw, steps, survival_drawing
+from results.rows.summary import Replicate, Score
 from tests.results.claim_rows import condition, manifest
 
 

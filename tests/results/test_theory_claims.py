@@ -5,8 +5,8 @@ import pytest
 
 from results.claims import scoreboard
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, TOO_FEW
-from results.probes import add, by_key, probed
-from results.store import committed, open_store, read
+from results.rows.probe_values import add, by_key, probed
+from results.store.tables import committed, open_store, read
 from tests.results.claim_rows import condition, tail, write
 
 SHARPEN = {"train__sharpen": {"kind": "entropy", "weight": 0.1}}
@@ -120,7 +120,7 @@ def test_hard_attention_is_read_from_probe_rows(verdict, conditions, means, tmp_
 
 
 def test_rows_are_added_beside_those_of_other_probes_and_survive_a_compaction(tmp_path):
-    from results.merge import compact
+    from results.store.merge import compact
 
     store = open_store(str(tmp_path), "claims")
     write(store, {}, [condition(2)])

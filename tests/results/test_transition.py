@@ -2,7 +2,7 @@
 
 import pytest
 
-from results.transition import Transition, first_step, transition
+from results.statistics.transition import Transition, first_step, transition
 
 # the teacher of figure 4.5, read off by eye, in units of 0.1M steps: 0.50 at 9.7M, 0.75 at 10.2M, 1.00 at 10.8M
 TEACHER = [(step * 100_000, 0.5) for step in range(1, 100)] + [

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from results.unpaired import DRAWS, brunner_munzel, superiority
+from results.statistics.unpaired import DRAWS, brunner_munzel, superiority
 
 
 def by_definition(x, y):

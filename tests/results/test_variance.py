@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from results.variance import effective, icc_interval, split
+from results.statistics.variance import effective, icc_interval, split
 
 
 @pytest.mark.parametrize(("a", "b", "count"), [(0.3, 8.0, 1000), (2.0, 50.0, 3540), (5.0, 5.0, 10)])

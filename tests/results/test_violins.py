@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from results import figures
-from results.violins import effect_order, largest, sweep
+from results.report import figures
+from results.report.violins import effect_order, largest, sweep
 
 
 def some(conditions: int = 426, replicates: int = 25) -> dict[str, np.ndarray]:

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import results.watch as watching
+import results.progress.watch as watching
 from launch.cli import main
-from results.manifest import manifest_path
-from results.merge import compact
-from results.snapshot import COLUMNS, take
-from results.store import commit, open_store, read, write_bytes
-from results.watch import Follower, drawn, lines, watch
+from results.progress.snapshot import COLUMNS, take
+from results.progress.watch import Follower, drawn, lines, watch
+from results.store.manifest import manifest_path
+from results.store.merge import compact
+from results.store.tables import commit, open_store, read, write_bytes
 from tests.results.sample_rows import commit_pack, failure, in_order, manifest
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from harness.draw import Draw
 from harness.run import run
 from harness.study.config import build
 from harness.study.load import from_tree
-from results.store import committed, open_store, read
+from results.store.tables import committed, open_store, read
 from tasks.automata.named_automata import NINETEEN, semiautomaton
 from tasks.automata.semiautomata import Table
 from tests.harness.tiny import STUDY

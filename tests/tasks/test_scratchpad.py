@@ -9,7 +9,7 @@ import tasks
 from harness.draw import Draw
 from harness.run import run
 from harness.study.load import from_tree
-from results.store import committed, open_store, read
+from results.store.tables import committed, open_store, read
 from tasks.automata.named_automata import semiautomaton
 from tests.harness.tiny import STUDY
 

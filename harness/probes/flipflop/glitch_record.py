@@ -1,6 +1,6 @@
 """`manyseeds glitches`: the glitches of one replicate whose weights are kept, as a file of the store and a page.
 
-What is measured: `glitches.py`; the file: `results/glitches.py`.
+What is measured: `glitches.py`; the file: `results/report/flipflop/glitches.py`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +15,11 @@ from harness.exchange.weights import single
 from harness.probes.flipflop.glitch_source import Source, source
 from harness.probes.flipflop.glitches import KEPT, Glitches, answers, attended, glitches
 from models.transformer.transformer import Decoder, Transformer
-from results import glitches as files
 from results.errors import StudyError
-from results.glitch_page import lines, write_glitch_page
-from results.glitches import About
-from results.store import Store
+from results.report.flipflop import glitches as files
+from results.report.flipflop.glitch_page import lines, write_glitch_page
+from results.report.flipflop.glitches import About
+from results.store.tables import Store
 from tasks.flipflop.flipflop import FlipFlop
 
 LIMIT, SISTERS = 1000, 25
@@ -93,7 +93,7 @@ def _same(before: About, after: About) -> bool:
 
 
 def _rows(model: nn.Module, about: About, found: Glitches, curves: list[Any], asked: list[Any]) -> Iterator[dict[str, Any]]:
-    """Rows of results.glitches.SCHEMA."""
+    """Rows of results.report.flipflop.glitches.SCHEMA."""
     seen: Iterator[dict[str, Any]] = attended(cast(Decoder, model), found) if about.layers else ({} for _ in found.string)
     for n, heads in enumerate(seen):
         names = ("string", "position", "answer", "right", "margin", "write", "since_write", "since_event")

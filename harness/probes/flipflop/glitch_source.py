@@ -11,7 +11,7 @@ from harness.probes.flipflop.wrong_reads import row_of, sets_of, weights_of
 from harness.study.config import Condition, condition_of, name_of
 from harness.training import weights as artifacts
 from results.errors import StudyError
-from results.store import Store, committed, read
+from results.store.tables import Store, committed, read
 from tasks.flipflop.flipflop import FlipFlop
 from tasks.flipflop.simulation import Simulation
 

@@ -19,7 +19,7 @@ import harness.machine.device
 from harness.draw import Draw
 from harness.probes.flipflop.language_rows import STRINGS, Answers, write
 from results.errors import StudyError
-from results.store import Store
+from results.store.tables import Store
 from tasks.flipflop.english import ANSWERS, Prompt, prompts
 
 LENGTHS = (16, 32, 64, 128, 256, 512)

@@ -14,9 +14,9 @@ import harness.machine.device
 from harness.machine.provenance import code_state, versions
 from harness.planning.manifest import name_of_content, to_bytes
 from harness.study.identity import canonical, digest
-from results.manifest import newest_manifest, write_manifest
-from results.schema import SCHEMAS
-from results.store import Store, commit, committed
+from results.store.manifest import newest_manifest, write_manifest
+from results.store.schema import SCHEMAS
+from results.store.tables import Store, commit, committed
 
 STRINGS = 500  # of the paper
 _CLAIMS = {"R3": {"value": 0.5}}

@@ -19,8 +19,8 @@ from harness.study.config import Condition
 from harness.training.evaluate import strings
 from harness.training.loss_positions import Needed, needed
 from results.errors import StudyError
-from results.manifest import newest_manifest
-from results.store import Store, committed
+from results.store.manifest import newest_manifest
+from results.store.tables import Store, committed
 from tasks.batch import Batch
 
 RESTRICTED = "read_restricted"  # a metric of flipflop

@@ -1,0 +1,60 @@
+"""A2: accuracy that is lost again during training, also by runs that end well (card A2)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from results.claims.automata.groups import arms, describe, same_words, wrong
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.compare import percent
+from results.claims.evidence import Evidence, require
+from results.rows.accuracy_curves import Look, watch
+
+NEAR = 0.01  # of its best accuracy: what ends well
+LOOKS = 10
+
+
+def lost(curve: Sequence[Look]) -> float:
+    """The most accuracy by which a look lies below the best one before it."""
+    high = most = 0.0
+    for _, accuracy in curve:
+        most, high = max(most, high - accuracy), max(high, accuracy)
+    return most
+
+
+def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Of the runs that end within a point of their best, how many lost `value` on the way."""
+    conditions, name = arms(evidence), same_words(evidence)
+    if not conditions:
+        settle(NOT_RUN, "no condition is the plain transformer")
+    require(conditions, [name], needs)
+    keys = [each.key for condition in conditions for each in condition.replicates if each.status == "finished"]
+    seen = watch(evidence.evaluations)
+    found = {key: seen[key] for key in keys if len(seen.get(key, [])) >= LOOKS}
+    if not found:
+        settle(NOT_RUN, f"no set is scored {LOOKS} times or more during training")
+    well = [curve for curve in found.values() if curve[-1][1] >= max(accuracy for _, accuracy in curve) - NEAR]
+    if len(well) < needs:
+        settle(PRECONDITION, f"{len(well)} of {len(found)} runs end within a point of their best, and the claim needs {needs}")
+    fell = sum(lost(curve) >= terms.value for curve in well)
+    worst = max(map(lost, found.values()))
+    ranges = "; ".join(f"{describe(each, name)}, range {float(np.ptp(wrong(each, name))):.3f}" for each in conditions)
+    return decide(
+        fell > 0,
+        fell == 0,
+        f"{percent(fell, len(well))} of the runs that end well lost {terms.value:g} or more on the way; the most that any lost is "
+        f"{worst:.3f}; at the end {ranges}",
+        f"some run that ends within {NEAR:g} of its best must have been {terms.value:g} below its best so far",
+    )
+
+
+A2 = Claim(
+    "A2",
+    "Accuracy is lost again during training, also in runs that end well.",
+    "Liu's thesis, figure 3.5b and c, no numbers printed (card A2)",
+    "accuracy that counts as lost",
+    10,
+    "10 runs: a loss that 15 % of them have",
+    accuracy_is_lost_again,
+    "length_generalization/a2",
+)

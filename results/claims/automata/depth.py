@@ -1,0 +1,184 @@
+"""A1 and what follows from it: how many layers a semiautomaton needs (card A1)."""
+
+from results.claims.automata.groups import (
+    MEMORY,
+    NON_ABELIAN,
+    arms,
+    best,
+    median,
+    one_by_automaton,
+    same_words,
+    wrong,
+)
+from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
+from results.claims.compare import exceeds
+from results.claims.evidence import Condition, Evidence, require
+from results.rows.plural import counted
+
+DEEPEST = 16  # of the thesis
+Cells = dict[str, dict[int, Condition]]
+
+
+def by_depth(evidence: Evidence) -> Cells:
+    """Transformers by automaton and number of layers, of one length and learning rate. Settles a claim on anything else."""
+    found = [each for each in arms(evidence) if each.settings.get("task.observe") == "state"]
+    for option in ("task.length", "train.lr"):
+        values = {each.settings[option] for each in found}
+        if len(values) > 1:
+            settle(
+                NOT_RUN, f"the conditions have {len(values)} values of {option}: the claim is of one, chosen by the monitor set"
+            )
+    depths = sorted({each.settings["model.layers"] for each in found})
+    cells: Cells = {}
+    for depth in depths:
+        at = [each for each in found if each.settings["model.layers"] == depth]
+        for name, each in one_by_automaton(at, f"a transformer of {counted(depth, 'layer')}").items():
+            cells.setdefault(name, {})[depth] = each
+    if not any(len(each) > 1 for each in cells.values()):
+        settle(NOT_RUN, "no automaton is simulated at more than one depth")
+    return cells
+
+
+def some_depth_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """The best replicate of the best depth, for every automaton."""
+    cells, name = by_depth(evidence), same_words(evidence)
+    require([each for row in cells.values() for each in row.values()], [name], needs)
+    parts, reached, open_ends = [], [], []
+    for machine, row in cells.items():
+        depth = max(row, key=lambda depth: (best(row[depth], name), -depth))
+        enough = needed(row, name, terms.value)
+        reached.append(enough is not None)
+        if enough is None and depth == max(row) < DEEPEST:
+            open_ends.append(machine)
+        middle = median(row[depth], name)
+        parts.append(
+            f"{machine} {best(row[depth], name):.3f} with {counted(depth, 'layer')} (median [{middle.low:.3f}, {middle.high:.3f}]; "
+            + ("none enough)" if enough is None else f"enough: {enough})")
+        )
+    if open_ends and sum(reached) + len(open_ends) == len(reached):
+        settle(
+            NOT_RUN, f"{', '.join(open_ends)} is best with most layers: what still more would do was not run", "; ".join(parts)
+        )
+    return decide(
+        all(reached),
+        not all(reached),
+        "; ".join(parts),
+        f"the best replicate of some depth must reach {terms.value:g}: {sum(reached)} of {len(reached)} do",
+    )
+
+
+def deeper_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Most layers against fewest, for every non-abelian group."""
+    cells, name = by_depth(evidence), same_words(evidence)
+    groups = {machine: row for machine, row in cells.items() if NON_ABELIAN.match(machine) and len(row) > 1}
+    if not groups:
+        settle(NOT_RUN, "no non-abelian group is simulated at more than one depth")
+    pairs = {machine: (row[min(row)], row[max(row)]) for machine, row in groups.items()}
+    require([each for pair in pairs.values() for each in pair], [name], needs)
+    found = {
+        machine: exceeds(wrong(few, name), wrong(many, name), terms.value, 1 - 0.05 / len(pairs))
+        for machine, (few, many) in pairs.items()
+    }
+    return decide(
+        all(each.interval.low > 0.5 for each in found.values()),
+        any(each.interval.high < 0.5 for each in found.values()),
+        "; ".join(
+            f"{machine} with {min(groups[machine])} layers errs {each} as much as with {max(groups[machine])}"
+            for machine, each in found.items()
+        ),
+        "P is the chance that a replicate with fewest layers errs more than one with most, and must lie above 1/2 for every group",
+    )
+
+
+def seeds_differ(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Somewhere the best replicate is far above the median one."""
+    cells, name = by_depth(evidence), same_words(evidence)
+    every = [each for row in cells.values() for each in row.values()]
+    require(every, [name], needs)
+    gaps = []
+    for each in every:
+        middle = median(each, name, 1 - 0.05 / len(every))
+        gaps.append((best(each, name) - middle.high, best(each, name) - middle.low, each))
+    least, _, where = max(gaps, key=lambda gap: gap[0])
+    most = max(high for _, high, _ in gaps)
+    return decide(
+        least >= terms.value,
+        most < terms.value,
+        f"{where.name}: the best replicate has {best(where, name):.3f}, {least:.3f} or more above the median",
+        f"at some depth of some automaton the best must be {terms.value:g} above the median; {len(every)} are compared, at 5 % together",
+    )
+
+
+def memory_is_easiest(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """At the smallest depth: memory-only automata against non-abelian groups, and D8 against Q8."""
+    cells, name = by_depth(evidence), same_words(evidence)
+    shallow = {machine: row[min(row)] for machine, row in cells.items()}
+    easy = [machine for machine in shallow if MEMORY.match(machine)]
+    hard = [machine for machine in shallow if NON_ABELIAN.match(machine)]
+    pairs = [(one, other) for one in hard for other in easy]
+    if not pairs:
+        settle(NOT_RUN, "the claim needs a Dyck language or a gridworld, and a non-abelian group")
+    if {"D8", "Q8"} <= shallow.keys():
+        pairs.append(("Q8", "D8"))
+    require([shallow[machine] for machine in {machine for pair in pairs for machine in pair}], [name], needs)
+    found = {
+        (one, other): exceeds(wrong(shallow[one], name), wrong(shallow[other], name), terms.value, 1 - 0.05 / len(pairs))
+        for one, other in pairs
+    }
+    return decide(
+        all(each.interval.low > 0.5 for each in found.values()),
+        any(each.interval.high < 0.5 for each in found.values()),
+        "; ".join(f"{one} errs {each} as much as {other}" for (one, other), each in found.items()),
+        f"with {counted(min(min(row) for row in cells.values()), 'layer')}, P(the first errs more than the second) must lie above 1/2 in "
+        "each pair",
+    )
+
+
+def needed(cells: dict[int, Condition], name: str, value: float) -> int | None:
+    """The fewest layers whose best replicate reaches `value`; None where none does."""
+    return next((depth for depth in sorted(cells) if best(cells[depth], name) >= value), None)
+
+
+_TEN = "10 replicates: a depth at which 15 % of them succeed shows one that does"
+_RANKS = "10 replicates of each: a direction, where 85 % of pairs have it"
+_A1 = "length_generalization/a1"
+A1 = Claim(
+    "A1",
+    "Every one of the 19 semiautomata is simulated at some depth: the best of 20 replicates has over 99 % of the states right.",
+    "Liu's thesis, figures 3.5a and 3.15 (card A1)",
+    "accuracy that the best replicate of some depth must reach",
+    10,
+    _TEN,
+    some_depth_suffices,
+    _A1,
+)
+A1_DEPTH = Claim(
+    "A1-depth",
+    "Non-abelian groups need depth: with most layers they are simulated better than with fewest.",
+    "Liu's thesis, figures 3.15 and 3.16 (card A1)",
+    "factor by which the errors with fewest layers must be above those with most",
+    10,
+    _RANKS,
+    deeper_is_better,
+    _A1,
+)
+A1_SEEDS = Claim(
+    "A1-seeds",
+    "The best of 20 replicates can be tens of points above the median one.",
+    "Liu's thesis, figure 3.15 against 3.16 (card A1)",
+    "accuracy by which the best must be above the median somewhere",
+    10,
+    "20 replicates: a gap where 32 cells are compared and the best is alone",
+    seeds_differ,
+    _A1,
+)
+A1_ORDER = Claim(
+    "A1-order",
+    "With few layers automata that only remember (Dyck, gridworld) are easiest, non-abelian groups hardest, and D8 is easier than Q8.",
+    "Liu's thesis, section 3.4.2 and figure 3.15 (card A1)",
+    "factor by which the harder one's errors must be above the easier one's",
+    10,
+    _RANKS,
+    memory_is_easiest,
+    _A1,
+)

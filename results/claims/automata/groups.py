@@ -1,0 +1,96 @@
+"""What the claims on automata share: conditions by automaton and arm, sets by what they change, and accuracies of replicates."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from results.claims.claim import NOT_RUN, settle
+from results.claims.evidence import Condition, Evidence
+from results.statistics.intervals import CONFIDENCE, Floats, Interval, quantile, quantile_interval
+
+MEMORY = re.compile(r"(Dyck|Grid)")
+NON_ABELIAN = re.compile(r"(D\d+|Q8|A\d+|S\d+.*)$")
+NON_SOLVABLE = re.compile(r"[AS]([5-9]|\d\d)")
+PLAIN = {  # the thesis' transformer
+    "model.name": "transformer",
+    "model.positions": "sinusoidal",
+    "model.shift": 0,
+    "task.scratchpad": False,
+    "task.p_reveal": 1,
+    "model.embedding_dropout": 0,
+    "model.attention_dropout": 0,
+    "model.residual_dropout": 0,
+    "model.feed_forward_dropout": 0,
+}
+
+
+def arms(evidence: Evidence, **changes: Any) -> list[Condition]:
+    """The conditions on automata that are `PLAIN` but for these options, with __ for a dot; None: whatever its value."""
+    wanted = PLAIN | {name.replace("__", "."): value for name, value in changes.items()}
+    if wanted["model.name"] != "transformer":
+        wanted = {name: value for name, value in wanted.items() if not name.startswith("model.") or name == "model.name"}
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    mine = [each for each in evidence.conditions if each.settings.get("task.name") == "automaton"]
+    return [each for each in mine if all(each.settings.get(name) == value for name, value in wanted.items())]
+
+
+def one_by_automaton(found: Iterable[Condition], what: str) -> dict[str, Condition]:
+    """Conditions by automaton. Settles a claim where there is none, or where one automaton has several: nothing says which is meant."""
+    by: dict[str, Condition] = {}
+    for each in found:
+        name = automaton(each)
+        if name in by:
+            settle(NOT_RUN, f"{by[name].name} and {each.name} are both {what} on {name}, and nothing says which is meant")
+        by[name] = each
+    if not by:
+        settle(NOT_RUN, f"no condition is {what}")
+    return by
+
+
+def automaton(condition: Condition) -> str:
+    """Its name; a table of a user's own is called table."""
+    return str(condition.settings.get("task.automaton", "table"))
+
+
+def same_words(evidence: Evidence) -> str:
+    """The largest set of the training distribution."""
+    return _one(evidence, lambda definition: not definition, "of the training distribution")
+
+
+def sets_along(evidence: Evidence, option: str) -> dict[float, str]:
+    """Sets that change this option of the task and no other, by its value, in order. Settles a claim on fewer than two."""
+    found = {float(each[option]): name for name, each in evidence.definitions.items() if set(each) == {option}}
+    if len(found) < 2:
+        settle(NOT_RUN, f"{len(found)} sets that are scored at the end change {option} alone, and the claim needs two")
+    return dict(sorted(found.items()))
+
+
+def _one(evidence: Evidence, fits: Callable[[Any], bool], what: str) -> str:
+    names = [name for name, definition in evidence.definitions.items() if fits(definition)]
+    if not names:
+        settle(NOT_RUN, f"no set that is scored at the end is {what}")
+    return max(names, key=lambda name: evidence.sequences.get(name, 0))
+
+
+def wrong(condition: Condition, name: str) -> Floats:
+    """Error rates of the replicates, a diverged one's as 1: 1 - error is the thesis' token-level accuracy."""
+    return np.minimum(condition.errors(name), 1.0)
+
+
+def best(condition: Condition, name: str) -> float:
+    """Accuracy of the best replicate."""
+    return float(1 - wrong(condition, name).min())
+
+
+def median(condition: Condition, name: str, confidence: float = CONFIDENCE) -> Interval:
+    """Interval of the median accuracy."""
+    errors = quantile_interval(wrong(condition, name), 0.5, confidence)
+    return Interval(1 - min(errors.high, 1.0), 1 - errors.low)
+
+
+def describe(condition: Condition, name: str) -> str:
+    """Best and median accuracy, always both."""
+    errors = wrong(condition, name)
+    return f"{condition.name}: best {1 - errors.min():.3f}, median {1 - quantile(errors, 0.5):.3f}"

@@ -1,0 +1,67 @@
+"""D1: the depth that a group needs as words grow, solvable against non-solvable (theorems 11 and 13; not tested in the thesis)."""
+
+import math
+
+from results.claims.automata.depth import needed
+from results.claims.automata.groups import NON_SOLVABLE, arms, automaton, same_words
+from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
+from results.claims.evidence import Condition, Evidence, require
+
+
+def only_non_solvable_grow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Fewest layers that suffice at the shortest and at the longest words, by automaton."""
+    name = same_words(evidence)
+    table: dict[str, dict[int, dict[int, Condition]]] = {}
+    for each in arms(evidence):
+        at = table.setdefault(automaton(each), {}).setdefault(each.settings["task.length"], {})
+        twin = at.setdefault(each.settings["model.layers"], each)
+        if twin is not each:
+            settle(
+                NOT_RUN, f"{twin.name} and {each.name} have one automaton, length and depth, and nothing says which is meant"
+            )
+    table = {machine: rows for machine, rows in table.items() if len(rows) > 1}
+    non = [machine for machine in table if NON_SOLVABLE.match(machine)]
+    if not non or len(non) == len(table):
+        settle(NOT_RUN, "the claim needs a solvable and a non-solvable group at several lengths")
+    require([each for rows in table.values() for row in rows.values() for each in row.values()], [name], needs)
+    depth = {
+        machine: [needed(rows[length], name, terms.value) for length in (min(rows), max(rows))]
+        for machine, rows in table.items()
+    }
+    if any(first is None for first, _ in depth.values()):
+        lost = [machine for machine, (first, _) in depth.items() if first is None]
+        settle(
+            NOT_RUN,
+            f"{', '.join(lost)} reaches {terms.value:g} at no depth even at the shortest length: nothing can be seen to grow",
+        )
+    growth = {
+        machine: _growth(first or 0, last, max(table[machine][max(table[machine])])) for machine, (first, last) in depth.items()
+    }
+    solvable = [machine for machine in table if machine not in non]
+    return decide(
+        min(growth[machine][0] for machine in non) > max(growth[machine][1] for machine in solvable),
+        any(growth[one][1] <= growth[other][0] for one in non for other in solvable),
+        "layers that suffice from the shortest to the longest words: "
+        + ", ".join(
+            f"{machine} {first} to {'more than were run' if last is None else last}" for machine, (first, last) in depth.items()
+        ),
+        f"the depth at which the best replicate reaches {terms.value:g} must grow by more layers for {', '.join(non)} than for "
+        f"{', '.join(solvable)}",
+    )
+
+
+def _growth(first: int, last: int | None, deepest: int) -> tuple[float, float]:
+    """Least and most layers by which the depth grows; where none suffices at the end, more than the deepest would be needed."""
+    return (deepest + 1 - first, math.inf) if last is None else (last - first, last - first)
+
+
+D1 = Claim(
+    "D1",
+    "The depth that is needed grows more with the length for non-solvable groups than for solvable ones.",
+    "theorems 11 and 13 of Liu's thesis; not tested there",
+    "accuracy that the best replicate must reach for a depth to suffice",
+    5,
+    "5 replicates: a depth at which 28 % of them succeed shows one that does",
+    only_non_solvable_grow,
+    "length_generalization/depth_by_length",
+)

@@ -1,0 +1,70 @@
+"""A3: heads of the last layer that look for the ends of a gridworld, from the rows of the probe `boundaries` (card A3)."""
+
+from results.claims.automata.groups import arms, automaton, same_words
+from results.claims.automata.shift import gate
+from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
+from results.claims.compare import percent
+from results.claims.evidence import Evidence, require, require_probed
+from results.rows.probe_values import Name
+from results.statistics.intervals import clopper_pearson, quantile
+
+RIGHT = 0.99  # accuracy at the training length, below which a replicate's heads say nothing
+MAJORITY = 0.5
+
+
+def heads_find_the_ends(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Replicates with a head in the last layer that has more on visits than uniform attention, and less before the latest."""
+    found = [each for each in arms(evidence) if automaton(each).startswith("Grid") and each.settings["model.causal"]]
+    if not found:
+        settle(NOT_RUN, "no condition is the plain transformer on a gridworld")
+    name = same_words(evidence)
+    require(found, [name], needs)
+    gate(found, name, Terms(RIGHT, gate=terms.gate))
+    require_probed(evidence, found, "boundaries", needs)
+    tests = []
+    for each in found:
+        rows = [_ratios(values) for _, values in evidence.probed(each, "boundaries")]
+        as_drawn = sum(any(on >= terms.value and before <= 1 / terms.value for on, before in heads) for heads in rows)
+        best = [max(heads) for heads in rows]
+        text = (
+            f"{each.name}: {percent(as_drawn, len(rows))} have such a head; the head with most on visits has {_median(best, 0)} times "
+            f"uniform attention's there, and {_median(best, 1)} times before the latest (medians)"
+        )
+        tests.append((clopper_pearson(as_drawn, len(rows)), text))
+    return decide(
+        all(share.low > MAJORITY for share, _ in tests),
+        any(share.high < MAJORITY for share, _ in tests),
+        "; ".join(text for _, text in tests),
+        f"in more than half of the replicates one head of the last layer must have {terms.value:g} times uniform attention's mass on "
+        f"visits of the ends, and 1/{terms.value:g} of its mass before the latest",
+    )
+
+
+def _ratios(values: dict[Name, float]) -> list[tuple[float, float]]:
+    """Of each head of the last layer: mass on visits and mass before the latest, in those of uniform attention."""
+    even = {item: values["boundaries", None, None, f"uniform {item}"] for item in ("visits", "before")}
+    last = max(layer for _, layer, _, _ in values if layer is not None)
+    heads = sorted(head for _, layer, head, item in values if layer == last and item == "visits" and head is not None)
+    return [
+        (
+            values["boundaries", last, head, "visits"] / even["visits"],
+            values["boundaries", last, head, "before"] / even["before"] if even["before"] else 1.0,
+        )
+        for head in heads
+    ]
+
+
+def _median(pairs: list[tuple[float, float]], place: int) -> str:
+    return f"{quantile([pair[place] for pair in pairs], 0.5):.3g}"
+
+
+A3 = Claim(
+    "A3",
+    "Heads of the last layer look at the latest visit of a gridworld's end, and at nothing before it.",
+    "Liu's thesis, figures 3.6 and 3.17, theorem 12; no statistic is printed (card A3)",
+    "factor by which masses must differ from uniform attention's",
+    10,
+    "10 replicates: that most have such a head, where 92 % of all do",
+    heads_find_the_ends,
+    "length_generalization/a3",
+)

@@ -1,0 +1,156 @@
+"""A7, A8: words longer than those of the training (card A7, A8)."""
+
+from results.claims.automata.groups import arms, describe, median, one_by_automaton, same_words, sets_along, wrong
+from results.claims.automata.shift import gate, higher, with_recency
+from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
+from results.claims.compare import exceeds
+from results.claims.evidence import Evidence, require
+
+RIGHT = 0.99  # accuracy that counts as right at the training length, where a claim's value is a factor
+
+
+def _ends(evidence: Evidence) -> tuple[str, str]:
+    """The set at the training length, or the longest below it, and the longest set."""
+    along = sets_along(evidence, "length")
+    trained = min(each.settings["task.length"] for each in arms(evidence))
+    within = [length for length in along if length <= trained]
+    if not within or max(along) <= trained:
+        settle(NOT_RUN, f"the claim needs sets of words within and beyond the training length {trained}")
+    return along[max(within)], along[max(along)]
+
+
+def longer_words_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """The plain transformer beyond its training length against within; the LSTM at the longest words."""
+    plain = one_by_automaton(arms(evidence), "the plain transformer")
+    lstm = one_by_automaton(arms(evidence, model__name="lstm"), "an LSTM")
+    if not all(any(one.startswith(kind) for one in each) for each in (plain, lstm) for kind in ("Dyck", "C")):
+        settle(NOT_RUN, "the claim needs the plain transformer and an LSTM, each on a Dyck language and on a cyclic group")
+    within, beyond = _ends(evidence)
+    require([*plain.values(), *lstm.values()], [within, beyond], needs)
+    gate([*plain.values(), *lstm.values()], within, terms)
+    found = {one: exceeds(wrong(each, beyond), wrong(each, within), 1, 1 - 0.05 / len(plain)) for one, each in plain.items()}
+    middles = {one: median(each, beyond) for one, each in lstm.items()}
+    lows, highs = higher(list(found.values()))
+    return decide(
+        lows and all(each.low >= terms.value for each in middles.values()),
+        highs or any(each.high < terms.value for each in middles.values()),
+        "; ".join(
+            [f"{describe(each, beyond)} on {beyond}; errs {found[one]} as much as on {within}" for one, each in plain.items()]
+            + [f"{describe(each, beyond)} on {beyond}" for each in lstm.values()]
+        ),
+        f"the transformer must err more beyond the training length, and the LSTM's median stay at {terms.value:g}",
+    )
+
+
+def shift_and_none_improve(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Plain against shifted positions and against none, at the longest words.
+
+    The gate is not asked of models without positions: with no token before the word they answer all prefixes that repeat one token
+    alike, so on parity they are wrong in 1/(3T) of the positions at best.
+    """
+    plain = one_by_automaton(arms(evidence), "the plain transformer")
+    shifted = [each for each in arms(evidence, model__shift=None) if each.settings["model.shift"] > 0]
+    arms_of = {
+        "shifted positions": one_by_automaton(shifted, "a transformer with shifted positions"),
+        "no positions": one_by_automaton(arms(evidence, model__positions="none"), "a transformer without positions"),
+    }
+    within, beyond = _ends(evidence)
+    pairs = [(label, plain[one], by[one]) for label, by in arms_of.items() for one in plain if one in by]
+    require([each for _, *pair in pairs for each in pair], [within, beyond], needs)
+    judged = [*plain.values(), *arms_of["shifted positions"].values()]
+    gate(judged, within, Terms(RIGHT, gate=terms.gate))
+    found = [exceeds(wrong(one, beyond), wrong(each, beyond), terms.value, 1 - 0.05 / len(pairs)) for _, one, each in pairs]
+    return decide(
+        *higher(found),
+        "; ".join(
+            f"{describe(one, beyond)}, with {label} {describe(each, beyond)}; the first errs {ratio} as much"
+            for (label, one, each), ratio in zip(pairs, found, strict=True)
+        ),
+        f"P is the chance that a plain replicate errs more on {beyond}, and must lie above 1/2 against each",
+    )
+
+
+def recency_is_what_helps(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Scratchpad with recency bias stays right at the longest words; with the scratchpad alone it does not."""
+    both = with_recency(evidence)
+    alone = one_by_automaton(arms(evidence, task__scratchpad=True), "a transformer with a scratchpad alone")
+    within, beyond = _ends(evidence)
+    require([*both.values(), *alone.values()], [within, beyond], needs)
+    gate([*both.values(), *alone.values()], within, terms)
+    steady = [median(each, beyond) for each in both.values()]
+    fallen = [median(each, beyond) for each in alone.values()]
+    return decide(
+        all(each.low >= terms.value for each in steady) and all(each.high < terms.value for each in fallen),
+        any(each.high < terms.value for each in steady) or any(each.low >= terms.value for each in fallen),
+        "; ".join(f"{describe(each, beyond)} on {beyond}" for each in [*both.values(), *alone.values()]),
+        f"the median must stay at {terms.value:g} on {beyond} with recency bias, and fall below it without",
+    )
+
+
+def sinusoidal_is_worse_at_twice(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Grid: sinusoidal against linear positions beyond the training length; (abab)*: linear against sinusoidal at it."""
+    plain = one_by_automaton(arms(evidence), "the plain transformer")
+    linear = one_by_automaton(arms(evidence, model__positions="linear"), "a transformer with linear positions")
+    grids = [one for one in plain if one.startswith("Grid") and one in linear]
+    trained = same_words(evidence)
+    lengths = {each["length"]: name for name, each in evidence.definitions.items() if set(each) == {"length"}}
+    if not grids or "abab" not in plain or "abab" not in linear or not lengths:
+        settle(
+            NOT_RUN,
+            "the claim needs a gridworld and (abab)*, each with sinusoidal and linear positions, and a set of longer words",
+        )
+    beyond = lengths[max(lengths)]
+    every = [each[one] for each in (plain, linear) for one in (*grids, "abab")]
+    require(every, [trained, beyond], needs)
+    found = [exceeds(wrong(plain[one], beyond), wrong(linear[one], beyond), terms.value, 1 - 0.05 / 2) for one in grids]
+    found.append(exceeds(wrong(linear["abab"], trained), wrong(plain["abab"], trained), terms.value, 1 - 0.05 / 2))
+    return decide(
+        *higher(found),
+        "; ".join(f"{describe(each, name)} on {name}" for each in every for name in (trained, beyond))
+        + f"; sinusoidal errs {' and '.join(map(str, found[:-1]))} as much on {beyond} of {', '.join(grids)}, "
+        f"linear {found[-1]} as much on {trained} of abab",
+        "P is the chance that a replicate of the first errs more, and must lie above 1/2 in both",
+    )
+
+
+_RANKS = "10 replicates of each: a direction, where 85 % of pairs have it"
+A7 = Claim(
+    "A7",
+    "Beyond the training length a transformer fails on Dyck and parity, and an LSTM does not.",
+    "Liu's thesis, figures 3.9 and 3.21, no numbers printed (card A7)",
+    "accuracy that counts as right",
+    10,
+    _RANKS,
+    longer_words_fail,
+    "length_generalization/a7",
+)
+A7_SHIFT = Claim(
+    "A7-shift",
+    "Randomly shifted positions, and no positions, improve on longer words.",
+    "Liu's thesis, figures 3.9 and 3.21, no numbers printed (card A7)",
+    "factor by which the plain transformer's errors on the longest words must be above",
+    10,
+    _RANKS,
+    shift_and_none_improve,
+    "length_generalization/a7",
+)
+A7_RECENCY = Claim(
+    "A7-recency",
+    "A scratchpad with recency bias stays right on longer words; a scratchpad alone does not.",
+    "Liu's thesis, figures 3.9 and 3.21, no numbers printed (card A7)",
+    "accuracy that counts as right",
+    10,
+    "10 replicates of each: a median of which the interval is bounded on both sides",
+    recency_is_what_helps,
+    "length_generalization/a7",
+)
+A8 = Claim(
+    "A8",
+    "At twice the length sinusoidal positions are worse than linear ones on gridworld; at the training length they are better on (abab)*.",
+    "Liu's thesis, figure 3.22, no numbers printed (card A8)",
+    "factor by which the worse one's errors must be above the other's",
+    10,
+    _RANKS,
+    sinusoidal_is_worse_at_twice,
+    "length_generalization/a8",
+)

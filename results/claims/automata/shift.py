@@ -1,0 +1,99 @@
+"""A6: parity where ones are rarer or more frequent than in the training (card A6)."""
+
+from results.claims.automata.groups import arms, describe, median, one_by_automaton, same_words, sets_along, wrong
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.compare import Exceeds, exceeds
+from results.claims.evidence import Condition, Evidence, require
+
+
+def with_recency(evidence: Evidence) -> dict[str, Condition]:
+    """Transformers with a scratchpad and recency bias, by automaton."""
+    found = arms(evidence, task__scratchpad=True, model__positions="alibi")
+    return one_by_automaton(found, "a transformer with scratchpad and alibi")
+
+
+def gate(conditions: list[Condition], name: str, terms: Terms) -> None:
+    """Settles a claim unless enough replicates are right where they were trained: only those say something about elsewhere."""
+    for each in conditions:
+        errors = wrong(each, name)
+        right = int((errors <= 1 - terms.value).sum())
+        if right < terms.gate * len(errors):
+            reached = f"{right} of {len(errors)} replicates of {each.name} have {terms.value:g} of {name} right"
+            settle(PRECONDITION, f"{reached}, and {terms.gate:.0%} must")
+
+
+def higher(found: list[Exceeds]) -> tuple[bool, bool]:
+    """Whether all are shown, and whether one is refuted."""
+    return all(each.interval.low > 0.5 for each in found), any(each.interval.high < 0.5 for each in found)
+
+
+def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Errors at the rarest and the most frequent ones against those in training; LSTM and scratchpad with recency at every set."""
+    name, along = same_words(evidence), sets_along(evidence, "p_one")
+    plain = one_by_automaton(arms(evidence), "the plain transformer")
+    lstm = one_by_automaton(arms(evidence, model__name="lstm"), "an LSTM")
+    steady = {each.name: each for each in (*lstm.values(), *with_recency(evidence).values())}
+    sets = [*along.values(), *(each for each, changed in evidence.definitions.items() if set(changed) == {"ones"})]
+    require([*plain.values(), *steady.values()], [name, *sets], needs)
+    gate([*plain.values(), *steady.values()], name, terms)
+    ends = [along[min(along)], along[max(along)]]
+    confidence = 1 - 0.05 / (len(ends) * len(plain))
+    falls = {
+        (one, end): exceeds(wrong(each, end), wrong(each, name), 1, confidence) for one, each in plain.items() for end in ends
+    }
+    middles = {label: min((median(each, one) for one in sets), key=lambda found: found.low) for label, each in steady.items()}
+    lows, highs = higher(list(falls.values()))
+    return decide(
+        lows and all(each.low >= terms.value for each in middles.values()),
+        highs or any(each.high < terms.value for each in middles.values()),
+        "; ".join(
+            [describe(each, end) + f" on {end}" for each in plain.values() for end in ends]
+            + [f"{one} on {end} errs {each} as much as in training" for (one, end), each in falls.items()]
+            + [f"{label}: median on its worst set [{each.low:.3f}, {each.high:.3f}]" for label, each in middles.items()]
+        ),
+        f"the transformer must err more at both ends than in training, and the medians of the others reach {terms.value:g} on every set",
+    )
+
+
+def rare_ones_are_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """The plain transformer where ones have probability p against 1 - p, for the smallest such p."""
+    along = sets_along(evidence, "p_one")
+    low = [p for p in along if p < 0.5 and any(abs(1 - p - other) < 1e-9 for other in along)]
+    if not low:
+        settle(NOT_RUN, "no two sets have ones with probability p and 1 - p")
+    rare = along[min(low)]
+    frequent = next(each for p, each in along.items() if abs(1 - min(low) - p) < 1e-9)
+    plain = one_by_automaton(arms(evidence), "the plain transformer")
+    require(plain.values(), [rare, frequent], needs)
+    found = [exceeds(wrong(each, rare), wrong(each, frequent), terms.value, 1 - 0.05 / len(plain)) for each in plain.values()]
+    return decide(
+        *higher(found),
+        "; ".join(
+            f"{describe(each, rare)} on {rare}; {describe(each, frequent)} on {frequent}; errs {ratio} as much on the first"
+            for each, ratio in zip(plain.values(), found, strict=True)
+        ),
+        "P is the chance that a replicate errs more where ones are rare than where they are as frequent, and must lie above 1/2",
+    )
+
+
+_RANKS = "10 replicates of each: a direction, where 85 % of pairs have it"
+A6 = Claim(
+    "A6",
+    "A transformer loses parity where ones are rarer or more frequent than in training; an LSTM, or a scratchpad with recency, does not.",
+    "Liu's thesis, figures 3.8 and 3.20, no numbers printed (card A6)",
+    "accuracy that counts as right",
+    10,
+    _RANKS,
+    parity_falls_off,
+    "length_generalization/a6",
+)
+A6_LOW = Claim(
+    "A6-low",
+    "Parity is lost more where ones are rare than where they are as frequent.",
+    "Liu's thesis, figures 3.8 and 3.20, no numbers printed (card A6)",
+    "factor by which the errors on rare ones must be above those on frequent ones",
+    10,
+    _RANKS,
+    rare_ones_are_worse,
+    "length_generalization/a6",
+)

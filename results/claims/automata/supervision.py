@@ -1,0 +1,139 @@
+"""A4, A5: labels that show a part of the state, and labels that are hidden in training (card A4, A5)."""
+
+from results.claims.automata.groups import arms, automaton, best, describe, median, one_by_automaton, same_words, wrong
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.compare import exceeds
+from results.claims.evidence import Condition, Evidence, require
+
+THESIS = {  # accuracy of the best of 25 by automaton, observed map and law (figure 3.18)
+    ("Dyck_4_8", "top", "uniform"): 1.0,
+    ("Grid9", "boundary", "uniform"): 1.0,
+    ("S5_5", "first", "uniform"): 0.996,
+    ("C4", "zero", "uniform"): 0.999,
+    ("D8", "rotation", "uniform"): 1.0,
+    ("abab", "accept", "abab"): 1.0,
+    ("abab", "accept", "abab_or_uniform"): 1.0,
+}
+
+
+def _task(condition: Condition) -> tuple[str, str, str]:
+    return automaton(condition), str(condition.settings["task.observe"]), condition.settings["task.law"]
+
+
+def a_part_of_the_state_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """The best transformer and the best LSTM of every partly observed automaton."""
+    name = same_words(evidence)
+    found = [each for each in arms(evidence) if each.settings["task.observe"] != "state"]
+    others = [each for each in arms(evidence, model__name="lstm") if each.settings["task.observe"] != "state"]
+    if not found or not others:
+        settle(
+            NOT_RUN, "the claim needs a transformer with sinusoidal positions and an LSTM, each trained on a part of the state"
+        )
+    require([*found, *others], [name], needs)
+    parts = []
+    for each in [*found, *others]:
+        theirs = THESIS.get(_task(each)) if each in found else 1.0
+        parts.append(describe(each, name) + (f" (thesis: best {theirs:.3f})" if theirs is not None else ""))
+    reached = [best(each, name) >= terms.value for each in [*found, *others]]
+    return decide(
+        all(reached),
+        not all(reached),
+        "; ".join(parts),
+        f"the best replicate must reach {terms.value:g} everywhere: {sum(reached)} of {len(reached)} do",
+    )
+
+
+def sinusoidal_learns_abab(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """(abab)* with linear against sinusoidal positions, under each law of its words."""
+    name = same_words(evidence)
+    pairs = []
+    for one in arms(evidence):
+        beside = [each for each in arms(evidence, model__positions="linear") if _task(each) == _task(one)]
+        pairs += [(one, each) for each in beside if automaton(one) == "abab"]
+    if not pairs:
+        settle(NOT_RUN, "no condition trains on (abab)* with linear positions and another with sinusoidal ones")
+    require([each for pair in pairs for each in pair], [name], needs)
+    found = [exceeds(wrong(b, name), wrong(a, name), terms.value, 1 - 0.05 / len(pairs)) for a, b in pairs]
+    return decide(
+        all(each.interval.low > 0.5 for each in found),
+        any(each.interval.high < 0.5 for each in found),
+        "; ".join(
+            f"{describe(a, name)}; {describe(b, name)}; linear errs {each}" for (a, b), each in zip(pairs, found, strict=True)
+        ),
+        "P is the chance that a replicate with linear positions errs more, and must lie above 1/2 under each law",
+    )
+
+
+def few_labels_hurt_the_transformer(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """LSTMs at every p_reveal; a transformer on a group at the smallest against the largest; on a cyclic one at every."""
+    name = same_words(evidence)
+    lstm = arms(evidence, model__name="lstm", task__p_reveal=None)
+    transformers = arms(evidence, task__p_reveal=None)
+    groups = [each for each in transformers if not automaton(each).startswith("C")]
+    cyclic = [each for each in transformers if automaton(each).startswith("C")]
+    shares = {each.settings["task.p_reveal"] for each in groups}
+    if not lstm or not cyclic or len(shares) < 2:
+        settle(
+            NOT_RUN,
+            "the claim needs LSTMs, a transformer on a cyclic group, and one on a group that is not cyclic at two values of p_reveal",
+        )
+    require([*lstm, *transformers], [name], needs)
+    most, fewest = (
+        one_by_automaton(
+            [each for each in groups if each.settings["task.p_reveal"] == share], f"a transformer, p_reveal {share:g}"
+        )
+        for share in (max(shares), min(shares))
+    )
+    for each in most.values():
+        if best(each, name) < terms.value:
+            settle(PRECONDITION, f"{describe(each, name)}: with most labels the best must reach {terms.value:g}")
+    both = most.keys() & fewest.keys()
+    if not both:
+        settle(NOT_RUN, f"no group is trained with p_reveal {min(shares):g} and {max(shares):g}")
+    worse = {one: exceeds(wrong(fewest[one], name), wrong(most[one], name), 1, 1 - 0.05 / len(both)) for one in sorted(both)}
+    steady = [median(each, name) for each in lstm]
+    parts = [describe(each, name) for each in [*lstm, *cyclic]]
+    parts += [f"{one} with p_reveal {min(shares):g} errs {each} as much as with {max(shares):g}" for one, each in worse.items()]
+    return decide(
+        all(each.low >= terms.value for each in steady)
+        and all(each.interval.low > 0.5 for each in worse.values())
+        and all(best(each, name) >= terms.value for each in cyclic),
+        any(each.high < terms.value for each in steady)
+        or any(each.interval.high < 0.5 for each in worse.values())
+        or any(best(each, name) < terms.value for each in cyclic),
+        "; ".join(parts),
+        f"the LSTM's median must reach {terms.value:g} at every p_reveal, as must the transformer's best on a cyclic group; on another "
+        "group it must err more with fewest labels than with most",
+    )
+
+
+A4 = Claim(
+    "A4",
+    "Where the label shows only a part of the state, transformers and LSTMs still learn the automaton.",
+    "Liu's thesis, figures 3.7a and 3.18 (card A4)",
+    "accuracy that the best replicate must reach",
+    10,
+    "10 replicates: a success that 15 % of them have",
+    a_part_of_the_state_suffices,
+    "length_generalization/a4",
+)
+A4_POSITIONS = Claim(
+    "A4-positions",
+    "(abab)* is learned with sinusoidal positions and not with linear ones.",
+    "Liu's thesis, section 3.4.5.2.1 (card A4)",
+    "factor by which errors with linear positions must be above those with sinusoidal ones",
+    10,
+    "10 replicates of each: a direction, where 85 % of pairs have it",
+    sinusoidal_learns_abab,
+    "length_generalization/a4",
+)
+A5 = Claim(
+    "A5",
+    "With few labels an LSTM is still perfect; a transformer is on parity, and is not on S5.",
+    "Liu's thesis, figures 3.7b and 3.19, no numbers printed (card A5)",
+    "accuracy that counts as perfect",
+    10,
+    "10 replicates of each: a direction, where 85 % of pairs have it",
+    few_labels_hurt_the_transformer,
+    "length_generalization/a5",
+)

@@ -1,0 +1,189 @@
+"""PD-R1 and PD-R6-width: what a perceptron's output correlates with on its way to parity, and how early a wide one gets there.
+
+Rows are those of `manyseeds probe STORE --probe monomials` of the teacher's kept steps: Panigrahi et al. 2025, section 4.2.7.1.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pyarrow.compute as pc
+
+from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.compare import between
+from results.claims.distillation.parity import LABELS, looks_of, median, reached, said, strategy
+from results.claims.evidence import Condition, Evidence, differing, require
+from results.statistics.comparison import differences, pair_superiority
+from results.statistics.intervals import clopper_pearson, quantile
+from results.statistics.transition import Transition, transition
+
+PROBE = "monomials"
+
+Contrasts = Mapping[str, Mapping[int, float]]  # |correlation| of the sets inside over outside the support, by key and step
+
+
+def contrasts(evidence: Evidence, degree: int) -> Contrasts:
+    """Of every replicate that was probed, its mean over the sets within the support by that over sets that are not. Of probes with other
+    options the one with most rows."""
+    if evidence.measured is None:
+        return {}
+    items = {f"degree={degree} {each}": each for each in ("inside", "outside")}
+    rows = evidence.measured.filter(pc.field("item").isin(list(items))).select(["probe", "key", "step", "item", "value"])
+    named = [row for row in rows.to_pylist() if row["probe"] == PROBE or row["probe"].startswith(f"{PROBE}-")]
+    counts = Counter(row["probe"] for row in named)
+    both: dict[tuple[str, int], dict[str, float]] = {}
+    most = max(sorted(counts), key=lambda each: counts[each], default=PROBE)
+    for row in named:
+        if row["probe"] == most:
+            both.setdefault((row["key"], row["step"]), {})[items[row["item"]]] = row["value"]
+    found: dict[str, dict[int, float]] = {}
+    for (key, step), values in both.items():
+        if len(values) == 2 and values["outside"] > 0:
+            found.setdefault(key, {})[step] = values["inside"] / values["outside"]
+    return found
+
+
+def peaks(steps: Mapping[int, float], when: Transition) -> tuple[float, float, float] | None:
+    """The largest contrast before, during and after a transition; None where one of them was not probed."""
+    if when.begin is None or when.end is None:
+        return None
+    before = [value for step, value in steps.items() if step <= when.begin]
+    during = [value for step, value in steps.items() if when.begin < step < when.end]
+    after = [value for step, value in steps.items() if step >= when.end]
+    return (max(before), max(during), max(after)) if before and during and after else None
+
+
+def spikes(degrees: Sequence[int]) -> Callable[[Evidence, Terms, int], Finding]:
+    """The judge of: in most replicates, at one of these degrees, the contrast is `value` or more during the transition, and more than at
+    any step before and after it."""
+
+    def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+        teacher = _probed(evidence, degrees[0])
+        name = next(iter(evidence.definitions), None)
+        if name is None:
+            settle(NOT_RUN, "no set is scored")
+        require([teacher], [name], needs)
+        seen = looks_of(evidence)
+        rises = {each.key: transition(seen.get(each.key, ())) for each in teacher.replicates}
+        known = [each for each in teacher.replicates if each.status in ("finished", "diverged")]
+        whole = [each for each in known if (rise := rises[each.key]) and rise.begin is not None and rise.end is not None]
+        if len(whole) < terms.gate * len(known):
+            settle(
+                PRECONDITION,
+                f"{len(whole)} of {len(known)} replicates of {teacher.name} have a whole transition, and {terms.gate:.0%} must",
+            )
+        holds, fails, texts = [], [], []
+        for degree in degrees:
+            steps = contrasts(evidence, degree)
+            found = [
+                peak
+                for each in whole
+                if (rise := rises[each.key]) and (peak := peaks(steps.get(each.key, {}), rise)) is not None
+            ]
+            if len(found) < max(needs, len(whole)):
+                settle(
+                    TOO_FEW,
+                    f"{len(found)} of {len(whole)} replicates of {teacher.name} were probed before, during and after their transition "
+                    f"at degree {degree}, and the claim needs {needs} and all",
+                )
+            good = sum(during >= terms.value and during > max(before, after) for before, during, after in found)
+            share = clopper_pearson(good, len(found), 1 - 0.05 / len(degrees))
+            holds.append(share.low > 0.5)
+            fails.append(share.high < 0.5)
+            middle = [quantile(np.array(each), 0.5) for each in zip(*found, strict=True)]
+            texts.append(
+                f"degree {degree}: {middle[0]:.2f}, {middle[1]:.2f} and {middle[2]:.2f}, a spike in {good} of {len(found)} "
+                f"{between(share)}"
+            )
+        which = "degree 1" if len(degrees) == 1 else f"one of degrees {', '.join(map(str, degrees))}"
+        return decide(
+            any(holds),
+            all(fails),
+            f"|correlation| with sets inside over outside the support, largest before, during and after the transition, medians of "
+            f"{teacher.name}: {'; '.join(texts)}",
+            f"at {which} more than half of the replicates must have {terms.value:g} or more during it, and less before and after",
+        )
+
+    return judge
+
+
+def wider_is_earlier(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """The widest is right before the narrowest in most pairs of seeds, and no width is shown to be later than the next narrower one."""
+    parities = [each for each in evidence.conditions if each.settings.get("task.name") == "sparse_parity"]
+    perceptrons = [each for each in parities if strategy(each) == LABELS and each.settings["model.name"] == "mlp"]
+    alike = [[each, *_beside(each, perceptrons)] for each in perceptrons]
+    alike.sort(key=len)
+    ladder = sorted(alike[-1] if alike else [], key=lambda each: each.settings["model.width"])
+    name = next(iter(evidence.definitions), None)
+    if len(ladder) < 3 or name is None:
+        settle(NOT_RUN, "the claim asks for perceptrons of three widths or more that differ in nothing else")
+    require(ladder, [name], needs)
+    seen = looks_of(evidence)
+    steps = [reached(seen, each, terms.value) for each in ladder]
+    if np.isinf(min(median(each) for each in steps)):
+        settle(PRECONDITION, f"at no width the median replicate reaches an accuracy of {terms.value:g}")
+    order = [(0, len(ladder) - 1), *((at, at + 1) for at in range(len(ladder) - 1))]
+    chances = []
+    for narrow, wide in order:
+        common = sorted(steps[narrow].keys() & steps[wide].keys())
+        if len(common) < needs:
+            settle(TOO_FEW, f"{len(common)} seeds are common to {ladder[narrow].name} and {ladder[wide].name}, of {needs}")
+        changes = differences([steps[wide][seeds] for seeds in common], [steps[narrow][seeds] for seeds in common])
+        chances.append(pair_superiority(changes, 1 - 0.05 / len(order)))
+    shown = ", ".join(f"{each.settings['model.width']:,}: {said(median(own))}" for each, own in zip(ladder, steps, strict=True))
+    ends, interval = chances[0]
+    return decide(
+        interval.low > 0.5,
+        any(found.high < 0.5 for _, found in chances),
+        f"median steps to an accuracy of {terms.value:g} by width {shown}; the widest before the narrowest: P = {ends:.2f} "
+        f"{between(interval)}",
+        "that chance must lie above 1/2, and for no neighbours below it",
+    )
+
+
+def _probed(evidence: Evidence, degree: int) -> Condition:
+    """The first stage with most probed steps."""
+    found = contrasts(evidence, degree)
+    firsts = [each for each in evidence.conditions if strategy(each) == LABELS]
+    most = {each.name: sum(len(found.get(one.key, {})) for one in each.replicates) for each in firsts}
+    teacher = max(firsts, key=lambda each: most[each.name], default=None)
+    if teacher is None or not most[teacher.name]:
+        settle(NOT_RUN, "no perceptron has monomials rows of its checkpoints: manyseeds probe STORE --probe monomials")
+    return teacher
+
+
+def _beside(one: Condition, others: Sequence[Condition]) -> list[Condition]:
+    return [each for each in others if differing(one, each) == {"model.width"}]
+
+
+_SOURCE = "Panigrahi et al. 2025; Liu's thesis"
+R1 = Claim(
+    "PD-R1",
+    "During its transition a perceptron's output correlates with single coordinates of the support; before and after it does not.",
+    f"{_SOURCE}, figure 4.5 middle: 0.09 for the six of the support against 0.002",
+    "times that the correlation inside must be that outside",
+    10,
+    "10 replicates: that most do, where 92 % of all do",
+    spikes((1,)),
+    "progressive_distillation/p2",
+)
+R1_LOW = Claim(
+    "PD-R1-low",
+    "During its transition a perceptron's output correlates with low-degree monomials of the support; before and after it does not.",
+    f"{_SOURCE}, figures 4.5 middle and 4.12, degrees 2 and 3 beside 1",
+    "times that the correlation inside must be that outside",
+    10,
+    "10 replicates: that most do at one degree, where 98 % of all do; 20: where 85 % do",
+    spikes((1, 2, 3)),
+    "progressive_distillation/p3",
+)
+R6_WIDTH = Claim(
+    "PD-R6-width",
+    "A wider perceptron learns parity earlier.",
+    f"{_SOURCE}, figure 4.10 left, five runs a width, no numbers printed",
+    "accuracy that counts as learnt",
+    10,
+    "10 replicates: that the widest is before the narrowest, where it is in 98 % of pairs",
+    wider_is_earlier,
+    "progressive_distillation/p4",
+)

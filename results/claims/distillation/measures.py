@@ -1,0 +1,106 @@
+"""R5: what the n-gram measures and the probe of non-terminals say of students (Panigrahi et al. 2025).
+
+Rows are those of `manyseeds probe STORE --probe ngrams` and `--probe nonterminals`. A lower L_close is called better, as the thesis
+says, although it also means less use of the context outside the window.
+"""
+
+from collections.abc import Callable, Mapping
+
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.distillation.students import Cell, Seeds, cells, gate_teacher, majority, right
+from results.claims.distillation.sweep import PEAK, Values, probed
+from results.claims.evidence import Evidence
+from results.report.distillation.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, mean
+from results.rows.accuracy_curves import looks, watched
+from results.statistics.intervals import clopper_pearson
+
+LONG = 4  # from this n on a window is called long
+
+
+def progress_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """By seed, the progressive student against each of the others: three measures, means over n, long n, and higher levels."""
+    found = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
+    gate_teacher(found, terms.gate)
+    cell = max(found, key=lambda each: (each.horizon <= each.teacher.settings["train.steps"], each.horizon))
+    arms = list(cell.arms.values())
+    ngrams = probed(evidence, [*arms, cell.teacher], "ngrams", needs)
+    gate_past_peak(evidence, cell, ngrams, terms.gate)
+    symbols = probed(evidence, arms, "nonterminals", needs)
+    measures = {"L_robust": _robust, "L_close": _close, "non-terminals": _symbols}
+    texts, holds, fails = [], [], []
+    for title, measure in measures.items():
+        values = symbols if measure is _symbols else ngrams
+        for other in (ONE_SHOT, LABELS):
+            mine, theirs = (_of(cell, each, values, measure) for each in (PROGRESSIVE, other))
+            better = [mine[seeds] - theirs[seeds] for seeds in mine if seeds in theirs]
+            up, down = majority(better, needs, 2 * len(measures))
+            holds.append(up)
+            fails.append(down)
+            share = clopper_pearson(sum(each > 0 for each in better), len(better))
+            texts.append(
+                f"{title} than {other}: {sum(each > 0 for each in better)} of {len(better)} [{share.low:.2f}, {share.high:.2f}]"
+            )
+    return decide(
+        all(holds),
+        any(fails),
+        f"at {cell.horizon} steps the progressive student is better in " + "; ".join(texts),
+        "each of the six must hold in more than half of all replicates: lower L_robust, lower L_close for long n, better probe of the "
+        "higher levels",
+    )
+
+
+def gate_past_peak(evidence: Evidence, cell: Cell, ngrams: Values, share: float) -> None:
+    """Settles a claim unless in `share` of the replicates all students end more accurate than their teacher was where its L_robust of
+    3-grams is largest: before that peak a low L_robust says that little was learned."""
+    if evidence.evaluations is None or (name := watched(evidence.evaluations)) is None:
+        settle(NOT_RUN, "no set is scored on the way, so it is not known how accurate the teacher was at its peak of L_robust")
+    curves = looks(evidence.evaluations, name)
+    ends = [right(each, cell.test) for each in cell.arms.values()]
+    past = {}
+    for each in cell.teacher.replicates:
+        seeds, rows = (each.init_seed, each.data_seed), ngrams.get(each.key, {})
+        peak = max(rows, key=lambda step: rows[step][PEAK], default=0)
+        before = [value for step, value in curves.get(each.key, []) if step <= peak]
+        if before and all(seeds in end for end in ends):
+            past[seeds] = min(end[seeds] for end in ends) > before[-1]
+    if sum(past.values()) < share * len(past) or not past:
+        settle(
+            PRECONDITION,
+            f"in {sum(past.values())} of {len(past)} replicates all students end more accurate than their teacher was where its L_robust "
+            f"is largest, and {share:.0%} must: before that a low L_robust says that little was learned",
+        )
+
+
+def _of(cell: Cell, kind: str, values: Values, measure: Callable[[Mapping[str, float]], float]) -> dict[Seeds, float]:
+    """Of the replicates' last steps, by seeds."""
+    rows = {(each.init_seed, each.data_seed): values[each.key] for each in cell.arms[kind].replicates if each.key in values}
+    return {seeds: measure(steps[max(steps)]) for seeds, steps in rows.items()}
+
+
+def _robust(items: Mapping[str, float]) -> float:
+    """The more the better: minus the mean over n."""
+    return -mean(value for item, value in items.items() if item.startswith("robust") and item.endswith("tv"))
+
+
+def _close(items: Mapping[str, float]) -> float:
+    names = [item for item in items if item.startswith("close") and item.endswith("tv")]
+    return -mean(items[item] for item in names if int(item.split()[1].removeprefix("n=")) >= LONG)
+
+
+def _symbols(items: Mapping[str, float]) -> float:
+    """The upper half of the levels, those nearest to the root, the middle one with them."""
+    levels = sorted(int(item.split()[0].removeprefix("level=")) for item in items if item.endswith("boundary"))
+    return mean(items[f"level={level} boundary"] for level in levels[: -(-len(levels) // 2)])
+
+
+R5 = Claim(
+    "PD-R5",
+    "A progressive student has lower L_robust, lower L_close for long n-grams and a better probe of non-terminals than students of the "
+    "last checkpoint and of labels.",
+    "Panigrahi et al. 2025; thesis, figure 4.8, no numbers printed",
+    "share of replicates, more than which must be better",
+    6,
+    "6 replicates: that most are, where 97 % of all are in all six comparisons; the opposite needs 8",
+    progress_is_better,
+    "progressive_distillation/p13",
+)

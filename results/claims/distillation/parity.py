@@ -1,0 +1,189 @@
+"""PD-R2 and PD-R3: perceptrons that learn parities from a teacher's checkpoints, by the steps until they are right (Panigrahi et al. 2025).
+
+A step is one string, so steps are samples. Students of one seed read the same strings and have the same teacher; one of labels is paired
+with them by its seeds. Steps beyond the students' horizon count as never: infinity, which comes last.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.compare import between
+from results.claims.evidence import Condition, Evidence, require
+from results.rows.accuracy_curves import Look, watch
+from results.statistics.comparison import differences, pair_superiority
+from results.statistics.intervals import quantile
+from results.statistics.transition import first_step
+
+PARITIES = ("sparse_parity", "hierarchical_parity")
+LABELS, ONE_SHOT, PROGRESSIVE = "labels", "one-shot", "progressive"
+BEGIN, MIDDLE, END = "begin", "middle", "end"  # of the teacher's transition: the first of two checkpoints
+TRANSITION = 0.75  # the accuracy of the card's candidate (2)
+GAP = 2.0  # students of labels must transition that many times as late as their teacher: else there is nothing to distil
+
+Seeds = tuple[int, int]
+Looks = Mapping[str, list[Look]]  # by key
+
+
+@dataclass(frozen=True)
+class Arms:
+    """The strategies of one student, and its teacher. Of one strategy there are several where temperatures differ."""
+
+    name: str
+    teacher: Condition
+    by: dict[str, list[Condition]]
+
+
+def strategy(condition: Condition) -> str | None:
+    """One of the six, None for anything else."""
+    settings = condition.settings
+    if "stage.number" not in settings:
+        return LABELS
+    if settings["stage.number"] != 1 or settings["stage.labels"] != "teacher":
+        return None
+    checkpoints = settings["stage.teacher.checkpoints"]
+    if not checkpoints:
+        return ONE_SHOT if settings["stage.teacher.shots"] == 1 else PROGRESSIVE
+    first = checkpoints[0]["at"]
+    if len(checkpoints) != 2 or checkpoints[1]["at"] != "last" or not isinstance(first, dict):
+        return None
+    return MIDDLE if first["plus"] == 0 else BEGIN if first["plus"] < 0 else END
+
+
+def arms(evidence: Evidence, wanted: Sequence[str], needs: int) -> list[Arms]:
+    """Every student that has all of these strategies, complete; settles the claim where there is none."""
+    parities = [each for each in evidence.conditions if each.settings.get("task.name") in PARITIES]
+    groups: dict[str, Arms] = {}
+    for each in parities:
+        kind = strategy(each)
+        if kind is None or kind == LABELS or kind not in wanted:
+            continue
+        before, config = each.config["stages"][0], each.config
+        taught = {"task": before["task"], "model": before.get("model", config["model"]), "train": before["train"]}
+        teacher = next((other for other in parities if other.config == taught), None)
+        if teacher is None:
+            settle(NOT_RUN, f"the teacher of {each.name} is no condition of this study")
+        own = [other for other in parities if strategy(other) == LABELS and _model(other) == _model(each)]
+        group = groups.setdefault(
+            f"{teacher.name} {_model(each)}", Arms(f"width {each.settings['model.width']}", teacher, {LABELS: own})
+        )
+        group.by.setdefault(kind, []).append(each)
+    found = [group for group in groups.values() if all(group.by.get(kind) for kind in wanted)]
+    if not found:
+        settle(NOT_RUN, f"no student of parity has all of {', '.join(wanted)}")
+    scored = next(iter(evidence.definitions), None)
+    if scored is None:
+        settle(NOT_RUN, "no set is scored")
+    for group in found:
+        require([group.teacher, *(one for kind in wanted for one in group.by[kind])], [scored], needs)
+    return found
+
+
+def looks_of(evidence: Evidence) -> Looks:
+    """The curves of the set that is scored at most steps, by key; settles the claim where none is scored on the way."""
+    found = watch(evidence.evaluations)
+    if not found:
+        settle(NOT_RUN, "no set is scored on the way: give one an `every`")
+    return found
+
+
+def reached(seen: Looks, condition: Condition, accuracy: float, within: float = np.inf) -> dict[Seeds, float]:
+    """The first look with an accuracy of at least that, by seeds; infinity where there is none within so many steps. Without the
+    replicates that have failed, or had no checkpoint to learn from."""
+    found = {}
+    for each in condition.replicates:
+        if each.status in ("finished", "diverged"):
+            step = first_step(seen.get(each.key, ()), accuracy)
+            found[each.init_seed, each.data_seed] = np.inf if step is None or step > within else float(step)
+    return found
+
+
+def gate_gap(seen: Looks, found: Sequence[Arms]) -> None:
+    """Settles a claim unless students of labels transition GAP times as late as their teacher, by the medians."""
+    for each in found:
+        teacher = median(reached(seen, each.teacher, TRANSITION))
+        for labels in each.by[LABELS]:
+            own, horizon = median(reached(seen, labels, TRANSITION)), labels.settings["train.steps"]
+            about = f"the median transition of {each.teacher.name} is at {said(teacher)}, that of {labels.name} at {said(own)}"
+            if np.isinf(teacher) or own < GAP * teacher or horizon < GAP * teacher:
+                settle(
+                    PRECONDITION, f"{about} of {horizon:,} steps, and it must be {GAP:g} times as late: nothing is to distil"
+                )
+
+
+def sooner(mine: str, others: Sequence[str]) -> Callable[[Evidence, Terms, int], Finding]:
+    """The judge of: in most pairs the students of `mine` are right in `value` of all strings sooner than those of each other strategy."""
+
+    def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+        found = arms(evidence, (LABELS, mine, *(each for each in others if each != LABELS)), needs)
+        seen = looks_of(evidence)
+        gate_gap(seen, found)
+        pairs = [(each, other) for each in found for kind in others for other in each.by[kind]]
+        confidence, holds, fails, texts = 1 - 0.05 / len(pairs), [], [], []
+        for group, other in pairs:
+            if len(group.by[mine]) > 1:
+                settle(NOT_RUN, f"there are several {mine} conditions of {group.name}, and the claim is of one")
+            (first,) = group.by[mine]
+            horizon = first.settings["train.steps"]
+            if other.settings["train.steps"] < horizon:
+                settle(NOT_RUN, f"{other.name} has fewer steps than the {horizon:,} of {first.name}: it may be right later")
+            own, theirs = (reached(seen, each, terms.value, horizon) for each in (first, other))
+            common = sorted(own.keys() & theirs.keys())
+            if len(common) < needs:
+                settle(TOO_FEW, f"{len(common)} seeds are common to {first.name} and {other.name}, and the claim needs {needs}")
+            later = differences([own[seeds] for seeds in common], [theirs[seeds] for seeds in common])
+            chance, interval = pair_superiority(later, confidence)
+            holds.append(interval.low > 0.5)
+            fails.append(interval.high < 0.5)
+            texts.append(
+                f"{group.name}, {said(median(own))} against {said(median(theirs))} of {other.name}: P = {chance:.2f} "
+                f"{between(interval)}"
+            )
+        return decide(
+            all(holds),
+            any(fails),
+            f"steps to an accuracy of {terms.value:g}, medians, and the chance that {mine} needs fewer: " + "; ".join(texts),
+            f"the chance must lie above 1/2 in all {len(pairs)} comparisons",
+        )
+
+    return judge
+
+
+def _model(condition: Condition) -> str:
+    kept = {name: value for name, value in condition.settings.items() if name.startswith(("task.", "model."))}
+    return str(sorted(kept.items(), key=str))
+
+
+def median(steps: dict[Seeds, float]) -> float:
+    return quantile(np.array(list(steps.values())), 0.5)
+
+
+def said(step: float) -> str:
+    return "never" if np.isinf(step) else f"{step:,.0f}"
+
+
+_SOURCE = "Panigrahi et al. 2025; Liu's thesis"
+R2 = Claim(
+    "PD-R2",
+    "Of one intermediate checkpoint before the last, that inside the teacher's transition makes the student right sooner than one before "
+    "it, one after it, and the last alone.",
+    f"{_SOURCE}, figures 4.5 right, 4.11 and 4.12",
+    "accuracy that counts as right",
+    10,
+    "10 replicates, six comparisons: that it is, where each holds in 99.6 % of all pairs; 20: in 94 %",
+    sooner(MIDDLE, (BEGIN, END, ONE_SHOT)),
+    "progressive_distillation/p2",
+)
+R3 = Claim(
+    "PD-R3",
+    "A student of the teacher's checkpoints in order needs fewer strings until it is right than one of the last checkpoint, and than one "
+    "of labels.",
+    f"{_SOURCE}, figure 4.4 left, theorems 22 and 23",
+    "accuracy that counts as right",
+    10,
+    "10 replicates, six comparisons: that it does, where each holds in 99.6 % of all pairs; 20: in 94 %",
+    sooner(PROGRESSIVE, (ONE_SHOT, LABELS)),
+    "progressive_distillation/p1",
+)

@@ -1,0 +1,129 @@
+"""P13 and R7: students of a teacher's checkpoints against students of its end and of labels, on grammars (Panigrahi et al. 2025)."""
+
+from collections.abc import Callable, Sequence
+
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.distillation.students import Cell, cells, gate_teacher, majority, middle, together
+from results.claims.evidence import Evidence
+from results.report.distillation.pcfg import LABELS, ONE_SHOT, PROGRESSIVE
+
+
+def better(first: str, second: str, criterion: bool = False) -> Callable[[Evidence, Terms, int], Finding]:
+    """The judge of: averaged over tasks, students and horizons the first is more accurate than the second in most replicates; by more
+    than `value` where that is a criterion."""
+
+    def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+        found = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
+        gate_teacher(found, terms.gate)
+        gains = together([each.gain(first, second) for each in found])
+        least = terms.value if criterion else 0.0  # else the paper's number, which is shown beside ours
+        holds, fails = majority([value - least for value in gains.values()], needs)
+        shown = "; ".join(f"{_named(found, each)}: {middle(each.gain(first, second)):+.4f}" for each in found)
+        count = sum(value > least for value in gains.values())
+        return decide(
+            holds,
+            fails,
+            f"gain of {first} over {second}, median of seeds, {shown}; on average above {least:g} in {count} of {len(gains)} replicates",
+            f"averaged over horizons the gain must be above {least:g} in more than half of all replicates",
+        )
+
+    return judge
+
+
+def shrinks(along: str) -> Callable[[Evidence, Terms, int], Finding]:
+    """The judge of: progressive's gain over one-shot is larger at the shortest horizon, or with the fewest tokens, than at the other
+    end."""
+
+    def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+        found = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
+        if found[0].teacher.settings["task.objective"] != "next":
+            settle(NOT_RUN, "the claim is of the objective next")
+        gate_teacher(found, terms.gate)
+        # the fewest tokens are those of the highest level
+        place = (lambda each: each.horizon) if along == "horizon" else (lambda each: -each.level)
+        places = sorted({place(each) for each in found})
+        if len(places) < 2:
+            settle(NOT_RUN, f"there is one {along} alone: nothing to compare")
+        large, small = (
+            together([each.gain(PROGRESSIVE, ONE_SHOT) for each in found if place(each) == end])
+            for end in (places[0], places[-1])
+        )
+        if middle(large) <= 0:
+            settle(PRECONDITION, f"there is no gain to shrink: its median is {middle(large):+.4f} where it should be largest")
+        falls = [large[seeds] - small[seeds] for seeds in large if seeds in small]
+        holds, fails = majority([each - terms.value for each in falls], needs)
+        ends = " and ".join(f"{abs(each)}" for each in (places[0], places[-1]))
+        return decide(
+            holds,
+            fails,
+            f"gain of {PROGRESSIVE} over {ONE_SHOT} at {along} {ends}, median of seeds: {middle(large):+.4f} and {middle(small):+.4f}; it "
+            f"falls in {sum(each > terms.value for each in falls)} of {len(falls)} replicates",
+            "the gain must fall in more than half of all replicates",
+        )
+
+    return judge
+
+
+def _named(found: Sequence[Cell], cell: Cell) -> str:
+    """A cell by what tells it from the others."""
+    heads, levels = (len({get(each) for each in found}) > 1 for get in (_heads, lambda each: each.level))
+    about = [f"level {cell.level}"] * levels + [f"{_heads(cell)} heads"] * heads + [f"{cell.horizon} steps"]
+    return ", ".join(about)
+
+
+def _heads(cell: Cell) -> int:
+    return int(cell.arms[ONE_SHOT].settings["model.heads"])
+
+
+_MOST = "6 replicates: that most are, where 97 % of all are"
+_THESIS = "Panigrahi et al. 2025; thesis"
+P13 = Claim(
+    "PD-P13",
+    "On cfg3b a student of a teacher's checkpoints in order is more accurate than one of its last checkpoint at the better temperature.",
+    f"{_THESIS}, figure 4.4 right; means over the four horizons by eye off the figure",
+    "accuracy gained on average over the horizons",
+    6,
+    _MOST,
+    better(PROGRESSIVE, ONE_SHOT),
+    "progressive_distillation/p13",
+)
+P13_ONE_SHOT = Claim(
+    "PD-P13-one-shot",
+    "On cfg3b a student of the last checkpoint is more accurate than one of labels.",
+    f"{_THESIS}, figure 4.4 right; means over the four horizons by eye off the figure",
+    "accuracy gained on average over the horizons",
+    6,
+    _MOST,
+    better(ONE_SHOT, LABELS),
+    "progressive_distillation/p13",
+)
+R7 = Claim(
+    "PD-R7",
+    "Also of GPT-2 a student of checkpoints is more accurate than one of the last.",
+    f"{_THESIS}, figures 4.33 and 4.34, no numbers printed",
+    "gain that must be exceeded, of the average over horizons, levels and students",
+    6,
+    _MOST,
+    better(PROGRESSIVE, ONE_SHOT, criterion=True),
+    "progressive_distillation/gpt2",
+)
+R7_HORIZON = Claim(
+    "PD-R7-horizon",
+    "The gain shrinks as the student is trained longer.",
+    f"{_THESIS}, figures 4.33 and 4.34, no numbers printed",
+    "fall that must be exceeded",
+    6,
+    _MOST,
+    shrinks("horizon"),
+    "progressive_distillation/gpt2",
+)
+R7_TOKENS = Claim(
+    "PD-R7-tokens",
+    "The gain shrinks as more tokens enter the loss.",
+    f"{_THESIS}, figures 4.33 to 4.34, from level 4 to level 2, no numbers printed",
+    "fall that must be exceeded",
+    6,
+    _MOST,
+    shrinks("level"),
+    "progressive_distillation/gpt2",
+)

@@ -1,0 +1,124 @@
+"""Students and teachers on grammars as claims compare them (Panigrahi et al. 2025): accuracy by strategy at each horizon, paired by seeds.
+
+Strategies of one seed have the same teacher, initial weights and strings; a student of labels has its own. Of several one-shot
+conditions (temperatures, learning rates) the one with the best mean counts, as in the paper, on the set that is reported: that favours
+one-shot. So it is with labels. The progressive strategy has one condition a horizon.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, settle
+from results.claims.evidence import Condition, Evidence, require
+from results.report.distillation.pcfg import LABELS, PROGRESSIVE, mean, strategy, teacher_config
+from results.statistics.intervals import CONFIDENCE, clopper_pearson, quantile
+
+Seeds = tuple[int, int]
+BySeed = Mapping[Seeds, float]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The strategies of one student on one task at one horizon. `teacher`: of the students; `test`: the reported set."""
+
+    level: int
+    horizon: int
+    arms: Mapping[str, Condition]
+    teacher: Condition
+    test: str
+
+    def gain(self, first: str, second: str) -> BySeed:
+        """How much more accurate the first strategy is than the second."""
+        one, other = (right(self.arms[each], self.test) for each in (first, second))
+        return {seeds: one[seeds] - other[seeds] for seeds in one if seeds in other}
+
+
+def right(condition: Condition, name: str) -> dict[Seeds, float]:
+    """Accuracies by (init_seed, data_seed); a replicate that diverged has none right."""
+    found = {(each.init_seed, each.data_seed): each.error(name) for each in condition.replicates}
+    return {seeds: 1 - min(error, 1.0) for seeds, error in found.items() if error is not None}
+
+
+def reported(evidence: Evidence) -> str:
+    """The set that is of the training distribution."""
+    name = next((name for name, changed in evidence.definitions.items() if not changed), None)
+    if name is None:
+        settle(NOT_RUN, "no set that is scored at the end is of the task as it is trained")
+    return name
+
+
+def grammars(evidence: Evidence) -> list[Condition]:
+    return [each for each in evidence.conditions if each.settings.get("task.name") == "pcfg"]
+
+
+def teacher_of(evidence: Evidence, student: Condition) -> Condition:
+    config = teacher_config(student.config)
+    found = next((each for each in grammars(evidence) if config is not None and each.config == config), None)
+    if found is None:
+        settle(NOT_RUN, f"the teacher of {student.name} is no condition of this study")
+    return found
+
+
+def cells(evidence: Evidence, wanted: Sequence[str], needs: int) -> list[Cell]:
+    """Every student, task and horizon that has all of these strategies, complete; settles the claim where there is none."""
+    test = reported(evidence)
+    groups: dict[tuple[Any, int], dict[str, list[Condition]]] = {}
+    for each in grammars(evidence):
+        kind = strategy(each.settings)
+        if kind is not None and kind in wanted:
+            own = tuple((k, str(v)) for k, v in sorted(each.settings.items()) if k.startswith(("task.", "model.")))
+            groups.setdefault((own, each.settings["train.steps"]), {}).setdefault(kind, []).append(each)
+    found = []
+    for (_, horizon), arms in sorted(groups.items(), key=lambda item: item[0][1]):
+        if any(kind not in arms for kind in wanted):
+            continue
+        if len(arms.get(PROGRESSIVE, [])) > 1:
+            settle(NOT_RUN, f"at {horizon} steps there are several progressive conditions, and the claim is of one")
+        require([each for members in arms.values() for each in members], [test], needs)
+        best = {kind: max(members, key=lambda each: mean(right(each, test).values())) for kind, members in arms.items()}
+        student = next(each for kind, each in best.items() if kind != LABELS)
+        found.append(Cell(student.settings["task.level"], horizon, best, teacher_of(evidence, student), test))
+    if not found:
+        settle(NOT_RUN, f"no student has all of {', '.join(wanted)} at one horizon")
+    require(list({each.teacher.name: each.teacher for each in found}.values()), [test], needs)
+    return found
+
+
+def gate_teacher(found: Sequence[Cell], share: float) -> None:
+    """Settles a claim unless in `share` of the replicates the teacher is more accurate than every student of labels."""
+    better: dict[Seeds, bool] = {}
+    for cell in found:
+        teacher = right(cell.teacher, cell.test)
+        for seeds, value in right(cell.arms[LABELS], cell.test).items():
+            better[seeds] = better.get(seeds, True) and teacher.get(seeds, 0.0) > value
+    if sum(better.values()) < share * len(better):
+        settle(
+            PRECONDITION,
+            f"in {sum(better.values())} of {len(better)} replicates the teacher is more accurate than the students of labels, and "
+            f"{share:.0%} must be: there is nothing to distil",
+        )
+
+
+def majority(values: Sequence[float], needs: int, tests: int = 1) -> tuple[bool, bool]:
+    """Whether more than half of all replicates have a positive value, and whether more than half have a negative one.
+
+    Clopper and Pearson's intervals of 95 %; where a claim fails by any of several `tests`, 95 % are of all of them together.
+    """
+    if len(values) < needs:
+        settle(TOO_FEW, f"{len(values)} replicates have all numbers, and the claim needs {needs}")
+    positive, negative = (sum(sign * value > 0 for value in values) for sign in (1, -1))
+    fails = clopper_pearson(negative, len(values), 1 - (1 - CONFIDENCE) / tests).low > 0.5
+    return clopper_pearson(positive, len(values)).low > 0.5, fails
+
+
+def together(rows: Sequence[BySeed]) -> dict[Seeds, float]:
+    """The mean of several numbers of each seed that has all of them."""
+    common = set.intersection(*(set(row) for row in rows))
+    return {seeds: mean(row[seeds] for row in rows) for seeds in sorted(common)}
+
+
+def middle(row: BySeed) -> float:
+    return quantile(np.array(list(row.values())), 0.5)

@@ -1,0 +1,63 @@
+"""T0: the least error of a model that sees only the last n tokens (card, section 4)."""
+
+from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
+from results.claims.compare import between
+from results.claims.evidence import Condition, Evidence, require
+from results.statistics.intervals import quantile_interval
+
+
+def floor(p_ignore: float, context: int, length: int) -> float:
+    """Least expected error rate on FFL(length, p_ignore) from the last `context` tokens, the `r` that asks included.
+
+    m = floor((context - 1)/2) earlier instructions are visible; a read fails half the time where they all are ignores. The first
+    instruction is a write, so reads among the first m + 1 never fail; the last instruction is always a read. `length` in tokens.
+    """
+    m, instructions = (context - 1) // 2, length // 2
+    read = (1 - p_ignore) / 2
+    blind = max(instructions - 2 - m, 0) * read + (m < instructions - 1)
+    return 0.5 * p_ignore**m * blind / ((instructions - 2) * read + 1)
+
+
+def limited_context_fails(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """No set may have a median below its floor; on sparse strings it must be that far from 0."""
+    found = [each for each in evidence.conditions if _context(each)]
+    if not found:
+        settle(NOT_RUN, "no condition's model has an option `context`, the number of last tokens that it sees")
+    limited = min(found, key=_tokens)
+    names = [evidence.sparse(), evidence.dense()]
+    require([limited], names, needs)
+    length = limited.settings["task.length"]
+    floors = [floor(evidence.sets[name], _tokens(limited), length) for name in names]
+    medians = [quantile_interval(limited.errors(name), 0.5, 1 - 0.05 / len(names)) for name in names]
+    rows = zip(names, floors, medians, strict=True)
+    return decide(
+        all(_at_least(median.low, least, terms.value) for median, least in zip(medians, floors, strict=True)),
+        any(not _at_least(median.high, least, terms.value) for median, least in zip(medians, floors, strict=True)),
+        f"{limited.name}: " + ", ".join(f"{name} {between(median)} with floor {least:.3g}" for name, least, median in rows),
+        f"the median error must be at least {terms.value:g} of the floor of {_tokens(limited)} tokens on each set",
+    )
+
+
+def _at_least(rate: float, least: float, part: float) -> bool:
+    return rate >= part * least
+
+
+def _tokens(condition: Condition) -> int:
+    return _context(condition) or 0
+
+
+def _context(condition: Condition) -> int | None:
+    """Tokens that a model sees, where it has an option of that name; a user's class keeps its options as pairs."""
+    options = dict(condition.settings.get("model.options") or ())
+    return condition.settings.get("model.context", options.get("context"))
+
+
+T0 = Claim(
+    "T0",
+    "A model that sees only the last n tokens errs on at least p_ignore^floor((n-1)/2) / 2 of the reads: many sparse ones, few dense ones.",
+    "Liu's thesis, section 3.5 (card, section 4)",
+    "part of the floor that the median error must reach",
+    8,
+    "8 replicates: a median of which the interval is bounded on both sides",
+    limited_context_fails,
+)

@@ -1,0 +1,74 @@
+"""R3: language models trained on text err on the English flip-flop, and more so the longer it is (card F5)."""
+
+import numpy as np
+import scipy
+
+from results.claims.claim import NOT_RUN, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.compare import percent
+from results.claims.evidence import Condition, Evidence
+from results.rows.summary import Score
+from results.statistics.intervals import clopper_pearson
+
+ALPHA = 0.05
+
+
+def longer_is_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """The largest model: above chance at the shortest length, not perfect at the longest, and less accurate the longer (trend test)."""
+    found = [each for each in evidence.conditions if each.settings.get("task.name") == "english_flipflop" and _scores(each)]
+    if not found:
+        settle(NOT_RUN, "no language model was asked: manyseeds language-model FOLDER --store STORE")
+    largest = max(found, key=lambda each: (each.settings["model.parameters"], each.name))
+    scores = _scores(largest)
+    if len(scores) < 2:
+        settle(NOT_RUN, f"{largest.name} was asked at one length alone, and a trend needs two")
+    fewest = min(score.reads for score in scores.values())
+    if fewest < needs:
+        settle(TOO_FEW, f"{largest.name} was asked {fewest} strings of a length, and the claim needs {needs}")
+    shortest, longest = scores[min(scores)], scores[max(scores)]
+    right = shortest.reads - shortest.errors
+    above = clopper_pearson(right, shortest.reads)
+    falls, rises = (trend(scores, side) for side in ("less", "greater"))
+    measured = (
+        f"{largest.name} ({largest.settings['model.parameters']:.3g} parameters) is right on {percent(right, shortest.reads)} strings of "
+        f"length {min(scores)} and on {percent(longest.reads - longest.errors, longest.reads)} of length {max(scores)}; "
+        f"falling trend: p = {falls:.2g}"
+    )
+    return decide(
+        above.low > terms.value and longest.errors > 0 and falls < ALPHA,
+        above.high < terms.value or longest.errors == 0 or rises < ALPHA,
+        measured,
+        f"more than {terms.value:.0%} right at the shortest length, an error at the longest, and a trend with p below {ALPHA:g}",
+    )
+
+
+def trend(scores: dict[int, Score], side: str) -> float:
+    """One-sided p that accuracy falls (`less`) or rises (`greater`) with log length; 1 where all answers are alike.
+
+    The correlation of right (0, 1) with log length over all strings: the Cochran–Armitage test, but for t in place of the normal.
+    """
+    answers = np.concatenate([np.repeat([1.0, 0.0], [score.reads - score.errors, score.errors]) for score in scores.values()])
+    if answers.min() == answers.max():
+        return 1.0
+    lengths = np.repeat(np.log([float(length) for length in scores]), [score.reads for score in scores.values()])
+    return float(scipy.stats.pearsonr(lengths, answers, alternative=side).pvalue)
+
+
+def _scores(condition: Condition) -> dict[int, Score]:
+    """Of the model by length; the sets are called length-16 and so on."""
+    return {
+        int(name.removeprefix("length-")): score
+        for each in condition.replicates
+        for name, score in sorted(each.scores.items())
+        if name.startswith("length-")
+    }
+
+
+R3 = Claim(
+    "R3",
+    "Language models trained on text follow a flip-flop told in English better than chance, not reliably, and worse the longer it is.",
+    "Liu's thesis, section 3.5.6.2.1, figure 3.24 right (card F5)",
+    "accuracy of a guess, which the largest model must exceed at the shortest length",
+    100,
+    "100 strings of a length: an accuracy of 65 % is told from a guess",
+    longer_is_worse,
+)

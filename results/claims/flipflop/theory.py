@@ -1,0 +1,121 @@
+"""T2 and T3: what the theory says of attention, held against the rows of probes (section 4; card F15)."""
+
+import numpy as np
+import scipy
+
+from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.compare import percent
+from results.claims.evidence import Condition, Evidence, gate_in_distribution, require_probed
+from results.rows.probe_values import Name
+from results.statistics.intervals import clopper_pearson
+
+ALPHA = 0.05
+ROUNDING = 1e-9  # of a bound that is taken in float64
+INFORMATIVE = 0.99  # a bound above says little
+
+
+def attention_dilutes(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """No weight exceeds its bound, and weights fall from the shortest to the longest strings in more than a share of the replicates."""
+    conditions = [each for each in evidence.conditions if evidence.probed(each, "dilution")]
+    if not conditions:
+        settle(NOT_RUN, "no replicate has rows of the dilution probe: manyseeds probe STORE --probe dilution")
+    require_probed(evidence, conditions, "dilution", needs)
+    above, heads, low, fell, of = 0, 0, 0, 0, 0
+    for each in conditions:
+        for _, values in evidence.probed(each, "dilution"):
+            items = _items(values)
+            longest, shortest = max(length for length, _ in items), min(length for length, _ in items)
+            for length in {length for length, _ in items}:
+                bounds, largest = items[length, "bound"], items[length, "largest"]
+                above += int((largest > bounds * (1 + ROUNDING)).sum())
+            heads += len(items[longest, "bound"])
+            low += int((items[longest, "bound"] < INFORMATIVE).sum())
+            fell += bool(items[longest, "mean"].mean() < items[shortest, "mean"].mean())
+            of += 1
+    interval = clopper_pearson(fell, of)
+    measured = (
+        f"{above} weights above their bound; the bound of {low} of {heads} heads is below {INFORMATIVE} on the longest strings; "
+        f"the largest weights are smaller there than on the shortest in {percent(fell, of)} replicates"
+    )
+    if above:
+        return Finding(NOT_REPRODUCED, measured, "no weight may be above its bound")
+    return decide(
+        interval.low > terms.value,
+        interval.high < terms.value,
+        measured,
+        f"no weight may be above its bound, and more than {terms.value:.0%} of the replicates must dilute",
+    )
+
+
+def margin_predicts_failure(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Where a model fails on the longer string, a positive margin must go with recent no-ops and a negative one with the early write."""
+    conditions = [each for each in evidence.conditions if evidence.probed(each, "drift")]
+    if not conditions:
+        settle(NOT_RUN, "no replicate has rows of the drift probe: manyseeds probe STORE --probe drift")
+    require_probed(evidence, conditions, "drift", needs)
+    for each in conditions:
+        gate_in_distribution(evidence, each, terms.gate)
+    failures = [found for each in conditions for found in _failures(evidence, each)]
+    probed = sum(len(evidence.probed(each, "drift")) for each in conditions)
+    if not failures:
+        settle(
+            PRECONDITION,
+            f"none of {probed} replicates attends to recent no-ops or the early write at the end of the longer string",
+        )
+    if len(failures) < needs:
+        settle(TOO_FEW, f"{len(failures)} of {probed} replicates fail, and the claim needs {needs} that do")
+    positive, recent = (np.array(column) for column in zip(*failures, strict=True))
+    table = [[int((positive & recent).sum()), int((positive & ~recent).sum())]]
+    table.append([int((~positive & recent).sum()), int((~positive & ~recent).sum())])
+    predicted, opposite = (float(scipy.stats.fisher_exact(table, side).pvalue) for side in ("greater", "less"))
+    matched = int((positive == recent).sum())
+    share = clopper_pearson(matched, len(failures))
+    return decide(
+        predicted < ALPHA and share.low > terms.value,
+        opposite < ALPHA or share.high < terms.value,
+        f"the sign of W_Qp · W_Kp tells the failure of {percent(matched, len(failures))} replicates that fail: of {sum(table[0])} above 0, "
+        f"{table[0][0]} attend to recent no-ops; of {sum(table[1])} below, {table[1][1]} to the early write (Fisher's p = {predicted:.2g})",
+        f"an association with p below {ALPHA:g}, and more than {terms.value:.0%} told",
+    )
+
+
+def _items(values: dict[Name, float]) -> dict[tuple[int, str], np.ndarray]:
+    """Values of all heads by length and item, always in the same order of heads."""
+    found: dict[tuple[int, str], list[float]] = {}
+    for (_, _, _, item), value in sorted(values.items(), key=lambda pair: (pair[0][1], pair[0][2])):
+        length, kind = str(item).removeprefix("T=").split()
+        found.setdefault((int(length), kind), []).append(value)
+    return {name: np.array(numbers) for name, numbers in found.items()}
+
+
+def _failures(evidence: Evidence, condition: Condition) -> list[tuple[bool, bool]]:
+    """(margin above 0, attends to recent no-ops rather than to the early write) of the replicates that fail at the end of string b."""
+    found = []
+    for _, values in evidence.probed(condition, "drift"):
+        items = {str(item): value for (_, _, _, item), value in values.items()}
+        last = max(int(item.split()[1].removeprefix("p=")) for item in items if item.startswith("b p="))
+        recent, early = items[f"b p={last} recent"], items[f"b p={last} early"]
+        if max(recent, early) > 0.5:
+            found.append((items["margin"] > 0, recent > early))
+    return found
+
+
+T2 = Claim(
+    "T2",
+    "Attention dilutes: no weight exceeds exp(2σ)/(exp(2σ) + T - 1), and the largest weights fall as strings grow.",
+    "Liu's thesis, Proposition 4",
+    "share of replicates whose largest weights must fall with length",
+    15,
+    "15 replicates: that most dilute, where 85 % of all do",
+    attention_dilutes,
+)
+T3 = Claim(
+    "T3",
+    "The sign of W_Qp · W_Kp tells how linear positions fail: above 0 by a drift to recent no-ops, below 0 to the early write.",
+    "Liu's thesis, Proposition 5, figure 3.33 (card F15)",
+    "share of failures that the sign tells, which must be exceeded",
+    15,
+    "15 failing replicates: an association, where all are told and at least 2 have the rarer sign",
+    margin_predicts_failure,
+    "fflm/simulation",
+)

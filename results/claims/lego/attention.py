@@ -1,0 +1,165 @@
+"""L3 to L5: what is said of attention, held against rows of the probe `concentration` (Huang et al. 2025, figures 2, 6, 7)."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.compare import between, percent
+from results.claims.evidence import Condition, Evidence, require, require_probed
+from results.claims.lego.lengths import NO_RESIDUAL, PRACTICAL, learned, lengths
+from results.report.lego.figures import SYMMETRY, items_by_length, others
+from results.rows.probe_values import Name
+from results.statistics.intervals import Floats, Interval, clopper_pearson, quantile_interval
+
+BAND = 0.1  # mean attention that counts as one of the two bands of figure 2
+MAJORITY = 0.5
+
+Values = dict[Name, float]
+
+
+def _arms(evidence: Evidence, models: Sequence[dict[str, object]], terms: Terms, needs: int) -> tuple[list[Condition], str]:
+    """Conditions of these models that learned their training length and have the probe's rows, and what to say of those that did not."""
+    found = [
+        each
+        for each in evidence.conditions
+        if each.settings.get("task.name") == "lego"
+        and any(all(each.settings.get(k) == v for k, v in model.items()) for model in models)
+    ]
+    if not found:
+        settle(NOT_RUN, "no condition is the model that the claim is of")
+    missed = {}
+    for each in found:
+        name = lengths(evidence, each)[each.settings["task.length"]]
+        require([each], [name], needs)
+        sentence = learned(evidence, each, name, terms.gate)
+        if sentence is not None:
+            missed[each.name] = sentence
+    kept = [each for each in found if each.name not in missed]
+    if not kept:
+        settle(PRECONDITION, "; ".join(missed.values()))
+    require_probed(evidence, kept, "concentration", needs)
+    return kept, "".join(f"; left out: {sentence}" for sentence in missed.values())
+
+
+def _of(evidence: Evidence, condition: Condition, value: Callable[[Values], float]) -> Floats:
+    return np.array([value(values) for _, values in evidence.probed(condition, "concentration")], dtype=np.float64)
+
+
+def two_bands(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """At the training length, without residual: ε and the weaker of the two masses, as medians."""
+    kept, beside = _arms(evidence, [NO_RESIDUAL], terms, needs)
+    tests = []
+    for each in kept:
+        epsilon, weaker = _masses(evidence, each)
+        tests.append((each.name, quantile_interval(epsilon, 0.5), quantile_interval(weaker, 0.5)))
+    return decide(
+        all(loose.high < terms.value and band.low >= BAND for _, loose, band in tests),
+        any(loose.low >= terms.value or band.high < BAND for _, loose, band in tests),
+        "; ".join(f"{name}: median ε {between(loose)}, weaker band {between(band)}" for name, loose, band in tests) + beside,
+        f"without a residual, the median of ε must be below {terms.value:g} and both bands have {BAND:g} or more",
+    )
+
+
+def _masses(evidence: Evidence, condition: Condition) -> tuple[Floats, Floats]:
+    """Of each replicate at the training length: ε, and the mass of the weaker of the two bands."""
+    trained = condition.settings["task.length"]
+    epsilon = _of(evidence, condition, lambda values: items_by_length(values, "epsilon")[trained])
+    gap = _of(evidence, condition, lambda values: items_by_length(values, "gap")[trained])
+    return np.maximum(epsilon, 0), np.maximum((1 - epsilon - np.abs(gap)) / 2, 0)
+
+
+def dilutes_as_clauses_grow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Odds ε/(1 - ε) at the longest sentences over those at the shortest, against the ratio of L + l - 2."""
+    kept, beside = _arms(evidence, [PRACTICAL, NO_RESIDUAL], terms, needs)
+    tests = [(each, quantile_interval(_of(evidence, each, _growth), 0.5)) for each in kept]
+
+    def inside(each: Interval) -> bool:
+        return each.low >= 1 / terms.value and each.high <= terms.value
+
+    return decide(
+        all(inside(found) for _, found in tests),
+        any(found.high < 1 / terms.value or found.low > terms.value for _, found in tests),
+        "; ".join(f"{each.name}: odds of ε grow {between(found)} times as fast as L + l - 2 (median)" for each, found in tests)
+        + beside,
+        f"the median must lie from {1 / terms.value:.3g} to {terms.value:g}; where scores do not depend on the length it is 1",
+    )
+
+
+def _growth(values: Values) -> float:
+    odds = items_by_length(values, "odds")
+    shortest, longest = min(odds), max(odds)
+    if odds[shortest] <= 0:
+        return float("inf")  # nothing elsewhere at the shortest: no factor leads from there
+    return max(0.0, odds[longest] / odds[shortest]) / (others(longest) / others(shortest))
+
+
+def one_band_falls(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Slopes over the answers at four times the training length: symmetry on the predicate, simply transitive on the answer itself."""
+    kept, beside = _arms(evidence, [NO_RESIDUAL], terms, needs)
+    tests = []
+    for each in kept:
+        length = 4 * each.settings["task.length"]
+        symmetry = SYMMETRY.match(str(each.settings.get("task.group", ""))) is not None
+        slopes = [_slopes(values, length) for _, values in evidence.probed(each, "concentration")]
+        falling, steady = (
+            np.array(column) for column in zip(*(pair if symmetry else pair[::-1] for pair in slopes), strict=True)
+        )
+        as_drawn = int(((falling < 0) & (np.abs(steady) <= terms.value * np.abs(falling))).sum())
+        what = "the predicate" if symmetry else "the answer itself"
+        text = (
+            f"{each.name}: attention to {what} falls over the answers, to the other hardly, in {percent(as_drawn, len(slopes))}"
+        )
+        tests.append((clopper_pearson(as_drawn, len(slopes)), text))
+    return decide(
+        all(share.low > MAJORITY for share, _ in tests),
+        any(share.high < MAJORITY for share, _ in tests),
+        "; ".join(text for _, text in tests) + beside,
+        f"in more than half of the replicates one slope must be negative and the other's size at most {terms.value:g} of its",
+    )
+
+
+def _slopes(values: Values, length: int) -> tuple[float, float]:
+    """Of a_pred and a_ans over the answers 2 … L; the first has no predicate that leads to its name."""
+    answers = np.arange(2, length + 1)
+    found = []
+    for name in ("predicate", "itself"):
+        rows = [values.get(("concentration", 0, None, f"L={length} l={answer} {name}")) for answer in answers]
+        if None in rows:
+            settle(NOT_RUN, f"the rows of the probe concentration have no answers of sentences of {length}")
+        found.append(float(np.polyfit(answers, np.array(rows, dtype=np.float64), 1)[0]))
+    return found[0], found[1]
+
+
+_MEDIAN = "10 replicates: a median of which the interval is bounded on both sides"
+L3 = Claim(
+    "L3",
+    "At the training length attention concentrates on two clauses: the predicate that consumes the last variable, and the last answer.",
+    "Huang et al. 2025, figure 2 and equation 19, no numbers printed",
+    "concentration degree ε below which attention counts as concentrated",
+    10,
+    _MEDIAN,
+    two_bands,
+    "length_generalization/lego_s5",
+)
+L4 = Claim(
+    "L4",
+    "Attention dilutes with the length: the odds of ε grow as the number of other clauses, L + l - 2.",
+    "Huang et al. 2025, section 4 and figures 6 and 7, no numbers printed; the law is exact for the proofs' model",
+    "factor by which the growth may be off",
+    10,
+    _MEDIAN,
+    dilutes_as_clauses_grow,
+    "length_generalization/lego_s5",
+)
+L5 = Claim(
+    "L5",
+    "On longer chains attention to the predicate falls over the answers for symmetry and stays for simply transitive actions; to the "
+    "answer itself it is the reverse.",
+    "Huang et al. 2025, figures 6 and 7, no numbers printed",
+    "part of the falling slope that the other may have",
+    10,
+    "10 replicates: that most do, where 92 % of all do",
+    one_band_falls,
+    "length_generalization/lego_s5",
+)

@@ -1,0 +1,96 @@
+"""S5: the events that a wrong read is traced to act on its probability one by one (prediction 5 beside Sun et al. 2025)."""
+
+from collections.abc import Mapping
+from statistics import median
+
+import numpy as np
+
+from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.compare import between
+from results.claims.evidence import Condition, Evidence
+from results.rows.probe_values import Name
+from results.rows.summary import Replicate
+from results.statistics.intervals import Floats, Interval, quantile, quantile_interval
+
+EXPLAINED = 0.1  # of the variance of ln P(wrong), without which a part of it means nothing
+PROBE = "trace"
+
+
+def additive(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Each replicate's median over its wrong reads; the interval of the median replicate, in every condition."""
+    found = {each.name: _of(evidence, each, needs) for each in evidence.conditions if evidence.probed(each, PROBE)}
+    if not found:
+        settle(
+            NOT_RUN,
+            "no replicate has trace rows: manyseeds trace STORE all --events 4 --method random, with keep: all in its study",
+        )
+    confidence = 1 - 0.05 / len(found)
+    shares = {name: _interval(values[0], confidence) for name, values in found.items()}
+    totals = {name: _interval(values[2], confidence) for name, values in found.items()}
+    measured = "; ".join(
+        f"{name}: the events alone explain {quantile(r2, 0.5):.3f} {between(_interval(r2, confidence))} of the variance of ln P(wrong), "
+        f"with products of pairs {quantile(total, 0.5):.3f} {between(totals[name])}; the products' part is {quantile(share, 0.5):.3f} "
+        f"{between(shares[name])} (medians of {len(share)} replicates)"
+        for name, (share, r2, total) in found.items()
+    )
+    weak = [name for name, each in totals.items() if not each.low > EXPLAINED]
+    if weak:
+        settle(
+            PRECONDITION, f"the events of {', '.join(weak)} are not shown to explain {EXPLAINED:g} of the variance", measured
+        )
+    return decide(
+        all(each.high < terms.value for each in shares.values()),
+        any(each.low > terms.value for each in shares.values()),
+        measured,
+        f"products of pairs must be less than {terms.value:g} of what they and the events explain, in the median replicate",
+    )
+
+
+def _of(evidence: Evidence, condition: Condition, needs: int) -> tuple[Floats, Floats, Floats]:
+    """By replicate the median over its wrong reads: interaction, r2, r2_pairs. Settles a claim on too few replicates."""
+    reads = {each.key: _reads(values) for each, values in evidence.probed(condition, PROBE)}
+    sets = {name.split(" ")[0] for mine in reads.values() for name in mine}
+    missing = sum(each.status == "missing" or (_errs(each, sets) and not reads.get(each.key)) for each in condition.replicates)
+    traced = [list(mine.values()) for mine in reads.values() if any("interaction" in each for each in mine.values())]
+    if missing or len(traced) < needs:
+        settle(
+            TOO_FEW,
+            f"{len(traced)} replicates of {condition.name} have wrong reads traced to two events or more, and the claim needs {needs} and "
+            f"all that err: {missing} are missing",
+        )
+    interaction, r2, pairs = (
+        np.array([median(each[name] for each in mine if name in each) for mine in traced])
+        for name in ("interaction", "r2", "r2_pairs")
+    )
+    return interaction, r2, pairs
+
+
+def _reads(values: Mapping[Name, float]) -> dict[str, dict[str, float]]:
+    """By wrong read (set, string and position) with two events or more, what is said of its additivity."""
+    found: dict[str, dict[str, float]] = {}
+    for (*_, item), value in values.items():
+        read, _, name = (item or "").rpartition(" ")
+        if name in ("interaction", "r2", "r2_pairs"):
+            found.setdefault(read, {})[name] = value
+    return {read: each for read, each in found.items() if "r2_pairs" in each}
+
+
+def _errs(replicate: Replicate, sets: set[str]) -> bool:
+    """Whether it finished and has an error on one of the sets, so that there is something to trace."""
+    return replicate.status == "finished" and any(name in replicate.scores and replicate.scores[name].errors for name in sets)
+
+
+def _interval(values: Floats, confidence: float) -> Interval:
+    return quantile_interval(values, 0.5, confidence)
+
+
+S5 = Claim(
+    "S5",
+    "The events that a wrong read is traced to act on ln P(wrong) one by one: products of pairs add little.",
+    "Sun et al. 2025, proposition 2.3, no number printed (card prediction 5)",
+    "part of the explained variance that products of pairs must stay below",
+    10,
+    "10 replicates: the interval of their median is from the 2nd to the 9th of them",
+    additive,
+    "subsequences/additivity",
+)

@@ -1,0 +1,88 @@
+"""S6: a traced pair brings its answer back as often as the corpus has it there (prediction 6 beside Sun et al. 2025)."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from results.claims.automata.groups import same_words
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.evidence import Condition, Evidence, require, require_probed
+from results.rows.probe_values import Name
+from results.statistics.intervals import quantile, quantile_interval
+
+PROBE = "alignment"
+LEARNED = 0.05  # error above that of the best answers
+
+
+def aligned(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Pearson over the pairs of a replicate, one point a pair; exact interval of its median over replicates, in every condition."""
+    mine = [each for each in evidence.conditions if each.settings.get("task.name") == "associations"]
+    if not mine:
+        settle(NOT_RUN, "no condition is on the task associations")
+    name = same_words(evidence)
+    require(mine, [name], needs)
+    require_probed(evidence, mine, PROBE, needs)
+    found, parts = [], []
+    for each in mine:
+        rows = [values for _, values in evidence.probed(each, PROBE)]
+        _learned(each, name, rows[0])
+        r = np.array([pearson(values) for values in rows])
+        interval = quantile_interval(r, 0.5, 1 - 0.05 / len(mine), least=-1.0)
+        low, high = interval.low, min(interval.high, 1.0)
+        planted = np.mean([np.mean(column(values, "planted")) for values in rows])
+        found.append((low, high))
+        parts.append(
+            f"{each.name}: median r = {quantile(r, 0.5):.3f} [{low:.3f}, {high:.3f}] over {len(r)} replicates of "
+            f"{len(column(rows[0], 'exact'))} pairs, {min(r):.3f} to {max(r):.3f}; {planted:.1%} of the traced tokens are the pair's"
+        )
+    return decide(
+        all(low > terms.value for low, _ in found),
+        any(high < terms.value for _, high in found),
+        "; ".join(parts),
+        f"S_rep of the traced pair and the exact P(answer | pair in the string) must correlate above the paper's {terms.value:g}, by the "
+        "interval of the median replicate",
+    )
+
+
+def pearson(values: Mapping[Name, float]) -> float:
+    """Of S_rep and P over the pairs of a replicate. Settles the claim where P is the same for all."""
+    said, exact = column(values, "srep"), column(values, "exact")
+    if np.ptp(exact) == 0:
+        settle(NOT_RUN, "P(answer | pair) is the same for all pairs: set task.spread")
+    return float(np.corrcoef(said, exact)[0, 1]) if np.ptp(said) > 0 else 0.0
+
+
+def column(values: Mapping[Name, float], name: str) -> np.ndarray:
+    """What the probe says of each pair, in the order of the pairs."""
+    items = {
+        int(item.split(" ")[0].removeprefix("pair=")): value for (*_, item), value in values.items() if item and _is(item, name)
+    }
+    return np.array([items[pair] for pair in sorted(items)])
+
+
+def _is(item: str, name: str) -> bool:
+    return item.startswith("pair=") and item.endswith(f" {name}")
+
+
+def _learned(condition: Condition, name: str, values: Mapping[Name, float]) -> None:
+    """Settles the claim where the median replicate is not nearly as right as can be: it has not learned the corpus."""
+    best = next(value for (*_, item), value in values.items() if item == "least error")
+    error = quantile(condition.errors(name), 0.5)
+    if not error <= best + LEARNED:
+        settle(
+            PRECONDITION,
+            f"the median replicate of {condition.name} errs in {error:.1%} of the strings of {name}, where {best:.1%} can't be told: its "
+            f"pairs are not learned, within {LEARNED:.0%}",
+        )
+
+
+S6 = Claim(
+    "S6",
+    "A traced pair brings its answer back the more often, the more often the corpus has that answer behind the pair.",
+    "Sun et al. 2025, figure 6: Pearson 0.72, of a language model and its corpus (card E3 and prediction 6)",
+    "correlation that the median replicate's must be above",
+    10,
+    "10 replicates: the exact interval of their median has two ends",
+    aligned,
+    "subsequences/alignment",
+)

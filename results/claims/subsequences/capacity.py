@@ -1,0 +1,144 @@
+"""S2: how many pairs with answers of their own a width holds (card, section 8.4, prediction 2, after theorem A.6 and lemma A.3)."""
+
+from collections.abc import Mapping, Sequence
+from statistics import median_low
+
+from results.claims.automata.groups import same_words
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.compare import percent
+from results.claims.evidence import Condition, Evidence, differing, require
+from results.statistics.intervals import clopper_pearson
+
+Seeds = tuple[int, int]
+Row = dict[int, Condition]  # by the number of pairs
+Answer = bool | None  # None: the sweep does not reach far enough to tell
+SWEPT = {"task.pairs", "model.width", "model.feed_forward"}
+
+
+def cells(evidence: Evidence) -> dict[tuple[int, int], Row]:
+    """Transformers on equally frequent pairs by (inner width, width) and number of pairs. Settles a claim on what cannot be compared."""
+    mine = [
+        each
+        for each in evidence.conditions
+        if each.settings.get("task.name") == "associations"
+        and each.settings["model.name"] == "transformer"
+        and each.settings["task.zipf"] == 0
+    ]
+    found: dict[tuple[int, int], Row] = {}
+    for each in mine:
+        if more := sorted(differing(mine[0], each) - SWEPT):
+            settle(NOT_RUN, f"{mine[0].name} and {each.name} differ in {more[0]} too, and the claim is of sizes alone")
+        width, inner = each.settings["model.width"], each.settings["model.feed_forward"]
+        found.setdefault((4 * width if inner is None else inner, width), {})[each.settings["task.pairs"]] = each
+    inners, widths = {inner for inner, _ in found}, {width for _, width in found}
+    if len(inners) < 2 or not any(2 * width in widths for width in widths):
+        settle(
+            NOT_RUN, "the claim needs transformers on equally frequent pairs at a width, at twice that, and at two inner widths"
+        )
+    numbers = {tuple(sorted(row)) for row in found.values()}
+    if len(numbers) > 1 or len(found) < len(inners) * len(widths):
+        settle(NOT_RUN, "every width and inner width must be trained on the same numbers of pairs")
+    (swept,) = numbers
+    if gaps := [n for n in swept if 2 * n <= swept[-1] and 2 * n not in swept]:
+        settle(
+            NOT_RUN, f"{gaps[0]} pairs are trained and {2 * gaps[0]} are not, so growth in proportion would not be seen as such"
+        )
+    return found
+
+
+def most(row: Row, name: str, accuracy: float) -> dict[Seeds, int]:
+    """By seeds, the largest swept number of pairs that is answered with this accuracy; 0 where none is."""
+    found: dict[Seeds, int] = {}
+    for pairs, condition in row.items():
+        for each in condition.replicates:
+            error = each.error(name)
+            if error is not None:
+                seeds = each.init_seed, each.data_seed
+                found[seeds] = max(found.get(seeds, 0), pairs if error <= 1 - accuracy + 1e-9 else 0)
+    return found
+
+
+def exceeds_times(large: int, small: int, factor: int, swept: Sequence[int]) -> Answer:
+    """Whether one capacity is more than `factor` times the other; each lies below the next swept number.
+
+    0 is anything below the least swept number, the greatest one is anything from there on.
+    """
+    if not small:
+        return True if large >= factor * swept[0] else None
+    if large > factor * small:
+        return True
+    return None if large == swept[-1] else False
+
+
+def capacity_grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Every doubling of the width at the largest inner width, by seeds; and whether the inner width is what binds there."""
+    name, table = same_words(evidence), cells(evidence)
+    require([each for row in table.values() for each in row.values()], [name], needs)
+    held = {at: most(row, name, terms.value) for at, row in table.items()}
+    swept = sorted(next(iter(table.values())))
+    narrower, inner = sorted({inner for inner, _ in table})[-2:]
+    doublings = sorted(width for at, width in table if at == inner and (inner, 2 * width) in table)
+    confidence = 1 - 0.05 / len(doublings)
+    texts, up, down, bound = [], [], [], []
+    for width in doublings:
+        less, more, pinched = held[inner, width], held[inner, 2 * width], held[narrower, 2 * width]
+        grows = [exceeds_times(more[seeds], less[seeds], 2, swept) for seeds in more if seeds in less]
+        binds = [exceeds_times(more[seeds], pinched[seeds], 1, swept) for seeds in more if seeds in pinched]
+        shown, refuted = _majority(grows, confidence)
+        by_inner, not_by_inner = _majority(binds, confidence)
+        up.append(shown)
+        down.append(refuted and not_by_inner)
+        bound.append(refuted and by_inner)
+        texts.append(
+            f"width {width} to {2 * width}: {_middle(less, swept)} to {_middle(more, swept)} pairs, more than twice in "
+            f"{percent(grows.count(True), len(grows))}{_unknown(grows)}; more than with inner width {narrower} in "
+            f"{percent(binds.count(True), len(binds))}{_unknown(binds)}"
+        )
+    measured = (
+        f"with inner width {inner}, median of the most pairs that are answered with accuracy {terms.value:g}: "
+        + "; ".join(texts)
+    )
+    if all(bound):
+        settle(
+            PRECONDITION,
+            f"the inner width binds at every width: nothing more than doubles, and {narrower} holds fewer than {inner}",
+            measured,
+        )
+    return decide(
+        any(up) and all(one or other for one, other in zip(up, bound, strict=True)),
+        any(down),
+        measured,
+        "at the largest inner width twice the width must hold more than twice the pairs in more than half of the replicates, for every "
+        "doubling but those where the next smaller inner width is shown to hold fewer",
+    )
+
+
+def _majority(answers: Sequence[Answer], confidence: float) -> tuple[bool, bool]:
+    """Whether more than half of all replicates say yes, and whether less than half do, whatever those say that can't be told."""
+    yes, unknown = answers.count(True), answers.count(None)
+    low = clopper_pearson(yes, len(answers), confidence).low
+    return low > 0.5, clopper_pearson(yes + unknown, len(answers), confidence).high < 0.5
+
+
+def _middle(held: Mapping[Seeds, int], swept: Sequence[int]) -> str:
+    middle = median_low(held.values())
+    if not middle:
+        return f"below {swept[0]}"
+    return f"{middle} or more" if middle == swept[-1] else str(middle)
+
+
+def _unknown(answers: Sequence[Answer]) -> str:
+    count = answers.count(None)
+    return f" ({count} beyond the sweep)" if count else ""
+
+
+S2 = Claim(
+    "S2",
+    "The number of pairs that a transformer holds grows with its width faster than in proportion, until its inner width binds.",
+    "Sun et al. 2025, theorem A.6 and lemma A.3; the card's prediction 2, no experiment in the paper",
+    "accuracy with which pairs count as held",
+    10,
+    "10 replicates of each size, two doublings: that twice the width holds more than twice the pairs, where 92 % of all do",
+    capacity_grows_faster,
+    "subsequences/capacity",
+)

@@ -1,0 +1,158 @@
+"""S1: how many layers it takes to see a subsequence of η tokens, anywhere in order (prediction 1 beside Sun et al. 2025).
+
+Theorem 2.4 has O(log η) layers, the l-th joining up to 2^l tokens; its weights fail from length 4 on, and weights that are right have
+1 + ⌈log2 η⌉ layers (docs/tracing.md, "The theory in small"). So both sides are asked: trained models should do it with that many (S1), and,
+if a layer can at most double what is joined, not with fewer than ⌈log2 η⌉ (S1-below), of which the theorem itself says nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from results.claims.automata.groups import same_words, wrong
+from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
+from results.claims.evidence import Condition, Evidence, require
+from results.statistics.intervals import clopper_pearson
+
+MOST = 0.5
+Cells = dict[int, dict[int, Condition]]
+
+
+class Smallest(NamedTuple):
+    """The smallest depth at which most replicates may solve it, and at which most are shown to; None: at no depth that was run."""
+
+    possible: int | None
+    shown: int | None
+
+
+def length_of(settings: Mapping[str, Any]) -> int | None:
+    """η, where the answer is whether a piece of η tokens has been read: state q after q tokens of it, the last one kept; else None."""
+    table = [list(row) for row in settings.get("task.automaton.table") or []]
+    last, observe = len(table) - 1, settings.get("task.observe")
+    if not table or settings.get("task.automaton.start") != 0 or any(after != last for after in table[last]):
+        return None
+    if not isinstance(observe, list | tuple) or list(observe) != [0] * last + [1]:
+        return None
+    chain = all(sorted(row) == [state] * (len(row) - 1) + [state + 1] for state, row in enumerate(table[:-1]))
+    return last if chain else None
+
+
+def layers_needed(length: int) -> int:
+    """⌈log2 η⌉"""
+    return (length - 1).bit_length()
+
+
+def by_length(evidence: Evidence) -> Cells:
+    """Transformers by length of the piece and number of layers. Settles a claim on none, or where two share both."""
+    cells: Cells = {}
+    for each in evidence.conditions:
+        length = length_of(each.settings)
+        if length is None or each.settings.get("model.name") != "transformer":
+            continue
+        row, layers = cells.setdefault(length, {}), each.settings["model.layers"]
+        if layers in row:
+            settle(NOT_RUN, f"{row[layers].name} and {each.name} have both {layers} layers, and nothing says which is meant")
+        row[layers] = each
+    if not cells:
+        settle(NOT_RUN, "no condition asks a transformer whether a piece of tokens has been read")
+    return {length: dict(sorted(cells[length].items())) for length in sorted(cells)}
+
+
+def solved(condition: Condition, name: str, value: float) -> tuple[int, int]:
+    """How many replicates have an accuracy of `value` or more over all positions, of how many; a diverged one has none."""
+    errors = wrong(condition, name)
+    return int((1 - errors >= value).sum()), len(errors)
+
+
+def smallest(row: dict[int, Condition], name: str, value: float, confidence: float) -> Smallest:
+    """Of conditions by depth; each depth has a Clopper–Pearson interval of the share that solves."""
+    found = {depth: clopper_pearson(*solved(each, name, value), confidence) for depth, each in row.items()}
+    return Smallest(
+        next((depth for depth, interval in found.items() if interval.high > MOST), None),
+        next((depth for depth, interval in found.items() if interval.low > MOST), None),
+    )
+
+
+def enough_layers(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Some depth up to 1 + ⌈log2 η⌉ must be enough for every length that was run; refuted where all of them were run and none is."""
+    cells, name = by_length(evidence), same_words(evidence)
+    asked = {length: _upto(row, layers_needed(length) + 1) for length, row in cells.items()}
+    found, measured = _judged(cells, asked, name, terms.value, needs)
+    unknown = [length for length, row in asked.items() if len(row) <= layers_needed(length) and found[length].shown is None]
+    refuted = any(each.possible is None for length, each in found.items() if length not in unknown)
+    if unknown and not refuted:
+        settle(
+            NOT_RUN,
+            f"no depth that was run is shown to solve length {' or '.join(map(str, unknown))}, and one up to 1 + ⌈log2 η⌉ was not run",
+            measured,
+        )
+    return decide(
+        all(each.shown is not None for each in found.values()),
+        refuted,
+        measured,
+        "for every length the smallest depth at which more than half of the replicates solve it must be at most 1 + ⌈log2 η⌉, shown by "
+        f"intervals at 5 % together; solved is {terms.value:g} of the answers right, over all positions",
+    )
+
+
+def fewer_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """No depth below ⌈log2 η⌉ may be enough, for every length that was run with one."""
+    cells, name = by_length(evidence), same_words(evidence)
+    asked = {length: _upto(row, layers_needed(length) - 1) for length, row in cells.items()}
+    asked = {length: row for length, row in asked.items() if row}
+    if not asked:
+        settle(NOT_RUN, "no length was run with fewer than ⌈log2 η⌉ layers")
+    found, measured = _judged(cells, asked, name, terms.value, needs)
+    return decide(
+        all(each.possible is None for each in found.values()),
+        any(each.shown is not None for each in found.values()),
+        measured,
+        f"at each depth below ⌈log2 η⌉ at most half of the replicates may solve it ({terms.value:g} of the answers right, over all "
+        "positions), shown by intervals at 5 % together",
+    )
+
+
+def _judged(cells: Cells, asked: Cells, name: str, value: float, needs: int) -> tuple[dict[int, Smallest], str]:
+    """The smallest depth by length among those that are asked, at 5 % together; and what all depths show."""
+    require([each for row in cells.values() for each in row.values()], [name], needs)
+    confidence = 1 - 0.05 / max(1, sum(map(len, asked.values())))
+    found = {length: smallest(row, name, value, confidence) for length, row in asked.items()}
+    return found, "; ".join(_told(length, row, name, value) for length, row in cells.items() if length in asked)
+
+
+def _told(length: int, row: dict[int, Condition], name: str, value: float) -> str:
+    counts = {depth: solved(each, name, value) for depth, each in row.items()}
+    most = next((depth for depth, (k, n) in counts.items() if k > MOST * n), None)
+    shares = ", ".join(f"{k} of {n} with {depth}" for depth, (k, n) in counts.items())
+    first = smallest(row, name, value, 1 - 0.05 / len(row))
+    return (
+        f"length {length} (⌈log2 η⌉ = {layers_needed(length)}): most solve it with {most or f'more than {max(row)}'} layers "
+        f"[{first.possible or f'above {max(row)}'}, {first.shown or 'open'}] ({shares})"
+    )
+
+
+def _upto(row: dict[int, Condition], most: int) -> dict[int, Condition]:
+    return {depth: each for depth, each in row.items() if depth <= most}
+
+
+_POWER = "10 replicates: a depth at which 98 % of them solve is shown to be enough; 20: one at which 89 % do"
+_DEPTH = "subsequences/depth"
+S1 = Claim(
+    "S1",
+    "A subsequence of η tokens is seen with 1 + ⌈log2 η⌉ layers.",
+    "Sun et al. 2025, theorem 2.4, with weights that are right (card prediction 1)",
+    "accuracy over all positions that counts as solved",
+    10,
+    _POWER,
+    enough_layers,
+    _DEPTH,
+)
+S1_BELOW = Claim(
+    "S1-below",
+    "Fewer than ⌈log2 η⌉ layers do not see a subsequence of η tokens.",
+    "Sun et al. 2025, theorem 2.4: layer l joins up to 2^l tokens (card prediction 1)",
+    "accuracy over all positions that counts as solved",
+    10,
+    _POWER,
+    fewer_fail,
+    _DEPTH,
+)

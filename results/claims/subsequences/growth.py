@@ -1,0 +1,150 @@
+"""S3: when rare pairs are learned (card, section 8.4, prediction 3, after proposition 2.5).
+
+Rows are those of `manyseeds probe STORE --probe associations` at the kept steps: frequency, gap and gradient of every pair.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from results.claims.automata.groups import same_words
+from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.compare import between
+from results.claims.evidence import Condition, Evidence, require
+from results.claims.subsequences.survival_slope import slope
+from results.report.distillation.pcfg import by_step
+from results.statistics.intervals import Floats, quantile_interval
+
+LEARNED = 0.1  # a smaller gap is called learned
+MARGIN = 0.5  # of the slope, to either side
+ADAPTIVE = ("adam", "adamw")
+OPTIMIZERS = ("sgd", *ADAPTIVE)
+Pairs = dict[str, Floats]  # frequency, gap, gradient; one number a pair
+Steps = dict[int, Pairs]
+
+
+def measured(evidence: Evidence, needs: int, optimizers: Sequence[str] = OPTIMIZERS) -> dict[str, list[Steps]]:
+    """What the probe measured of the finished replicates of each condition whose pairs are not equally frequent, by condition.
+
+    Settles a claim where there is no such condition with one of these optimizers, or a replicate without rows.
+    """
+    mine = [
+        each
+        for each in evidence.conditions
+        if each.settings.get("task.name") == "associations"
+        and each.settings["task.zipf"] > 0
+        and each.settings["train.optimizer"] in optimizers
+    ]
+    if not mine:
+        settle(NOT_RUN, f"no condition is of associations whose pairs are not equally frequent, with {' or '.join(optimizers)}")
+    require(mine, [same_words(evidence)], needs)
+    rows = {} if evidence.measured is None else by_step(evidence.measured, "associations")
+    return {each.name: _of(each, rows, needs) for each in mine}
+
+
+def _of(condition: Condition, rows: Mapping[str, Mapping[int, Mapping[str, float]]], needs: int) -> list[Steps]:
+    finished = [each for each in condition.replicates if each.status == "finished"]
+    mine = [rows[each.key] for each in finished if each.key in rows]
+    if not mine:
+        settle(
+            NOT_RUN, f"{condition.name} has no rows: manyseeds probe STORE --probe associations, with kept steps in its study"
+        )
+    if len(mine) < max(needs, len(finished)):
+        settle(
+            TOO_FEW,
+            f"{len(mine)} of {len(finished)} finished replicates of {condition.name} have rows, and the claim needs {needs} and all",
+        )
+    if min(len(steps) for steps in mine) < 4:
+        settle(NOT_RUN, f"{condition.name} has rows at fewer than 4 steps: keep more of them")
+    return [{step: arrays(items) for step, items in sorted(steps.items())} for steps in mine]
+
+
+def arrays(items: Mapping[str, float]) -> Pairs:
+    """Items such as "pair=3 gap" as arrays in the order of the pairs' numbers."""
+    count = sum(item.endswith(" gap") for item in items)
+    return {
+        name: np.array([items[f"pair={pair} {name}"] for pair in range(count)], dtype=np.float64)
+        for name in ("frequency", "gap", "gradient")
+    }
+
+
+def learned_between(steps: Steps) -> tuple[Floats, Floats]:
+    """Of each pair the last kept step before its gap is below LEARNED for the first time, and that step: infinity where there is none."""
+    kept = sorted(steps)
+    below = np.array([steps[step]["gap"] < LEARNED for step in kept])
+    first, ever = below.argmax(0), below.any(0)
+    high = np.where(ever, np.array(kept, dtype=np.float64)[first], np.inf)
+    low = np.where(ever, np.array([0, *kept], dtype=np.float64)[first], kept[-1])
+    return low, high
+
+
+def rare_pairs_take_longer(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Of plain gradient descent, which the proposition speaks of."""
+    return _slopes(measured(evidence, needs, ("sgd",)), terms)
+
+
+def rare_pairs_take_longer_still(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Of optimizers that divide by the size of past gradients, of which it says nothing."""
+    return _slopes(measured(evidence, needs, ADAPTIVE), terms)
+
+
+def _slopes(found: Mapping[str, list[Steps]], terms: Terms) -> Finding:
+    """The slope of log steps on log frequency, a replicate at a time; the interval of the median over replicates."""
+    texts, inside, outside = [], [], []
+    for name, replicates in found.items():
+        times = [learned_between(steps) for steps in replicates]
+        shares = [float(np.isfinite(high).mean()) for _, high in times]
+        least = max(terms.gate, 3 / min(len(high) for _, high in times))  # a slope needs three
+        if min(shares) < least:
+            settle(
+                PRECONDITION,
+                f"one of the {len(shares)} replicates of {name} brings the gap of {min(shares):.0%} of its pairs below {LEARNED:g}, and "
+                f"{least:.0%} must be in each: train for longer",
+            )
+        early = [float((low == 0).mean()) for low, _ in times]
+        if max(early) >= 1 - least:
+            settle(
+                PRECONDITION,
+                f"{max(early):.0%} of the pairs of a replicate of {name} are learned before the first kept step: keep earlier ones",
+            )
+        slopes = [
+            slope(np.log(next(iter(steps.values()))["frequency"]), low, high)
+            for steps, (low, high) in zip(replicates, times, strict=True)
+        ]
+        interval = quantile_interval(slopes, 0.5, 1 - 0.05 / len(found), least=-np.inf)
+        texts.append(
+            f"{name}: {np.median(slopes):.2f} {between(interval)} over {len(slopes)} replicates, "
+            f"{sum(int(np.isinf(high).sum()) for _, high in times)} of {sum(len(high) for _, high in times)} pairs not learned"
+        )
+        inside.append(terms.value - MARGIN <= interval.low and interval.high <= terms.value + MARGIN)
+        outside.append(interval.high < terms.value - MARGIN or interval.low > terms.value + MARGIN)
+    return decide(
+        all(inside),
+        any(outside),
+        f"slope of log steps until the gap is below {LEARNED:g} on log frequency, median with its exact interval: "
+        + "; ".join(texts),
+        f"the whole interval must lie in {terms.value - MARGIN:g} … {terms.value + MARGIN:g}, in every condition; it refutes where it lies "
+        "wholly outside. Pairs that are not learned count as learned later than the last step",
+    )
+
+
+S3 = Claim(
+    "S3",
+    "With plain gradient descent the steps until a pair is learned are in inverse proportion to its frequency.",
+    "Sun et al. 2025, proposition 2.5; the card's prediction 3, no experiment in the paper",
+    "slope of log steps on log frequency, to within 0.5",
+    10,
+    "10 replicates: a slope of -1 is shown where those of replicates have a standard deviation of 0.35 at most",
+    rare_pairs_take_longer,
+    "subsequences/long_tail",
+)
+S3_ADAM = Claim(
+    "S3-adam",
+    "So they are with Adam or AdamW, which divide by the size of past gradients.",
+    "Sun et al. 2025, proposition 2.5; the card's prediction 3, no experiment in the paper",
+    "slope of log steps on log frequency, to within 0.5",
+    10,
+    "10 replicates: a slope of -1 is shown where those of replicates have a standard deviation of 0.35 at most",
+    rare_pairs_take_longer_still,
+    "subsequences/long_tail",
+)

@@ -1,0 +1,163 @@
+"""The panels of a W&B workspace and a W&B report of a study, with wandb-workspaces; building one asks no server.
+
+A layout names what `results.dashboards.publish` sends and holds no number of its own. `results.dashboards.dashboard` saves them.
+"""
+
+import hashlib
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from results.dashboards.publish import project
+from results.errors import StudyError
+from results.rows.summary import reported_sets
+from results.store.manifest import newest_manifest, stage_of
+from results.store.tables import Store
+
+_MOST_LINES = 30  # of a panel: three quantiles of ten conditions
+_SHOWN = ("error_min", "error_median", "error_max")
+
+
+@dataclass(frozen=True)
+class Content:
+    """What of a study a layout shows: conditions as history names them, sets scored on the way, reported sets, whether it has claims."""
+
+    study: str
+    question: str
+    conditions: list[str]
+    online: list[str]
+    reported: list[str]
+    claims: bool
+
+
+def content_of(store: Store) -> Content:
+    """Of the study's newest manifest. Raises ValueError where there is none."""
+    newest = newest_manifest(store)
+    if newest is None:
+        raise StudyError(f"{store.path('manifests')} has no manifest, so there is no study to show: run it first")
+    manifest = newest[1]
+    names = [each["name"] + (f"/stage {stage_of(each)}" if stage_of(each) else "") for each in manifest["conditions"]]
+    online = [name for name, value in manifest["sets"].items() if value.get("every") is not None]
+    return Content(
+        store.study, manifest.get("question", ""), names, online, reported_sets(manifest), bool(manifest.get("claims"))
+    )
+
+
+def workspace(content: Content) -> Any:
+    """The workspace: quantile bands, distributions, single replicates, tables."""
+    ws, wr = _libraries()
+    sections = [
+        ws.Section(name=name, panels=panels, is_open=True, layout_settings=ws.SectionLayoutSettings(columns=2, rows=2))
+        for name, panels in _sections(wr, content).items()
+    ]
+    return ws.Workspace(
+        entity="",  # who it belongs to is said where it is saved
+        project=project(),
+        name=title(content),
+        sections=sections,
+        settings=ws.WorkspaceSettings(x_axis="step", max_runs=100, sort_panels_alphabetically=False),
+        runset_settings=ws.RunsetSettings(filters=f"Config('study') = '{content.study}'", groupby=[]),
+    )
+
+
+def report(content: Content) -> Any:
+    """The report: the question, the claims, then the same panels with a sentence on how to read them."""
+    _, wr = _libraries()
+    # no project: W&B then takes the report's own, and is not asked for its number
+    runs = wr.Runset(name=content.study, filters=f"Config('study') = '{content.study}'")
+    runs._id = view_name(content)
+    blocks = [wr.P(content.question or content.study), wr.P(_HOW["study"])]
+    for name, panels in _sections(wr, content).items():
+        blocks += [wr.H2(name), wr.P(_HOW[name])] if name in _HOW else [wr.H2(name)]
+        blocks.append(wr.PanelGrid(runsets=[runs], panels=panels))
+    return wr.Report(
+        entity="", project=project(), title=title(content), description=content.question, blocks=blocks, width="fluid"
+    )
+
+
+def title(content: Content) -> str:
+    """The name that both are shown under."""
+    return f"{content.study} (manyseeds)"[:128]
+
+
+_HOW = {
+    "study": "Made by manyseeds from Parquet tables: `manyseeds publish` makes the runs again, `manyseeds dashboard` this page.",
+    "Claims": "A verdict on each claim of the paper that the study states.",
+    "Quantile bands": "Minimum, median and maximum of the error rate over replicates by training step. A gap is a diverged replicate.",
+    "Distributions": "Every replicate: replicates without a single error and diverged ones have bands of their own.",
+    "Single replicates": "Where the study was published with wandb.runs=replicate: curves by condition, and final errors of two sets.",
+}
+
+
+def _sections(wr: Any, content: Content) -> dict[str, list[Any]]:
+    """Panels by section, in order; a section without panels is left out."""
+    conditions = content.conditions[: _MOST_LINES // len(_SHOWN)]
+    bands = [
+        wr.LinePlot(
+            title=f"{name}: error by step"
+            + (f", first {len(conditions)} conditions" if conditions != content.conditions else ""),
+            x="step",
+            y=[f"{condition}/{name}/{quantity}" for condition in conditions for quantity in _SHOWN],
+            log_y=True,
+            max_runs_to_show=1,
+        )
+        for name in content.online
+    ]
+    pictures = [wr.MediaBrowser(title="violins", media_keys=["violins"], num_columns=1)]
+    singles = [
+        wr.LinePlot(
+            title=f"{name}: replicates by condition",
+            x="step",
+            y=[f"{name}/error"],
+            groupby=wr.Config("condition"),
+            groupby_aggfunc="median",
+            groupby_rangefunc="minmax",
+            log_y=True,
+        )
+        for name in content.online
+    ]
+    if len(content.reported) > 1:
+        x, y = ("sparse", "dense") if {"sparse", "dense"} <= set(content.reported) else content.reported[:2]
+        pictures.append(wr.MediaBrowser(title=f"{y} against {x}", media_keys=["scatter"], num_columns=1))
+        fields = {"x": f"{x}.error", "y": f"{y}.error"}
+        chart = wr.CustomChart(
+            query={"summaryTable": {"tableKey": "replicates"}}, chart_name="wandb/scatter/v0", chart_fields=fields
+        )
+        pictures.append(chart)
+        of = {name: wr.SummaryMetric(f"{name}/final_error") for name in (x, y)}
+        singles.append(wr.ScatterPlot(title=f"{y} against {x}", x=of[x], y=of[y], log_x=True, log_y=True))
+    tables = [wr.WeavePanelSummaryTable(table_name=name) for name in ("summary", "replicates", *(["bands"] if bands else []))]
+    sections = {
+        "Claims": [wr.WeavePanelSummaryTable(table_name="claims")] if content.claims else [],
+        "Quantile bands": bands,
+        "Distributions": pictures,
+        "Single replicates": singles,
+        "Tables": tables,
+    }
+    for name, panels in sections.items():
+        for number, panel in enumerate(panels):  # wandb-workspaces would draw them at random
+            panel._id = hashlib.sha256(f"{content.study} {name} {number}".encode()).hexdigest()[:11]
+    return {name: panels for name, panels in sections.items() if panels}
+
+
+def spec(layout: Any) -> str:
+    """A workspace or report as the JSON that W&B keeps; the same for the same study."""
+    return str(layout._to_model().spec.model_dump_json(by_alias=True, exclude_none=True))
+
+
+def view_name(content: Content) -> str:
+    """Of a view: eleven letters and digits that follow from the study."""
+    return hashlib.sha256(content.study.encode()).hexdigest()[:11]
+
+
+def _libraries() -> tuple[Any, Any]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # pydantic's, of its way to declare validators
+            import wandb_workspaces.reports.v2 as reports
+            import wandb_workspaces.workspaces as workspaces
+    except ModuleNotFoundError as error:
+        raise StudyError(
+            f"manyseeds dashboard needs wandb-workspaces, and {error.name} is not installed: pip install 'manyseeds[dashboards]'"
+        ) from error
+    return workspaces, reports

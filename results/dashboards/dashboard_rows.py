@@ -1,0 +1,187 @@
+"""What W&B is sent of a study, as plain runs made from the tables and nothing else; `results.dashboards.publish` sends them.
+
+study      one run: the tables `summary`, `replicates`, `bands` and `claims`, figures, and quantiles by step
+condition  one more a condition: its settings, quantiles by step and line of the summary
+replicate  one more a replicate: its settings and seeds, curves, and final scores
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.claims import scoreboard
+from results.claims.evidence import flatten
+from results.dashboards.dashboard_count import RUNS, check_count
+from results.errors import StudyError
+from results.report.figures import Figure
+from results.report.report import draw_all
+from results.rows.error_by_step import online_bands, plotted, pooled
+from results.rows.summary import Replicate, raw_rows, replicates_of, summarise
+from results.store.manifest import label, newest_manifest, stage_of
+from results.store.tables import Store, committed, read
+
+MOST_ROWS = 10_000  # of the table of replicates: what W&B shows of one table
+FIGURES = {"errors": "violins", "scatter": "scatter"}  # of the report, and what they are called here
+_LEFT_OUT = ("replicates", "packs", "store")  # the first two are long, and a store's URI can hold credentials
+
+
+@dataclass(frozen=True)
+class Run:
+    """One W&B run. history: values by training step, ascending, each of steps that can't change any more; tables: columns and rows."""
+
+    id: str
+    name: str
+    kind: str
+    group: str | None
+    config: dict[str, Any]
+    history: list[tuple[int, dict[str, float]]] = field(default_factory=list)
+    tables: dict[str, tuple[list[str], list[list[Any]]]] = field(default_factory=dict)
+    figures: dict[str, Figure] = field(default_factory=dict)
+    summary: dict[str, float | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The tables of a study at one moment. `complete`: every planned replicate has ended, so quantiles can't change."""
+
+    study: str
+    hash: str
+    manifest: dict[str, Any]
+    finished: pa.Table
+    evaluations: pa.Table
+    curves: pa.Table
+    known: list[Replicate]
+    complete: bool
+
+
+def rows_of(store: Store) -> Rows:
+    """Read a study. Raises ValueError where it has no manifest."""
+    newest = newest_manifest(store)
+    if newest is None:
+        raise StudyError(f"{store.path('manifests')} has no manifest, so there is no study to publish: run it first")
+    finished = committed(store)
+    evaluations = read(store, "evaluations", winning=finished)
+    known = replicates_of(newest[1], finished, evaluations, read(store, "failures"))
+    curves = read(store, "curves", winning=finished)
+    complete = all(each.status in ("finished", "diverged", "no_transition") for each in known)
+    return Rows(store.study, newest[0], newest[1], finished, evaluations, curves, known, complete)
+
+
+def runs_of(store: Store, per: str, rows: Rows) -> Iterator[Run]:
+    """The study's run first, then those of its conditions or replicates. ValueError where they are too many."""
+    if per not in RUNS:
+        raise StudyError(f"wandb.runs = {per!r} must be {' or '.join(RUNS)}")
+    check_count(per, len(rows.manifest["conditions"]), len(rows.known))
+    bands = online_bands(rows.manifest, rows.evaluations)
+    yield _study(store, rows, bands)
+    if per == "condition":
+        summary = summarise(rows.manifest, rows.known)
+        for index, condition in enumerate(rows.manifest["conditions"]):
+            yield _condition(rows, index, condition, bands, summary)
+    elif per == "replicate":
+        yield from _replicates(rows)
+
+
+def _study(store: Store, rows: Rows, bands: list[dict[str, Any]]) -> Run:
+    manifest = rows.manifest
+    summary, replicates = summarise(manifest, rows.known), raw_rows(manifest, rows.known)
+    config = {name: value for name, value in manifest.items() if name not in _LEFT_OUT}
+    config |= {"manifest": rows.hash, "replicates_planned": replicates.num_rows, "complete": rows.complete}
+    if replicates.num_rows > MOST_ROWS:
+        config["replicates_note"] = f"the table shows the first {MOST_ROWS} of {replicates.num_rows} replicates"
+    tables = {"summary": _plain(summary), "replicates": _plain(replicates.slice(0, MOST_ROWS))}
+    if bands:
+        tables["bands"] = (list(bands[0]), [list(band.values()) for band in bands])
+    columns = ["claim", "sentence", "verdict", "value", "measured", "reason"]
+    claims = [
+        [each.claim.id, each.claim.sentence, each.verdict, each.terms.value, each.finding.measured, each.finding.reason]
+        for each in scoreboard(store)
+    ]
+    if claims:
+        tables["claims"] = (columns, claims)
+    empty = pa.table({name: pa.array([], pa.int64()) for name in ("axis", "lo", "hi")})
+    drawings = draw_all(manifest, rows.known, rows.finished, rows.evaluations.slice(0, 0), empty, rows.curves.slice(0, 0))
+    steps = sorted({band["step"] for band in bands})
+    return Run(
+        f"{rows.study}-{rows.hash[:16]}",
+        rows.study,
+        "study",
+        None,
+        config,
+        [(step, plotted([band for band in bands if band["step"] == step])) for step in steps],
+        tables,
+        {FIGURES[each.name]: each.figure for each in drawings if each.name in FIGURES},
+    )
+
+
+def _condition(rows: Rows, index: int, condition: dict[str, Any], bands: list[dict[str, Any]], summary: pa.Table) -> Run:
+    name, stage = condition["name"], stage_of(condition)
+    mine = [band for band in bands if (band["condition"], band["stage"]) == (name, stage)]
+    lines = summary.filter((pc.field("condition") == name) & (pc.field("stage") == stage)).to_pylist()
+    values: dict[str, float | str] = {
+        f"{line['set']}/{column}": value
+        for line in lines
+        for column, value in line.items()
+        if isinstance(value, int | float) and column != "stage"
+    }
+    prefix = f"{name}/stage {stage}/" if stage else f"{name}/"
+    history = [
+        (
+            step,
+            {
+                key.removeprefix(prefix): value
+                for key, value in plotted([band for band in mine if band["step"] == step]).items()
+            },
+        )
+        for step in sorted({band["step"] for band in mine})
+    ]
+    about = {"study": rows.study, "manifest": rows.hash, "condition": name, "stage": stage, "complete": rows.complete}
+    config = about | flatten(condition.get("settings", condition["config"]))
+    return Run(
+        f"{rows.study}-{rows.hash[:16]}-c{index}", label(name, stage), "condition", rows.study, config, history, summary=values
+    )
+
+
+def _replicates(rows: Rows) -> Iterator[Run]:
+    """A replicate that has ended is a run; its rows are committed and can't change."""
+    conditions = {each["name"]: each for each in rows.manifest["conditions"]}
+    lines: dict[tuple[str, int], dict[int, dict[str, float]]] = {}
+    hashes = {
+        each["name"]: {name: value["hash"] for name, value in each["sets"].items()} for each in rows.manifest["conditions"]
+    }
+    names = {(each.key, each.stage): each.condition for each in rows.known}
+    for row in pooled(
+        rows.manifest,
+        rows.evaluations,
+        [name for name, value in rows.manifest["sets"].items() if value.get("every") is not None],
+    ):
+        place = (row["key"], row["stage"])
+        if hashes.get(names.get(place, ""), {}).get(row["set"]) == row["set_hash"] and row["errors_sum"] is not None:
+            lines.setdefault(place, {}).setdefault(row["step"], {})[f"{row['set']}/error"] = (
+                row["errors_sum"] / row["count_sum"]
+            )
+    for row in rows.curves.select(["key", "stage", "step", "metric", "value"]).to_pylist():
+        if math.isfinite(row["value"]):
+            lines.setdefault((row["key"], row["stage"]), {}).setdefault(row["step"], {})[row["metric"]] = row["value"]
+    for each in rows.known:
+        if each.status not in ("finished", "diverged", "no_transition"):
+            continue
+        summary: dict[str, float | str] = {"status": each.status} | ({} if each.loss is None else {"final_loss": each.loss})
+        for name, score in each.scores.items():
+            summary |= {f"{name}/final_error": score.rate, f"{name}/errors": score.errors, f"{name}/reads": score.reads}
+        seeds = {"key": each.key, "init_seed": each.init_seed, "data_seed": each.data_seed}
+        about = {"study": rows.study, "condition": each.condition, "stage": each.stage, **seeds}
+        condition = conditions[each.condition]
+        config = about | flatten(condition.get("settings", condition["config"]))
+        history = sorted(lines.get((each.key, each.stage), {}).items())
+        run_id = f"{rows.study}-{each.key[:16]}-s{each.stage}"
+        title = f"{label(each.condition, each.stage)}, {each.init_seed}, {each.data_seed}"
+        yield Run(run_id, title, "replicate", each.condition, config, history, summary=summary)
+
+
+def _plain(rows: pa.Table) -> tuple[list[str], list[list[Any]]]:
+    return rows.schema.names, [list(row.values()) for row in rows.to_pylist()]

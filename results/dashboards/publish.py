@@ -1,0 +1,164 @@
+"""A study on Weights & Biases, made from the rows that are in Parquet and made again at any time: one run, or more where asked.
+
+The only module that imports `wandb`. Nothing is logged while training; offline (the default everywhere) nothing is sent. What is sent:
+`results.dashboards.dashboard_rows`.
+"""
+
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from results.dashboards.dashboard_rows import Run, rows_of, runs_of
+from results.errors import StudyError, output_errors
+from results.report.figures import png
+from results.store.tables import Store
+
+MODES = ("off", "offline", "online")
+PAUSE_S = 0.5  # between the starts of two runs online: W&B limits the requests of a project
+
+
+def publish(
+    store: Store,
+    mode: str,
+    directory: str | os.PathLike[str] | None = None,
+    runs: str = "study",
+    say: Callable[[str], None] = lambda line: None,
+) -> str | None:
+    """The W&B runs of a study; returns the folder (offline) or address (online) of the study's own, None when off.
+
+    runs: study (exactly one), condition (one a condition more) or replicate (one a replicate more, refused above 1,000). Run ids follow
+    from the study, its newest manifest and the keys, so publishing again replaces a run. Online it is resumed: where it says the same
+    nothing is sent, else tables and summary are written over; lines of history are never sent twice, and quantiles by step are history
+    only once every planned replicate has ended, until then they are a table. Offline runs lie in `directory`/wandb, by default the
+    study's folder in a local store, or the current one; the study's earlier offline runs there are removed. W&B's own process writes
+    the file's end, at the latest when this process exits, and sends again what was refused (429) or lost.
+    Raises ValueError for an unknown mode, a study without a manifest, too many runs and where W&B refuses.
+    """
+    if mode not in MODES:
+        raise StudyError(f"wandb={mode!r} is no way to publish: use one of {', '.join(MODES)}")
+    if mode == "off":
+        return None
+    rows = rows_of(store)
+    planned = runs_of(store, runs, rows)
+    first = next(planned)
+    folder = Path(directory if directory is not None else store.path() if store.is_local else os.getcwd())
+    with output_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    if (folder / "wandb").is_symlink():  # runs are removed below
+        raise StudyError(f"{folder / 'wandb'} is a symbolic link: remove it")
+    _remove_offline_runs(folder / "wandb", store.study)
+    keep_history = mode == "offline" or rows.complete
+    where, count, started = _write_run(mode, folder, first, keep_history), 1, time.monotonic()
+    for run in planned:
+        if mode == "online":
+            time.sleep(max(0.0, started + PAUSE_S - time.monotonic()))
+        started = time.monotonic()
+        _write_run(mode, folder, run, keep_history or run.kind == "replicate")
+        count += 1
+        if count % 100 == 0:
+            say(f"W&B: {count} runs written")
+    return where
+
+
+def _write_run(mode: str, folder: Path, run: Run, with_history: bool) -> str:
+    if mode == "offline":
+        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # read on import; nothing may leave the machine
+    import wandb
+
+    settings = wandb.Settings(
+        mode="offline" if mode == "offline" else "online",
+        console="off",
+        silent=True,
+        save_code=False,
+        disable_code=True,
+        disable_git=True,
+        disable_job_creation=True,
+        x_disable_meta=True,
+        x_disable_stats=True,
+        x_save_requirements=False,
+    )
+    try:
+        # create_new: a run that the caller has open stays as it is
+        with wandb.init(
+            project=project(),
+            name=run.name,
+            id=run.id,
+            group=run.group,
+            job_type=run.kind,
+            dir=folder,
+            config=run.config,
+            resume="allow" if mode == "online" else None,
+            reinit="create_new",
+            settings=settings,
+        ) as open_run:
+            content = _digest(run, with_history)
+            if open_run.resumed and open_run.config.get("content") == content:  # all of it is there
+                return str(open_run.url)
+            open_run.define_metric("step")
+            open_run.define_metric("*", step_metric="step")
+            if with_history:
+                sent = open_run.starting_step  # a run that is resumed has its lines
+                for step, values in run.history:
+                    if step >= sent:
+                        open_run.log({"step": step} | values, step=step, commit=True)
+            line: dict[str, Any] = {
+                name: wandb.Table(columns=list(columns), data=data) for name, (columns, data) in run.tables.items()
+            }
+            line |= {name: _image(wandb, figure) for name, figure in run.figures.items()}
+            if line:
+                open_run.log(line)
+            if run.summary:
+                open_run.summary.update(run.summary)
+            open_run.config.update({"content": content}, allow_val_change=True)  # last: whoever stops before sends it all again
+            return str(open_run.url if mode == "online" else Path(open_run.dir).parent)
+    except wandb.errors.Error as error:
+        reason = " ".join(str(error).split())
+        raise StudyError(
+            f"W&B refused the run ({reason}); the results are in the store: log in with `wandb login`, or pass wandb=offline"
+        ) from error
+
+
+@contextmanager
+def connect() -> Iterator[Any]:
+    """W&B's public API, for what asks it more than to hold runs. ValueError in one sentence where it fails."""
+    import wandb
+
+    try:
+        yield wandb.Api()
+    except (wandb.errors.Error, ConnectionError) as error:
+        reason = " ".join(str(error).split())
+        raise StudyError(f"W&B can't be asked ({reason}): log in with `wandb login`") from error
+
+
+def project() -> str:
+    """The W&B project that runs go to."""
+    return os.environ.get("WANDB_PROJECT", "manyseeds")
+
+
+def _digest(run: Run, with_history: bool) -> str:
+    """What a run says, as a hash; figures follow from the tables."""
+    said = [run.config, run.history if with_history else [], run.tables, sorted(run.figures), run.summary]
+    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _image(wandb: Any, figure: Any) -> Any:
+    from PIL import Image
+
+    with Image.open(io.BytesIO(png(figure))) as picture:
+        picture.load()
+        return wandb.Image(picture)
+
+
+def _remove_offline_runs(folder: Path, study: str) -> None:
+    own = rf"{re.escape(study)}-([0-9a-f]{{1,16}}(-c\d+)?|[0-9a-z]{{1,16}}-s\d+)"
+    for run in folder.glob("offline-run-*"):
+        if re.fullmatch(rf"offline-run-\d+_\d+-{own}", run.name):
+            shutil.rmtree(run)

@@ -1,0 +1,66 @@
+"""Where an adaptive study stands, in sentences, from its newest manifest and its rows: for the status and the report."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from results.rows.summary import Replicate
+from results.statistics.adaptive_rules import PENDING, Decision, Error, Rule, decide
+
+CAUTION = (
+    "The interval at a stop is not one of a fixed number of replicates: it was chosen for being narrow. docs/adaptive.md says how often "
+    "it covers."
+)
+
+
+def decisions_of(manifest: dict[str, Any], known: Sequence[Replicate]) -> dict[str, Decision]:
+    """Of every condition of a manifest that has a rule; seeds that it does not plan have not ended."""
+    rule = Rule(**manifest["adaptive"])
+    errors: dict[str, list[Error]] = {condition["name"]: [] for condition in manifest["conditions"]}
+    for each in known:
+        if each.stage == 0:
+            errors[each.condition].append(error_of(each, rule.set))
+    return decide(rule, {name: (*own, *[PENDING] * (rule.maximum - len(own))) for name, own in errors.items()})
+
+
+def error_of(replicate: Replicate, name: str, retry: bool = False) -> Error:
+    """Its rate on a set, infinity once diverged, None where it failed, PENDING where it has not ended.
+
+    retry: a failed one is to be trained again, so it has not ended.
+    """
+    if replicate.status == "failed":
+        return PENDING if retry else None
+    if replicate.ending(name) == "missing":
+        return PENDING
+    return replicate.error(name)
+
+
+def lines(manifest: dict[str, Any], known: Sequence[Replicate]) -> list[str]:
+    """One line on the rule, one a condition; none where the number of replicates is fixed."""
+    if not manifest.get("adaptive"):
+        return []
+    rule = Rule(**manifest["adaptive"])
+    head = f"Adaptive: {rule.minimum} to {rule.maximum} replicates a condition, until {rule.words}."
+    return [head, *(_line(rule, name, each, manifest) for name, each in decisions_of(manifest, known).items())]
+
+
+def _line(rule: Rule, name: str, decision: Decision, manifest: dict[str, Any]) -> str:
+    looks = f"{decision.looks} look{'s'[: decision.looks != 1]}"
+    planned = next(each["replicates"] for each in manifest["conditions"] if each["name"] == name)
+    if decision.reason == "narrow":
+        text = f"stopped at {decision.target}: the interval was narrow enough ({_size(rule, decision)})"
+    elif decision.reason == "max":
+        text = f"stopped at {decision.target}, the maximum, with the interval still at {_size(rule, decision)}"
+    elif decision.reason == "baseline":
+        text = f"stopped at {decision.target}, as the baseline of the others"
+    elif rule.budget is not None and planned < decision.target:
+        text = f"at {planned}: the budget of {rule.budget:g} slot-hours went elsewhere or is spent before the look at {decision.target}"
+    else:
+        text = f"goes on to {decision.target}, {decision.waiting} seeds to end before the next look"
+    failed = f"; {decision.failed} failed and left out" if decision.failed else ""
+    return f"{name}: {looks}, {text}{failed}"
+
+
+def _size(rule: Rule, decision: Decision) -> str:
+    if decision.size is None:
+        return "no interval"
+    return f"±{decision.size:.3g}" if rule.baseline is None else f"upper/lower {decision.size:.3g}"

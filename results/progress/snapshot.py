@@ -1,0 +1,211 @@
+"""Where a study stands at one moment, from what its store holds: counts by pack state, condition and node, a rate, an end time."""
+
+import datetime
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.errors import DamagedFile
+from results.store.filesystem import listing
+from results.store.manifest import label, newest_manifest, stage_of
+from results.store.tables import Store, read
+
+# of `replicates`: all that a snapshot needs
+COLUMNS = ["key", "stage", "pack", "condition", "status", "started", "ended", "train_s", "evaluate_s", "host"]
+WINDOW_S = 3600.0  # that rates are of
+LEASE_S = 120.0  # as `harness.executing.leases` has it, which renews four times as often
+_FARTHEST_S = 10 * 365 * 86400.0  # an end time beyond is no estimate
+
+
+@dataclass(frozen=True)
+class Packs:
+    """committed: in the store. in_flight: with a checkpoint or a living lease. waiting, failed: of the newest plan."""
+
+    committed: int
+    in_flight: int
+    waiting: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Replicates of a condition; `planned` is 0 for one that the newest plan lacks."""
+
+    name: str
+    committed: int
+    planned: int
+    diverged: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """Replicates that a host has committed, and how many of them within the last hour."""
+
+    name: str
+    committed: int
+    recent: int
+    last: datetime.datetime
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """committed: of the planned replicates (of all, where there is no plan). recent: of the last hour. Times are UTC.
+
+    `per_minute`: replicates over the last hour, or since the first of its packs began. `ends` weighs what is missing by the
+    seconds that replicates of its condition took, at the pace of the last hour; None where nothing was committed in it.
+    """
+
+    study: str
+    at: datetime.datetime
+    committed: int
+    planned: int
+    failed: int
+    packs: Packs
+    conditions: tuple[Condition, ...]
+    nodes: tuple[Node, ...]
+    recent: int
+    per_minute: float
+    last: datetime.datetime | None
+    ends: datetime.datetime | None
+
+
+def take(store: Store) -> Snapshot:
+    """The snapshot of now. Raises ValueError, naming the file, where the store holds one that is none of its tables."""
+    found = newest_manifest(store)
+    rows = read(store, "replicates", COLUMNS)
+    return snapshot(store.study, found[1] if found else None, rows, failed_keys(store), in_flight(store))
+
+
+def failed_keys(store: Store) -> set[str]:
+    """Keys of every failure, those that were committed later included."""
+    return set(read(store, "failures", ["keys"])["keys"].combine_chunks().flatten().unique().to_pylist())
+
+
+def in_flight(store: Store) -> set[str]:
+    """Ids of packs that have a checkpoint, or a lease that was renewed in time."""
+    now, found = datetime.datetime.now(datetime.UTC), set()
+    for folder in ("checkpoints", "leases"):
+        for info in listing(store.filesystem, store.path(folder)):
+            late = info.mtime is not None and (now - info.mtime).total_seconds() > LEASE_S
+            if not info.base_name.startswith(".") and not (folder == "leases" and late):
+                found.add(info.base_name.removesuffix(".json"))
+    return found
+
+
+def snapshot(
+    study: str,
+    manifest: Mapping[str, Any] | None,
+    rows: pa.Table,
+    failures: Collection[str],
+    flying: Collection[str],
+    now: datetime.datetime | None = None,
+) -> Snapshot:
+    """rows: `COLUMNS` of the winning replicates; failures: keys; flying: ids of packs."""
+    now, rows = now or datetime.datetime.now(datetime.UTC), _labelled(rows)
+    keys = set(rows["key"].to_pylist())
+    failed = set(failures) - keys
+    packs = set(rows["pack"].unique().to_pylist())
+    conditions = _conditions(manifest, rows, failed)
+    recent = rows.filter(pc.greater(rows["ended"], pa.scalar(now - datetime.timedelta(seconds=WINDOW_S), rows["ended"].type)))
+    window = 0.0
+    if recent.num_rows:
+        window = min(WINDOW_S, max(1.0, (now - pc.min(recent["started"]).as_py()).total_seconds()))
+    return Snapshot(
+        study,
+        now,
+        sum(row[0] in keys for row in manifest["replicates"]) if manifest else len(keys),
+        len(manifest["replicates"]) if manifest else 0,
+        len(failed),
+        _packs(manifest, keys, failed, packs, set(flying) - packs),
+        conditions,
+        _nodes(rows, recent),
+        recent.num_rows,
+        60 * recent.num_rows / window if window else 0.0,
+        pc.max(rows["ended"]).as_py(),
+        _ends(now, conditions, rows, recent, window),
+    )
+
+
+def _packs(manifest: Mapping[str, Any] | None, keys: set[str], failed: set[str], done: set[str], flying: set[str]) -> Packs:
+    """Of the packs of the plan that are neither committed nor in flight: failed with a failed replicate, waiting with one to come."""
+    waiting = broken = 0
+    if manifest:
+        ended = np.array([2 * (row[0] in keys) + (row[0] in failed) for row in manifest["replicates"]], dtype=np.int8)
+        for name, members in _planned(manifest):
+            states = ended[members]
+            if name not in done and name not in flying:
+                lost = bool((states == 1).any())
+                broken += lost
+                waiting += not lost and not states.all()
+    return Packs(len(done), len(flying), waiting, broken)
+
+
+def _planned(manifest: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
+    """Ids of the packs of a plan, with the places of their replicates in it."""
+    count = len(manifest["replicates"])
+    try:
+        for pack in manifest.get("packs", []):
+            name, members = pack["id"], np.asarray(pack["replicates"], dtype=np.int64)
+            if not isinstance(name, str) or members.ndim != 1 or not ((members >= 0) & (members < count)).all():
+                raise TypeError("another kind of pack")
+            yield name, members
+    except (TypeError, KeyError, ValueError, OverflowError) as error:
+        raise DamagedFile(
+            f"the newest manifest of {str(manifest['study'])[:100]!r} lists packs that no plan has; move it out of the store"
+        ) from error
+
+
+def _conditions(manifest: Mapping[str, Any] | None, rows: pa.Table, failed: set[str]) -> tuple[Condition, ...]:
+    done = _counts(rows["condition"])
+    diverged = _counts(rows.filter(pc.equal(rows["status"], "diverged"))["condition"])
+    listed = manifest["conditions"] if manifest else []
+    planned = {label(each["name"], stage_of(each)): each["replicates"] for each in listed}
+    lost: Counter[str] = Counter()
+    if failed and manifest:
+        lost.update(
+            label(listed[row[1]]["name"], stage_of(listed[row[1]])) for row in manifest["replicates"] if row[0] in failed
+        )
+    names = dict.fromkeys((*planned, *done))
+    return tuple(Condition(n, done.get(n, 0), planned.get(n, 0), diverged.get(n, 0), lost[n]) for n in names)
+
+
+def _labelled(rows: pa.Table) -> pa.Table:
+    """The rows with their conditions called as their stages are."""
+    if not (pc.max(rows["stage"]).as_py() or 0):
+        return rows
+    pairs = zip(rows["condition"].to_pylist(), rows["stage"].to_pylist(), strict=True)
+    named = pa.chunked_array([pa.array([label(name, stage) for name, stage in pairs], pa.string())])
+    return rows.set_column(rows.column_names.index("condition"), rows.schema.field("condition"), named)
+
+
+def _nodes(rows: pa.Table, recent: pa.Table) -> tuple[Node, ...]:
+    """The busiest of the last hour first."""
+    lately = _counts(recent["host"])
+    found = rows.group_by("host").aggregate([("host", "count"), ("ended", "max")]).to_pylist()
+    nodes = [Node(each["host"], each["host_count"], lately.get(each["host"], 0), each["ended_max"]) for each in found]
+    return tuple(sorted(nodes, key=lambda node: (-node.recent, node.name)))
+
+
+def _ends(
+    now: datetime.datetime, conditions: tuple[Condition, ...], rows: pa.Table, recent: pa.Table, window: float
+) -> datetime.datetime | None:
+    if not recent.num_rows:
+        return None
+    spent = pa.table({"condition": rows["condition"], "s": pc.add(rows["train_s"], rows["evaluate_s"])})
+    overall = pc.mean(spent["s"]).as_py()
+    each = {row["condition"]: row["s_mean"] for row in spent.group_by("condition").aggregate([("s", "mean")]).to_pylist()}
+    work = sum(max(0, c.planned - c.committed - c.failed) * each.get(c.name, overall) for c in conditions)
+    pace = pc.sum(pc.add(recent["train_s"], recent["evaluate_s"])).as_py() / window
+    left = work / pace if work and pace else 0.0
+    return now + datetime.timedelta(seconds=left) if 0 < left < _FARTHEST_S and math.isfinite(left) else None
+
+
+def _counts(names: pa.ChunkedArray) -> dict[str, int]:
+    return {each["values"]: each["counts"] for each in names.value_counts().to_pylist()}

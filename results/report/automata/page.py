@@ -1,0 +1,150 @@
+"""What a report of a study on automata draws beside the figures of every study: heat maps of depth, and accuracy along one option.
+
+Accuracy is the thesis' token-level one, 1 - errors/count; a diverged replicate's is 0. Best and median of the seeds are both shown.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from results.report.automata import thesis
+from results.report.automata.trained import BANDS, Drawn, arm_of, machine_of, positions, rates
+from results.report.lines_and_maps import Bands, bands_of, heat_maps, lines, steps
+from results.rows.summary import Replicate
+from results.rows.task_conditions import family
+from results.statistics.intervals import Floats
+from results.store.tables import Store
+
+ENOUGH = 0.99
+AXES = {"length": "length of the words", "p_one": "probability of a 1", "ones": "number of 1s"}
+
+
+def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+    """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
+    mine = family(manifest, known, "automaton")
+    if mine is None:
+        return []
+    settings, by, definitions = mine.settings, mine.members, mine.definitions
+    same = next((name for name, definition in definitions.items() if not definition), None)
+    found: list[Drawn] = []
+    if same is not None:
+        found += _depths(settings, by, same) + _shares(settings, by, same)
+    found += [each for option in AXES for each in _along(settings, by, definitions, option)]
+    return found + positions(store, settings, by, definitions, finished) + rates(store, settings, by, finished)
+
+
+def accuracy(members: Sequence[Replicate], name: str) -> Floats:
+    """Of the replicates that have a number on a set."""
+    errors = [error for each in members if (error := each.error(name)) is not None]
+    return 1 - np.minimum(np.array(errors, dtype=np.float64), 1.0)
+
+
+def _depths(settings: Mapping[str, Mapping[str, Any]], by: Mapping[str, Sequence[Replicate]], name: str) -> list[Drawn]:
+    """Heat maps where two depths or more differ in nothing but that and the automaton; depth against length where lengths differ too."""
+    cells: dict[tuple[str, int, int], Floats] = {}
+    varied = ("task.automaton", "task.length", "model.layers")
+    others = {tuple((k, str(v)) for k, v in options.items() if k not in varied) for options in settings.values()}
+    for condition, options in settings.items():
+        values = accuracy(by[condition], name)
+        if values.size and "model.layers" in options:
+            cells[machine_of(options), options["task.length"], options["model.layers"]] = values
+    layers = sorted({depth for *_, depth in cells})
+    lengths = sorted({length for _, length, _ in cells})
+    machines = list(dict.fromkeys(machine for machine, *_ in cells))
+    if len(others) != 1 or len(layers) < 2:
+        return []
+    if len(lengths) > 1:
+        return [_needed(cells, machines, lengths, layers)]
+    tables = {}
+    for title, of, theirs in (("best", np.max, thesis.BEST), ("median", np.median, thesis.MEDIAN)):
+        measured = {key[::2]: float(of(values)) for key, values in cells.items()}
+        tables[f"Measured here, {title} of seeds"] = [[measured.get((one, depth)) for depth in layers] for one in machines]
+        tables[f"Thesis, {title} of 20 (T = 100, width 512)"] = [
+            [_theirs(theirs, one, depth) for depth in layers] for one in machines
+        ]
+    sizes = sorted({values.size for values in cells.values()})
+    seeds = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    caption = (
+        f"Token accuracy in per cent at length {lengths[0]}; {seeds} seeds a cell. Left: measured here; right: the "
+        "same automata and depths in figures 3.15 and 3.16 of the thesis. A cell without a number was not run, or is illegible there."
+    )
+    return [
+        (
+            "depth",
+            "Accuracy by automaton and depth",
+            caption,
+            heat_maps(tables, machines, [str(each) for each in layers], "layers"),
+        )
+    ]
+
+
+def _theirs(table: Mapping[str, Sequence[float | None]], machine: str, depth: int) -> float | None:
+    row = table.get(machine)
+    value = row[depth - 1] if row is not None and depth in thesis.LAYERS else None
+    return None if value is None else value / 100
+
+
+def _needed(cells: Mapping[tuple[str, int, int], Floats], machines: list[str], lengths: list[int], layers: list[int]) -> Drawn:
+    """The fewest layers that suffice, against the length of the words."""
+    found: dict[str, dict[str, list[int | None]]] = {}
+    for title, of in (("best seed", np.max), ("median seed", np.median)):
+        for machine in machines:
+            row: list[int | None] = []
+            for length in lengths:
+                at = [depth for depth in layers if (machine, length, depth) in cells]
+                row.append(next((depth for depth in at if of(cells[machine, length, depth]) >= ENOUGH), None))
+            found.setdefault(title, {})[machine] = row
+    caption = (
+        f"The fewest layers with which the best seed, or the median one, has {ENOUGH:.0%} of the states right. A point above the broken "
+        f"line: none of {', '.join(map(str, layers))} suffices."
+    )
+    return (
+        "depth-needed",
+        "Depth needed by length",
+        caption,
+        steps(found, lengths, layers, "length of the words", "layers that suffice"),
+    )
+
+
+def _shares(settings: Mapping[str, Mapping[str, Any]], by: Mapping[str, Sequence[Replicate]], name: str) -> list[Drawn]:
+    """Accuracy against the share of labels that training reveals."""
+    shares = {options["task.p_reveal"] for options in settings.values()}
+    if len(shares) < 2:
+        return []
+    panels: dict[str, dict[str, Bands]] = {}
+    rows: dict[tuple[str, str], list[tuple[float, Floats]]] = {}
+    for condition, options in settings.items():
+        rows.setdefault((machine_of(options), str(options["model.name"])), []).append(
+            (options["task.p_reveal"], accuracy(by[condition], name))
+        )
+    for (machine, model), points in rows.items():
+        bands = bands_of(sorted((x, values) for x, values in points if values.size))
+        if bands is not None:
+            panels.setdefault(machine, {})[model] = bands
+    caption = f"Token accuracy on “{name}”, every position scored. {BANDS}"
+    figure = lines(panels, "probability that a label is revealed", log=True)
+    return [("revealed", "Accuracy by the share of revealed labels", caption, figure)] if panels else []
+
+
+def _along(
+    settings: Mapping[str, Mapping[str, Any]],
+    by: Mapping[str, Sequence[Replicate]],
+    definitions: Mapping[str, Mapping[str, Any]],
+    option: str,
+) -> list[Drawn]:
+    """Accuracy over the sets that change one option of the task alone."""
+    along = {name: float(each[option]) for name, each in definitions.items() if set(each) == {option}}
+    if len(along) < 2:
+        return []
+    panels: dict[str, dict[str, Bands]] = {}
+    for condition, options in settings.items():
+        points = [(x, accuracy(by[condition], name)) for name, x in along.items()]
+        bands = bands_of(sorted((x, values) for x, values in points if values.size))
+        if bands is not None:
+            panels.setdefault(machine_of(options), {})[arm_of(condition, options)] = bands
+    marked = {options["task.length"] for options in settings.values()} if option == "length" else set()
+    caption = f"Token accuracy over a whole set. {BANDS}" + (" Dashed: the training length." if marked else "")
+    figure = lines(panels, AXES[option], marked=sorted(marked))
+    return [(f"accuracy-{option}", f"Accuracy by {AXES[option]}", caption, figure)] if panels else []

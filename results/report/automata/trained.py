@@ -1,0 +1,97 @@
+"""The figures of a report on automata that need more than the scores: accuracy by position, and the monitored loss by learning rate."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from matplotlib.figure import Figure
+
+from results.report.lines_and_maps import Bands, bands_of, lines
+from results.rows.plural import counted
+from results.rows.summary import Replicate
+from results.statistics.intervals import Floats
+from results.store.tables import Store, read
+
+MOST_LINES = 36
+BANDS = "Bold: the median over seeds; shading: from their 25 % to their 75 % quantile; thin: the best and the worst seed."
+Drawn = tuple[str, str, str, Figure]  # name of its files, title, caption
+
+
+def machine_of(options: Mapping[str, Any]) -> str:
+    """The automaton's name; a table of a user's own is called table."""
+    return str(options.get("task.automaton", "table"))
+
+
+def arm_of(condition: str, options: Mapping[str, Any]) -> str:
+    """A condition's name without the automaton in front, so that an arm has one colour in all panels."""
+    first, _, rest = condition.partition("_")
+    return rest if rest and machine_of(options).startswith(first) else condition
+
+
+def positions(
+    store: Store,
+    settings: Mapping[str, Mapping[str, Any]],
+    by: Mapping[str, Sequence[Replicate]],
+    definitions: Mapping[str, Mapping[str, Any]],
+    finished: pa.Table,
+) -> list[Drawn]:
+    """Accuracy at every position of the longest words, where a study has one training length and no more lines than can be told apart."""
+    trained = sorted({options["task.length"] for options in settings.values()})
+    lengths = {name: each.get("length", trained[0]) for name, each in definitions.items() if set(each) <= {"length"}}
+    if not lengths or len(trained) > 1 or len(settings) > MOST_LINES:
+        return []
+    name = max(lengths, key=lambda name: lengths[name])
+    rows = read(
+        store, "profiles", filter=(pc.field("axis") == "position") & (pc.field("set") == name), winning=finished
+    ).to_pylist()
+    cells: dict[str, dict[int, float]] = {}
+    for row in rows:
+        cells.setdefault(row["key"], {})[row["lo"] + 1] = 1 - row["errors"] / row["count"]
+    panels: dict[str, dict[str, Bands]] = {}
+    for condition, options in settings.items():
+        mine = [cells[each.key] for each in by[condition] if each.key in cells]
+        places = sorted(set.intersection(*(set(each) for each in mine))) if mine else []
+        bands = bands_of([(place, np.array([each[place] for each in mine])) for place in places])
+        if bands is not None:
+            panels.setdefault(machine_of(options), {})[arm_of(condition, options)] = bands
+    caption = f"Share of words of “{name}” whose state is right at a position, diverged seeds aside. {BANDS} Dashed: the training length."
+    figure = lines(panels, "position", marked=trained)
+    return [("accuracy-position", "Accuracy by position in the longest words", caption, figure)] if panels else []
+
+
+def rates(
+    store: Store, settings: Mapping[str, Mapping[str, Any]], by: Mapping[str, Sequence[Replicate]], finished: pa.Table
+) -> list[Drawn]:
+    """Median monitored loss at the last look against the learning rate, where conditions differ in that."""
+    if len({options["train.lr"] for options in settings.values()}) < 2 or any(
+        "model.layers" not in o for o in settings.values()
+    ):
+        return []
+    last: dict[str, tuple[int, float]] = {}
+    steps_of = {row["key"]: row["steps"] for row in finished.select(["key", "steps"]).to_pylist()}
+    for row in read(store, "curves", filter=pc.field("metric") == "monitor_loss", winning=finished).to_pylist():
+        if row["key"] in steps_of:
+            last[row["key"]] = max(last.get(row["key"], (0, np.inf)), (row["step"], row["value"]))
+    panels: dict[str, dict[str, list[tuple[float, Floats]]]] = {}
+    for condition, options in settings.items():
+        values = np.array(
+            [last[each.key][1] if each.status == "finished" else np.inf for each in by[condition] if each.key in last]
+        )
+        if values.size:
+            line = panels.setdefault(machine_of(options), {}).setdefault(counted(options["model.layers"], "layer"), [])
+            line.append((options["train.lr"], values))
+    shown = {
+        machine: {line: bands_of(sorted(points, key=lambda p: p[0])) for line, points in by.items()}
+        for machine, by in panels.items()
+    }
+    kept = {machine: {line: bands for line, bands in by.items() if bands is not None} for machine, by in shown.items()}
+    chosen = "; ".join(
+        f"{machine}, {line}: {bands.x[int(np.argmin(bands.middle))]:g}"
+        for machine, by in kept.items()
+        for line, bands in by.items()
+    )
+    caption = f"Loss on the monitor set at its last look, which no result is made of. {BANDS} Lowest median: {chosen}."
+    figure = lines(kept, "learning rate", log=True, value="monitored loss")
+    return [("rates", "Learning rates by the monitor set", caption, figure)] if kept else []

@@ -1,0 +1,176 @@
+"""Every condition of a study against its baseline, on each reported set: `manyseeds compare STORE STUDY [--baseline NAME]`.
+
+Paired where both conditions were planned with the same seeds, else unpaired; p-values are corrected over everything that is printed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from results.errors import StudyError
+from results.rows.summary import Replicate, replicates_of, reported_sets
+from results.statistics.bootstrap import Ratio
+from results.statistics.comparison import QUANTILES, Compared, compare, differences, holm, pair_superiority
+from results.statistics.intervals import CONFIDENCE, Interval
+from results.statistics.sample_size import POWER, Needed, to_settle
+from results.statistics.unpaired import superiority
+from results.store.manifest import newest_manifest, reported
+from results.store.tables import Store, committed, read
+
+Seeds = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A condition against the baseline on one set; `found` is None where there is nothing to compare, and then `reason`.
+
+    missing: replicates of the two that have no number yet, or failed; bounds: the superiority were they all to turn out best for one
+    side, and for the other; holm: the corrected p; least: the smallest corrected p that these replicates can have; needed: replicates
+    that would settle it, None where it is settled.
+    """
+
+    condition: str
+    stage: int
+    set: str
+    missing: int
+    found: Compared | None
+    bounds: Interval | None
+    holm: float | None = None
+    least: float | None = None
+    needed: Needed | None = None
+    reason: str | None = None
+
+
+def contrasts(
+    known: Sequence[Replicate], sets: Sequence[str], baseline: str | None = None, confidence: float = CONFIDENCE
+) -> list[Contrast]:
+    """One for every other condition, stage and set, in the study's order; the baseline is the first condition unless named.
+
+    ValueError where there is no such condition, or no other one.
+    """
+    groups: dict[tuple[str, int], dict[Seeds, Replicate]] = {}
+    for each in known:
+        groups.setdefault((each.condition, each.stage), {})[each.init_seed, each.data_seed] = each
+    names = list(dict.fromkeys(name for name, _ in groups))
+    chosen = baseline or (names[0] if names else "")
+    if chosen not in names:
+        raise StudyError(f"there is no condition {chosen!r}; conditions: {', '.join(names)}")
+    if len(names) == 1:
+        raise StudyError(f"{chosen} is the only condition of the study: there is nothing to compare it with")
+    found = [
+        _contrast(groups[chosen, stage], members, condition, stage, name, confidence)
+        for (condition, stage), members in groups.items()
+        if condition != chosen and (chosen, stage) in groups
+        for name in sets
+    ]
+    tested = [index for index, each in enumerate(found) if each.found]
+    adjusted = holm([each.found.p for each in found if each.found])
+    smallest = holm([each.found.least for each in found if each.found])  # Holm's p grow with each p
+    for index, p, least in zip(tested, adjusted, smallest, strict=True):
+        contrast, needed = found[index], None
+        if p > 1 - confidence:
+            base, other = groups[chosen, contrast.stage], groups[contrast.condition, contrast.stage]
+            needed = to_settle(*_numbers(base, other, contrast.set), POWER, 1 - (1 - confidence) / len(tested))
+        found[index] = replace(contrast, holm=p, least=least, needed=needed)
+    return found
+
+
+def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None]) -> None:
+    """Print the table of a study's comparisons, as Markdown. ValueError where the store holds no such study."""
+    newest = newest_manifest(store)
+    if newest is None:
+        raise StudyError(f"{store.path()} holds no study: run it first")
+    finished = committed(store)
+    rows = read(store, "evaluations", filter=reported(newest[1]), winning=finished)
+    known = replicates_of(newest[1], finished, rows, read(store, "failures"))
+    found = contrasts(known, reported_sets(newest[1]), baseline)
+    name = baseline or known[0].condition
+    count = sum(each.found is not None for each in found)
+    say(f"{store.study}: each condition against {name}; P(errs more) above 0.5 and ratios above 1 are worse than {name}.")
+    say(f"95 % intervals; p corrected over the {count} comparisons of this table (Holm); more: replicates of each, 80 % power")
+    say("")
+    heads = [*(f"ratio of {'medians' if q == 0.5 else f'{q:.0%} quantiles'}" for q in QUANTILES)]
+    columns = ["condition", "set", "replicates", "missing", "P(errs more)", "p", "corrected", *heads, "more"]
+    say(f"| {' | '.join(columns)} |")
+    say(f"|{'---|' * len(columns)}")
+    for each in found:
+        say(f"| {' | '.join(_line(each, columns))} |")
+    short = sum(_out_of_reach(each) for each in found)
+    if short:
+        say("")
+        say(
+            f"{short} of {count} comparisons can't reach a corrected p of {1 - CONFIDENCE:.2g}, however large the difference is:"
+        )
+        say("“at least” is the smallest that their replicates allow. Add replicates, or compare fewer conditions and sets.")
+
+
+def _contrast(
+    base: dict[Seeds, Replicate], other: dict[Seeds, Replicate], condition: str, stage: int, name: str, confidence: float
+) -> Contrast:
+    missing = sum(_missing(each, name) for each in (*base.values(), *other.values()))
+    if _crossed(base) or _crossed(other):
+        return Contrast(condition, stage, name, missing, None, None, reason="replicates share seeds: no independent sample")
+    first, second, paired = _numbers(base, other, name)
+    if min(len(first), len(second)) < 2:
+        short = f"{len(first)} pairs" if paired else f"{len(first)} and {len(second)} replicates"
+        return Contrast(condition, stage, name, missing, None, None, reason=f"{short} with a number: needs at least 2")
+    ends = []
+    for fill in ((np.inf, 0.0), (0.0, np.inf)) if missing else ():
+        x, y, _ = _numbers(base, other, name, fill)
+        ends.append((pair_superiority(differences(x, y)) if paired else superiority(x, y, confidence))[0])
+    bounds = Interval(*ends) if ends else None
+    return Contrast(condition, stage, name, missing, compare(first, second, paired, confidence), bounds)
+
+
+def _numbers(
+    base: dict[Seeds, Replicate], other: dict[Seeds, Replicate], name: str, fill: tuple[float, float] | None = None
+) -> tuple[list[float], list[float], bool]:
+    """Error rates of both conditions and whether they are pairs; `fill`: what stands for missing ones, which are else left out."""
+    paired = base.keys() == other.keys()
+    sides = []
+    for index, members in enumerate((base, other)):
+        found = {seeds: each.error(name) for seeds, each in members.items()}
+        if fill:
+            found = {seeds: fill[index] if _missing(members[seeds], name) else error for seeds, error in found.items()}
+        sides.append({seeds: error for seeds, error in found.items() if error is not None})
+    if paired:
+        both = [seeds for seeds in base if seeds in sides[0] and seeds in sides[1]]
+        sides = [{seeds: side[seeds] for seeds in both} for side in sides]
+    return list(sides[0].values()), list(sides[1].values()), paired
+
+
+def _missing(replicate: Replicate, name: str) -> bool:
+    return replicate.error(name) is None and replicate.ending(name) != "no_transition"
+
+
+def _crossed(members: dict[Seeds, Replicate]) -> bool:
+    """Several seeds of a kind, some of them in several replicates, as in a product of seeds. One seed for all is no matter."""
+    distinct = (len(set(seeds)) for seeds in zip(*members, strict=True))
+    return any(1 < number < len(members) for number in distinct)
+
+
+def _line(each: Contrast, columns: Sequence[str]) -> list[str]:
+    start = [each.condition + (f" (stage {each.stage})" if each.stage else ""), each.set]
+    found = each.found
+    if found is None:
+        blank = [""] * (len(columns) - len(start) - 3)
+        return [*start, "", str(each.missing), each.reason or "", *blank]
+    count = f"{found.first} pairs" if found.paired else f"{found.first}, {found.second}"
+    missing = f"{each.missing}: {each.bounds.low:.2f} – {each.bounds.high:.2f}" if each.bounds else str(each.missing)
+    chance = f"{found.superiority:.2f} [{found.interval.low:.2f}, {found.interval.high:.2f}]"
+    ratios = [_ratio(found.ratios[q]) for q in QUANTILES]
+    more = "settled" if each.needed is None else each.needed.reason or str(each.needed.more)
+    corrected = f"{each.holm:.3g}" + (f" (at least {each.least:.2g})" if _out_of_reach(each) else "")
+    return [*start, count, missing, chance, f"{found.p:.3g}", corrected, *ratios, more]
+
+
+def _out_of_reach(each: Contrast) -> bool:
+    return each.least is not None and each.least > 1 - CONFIDENCE
+
+
+def _ratio(ratio: Ratio) -> str:
+    if ratio.value is None:
+        return ratio.reason or ""
+    interval = ratio.interval
+    return f"{ratio.value:.3g} " + (f"[{interval.low:.3g}, {interval.high:.3g}]" if interval else f"({ratio.reason})")

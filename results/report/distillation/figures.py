@@ -1,0 +1,95 @@
+"""Accuracy of teachers and students in one axes, and correlations with monomials while a teacher learns. Plain values in, figures out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from results.report.figures import INK, STYLE, Floats, _colour, _legend, _marker, label_rows, rows_of_panels
+from results.report.lines_and_maps import Bands
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A teacher and its students, each by name. learnt: (step, accuracy) of the teacher's checkpoints that a student learns from, by
+    the student's name: where in the teacher's curve they lie."""
+
+    teacher: tuple[str, Bands]
+    students: Mapping[str, Bands]
+    learnt: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Spikes:
+    """Of one replicate, all [steps]: correlations inside the support by name, mean and standard deviation of those outside, and the
+    accuracy, (steps, values) of its own looks, or None."""
+
+    steps: Floats
+    inside: Mapping[str, Floats]
+    outside: Floats
+    outside_sd: Floats
+    accuracy: tuple[Floats, Floats] | None = None
+
+
+def lessons(panels: Mapping[str, Lesson], label: str = "step") -> Figure:
+    """A panel a teacher: its median accuracy black and broken, that of each student in a colour, with quartiles shaded; a mark on the
+    teacher's curve is a checkpoint that the students of this colour learn from."""
+    names = list(dict.fromkeys(name for each in panels.values() for name in each.students))
+    with mpl.rc_context(STYLE):
+        handles: dict[str, Line2D] = {}
+        figure, axes = rows_of_panels(len(panels), 5.4, 3.8, "y", 0.3 + 0.1 * len(names))
+        for panel, (title, each) in zip(axes, panels.items(), strict=True):
+            panel.set_title(title)
+            name, bands = each.teacher
+            panel.fill_between(bands.x, bands.low, bands.high, color=INK, alpha=0.1, lw=0)
+            (handles[name],) = panel.plot(bands.x, bands.middle, color=INK, lw=2, ls="--")
+            for name, bands in each.students.items():
+                i = names.index(name)
+                panel.fill_between(bands.x, bands.low, bands.high, color=_colour(i), alpha=0.16, lw=0)
+                for edge in (bands.least, bands.most):
+                    panel.plot(bands.x, edge, color=_colour(i), lw=0.6, alpha=0.5)
+                every = max(1, len(bands.x) // 12)
+                style: dict[str, Any] = {"marker": _marker(i), "ms": 4, "markevery": (i % every, every)}
+                (handles[name],) = panel.plot(bands.x, bands.middle, color=_colour(i), lw=2, **style)
+            for name, points in each.learnt.items():
+                i = names.index(name)
+                steps, values = zip(*points, strict=True)
+                panel.plot(steps, values, ls="none", marker=_marker(i), ms=7, mfc="none", mec=_colour(i), mew=1.6, zorder=4)
+            panel.set_xlabel(label)
+            panel.grid(axis="y")
+        label_rows(axes, "accuracy")
+        _legend(figure, handles)
+    return figure
+
+
+def spikes(panels: Mapping[str, Spikes]) -> Figure:
+    """A panel a replicate: correlations inside the support, each a line; outside, mean and shaded standard deviation; accuracy broken."""
+    names = list(dict.fromkeys(name for each in panels.values() for name in each.inside))
+    with mpl.rc_context(STYLE):
+        handles: dict[str, Line2D] = {}
+        figure, axes = rows_of_panels(len(panels), 4.8, 3.6, "y", 0.3 + 0.05 * len(names))
+        for panel, (title, each) in zip(axes, panels.items(), strict=True):
+            panel.set_title(title)
+            low, high = (each.outside + side * each.outside_sd for side in (-1, 1))
+            panel.fill_between(each.steps, low.clip(min=0), high, color=INK, alpha=0.18, lw=0)
+            (outside,) = panel.plot(each.steps, each.outside, color=INK, lw=1.4)
+            for name, values in each.inside.items():
+                i = names.index(name)
+                (handles[name],) = panel.plot(each.steps, values, color=_colour(i), marker=_marker(i), ms=3, lw=1.4)
+            handles["outside, mean ± sd"] = outside
+            if each.accuracy is not None:
+                right = panel.twinx()
+                (handles["accuracy (right)"],) = right.plot(*each.accuracy, color=INK, lw=1.2, ls="--", alpha=0.7)
+                right.set_ylim(0, 1.02)
+                right.spines["right"].set_visible(True)
+            panel.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5))  # steps have many digits
+            panel.set_xlabel("step")
+            panel.grid(axis="y")
+        for panel in axes:  # at last: it ends the scaling of the axis that they share
+            panel.set_ylim(bottom=0)
+        label_rows(axes, "absolute correlation")
+        _legend(figure, handles)
+    return figure

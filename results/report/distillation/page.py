@@ -1,0 +1,158 @@
+"""What a report of a study on distillation draws beside the figures of every study: teachers with their students, and correlation spikes.
+
+Panigrahi et al. 2025, figures 4.4, 4.5 and 4.16 of the thesis (curves of students beside their teacher's), and 4.5, 4.12, 4.15, 4.20
+(correlations of a teacher's answer with monomials), for which `manyseeds probe --probe monomials` has to have added rows of several steps.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.report.automata.trained import Drawn
+from results.report.distillation.figures import Lesson, Spikes, lessons, spikes
+from results.report.lines_and_maps import Bands, bands_of
+from results.rows.accuracy_curves import Look, watch
+from results.rows.summary import Replicate
+from results.rows.task_conditions import Family, family
+from results.store.manifest import reported
+from results.store.tables import Store, read
+
+Curves = Mapping[str, Sequence[Look]]
+TASKS = ("sparse_parity", "hierarchical_parity", "pcfg", "corpus")
+MOST = 4  # replicates of a condition that have a panel of spikes: those with the lowest seeds
+_LOOKS = 3  # fewer steps are no curve
+Kind = tuple[tuple[str, str], ...]
+_ITEM = re.compile(r"(node=\d+ )?degree=(\d+) (inside|outside|outside_sd|x\d+)$")
+
+
+def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+    """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
+    mine = next((found for name in TASKS if (found := family(manifest, known, name)) is not None), None)
+    if mine is None:
+        return []
+    evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
+    every = watch(evaluations)
+    curves = {each.key: every[each.key] for each in known if each.status == "finished" and each.key in every}
+    probes = read(store, "probes", filter=pc.field("probe") == "monomials", winning=finished)
+    return _lessons(mine, curves, finished) + _spikes(mine, curves, probes)
+
+
+def _lessons(mine: Family, curves: Curves, finished: pa.Table) -> list[Drawn]:
+    """A panel for every condition that teaches others, and for each model and horizon of its students where they differ."""
+    by_key = {each.key: name for name, members in mine.members.items() for each in members}
+    rows = {row["key"]: row for row in finished.select(["key", "parent_key", "parent_step"]).to_pylist()}
+    groups: dict[str, dict[Kind, list[str]]] = {}
+    for name, members in mine.members.items():
+        if mine.settings[name].get("stage.labels") != "teacher":
+            continue
+        parents = {by_key.get(rows[each.key]["parent_key"] or "") for each in members if each.key in rows}
+        for teacher in sorted(parent for parent in parents if parent is not None):
+            groups.setdefault(teacher, {}).setdefault(_kind(mine, name), []).append(name)
+    panels = {}
+    for teacher, kinds in groups.items():
+        whole = _bands(mine, teacher, curves)
+        for kind, students in kinds.items():
+            plain = [name for name, options in mine.settings.items() if "stage.number" not in options and name != teacher]
+            arms = [*(name for name in plain if _kind(mine, name) == kind), *students]
+            found = {name: bands for name in arms if (bands := _bands(mine, name, curves)) is not None}
+            if whole is None or not any(name in found for name in students):
+                continue
+            learnt = {name: _learnt(mine, name, rows, curves) for name in students if name in found}
+            marks = {name: each for name, each in learnt.items() if each}
+            panels[_title(teacher, kind, list(kinds))] = Lesson((f"{teacher} (teaches)", whole), found, marks)
+    if not panels:
+        return []
+    caption = (
+        "Share of scored positions that are right, on the set that is scored most often, against each training's own steps; diverged "
+        "seeds aside. Broken, black: the teachers. Bold: the median over seeds; shading: from their 25 % to their 75 % quantile; thin: "
+        "the best and the worst seed. Open marks on a teacher's curve: what each seed of a student of this colour learns from first."
+    )
+    return [("students-and-teachers", "Students and their teachers", caption, lessons(panels))]
+
+
+def _kind(mine: Family, name: str) -> Kind:
+    """What the trainings of one panel have in common: options of model and task, and the number of steps."""
+    kept = {option: str(value) for option, value in mine.settings[name].items() if option.startswith(("model.", "task."))}
+    return tuple(sorted((kept | {"train.steps": str(mine.settings[name]["train.steps"])}).items()))
+
+
+def _title(teacher: str, kind: Kind, kinds: Sequence[Kind]) -> str:
+    """The teacher, and what tells the students of this panel from its others."""
+    apart = [f"{option.split('.')[1]} {value}" for option, value in kind if any((option, value) not in each for each in kinds)]
+    return f"{teacher}; students: {', '.join(apart)}" if apart else teacher
+
+
+def _bands(mine: Family, name: str, curves: Curves) -> Bands | None:
+    """Accuracy over the seeds at the steps that all of them were scored at."""
+    rows = [dict(curves[each.key]) for each in mine.members[name] if each.key in curves]
+    steps = sorted(set.intersection(*(set(row) for row in rows))) if rows else []
+    return bands_of([(step, np.array([row[step] for row in rows])) for step in steps]) if len(steps) > 1 else None
+
+
+def _learnt(mine: Family, name: str, rows: Mapping[str, Mapping[str, Any]], curves: Curves) -> list[tuple[float, float]]:
+    """(step, accuracy) of the first checkpoint of each seed, its teacher's accuracy at the nearest look; not the teacher's last one."""
+    found = []
+    for each in mine.members[name]:
+        row = rows.get(each.key, {})
+        curve, step = curves.get(row.get("parent_key") or ""), row.get("parent_step")
+        if curve and step is not None and step < curve[-1][0]:
+            found.append((float(step), min(curve, key=lambda look: abs(look[0] - step))[1]))
+    return sorted(set(found))
+
+
+def _spikes(mine: Family, curves: Curves, probes: pa.Table) -> list[Drawn]:
+    """A figure a degree, of the replicates that were probed at several steps."""
+    values: dict[str, dict[int, dict[tuple[str, int, str], float]]] = {}
+    for row in probes.select(["key", "step", "item", "value"]).to_pylist():
+        found = _ITEM.match(row["item"] or "")
+        if found and row["value"] is not None:
+            place = (found[1] or "", int(found[2]), found[3])
+            values.setdefault(row["key"], {}).setdefault(row["step"], {})[place] = row["value"]
+    drawn = []
+    degrees = sorted({degree for by in values.values() for items in by.values() for _, degree, _ in items})
+    for degree in degrees:
+        panels = {}
+        for name, members in mine.members.items():
+            probed = sorted((each for each in members if len(values.get(each.key, ())) >= _LOOKS), key=_seeds)[:MOST]
+            for each in probed:
+                panel = _spike(values[each.key], degree, curves.get(each.key))
+                if panel is not None:
+                    panels[f"{name}, seed {each.init_seed}"] = panel
+        if panels:
+            caption = (
+                f"Absolute correlation of the answer, its first class at temperature 1, with monomials of degree {degree}: within the "
+                f"support{' one by one' if degree == 1 else ', their mean'} (of hierarchical parity the mean of each node on the way to "
+                f"class 0), and outside it. At most {MOST} seeds of a condition."
+            )
+            drawn.append((f"correlations-{degree}", f"Correlations of degree {degree} by step", caption, spikes(panels)))
+    return drawn
+
+
+def _seeds(each: Replicate) -> tuple[int, int]:
+    return each.init_seed, each.data_seed
+
+
+def _spike(
+    by_step: Mapping[int, Mapping[tuple[str, int, str], float]], degree: int, curve: Sequence[Look] | None
+) -> Spikes | None:
+    """Of one replicate; None where a degree has no sets outside."""
+    steps = sorted(step for step, items in by_step.items() if any(at == degree for _, at, _ in items))
+    rows = [{(node, item): value for (node, at, item), value in by_step[step].items() if at == degree} for step in steps]
+    places = [place for place in (rows[0] if rows else ()) if all(place in row for row in rows)]
+    nodes = [node for node, item in places if item == "outside"]
+    if not nodes or len(rows) < _LOOKS:
+        return None
+    bits = sorted((item for node, item in places if not node and item.startswith("x")), key=lambda item: int(item[1:]))
+    lines = [("", bit) for bit in bits] or [(node, "inside") for node, item in places if item == "inside"]
+
+    def row_of(place: tuple[str, str]) -> np.ndarray:
+        return np.array([row[place] for row in rows], dtype=np.float64)
+
+    outside, sd = (np.mean([row_of((node, item)) for node in nodes], axis=0) for item in ("outside", "outside_sd"))
+    table = np.array(curve or [], dtype=np.float64).reshape(-1, 2)
+    inside = {(node.strip() or item if item == "inside" else item): row_of((node, item)) for node, item in lines}
+    return Spikes(np.array(steps, dtype=np.float64), inside, outside, sd, (table[:, 0], table[:, 1]) if len(table) else None)

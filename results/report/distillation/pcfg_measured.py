@@ -1,0 +1,118 @@
+"""What a report draws of measures of kept weights on grammars: the (2, T) sweep beside its teacher's, and progress measures of students."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from results.report.automata.page import accuracy
+from results.report.automata.trained import BANDS, Drawn
+from results.report.distillation import pcfg_thesis as thesis
+from results.report.distillation.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, TWO, first_checkpoint, strategy
+from results.report.distillation.pcfg_students import VARIED, Student
+from results.report.lines_and_maps import Bands, bands_of, lines
+from results.rows.accuracy_curves import looks, watched
+from results.rows.task_conditions import Family
+from results.statistics.intervals import Floats
+
+Panels = dict[str, dict[str, Bands]]
+Steps = Mapping[str, Mapping[int, Mapping[str, float]]]
+
+
+def sweep(mine: Family, students: Sequence[Student], test: str, ngrams: Steps, evaluations: pa.Table) -> list[Drawn]:
+    """(2, T) students by their first checkpoint, beside what their teacher rests on there and how accurate it is."""
+    two = [each for each in students if each.kind == TWO and first_checkpoint(each.settings) is not None]
+    if not two:
+        return []
+    teacher, settings = two[0].teacher, mine.settings[two[0].teacher]
+    steps, horizon = settings["train.steps"], two[0].settings["train.steps"]
+    points: dict[str, list[tuple[float, Floats]]] = {}
+    like = ("train.steps", "stage.temperature", *VARIED)
+    last = [
+        each
+        for each in students
+        if each.kind == ONE_SHOT and all(each.settings[name] == two[0].settings[name] for name in like)
+    ]
+    for each in [*two, *last]:
+        first = each.settings["stage.teacher.checkpoints"]
+        name = f"T = {first[0]['steps']}" if each.kind == TWO else "the last alone"
+        at = first[0]["at"] if each.kind == TWO else steps
+        values = accuracy(mine.members[each.label], test)
+        if values.size:
+            points.setdefault(name, []).append((100 * at / steps, values))
+    panels: Panels = {"Student's accuracy by its first checkpoint": _lines(points)}
+    if settings["task.grammar"] == "cfg3b" and settings["task.objective"] == "masked":
+        theirs = {f"{name}": values for name, values in (("thesis, best T", thesis.SWEEP), ("thesis, L_robust", thesis.ROBUST))}
+        panels["The same in figure 4.7 of the thesis"] = _lines(
+            {name: [(100 * at / thesis.STEPS, np.array([value])) for at, value in row.items()] for name, row in theirs.items()}
+        )
+    rows = [ngrams[each.key] for each in mine.members[teacher] if each.key in ngrams]
+    for item in ("robust n=3 tv", "close n=3 tv"):
+        name = f"L_{item.split()[0]} of 3-grams"
+        panels[f"Teacher's {name}"] = _lines({name: _common([{at: row[at][item] for at in row} for row in rows], steps)})
+    watching = watched(evaluations)
+    if watching is not None:
+        curves = looks(evaluations, watching)
+        mean = [dict(curves[each.key]) for each in mine.members[teacher] if each.key in curves]
+        panels["Teacher's accuracy"] = _lines({"teacher": _common(mean, steps)})
+    panels = {title: by for title, by in panels.items() if by}
+    caption = (
+        f"Students of {horizon} steps in all, on “{test}”; L_robust and L_close are medians over strings and positions, half the L1 "
+        f"distance. {BANDS}"
+    )
+    figure = lines(panels, "per cent of the teacher's steps", value="", shared="none")
+    return [("sweep", "The first checkpoint of (2, T) students, and their teacher there", caption, figure)]
+
+
+def measures(mine: Family, students: Sequence[Student], ngrams: Steps, symbols: Steps) -> list[Drawn]:
+    """Progress measures of students at the longest horizon up to their teacher's: figure 4.8."""
+    plain = [each for each in students if each.kind in (ONE_SHOT, PROGRESSIVE)]
+    longest = max((each.settings["train.steps"] for each in plain if _fits(mine, each)), default=None)
+    chosen = {each.label for each in plain if each.settings["train.steps"] == longest}
+    like = next((each.settings for each in plain if each.label in chosen), {})
+    chosen |= {
+        name
+        for name, settings in mine.settings.items()
+        if strategy(settings) == LABELS and all(settings.get(k) == v for k, v in like.items() if not k.startswith("stage."))
+    }
+    panels: Panels = {}
+    for title, table, prefix, ending in (
+        ("L_robust by n", ngrams, "robust n=", " tv"),
+        ("L_close by n", ngrams, "close n=", " tv"),
+        ("Probe of non-terminals by level from the root", symbols, "level=", " boundary"),
+    ):
+        points = {}
+        for name in mine.settings:
+            rows = [table[each.key] for each in mine.members[name] if name in chosen and each.key in table]
+            lasts = [_numbered(row[max(row)], prefix, ending) for row in rows]
+            if lasts:
+                points[name] = _common(lasts)
+        panels |= {title: _lines(points)} if points else {}
+    if not panels:
+        return []
+    caption = f"Students of {longest} steps at their end; L_robust and L_close are medians over strings and positions. {BANDS}"
+    return [("measures", "Progress measures of students", caption, lines(panels, "n, or level", value="", shared="none"))]
+
+
+def _fits(mine: Family, student: Student) -> bool:
+    return bool(student.settings["train.steps"] <= mine.settings[student.teacher]["train.steps"])
+
+
+def _numbered(items: Mapping[str, float], prefix: str, ending: str) -> dict[int, float]:
+    """{3: …} of "robust n=3 tv"."""
+    return {
+        int(item.removeprefix(prefix).removesuffix(ending)): value
+        for item, value in items.items()
+        if item.startswith(prefix) and item.endswith(ending)
+    }
+
+
+def _common(rows: Sequence[Mapping[int, float]], of: float | None = None) -> list[tuple[float, Floats]]:
+    """Values of the seeds at every x that all of them have; of: x in per cent of this."""
+    places = sorted(set.intersection(*(set(row) for row in rows))) if rows else []
+    return [(place if of is None else 100 * place / of, np.array([row[place] for row in rows])) for place in places]
+
+
+def _lines(points: Mapping[str, Sequence[tuple[float, Floats]]]) -> dict[str, Bands]:
+    found = {name: bands_of(sorted(row, key=lambda point: point[0])) for name, row in points.items()}
+    return {name: bands for name, bands in found.items() if bands is not None}

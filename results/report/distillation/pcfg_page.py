@@ -1,0 +1,78 @@
+"""What a report of a study of distillation on grammars draws beside the figures of every study.
+
+Accuracy is 1 - errors/count of the scored tokens; a diverged replicate's is 0. Measures are drawn where `manyseeds probe --probe ngrams`
+and `--probe nonterminals` have added rows.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.report.automata.trained import BANDS, Drawn
+from results.report.distillation import pcfg_thesis as thesis
+from results.report.distillation.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, by_step
+from results.report.distillation.pcfg_measured import measures, sweep
+from results.report.distillation.pcfg_students import Student, arms, distilled, title_of
+from results.report.lines_and_maps import Bands, bands_of, heat_maps, lines
+from results.rows.summary import Replicate
+from results.rows.task_conditions import Family, family
+from results.store.manifest import reported
+from results.store.tables import Store, read
+
+
+def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+    """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
+    mine = family(manifest, known, "pcfg")
+    if mine is None:
+        return []
+    test = next((name for name, changed in mine.definitions.items() if not changed), None)
+    students = distilled(mine, manifest)
+    if test is None or not students:
+        return []
+    rows = read(store, "probes", filter=pc.starts_with(pc.field("probe"), "n"), winning=finished)
+    evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
+    ngrams = by_step(rows, "ngrams")
+    return (
+        strategies(mine, students, test)
+        + sweep(mine, students, test, ngrams, evaluations)
+        + measures(mine, students, ngrams, by_step(rows, "nonterminals"))
+    )
+
+
+def strategies(mine: Family, students: Sequence[Student], test: str) -> list[Drawn]:
+    """Lines of accuracy by horizon, and a table beside the thesis'."""
+    tables: dict[str, list[list[float | None]]] = {}
+    panels: dict[str, dict[str, Bands]] = {}
+    rows = (LABELS, ONE_SHOT, PROGRESSIVE, thesis.TEACHER)
+    found = arms(mine, students, test)
+    places = sorted({at for group in found.values() for cells in group.values() for at in cells})
+    if len(places) < 2 or not any(PROGRESSIVE in group for group in found.values()):
+        return []
+    for about, group in found.items():
+        title = title_of(students, about)
+        for kind in rows:
+            bands = bands_of(sorted((at, values) for at, values in group.get(kind, {}).items()))
+            if bands is not None:
+                panels.setdefault(title, {})[kind] = bands
+        cells = [[group.get(kind, {}).get(at) for at in places] for kind in rows]
+        tables[f"{title}, median of seeds"] = [
+            [None if each is None else float(np.median(each)) for each in row] for row in cells
+        ]
+    if all(each.settings["task.grammar"] == "cfg3b" and each.settings["task.objective"] == "masked" for each in students):
+        theirs = thesis.STRATEGIES
+        tables["Thesis, figure 4.4, 8 heads"] = [[theirs[kind].get(at, (None,))[0] for at in places] for kind in rows]
+    of = "Of several one-shot students (temperatures), and of several of any other strategy, the one with the best mean counts."
+    caption = f"Accuracy on “{test}”. {of} {BANDS} The teacher: models like it, trained on labels for as long as the students."
+    numbers = f"Accuracy in per cent on “{test}” by strategy and by steps of training over the teacher's. {of}"
+    return [
+        ("strategies", "Accuracy by strategy and horizon", caption, lines(panels, "steps over the teacher's")),
+        (
+            "strategies-table",
+            "Accuracy by strategy and horizon, beside the thesis",
+            numbers,
+            heat_maps(tables, rows, [f"{at:g}" for at in places], "steps over the teacher's"),
+        ),
+    ]

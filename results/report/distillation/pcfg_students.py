@@ -1,0 +1,77 @@
+"""The students of a study of distillation on grammars as its report draws them: their strategies, teachers and accuracies."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from results.report.automata.page import accuracy
+from results.report.distillation import pcfg_thesis as thesis
+from results.report.distillation.pcfg import LABELS, TWO, strategy, teacher_config
+from results.rows.task_conditions import Family
+from results.statistics.intervals import Floats
+from results.store.manifest import label, stage_of
+
+VARIED = {"task.grammar": "{}", "task.level": "level {}", "task.mask_rate": "mask rate {}", "model.heads": "heads: {}"}
+
+
+@dataclass(frozen=True)
+class Student:
+    """A condition that is distilled. `kind`: its strategy; `teacher`: the label of its teacher's condition."""
+
+    label: str
+    kind: str
+    settings: Mapping[str, Any]
+    teacher: str
+
+    @property
+    def about(self) -> tuple[Any, ...]:
+        """The task and the model, as far as studies vary them."""
+        return tuple(self.settings[name] for name in VARIED)
+
+
+def distilled(mine: Family, manifest: Mapping[str, Any]) -> list[Student]:
+    """The students of the study whose teacher is a condition of it too."""
+    configs = {label(each["name"], stage_of(each)): each["config"] for each in manifest["conditions"]}
+    found = []
+    for name, settings in mine.settings.items():
+        config, kind = teacher_config(configs[name]), strategy(settings)
+        teacher = next((each for each, other in configs.items() if config is not None and other == config), None)
+        if teacher is not None and kind is not None:
+            found.append(Student(name, kind, settings, teacher))
+    return found
+
+
+def arms(mine: Family, students: Sequence[Student], test: str) -> dict[tuple[Any, ...], dict[str, dict[float, Floats]]]:
+    """Accuracies of the replicates by student, strategy and steps over the teacher's; of several conditions the one with the best mean.
+
+    thesis.TEACHER: models like the teacher's on labels, at their own steps.
+    """
+    found: dict[tuple[Any, ...], dict[str, dict[float, Floats]]] = {}
+    for about in dict.fromkeys(each.about for each in students):
+        group = [each for each in students if each.about == about]
+        whole = mine.settings[group[0].teacher]
+        models = {LABELS: group[0].settings, thesis.TEACHER: whole}
+        members = [(each.kind, each.label, each.settings) for each in group if each.kind != TWO]
+        for kind, like in models.items():
+            same = [name for name in like if name.startswith(("task.", "model."))]
+            members += [
+                (kind, name, settings)
+                for name, settings in mine.settings.items()
+                if strategy(settings) == LABELS and all(settings.get(each) == like[each] for each in same)
+            ]
+        for kind, name, settings in members:
+            values = accuracy(mine.members[name], test)
+            cells = found.setdefault(about, {}).setdefault(kind, {})
+            at = settings["train.steps"] / whole["train.steps"]
+            if values.size and (at not in cells or values.mean() > cells[at].mean()):
+                cells[at] = values
+    return found
+
+
+def title_of(students: Sequence[Student], about: tuple[Any, ...]) -> str:
+    """The heads, and what else differs between students."""
+    shown = []
+    for place, (name, text) in enumerate(VARIED.items()):
+        if name == "model.heads" or len({each.about[place] for each in students}) > 1:
+            shown.append(text.format(about[place]))
+    return ", ".join(shown)

@@ -1,0 +1,48 @@
+"""What stands beside a report's page to be downloaded, and the part of the page that a paper takes over: methods, citations, tables."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.report.citations import harness, references
+from results.report.methods import methods_text
+from results.rows.summary import Replicate, to_parquet
+
+TABLES = (
+    ("Summary, a row a condition and evaluation set", ("summary.csv", "summary.tex", "summary.parquet")),
+    ("Replicates, a row each", ("replicates.csv", "replicates.parquet")),
+    ("Evaluations at the last step, counts and sums of squares", ("evaluations.parquet",)),
+)
+
+
+def more_tables(known: Sequence[Replicate], rows: pa.Table, replicates: pa.Table, evaluations: pa.Table) -> dict[str, bytes]:
+    """{file name: content} of the tables that `results.report.report` does not write already; `rows` is of `results.rows.summary.raw_rows`."""
+    return {
+        "replicates.parquet": to_parquet(rows),
+        "evaluations.parquet": to_parquet(final_rows(known, replicates, evaluations)),
+    }
+
+
+def final_rows(known: Sequence[Replicate], replicates: pa.Table, evaluations: pa.Table) -> pa.Table:
+    """The rows of `evaluations` at the last step of the replicates of the plan, in an order that is theirs alone."""
+    planned = pa.array(sorted({each.key for each in known}), pa.string())
+    last = replicates.filter(pc.is_in(replicates["key"], planned)).select(["key", "stage", "pack", "steps"])
+    last = last.rename_columns(["key", "stage", "pack", "step"])
+    found = evaluations.join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
+    order = [(name, "ascending") for name in ("key", "stage", "set", "set_hash", "weights", "length", "metric")]
+    return found.select(evaluations.column_names).sort_by(order)
+
+
+def for_a_paper(
+    manifest: dict[str, Any], known: Sequence[Replicate], replicates: pa.Table, summary: pa.Table
+) -> dict[str, Any]:
+    """What `methods.html` shows."""
+    keys = pa.array([each.key for each in known], pa.string())
+    commits = replicates.filter(pc.is_in(replicates["key"], keys))["git"].drop_null().unique().to_pylist()
+    return {
+        "methods_text": methods_text(manifest, known, replicates, summary),
+        "references": [*references(manifest.get("source")), harness(sorted(commits))],
+        "downloads": TABLES,
+    }

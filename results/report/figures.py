@@ -1,0 +1,472 @@
+"""The report's figures: every replicate, on log axes where zero is a category of its own and never a small number.
+
+Each function takes plain values and returns a matplotlib Figure; `svg` and `png` turn it into bytes that are the same for
+the same values. Colours are Okabe and Ito's, legible on dark and light; text and axes of inlined figures take the page's colour.
+"""
+
+import io
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import matplotlib as mpl
+import matplotlib.ticker
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from results.statistics.intervals import quantile
+
+Floats = NDArray[np.float64]
+Errors = Mapping[str, Floats]  # error rates of a condition's replicates; infinity is diverged
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MAX_LINES = 300  # light lines of single replicates over distance; more are left out, the pooled rate stays
+MARKERS = ("o", "s", "^", "D", "v", "P")
+INK, PAPER = "#1f2328", "#ffffff"  # stand-ins in the files; `inline_svg` replaces them by the page's own
+STYLE: Any = {
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "grid.color"), INK),
+    "figure.facecolor": PAPER,
+    "axes.facecolor": "none",
+    "grid.alpha": 0.13,
+    "grid.linewidth": 0.7,
+    "legend.frameon": False,
+    "text.parse_math": False,  # a "$" in a name is a dollar
+    "svg.fonttype": "none",
+    "svg.hashsalt": "manyseeds",
+}
+
+
+@dataclass(frozen=True)
+class ErrorScale:
+    """Places on an error axis: log10 of the rate, with room below for zeros and above for diverged replicates.
+
+    `low` and `high` are whole decades; the categories lie beyond a break in the axis.
+    """
+
+    low: int
+    high: int
+    zeros: bool
+    diverged: bool
+
+    @property
+    def zero(self) -> float:
+        return self.low - 0.16 * self.span
+
+    @property
+    def infinite(self) -> float:
+        return self.high + 0.14 * self.span
+
+    @property
+    def span(self) -> float:
+        return max(self.high - self.low, 2)
+
+    def place(self, errors: ArrayLike) -> Floats:
+        """Coordinates of error rates: zeros and infinities go to their own category. NaN stays NaN."""
+        values = np.asarray(errors, dtype=np.float64)
+        logs = np.log10(values, out=np.zeros_like(values), where=(values > 0) & np.isfinite(values))
+        logs = np.where(np.isnan(values), np.nan, logs)
+        return np.where(values == 0, self.zero, np.where(np.isinf(values), self.infinite, logs))
+
+    def limits(self) -> tuple[float, float]:
+        below = self.zero - 0.07 * self.span if self.zeros else self.low - 0.03 * self.span
+        above = self.infinite + 0.07 * self.span if self.diverged else self.high + 0.03 * self.span
+        return below, above
+
+
+def error_scale(*errors: ArrayLike) -> ErrorScale:
+    """The decades that hold all positive rates, at least two of them, and whether there are zeros and diverged replicates."""
+    values = np.concatenate([np.empty(0), *(np.asarray(e, dtype=np.float64).ravel() for e in errors)])
+    positive = values[(values > 0) & np.isfinite(values)]
+    low = math.floor(np.log10(positive.min())) if positive.size else -2
+    high = math.ceil(np.log10(positive.max())) if positive.size else 0
+    return ErrorScale(min(low, high - 2), high, bool((values == 0).any()), bool(np.isinf(values).any()))
+
+
+def errors_by_condition(errors: Mapping[str, Errors]) -> Figure:
+    """A panel an evaluation set: violin of the positive log errors, every replicate, {min, 25 %, median, 75 %, max}.
+
+    `errors` is by set, then by condition. The widest violin of a panel is that of the condition with most positive errors.
+    """
+    scale = error_scale(*(values for by in errors.values() for values in by.values()))
+    conditions = list(dict.fromkeys(name for by in errors.values() for name in by))
+    many = len(conditions) > 8
+    turned: dict[str, Any] = {"rotation": 90 if many else 35, "ha": "right", "rotation_mode": "anchor"}
+    if many:
+        turned["va"] = "center"
+    elif len(conditions) <= 4 and max(map(len, conditions), default=0) <= 12:
+        turned = {}
+    with mpl.rc_context(STYLE):
+        if many:  # a panel a row
+            figure = _figure(min(0.3 * len(conditions) + 1.5, 30), 3.6 * len(errors) + 1)
+            panels = list(np.atleast_1d(figure.subplots(len(errors), 1, sharex=True)))
+        else:
+            figure, panels = rows_of_panels(len(errors), max(1.25 * len(conditions), 2.6), 4.6, "y")
+        for panel, (name, by) in zip(panels, errors.items(), strict=True):
+            panel.set_title(name)
+            most = max((_positive(values).size for values in by.values()), default=0)
+            for i, condition in enumerate(conditions):
+                _strip(panel, scale, i, by.get(condition, np.empty(0)), _colour(i), most, "{}" if many else "{} of {}")
+            panel.set_xlim(-0.6, len(conditions) - 0.4)
+            panel.set_xticks(range(len(conditions)), conditions, **turned)
+            panel.tick_params(axis="x", length=0)
+            _error_axis(panel, scale, "y")
+        label_rows(panels, "error rate")
+    return figure
+
+
+def scatter(errors: Mapping[str, tuple[Floats, Floats]], x_set: str, y_set: str) -> Figure:
+    """Every replicate's error on one set against another, by condition; zeros and diverged in strips along both axes."""
+    horizontal = error_scale(*(x for x, _ in errors.values()))
+    vertical = error_scale(*(y for _, y in errors.values()))
+    with mpl.rc_context(STYLE):
+        figure = _figure(6.2, 5.2 + 0.1 * len(errors))
+        panel = figure.subplots()
+        handles: dict[str, Line2D] = {}
+        rows = np.cumsum([0, *(len(x) for x, _ in errors.values())])
+        xs, ys = (np.concatenate([pair[axis] for pair in errors.values()]) for axis in (0, 1))
+        # points of a category spread across its strip, each axis by its own sequence
+        all_x, all_y = horizontal.place(xs) + _jitter(xs, horizontal, 2), vertical.place(ys) + _jitter(ys, vertical, 3)
+        for i, (condition, (x, y)) in enumerate(errors.items()):
+            px, py = all_x[rows[i] : rows[i + 1]], all_y[rows[i] : rows[i + 1]]
+            clean = int(((x == 0) & (y == 0)).sum())
+            marker, colour = _marker(i), _colour(i)
+            label = f"{condition}: {len(x)}, {clean} at zero on both" if len(errors) <= 12 else condition
+            # the fewer a condition has in the crowded corner, the further in front it is
+            style: dict[str, Any] = {
+                "ms": 5,
+                "mfc": colour,
+                "mec": PAPER,
+                "mew": 0.4,
+                "alpha": 0.8,
+                "zorder": 3 + 1 / (1 + clean),
+            }
+            (handles[label],) = panel.plot(px, py, marker=marker, ls="none", **style)
+        _error_axis(panel, horizontal, "x")
+        _error_axis(panel, vertical, "y")
+        panel.set_xlabel(f"error rate, {x_set}")
+        panel.set_ylabel(f"error rate, {y_set}")
+        _legend(figure, handles)
+    return figure
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Errors by distance of one condition's replicates: bins [lo, hi); `errors` and `count` are [replicates, bins]."""
+
+    lo: Floats
+    hi: Floats
+    errors: Floats
+    count: Floats
+
+
+def rate_quartiles(profile: Profile) -> Floats:
+    """25 %, 50 % and 75 % quantiles of the rate over replicates with a read there, as [3, bins]; NaN for none.
+
+    Not an interval of the pooled rate: clustered by replicate, a 95 % one covers 72 to 94 % of tails such as these with 12 replicates.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rates = profile.errors / profile.count
+    return np.array([[quantile(each[~np.isnan(each)], q) for each in rates.T] for q in (0.25, 0.5, 0.75)])
+
+
+def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label: str) -> Figure:
+    """A panel an evaluation set: bold, the rate pooled over a condition's replicates; light, each; dashed and shaded, their quartiles."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rates = {
+            (name, condition): (p.errors / p.count, p.errors.sum(0) / p.count.sum(0), rate_quartiles(p))
+            for name, by in profiles.items()
+            for condition, p in by.items()
+        }
+    lines = sum(len(each[0]) for each in rates.values())
+    scale = error_scale(*(values for each in rates.values() for values in each))
+    conditions = list(dict.fromkeys(condition for by in profiles.values() for condition in by))
+    with mpl.rc_context(STYLE):
+        handles: dict[str, Line2D] = {}
+        figure, panels = rows_of_panels(len(profiles), 4.1, 3.8, "y", 0.2 + 0.1 * len(conditions))
+        for panel, (name, by) in zip(panels, profiles.items(), strict=True):
+            panel.set_title(name)
+            for condition, profile in by.items():
+                i = conditions.index(condition)
+                centre = np.sqrt(np.maximum(profile.lo, 0.7) * np.maximum(profile.hi - 1, 0.7))
+                each, pooled, (low, median, high) = rates[name, condition]
+                for rate in each if lines <= MAX_LINES else ():
+                    panel.plot(centre, scale.place(rate), color=_colour(i), lw=0.7, alpha=_faint(len(each)))
+                panel.fill_between(centre, scale.place(low), scale.place(high), color=_colour(i), alpha=0.16, lw=0)
+                panel.plot(centre, scale.place(median), color=_colour(i), lw=1.2, ls="--")
+                style: dict[str, Any] = {"marker": _marker(i), "ms": 4, "mec": PAPER, "mew": 0.4, "lw": 2}
+                (handles[condition],) = panel.plot(centre, scale.place(pooled), color=_colour(i), **style)
+            panel.set_xscale("log", base=2)
+            panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            panel.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+            panel.set_xlabel(axis_label)
+            _error_axis(panel, scale, "y")
+        label_rows(panels, "error rate")
+        _legend(figure, {condition: handles[condition] for condition in conditions})
+    return figure
+
+
+def error_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figure:
+    """A panel a condition: each replicate's (step, error): raw error light, best so far bold."""
+    scale = error_scale(*(error for by in curves.values() for _, error in by))
+    with mpl.rc_context(STYLE):
+        figure, panels = rows_of_panels(len(curves), 4.1, 3.4, "y", 0.6, columns=3)
+        for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=False)):
+            colour, many = _colour(i), len(by) > 12
+            bold = float(np.clip(4 / math.sqrt(max(len(by), 1)), 0.15, 0.9))
+            for step, error in by:
+                dot = "o" if len(step) == 1 else None  # a line needs two points
+                panel.plot(step, scale.place(error), color=colour, lw=0.7, alpha=_faint(len(by)), marker=dot, ms=3)
+            for step, error in by:
+                best = scale.place(np.fmin.accumulate(error))
+                panel.plot(step, best, color=colour, lw=1.2 if many else 2, alpha=bold, drawstyle="steps-post")
+            panel.set_title(condition)
+            panel.set_xlabel("training step")
+            _error_axis(panel, scale, "y")
+        label_rows(panels, "error rate")
+        _legend(figure, _light_and_bold("raw error of one replicate", "its best so far"))
+    return figure
+
+
+def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figure:
+    """A panel a condition: each replicate's (step, training loss) light, and the median over replicates bold."""
+    with mpl.rc_context(STYLE):
+        figure, panels = rows_of_panels(len(curves), 4.1, 3.4, "y", 0.6, columns=3)
+        for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=False)):
+            colour = _colour(i)
+            values: dict[float, list[float]] = {}
+            for step, loss in by:
+                panel.plot(step, np.where(loss > 0, loss, np.nan), color=colour, lw=0.7, alpha=_faint(len(by)))
+                for at, value in zip(step, loss, strict=True):
+                    values.setdefault(float(at), []).append(math.inf if math.isnan(value) else float(value))
+            steps = sorted(values)
+            middle = np.array([quantile(values[step], 0.5) for step in steps])
+            panel.plot(steps, np.where(np.isfinite(middle) & (middle > 0), middle, np.nan), color=colour, lw=2)
+            panel.set_yscale("log")
+            panel.yaxis.set_major_formatter(lambda value, _: _power(math.log10(value)))
+            panel.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+            panel.grid(axis="y")
+            panel.set_title(condition)
+            panel.set_xlabel("training step")
+        label_rows(panels, "training loss")
+        _legend(figure, _light_and_bold("one replicate", "median (diverged ranks worst)"))
+    return figure
+
+
+def svg(figure: Figure) -> str:
+    """A standalone SVG document without dates: equal figures give equal bytes."""
+    sink = io.StringIO()
+    with mpl.rc_context(STYLE):
+        _lay_out(figure)
+        figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": "manyseeds"})
+    return sink.getvalue()
+
+
+def png(figure: Figure) -> bytes:
+    sink = io.BytesIO()
+    with mpl.rc_context(STYLE):
+        _lay_out(figure)
+        FigureCanvasAgg(figure).print_figure(sink, format="png", dpi=160, metadata={"Software": None})
+    return sink.getvalue()
+
+
+def _lay_out(figure: Figure) -> None:
+    """Place the panels once: with its layout engine a figure is laid out, and drawn twice, each time it is saved."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine(None)
+
+
+def inline_svg(document: str, prefix: str, title: str) -> str:
+    """An `<svg>` element to stand in a page: ids of its own, transparent, in the page's colours `--paper` and `--c1` … `--c6`.
+
+    `title` must be escaped already. The page finds the width it was drawn for in `--natural`.
+    """
+    element = document[document.index("<svg") :]
+    element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
+    element = re.sub(r'\bid="', f'id="{prefix}-', element)
+    element = re.sub(r'((?:xlink:)?href=")#', rf"\1#{prefix}-", element)
+    element = element.replace("url(#", f"url(#{prefix}-")
+    element = element.replace(INK, "currentColor").replace(PAPER, "var(--paper)")
+    for i, colour in enumerate(COLOURS, 1):
+        element = element.replace(colour.lower(), f"var(--c{i})")
+    width = re.search(r'\bwidth="([\d.]+pt)"', element)
+    natural = f' style="--natural: {width[1]}"' if width else ""
+    return element.replace("<svg ", f'<svg role="img" aria-label="{title}"{natural} ', 1)
+
+
+def _figure(width: float, height: float) -> Figure:
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def rows_of_panels(
+    count: int, width: float, height: float, shared: Literal["y", "none"], above: float = 0.0, columns: int | None = None
+) -> tuple[Figure, list[Axes]]:
+    """`count` panels of `width` × `height` inches in rows of at most `columns`: by default 3, and 2 × 2 for 4, to be legible on a page.
+
+    `above` is the room in inches for a legend.
+    """
+    columns = min(max(count, 1), columns or (2 if count == 4 else 3))
+    rows = -(-max(count, 1) // columns)
+    figure = _figure(width * columns + 0.9, height * rows + above)
+    axes = list(np.atleast_1d(figure.subplots(rows, columns, sharey=shared == "y")).ravel())
+    for unused in axes[count:]:
+        unused.set_axis_off()
+    return figure, axes[:count]
+
+
+def label_rows(panels: Sequence[Axes], label: str) -> None:
+    """Name the vertical axis at the left end of every row."""
+    for panel in panels:
+        spec = panel.get_subplotspec()
+        if spec is not None and spec.is_first_col():
+            panel.set_ylabel(label)
+
+
+def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, most: int, counted: str) -> None:
+    """One condition's violin, points and quantile marks around x = `at`; `most` positive errors are a full-width violin.
+
+    `counted` is how many replicates a category holds, of how many, as a format.
+    """
+    positive = _positive(errors)
+    logs = np.log10(positive)
+    if positive.size >= 5 and np.ptp(logs) > 0:
+        grid = np.linspace(logs.min(), logs.max(), 160)
+        density = stats.gaussian_kde(logs)(grid)
+        half = 0.4 * density / density.max() * math.sqrt(positive.size / most)
+        panel.fill_betweenx(grid, at - half, at + half, color=colour, alpha=0.2, lw=0)
+    places = scale.place(errors)
+    order = np.argsort(places, kind="stable")
+    spread = np.empty(errors.size)
+    spread[order] = _spread(errors.size, 2)
+    size = 4.5 if errors.size <= 60 else 2.6
+    places = places + 0.55 * _jitter(errors, scale, 3)
+    panel.plot(at + 0.3 * spread, places, "o", ms=size, mfc=colour, mec=PAPER, mew=0.3, alpha=0.75)
+    if errors.size:
+        for q, reach in ((0.0, 0.14), (0.25, 0.22), (0.5, 0.34), (0.75, 0.22), (1.0, 0.14)):
+            place = float(scale.place(quantile(errors, q)))
+            panel.plot([at - reach, at + reach], [place, place], color=INK, lw=2.2 if q == 0.5 else 1, solid_capstyle="butt")
+    for chosen, place, above in ((errors == 0, scale.zero, -1), (np.isinf(errors), scale.infinite, 1)):
+        if count := int(chosen.sum()):
+            panel.annotate(
+                counted.format(count, errors.size),
+                (at, place),
+                (0, 15 * above),
+                textcoords="offset points",
+                ha="center",
+                va="center",
+                fontsize=8.5,
+            )
+
+
+def _error_axis(panel: Axes, scale: ErrorScale, direction: Literal["x", "y"]) -> None:
+    """Decades, the categories beyond the breaks, a band behind each, and two strokes where the axis is broken."""
+    below, above = scale.limits()
+    room = 0.075 * scale.span if direction == "y" else 0.0  # for the counts under and over the categories
+    limits = (below - room * scale.zeros, above + room * scale.diverged)
+    step = max(1, -(-(scale.high - scale.low) // 7))
+    ticks = [(float(k), _power(k)) for k in range(scale.high, scale.low - 1, -step)]
+    breaks = []
+    if scale.zeros:
+        ticks.append((scale.zero, "0"))
+        breaks.append(scale.low - 0.07 * scale.span)
+    if scale.diverged:
+        ticks.append((scale.infinite, "diverged"))
+        breaks.append(scale.high + 0.06 * scale.span)
+    places, labels = [place for place, _ in ticks], [label for _, label in ticks]
+    horizontal = direction == "x"
+    (panel.set_xlim if horizontal else panel.set_ylim)(*limits)
+    (panel.set_xticks if horizontal else panel.set_yticks)(places, labels)
+    band = panel.axvspan if horizontal else panel.axhspan
+    for category in labels:
+        if category in ("0", "diverged"):
+            edge = breaks[0] if category == "0" else breaks[-1]
+            band(*((limits[0], edge) if category == "0" else (edge, limits[1])), color=INK, alpha=0.055, lw=0)
+    panel.grid(axis=direction)
+    stroke: dict[str, Any] = {
+        "marker": [(-0.5, -1), (0.5, 1)] if horizontal else [(-1, -0.5), (1, 0.5)],
+        "ms": 9,
+        "mec": INK,
+        "mew": 1,
+        "ls": "none",
+    }
+    for edge in breaks:
+        for shift in (-0.012, 0.012):
+            at = edge + shift * scale.span
+            x, y = ([at], [0.0]) if horizontal else ([0.0], [at])
+            transform = panel.get_xaxis_transform() if horizontal else panel.get_yaxis_transform()
+            panel.plot(x, y, transform=transform, clip_on=False, zorder=5, **stroke)
+
+
+def _legend(figure: Figure, handles: Mapping[str, Line2D]) -> None:
+    if len(handles) > 1:
+        names = [_visible(name) for name in handles]
+        # a character takes about 6 points, and 40 go to the line or marker and its margins
+        columns = max(1, int(figure.get_figwidth() * 72 / (6 * max(map(len, names)) + 40)))
+        figure.legend(list(handles.values()), names, loc="outside upper left", ncols=min(columns, 4), handletextpad=0.5)
+
+
+def _light_and_bold(light: str, bold: str) -> dict[str, Line2D]:
+    return {light: Line2D([], [], color=INK, lw=0.8, alpha=0.4), bold: Line2D([], [], color=INK, lw=2)}
+
+
+def _visible(name: str) -> str:
+    """matplotlib leaves labels that start with an underscore out of a legend; one behind a zero-width space it does not."""
+    return f"\u200b{name}" if name.startswith("_") else name
+
+
+def _colour(i: int) -> str:
+    return COLOURS[i % len(COLOURS)]
+
+
+def _marker(i: int) -> str:
+    """36 conditions have a colour and a marker that no other has."""
+    return MARKERS[(i + i // len(COLOURS)) % len(MARKERS)]
+
+
+def _positive(errors: Floats) -> Floats:
+    return errors[(errors > 0) & np.isfinite(errors)]
+
+
+def _jitter(errors: Floats, scale: ErrorScale, base: int) -> Floats:
+    """Shifts that spread the members of a category over its strip; 0 for rates that have a place of their own."""
+    shifts = np.zeros(errors.size)
+    for category in (errors == 0, np.isinf(errors)):
+        shifts[category] = 0.055 * scale.span * _spread(int(category.sum()), base)
+    return shifts
+
+
+def _spread(n: int, base: int) -> Floats:
+    """n places that fill -1 … 1 evenly whatever n is (van der Corput's sequence), the same every time."""
+    index, places, digit = np.arange(1, n + 1), np.zeros(n), 1 / base
+    while index.any():
+        places += digit * (index % base)
+        index, digit = index // base, digit / base
+    return 2 * places - 1
+
+
+def _faint(curves: int) -> float:
+    return float(np.clip(1.6 / math.sqrt(max(curves, 1)), 0.07, 0.45))
+
+
+def _power(exponent: float) -> str:
+    """10⁻³ in Unicode: it keeps its shape in whatever font the reader has."""
+    if exponent == 0:
+        return "1"
+    if exponent != int(exponent):
+        return f"{10**exponent:.2g}"
+    return "10" + str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

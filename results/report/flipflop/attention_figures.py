@@ -1,0 +1,127 @@
+"""The figures of the flip-flop simulation (card F15), from rows of probes alone: attention patterns, drift, and those of its heads."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pyarrow.compute as pc
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from results.names import slug
+from results.output import output_folder
+from results.report.figures import COLOURS, STYLE, png, svg
+from results.report.flipflop.heads_figures import INPUTS, WRITES, comparable, distances, largest, over_steps
+from results.rows.probe_values import Name, by_key
+from results.store.tables import Store, committed, read
+
+
+def patterns(values: Mapping[Name, float], title: str) -> Figure:
+    """Attention of all heads (columns) and layers (rows) on INPUTS, as figures 3.26 and 3.37; white is 0, black 1.
+
+    Beside them the ideal pattern, all weight on the latest write, which is framed in every head's.
+    """
+    squares: dict[tuple[int, int], np.ndarray] = {}
+    size = len(INPUTS)
+    for (probe, layer, head, item), value in values.items():
+        if probe == "pattern" and layer is not None and head is not None:
+            i, j = map(int, str(item).split(","))
+            squares.setdefault((layer, head), np.full((size, size), np.nan))[i, j] = value
+    if not squares:
+        raise ValueError("these values hold no pattern: manyseeds probe STORE --probe attention writes it for the simulation")
+    layers, heads = (1 + max(place[axis] for place in squares) for axis in (0, 1))
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(0.9 + 1.5 * (heads + 1), 0.9 + 1.5 * layers), layout="constrained")
+        FigureCanvasAgg(figure)
+        figure.suptitle(title, fontsize=10)
+        grid = figure.subplots(layers, heads + 1, squeeze=False)
+        for unused in grid[1:, 0]:
+            unused.set_axis_off()
+        shown = {(0, -1): np.eye(size)[list(WRITES)]} | squares
+        for (layer, head), square in shown.items():
+            axes = grid[layer][head + 1]
+            axes.imshow(square, cmap="Greys", vmin=0, vmax=1)
+            for query, key in enumerate(WRITES):
+                axes.add_patch(Rectangle((key - 0.5, query - 0.5), 1, 1, fill=False, edgecolor=COLOURS[1], linewidth=1))
+            axes.set_title("ideal" if head < 0 else f"layer {layer}, head {head}", fontsize=7)
+            axes.set_xticks([])
+            axes.set_yticks([])
+        for axes in (grid[0][0], *grid[:, 1]):
+            axes.set_yticks(range(size), INPUTS, fontsize=6)
+            axes.set_ylabel("query", fontsize=7)
+        for axes in (grid[0][0], *grid[-1][1:]):
+            axes.set_xticks(range(size), INPUTS, fontsize=6)
+            axes.set_xlabel("key", fontsize=7)
+    return figure
+
+
+def drifts(values: Mapping[Name, float], title: str) -> Figure:
+    """Weights on the latest write, recent no-ops and the first write by position on the two strings of figure 3.33."""
+    names = {"right": "latest write", "recent": "recent no-ops", "early": "first write", "wrong": "answer is wrong"}
+    found: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    margin = None
+    for (probe, _, _, item), value in values.items():
+        words = str(item).split()
+        if probe == "drift" and item == "margin":
+            margin = value
+        elif probe == "drift" and len(words) == 3:
+            position = int(words[1].removeprefix("p="))
+            found.setdefault(words[0], {}).setdefault(words[2], []).append((position, value))
+    if margin is None or not found:
+        raise ValueError("these values hold no drift: manyseeds probe STORE --probe drift writes it")
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8, 3.2), layout="constrained")
+        FigureCanvasAgg(figure)
+        figure.suptitle(f"{title}, W_Qp · W_Kp = {margin:.3g}", fontsize=10)
+        for axes, name in zip(figure.subplots(1, 2, sharey=True), ("a", "b"), strict=True):
+            for (item, label), colour, marker in zip(names.items(), COLOURS, ("o", "s", "^", "x"), strict=False):
+                points = sorted(found.get(name, {}).get(item, []))
+                if item == "wrong":  # 1 where the answer is: marks above the weights
+                    points = [(position, 1.04) for position, wrong in points if wrong]
+                if points:
+                    line = "none" if item == "wrong" else "-"
+                    axes.plot(
+                        *zip(*points, strict=True), color=colour, marker=marker, markersize=3, linestyle=line, label=label
+                    )
+            axes.set_title("one write, then ⊥" if name == "a" else "two writes, then ⊥")
+            axes.set_xlabel("position")
+            axes.set_ylim(-0.05, 1.09)
+            axes.grid(True)
+        figure.axes[0].set_ylabel("attention weight")
+        figure.axes[1].legend(fontsize=8)
+    return figure
+
+
+def write_figures(store: Store, folder: Path) -> list[Path]:
+    """Draw the first two replicates of every condition that have rows, as SVG and PNG; the files written.
+
+    The distances of heads over the training are one figure for replicates of as many layers and heads, the first of each condition.
+    """
+    finished = committed(store)
+    rows = read(store, "probes", filter=pc.field("probe").isin(["pattern", "drift", "heads"]), winning=finished)
+    values, steps, written = by_key(rows), over_steps(rows), list[Path]()
+    shown, changing = dict[str, int](), list[tuple[str, Mapping[int, Mapping[Name, float]]]]()
+    replicates: list[dict[str, Any]] = finished.select(["key", "condition", "init_seed", "data_seed"]).to_pylist()
+    for row in sorted(replicates, key=lambda row: (row["condition"], row["init_seed"], row["data_seed"], row["key"])):
+        mine = values.get(row["key"], {})
+        if not mine or shown.get(row["condition"], 0) == 2:
+            continue
+        if row["condition"] not in shown and row["key"] in steps:
+            changing.append((f"{row['condition']}, {row['init_seed']}", steps[row["key"]]))
+        shown[row["condition"]] = shown.get(row["condition"], 0) + 1
+        title = f"{row['condition']}, seeds {row['init_seed']}, {row['data_seed']}"
+        held = {name[0] for name in mine}
+        for probe, draw in (("pattern", patterns), ("drift", drifts), ("heads", largest)):
+            if probe in held:
+                written += _write(draw(mine, title), folder, f"{probe}-{row['key'][:12]}")
+    for number, members in enumerate(comparable(changing)):
+        written += _write(distances(members), folder, f"distances-{number}")
+    return written
+
+
+def _write(figure: Figure, folder: Path, stem: str) -> list[Path]:
+    files = {".svg": svg(figure).encode(), ".png": png(figure)}
+    return [output_folder(folder.absolute()).write(f"{slug(stem)}{suffix}", data) for suffix, data in files.items()]

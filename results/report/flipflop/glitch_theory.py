@@ -1,0 +1,158 @@
+"""The theory beside measured failures: the dilution bound of every head, and the margin of positions over seeds (cards T2 and T3).
+
+From rows that `manyseeds probe --probe dilution` and `--probe drift` left; without them there is nothing to show. Propositions 4 and 5 of
+Liu's thesis, 3.5.5.2.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from results.errors import StoreError
+from results.report.figures import COLOURS, STYLE
+from results.report.flipflop.glitches import About
+from results.rows.probe_values import Name, by_key
+from results.store.manifest import newest_manifest, reported
+from results.store.tables import Store, committed, read
+
+Place = tuple[int, int]  # layer and head, from 0
+
+
+@dataclass(frozen=True)
+class Dilution:
+    """items: by length T and place the bound, the largest weight and the mean of the strings' largest. errors: error rate by the length of
+    the replicate's evaluation sets. on_write: by place the mean weight on the last write in the replicate's glitches.
+    """
+
+    items: dict[int, dict[Place, dict[str, float]]]
+    errors: dict[int, float]
+    on_write: dict[Place, float]
+
+    def rows(self, length: int) -> list[dict[str, Any]]:
+        """A line a head at the probe's length that is nearest to `length`, for the page's table."""
+        at = min(self.items, key=lambda each: (abs(each - length), each))
+        return [
+            {"layer": layer + 1, "head": head + 1, "length": at, **values, "on_write": self.on_write.get((layer, head))}
+            for (layer, head), values in sorted(self.items[at].items())
+        ]
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Replicates of one condition with rows of drift: seeds, W_Qp · W_Kp, cosine, share of wrong positions on the strings a and b, the
+    first wrong position of a (None: none), and what the end of b attends to. The first is the page's own.
+    """
+
+    rows: list[dict[str, Any]]
+
+
+def dilution(store: Store, about: About, glitches: pa.Table) -> Dilution | None:
+    """What T2 says of this replicate, None without rows of the probe."""
+    rows = read(store, "probes", filter=(pc.field("key") == about.key) & (pc.field("probe") == "dilution"))
+    items: dict[int, dict[Place, dict[str, float]]] = {}
+    for (_, layer, head, item), value in by_key(rows).get(about.key, {}).items():
+        length, kind = str(item).removeprefix("T=").split()
+        items.setdefault(int(length), {}).setdefault((layer or 0, head or 0), {})[kind] = value
+    if not items:
+        return None
+    newest = newest_manifest(store)
+    if newest is None:
+        raise StoreError(f"{store.path()} holds no manifest, so it is not known which of its rows are reported: bring it there")
+    own = (pc.field("key") == about.key) & (pc.field("stage") == about.stage) & (pc.field("step") == about.step)
+    scored = read(store, "evaluations", filter=own & reported(newest[1]) & (pc.field("weights") == "raw"))
+    pooled = scored.filter(pc.is_valid(pc.field("errors")) & (pc.field("set") != about.set)).group_by("length")
+    sums = pooled.aggregate([("errors", "sum"), ("count", "sum")]).to_pylist()
+    errors = {row["length"]: row["errors_sum"] / row["count_sum"] for row in sums if row["count_sum"] and row["length"]}
+    return Dilution(items, {**errors, about.length: about.errors / about.reads}, _on_write(about, glitches))
+
+
+def _on_write(about: About, glitches: pa.Table) -> dict[Place, float]:
+    if not about.layers or not glitches.num_rows:
+        return {}
+    weights = glitches["weights"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    means = weights.reshape(glitches.num_rows, about.layers, about.heads, about.kept)[..., 0].mean(0)  # the write comes first
+    return {(layer, head): float(means[layer, head]) for layer in range(about.layers) for head in range(about.heads)}
+
+
+def margins(store: Store, about: About) -> Margins | None:
+    """What T3 says of this replicate and the others of its condition, None without its rows of the probe."""
+    known = committed(store).filter((pc.field("condition") == about.condition) & (pc.field("stage") == about.stage)).to_pylist()
+    rows = read(store, "probes", filter=(pc.field("probe") == "drift") & pc.field("key").isin([row["key"] for row in known]))
+    values = by_key(rows)
+    if about.key not in values:
+        return None
+    known.sort(key=lambda row: (row["key"] != about.key, row["init_seed"], row["data_seed"]))
+    return Margins([_margin(row, values[row["key"]]) for row in known if row["key"] in values])
+
+
+def _margin(row: Mapping[str, Any], values: Mapping[Name, float]) -> dict[str, Any]:
+    items = {str(item): value for (_, _, _, item), value in values.items()}
+    last = max(int(item.split()[1].removeprefix("p=")) for item in items if item.startswith("b p="))
+    ends = {"the last write": "right", "recent no-ops": "recent", "the early write": "early"}
+    weights = {name: items[f"b p={last} {item}"] for name, item in ends.items()}
+    most = max(weights, key=lambda name: weights[name])
+    found = {"seeds": f"{row['init_seed']}, {row['data_seed']}", "margin": items["margin"], "cosine": items["cosine"]}
+    found |= {"errors_a": items["a errors"], "errors_b": items["b errors"], "onset": items.get("a onset")}
+    return found | {"attends": most if weights[most] > 0.5 else "nothing above half"}
+
+
+def dilution_figure(found: Dilution) -> Figure:
+    """The bound of each head as a line over T and its largest weight as a dot, a panel a layer; then the error rate by length."""
+    layers = sorted({layer for at in found.items.values() for layer, _ in at})
+    count = len(layers) + 1
+    across = min(3, count)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(3.3 * across, 2.7 * -(-count // across)), layout="constrained")
+        FigureCanvasAgg(figure)
+        panels = list(figure.subplots(-(-count // across), across, squeeze=False).flat)
+        lengths = sorted(found.items)
+        for panel, layer in zip(panels, layers, strict=False):
+            heads = sorted({head for at in found.items.values() for own, head in at if own == layer})
+            for head in heads:
+                colour = COLOURS[head % len(COLOURS)]
+                for kind, style in (
+                    ("bound", {"linewidth": 1.2}),
+                    ("largest", {"linestyle": "none", "marker": "o", "markersize": 3.5}),
+                ):
+                    panel.plot(lengths, [found.items[each][layer, head][kind] for each in lengths], color=colour, **style)
+            panel.set_title(f"layer {layer + 1}")
+            panel.set_ylim(-0.03, 1.05)
+        errors = panels[len(layers)]
+        errors.plot(*zip(*sorted(found.errors.items()), strict=True), color=COLOURS[1], marker="s", markersize=4)
+        errors.set_title("error rate")
+        errors.set_ylim(bottom=0)
+        for panel in panels[:count]:
+            panel.set_xscale("log", base=2)
+            panel.set_xlim(min(lengths) * 0.8, max(lengths) * 1.25)
+            panel.set_xticks(lengths[-1::-2], [str(each) for each in lengths[-1::-2]])
+            panel.minorticks_off()
+            panel.set_xlabel("length T")
+            panel.grid(True)
+        for panel in panels[count:]:
+            panel.set_axis_off()
+    return figure
+
+
+def margin_figure(found: Margins) -> Figure:
+    """Share of wrong positions against W_Qp · W_Kp, a dot a seed, on the strings of one write and of two; the page's own is filled."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8, 3), layout="constrained")
+        FigureCanvasAgg(figure)
+        for axes, name, title in zip(figure.subplots(1, 2), "ab", ("one write, then ⊥", "two writes, then ⊥"), strict=True):
+            x, y = (np.array([row[item] for row in found.rows]) for item in ("margin", f"errors_{name}"))
+            axes.scatter(x[1:], y[1:], facecolors="none", edgecolors=COLOURS[0], s=28)
+            axes.scatter(x[:1], y[:1], color=COLOURS[1], s=42, marker="D")
+            axes.axvline(0, linewidth=0.8, color=STYLE["text.color"])
+            axes.set_title(title)
+            axes.set_xlabel("W_Qp · W_Kp")
+            axes.set_ylim(-0.05, 1.05)
+            axes.grid(True)
+        figure.axes[0].set_ylabel("share of wrong positions")
+    return figure

@@ -1,0 +1,126 @@
+"""Heat maps of accuracy by automaton and depth, and lines of accuracy with bands over seeds. Plain values in, matplotlib figures out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import matplotlib as mpl
+import matplotlib.ticker
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from results.report.figures import INK, STYLE, Floats, _colour, _legend, _marker, label_rows, rows_of_panels
+
+_MAP = "cividis"
+_DARK, _LIGHT = "#101418", "#fdfdfd"  # of numbers in cells: not the page's colours, since the cells have their own
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Over the seeds at each x, all [points]: least, quartiles, most."""
+
+    x: Floats
+    least: Floats
+    low: Floats
+    middle: Floats
+    high: Floats
+    most: Floats
+
+
+def bands_of(points: Sequence[tuple[float, Floats]]) -> Bands | None:
+    """Of (x, values of the seeds); None without any."""
+    if not points:
+        return None
+    rows = np.array([np.quantile(values, [0, 0.25, 0.5, 0.75, 1]) for _, values in points])
+    return Bands(np.array([x for x, _ in points], dtype=np.float64), *rows.T)
+
+
+def heat_maps(
+    tables: Mapping[str, Sequence[Sequence[float | None]]], rows: Sequence[str], columns: Sequence[str], label: str
+) -> Figure:
+    """A panel a table, two in a row: shares by row and column with the per cent in each cell; None is an empty cell."""
+    with mpl.rc_context(STYLE):
+        figure, panels = rows_of_panels(len(tables), max(0.47 * len(columns) + 1.1, 3.4), 0.3 * len(rows) + 0.9, "y", columns=2)
+        colours = mpl.colormaps[_MAP]
+        for panel, (title, table) in zip(panels, tables.items(), strict=True):
+            values = np.array([[np.nan if cell is None else cell for cell in row] for row in table], dtype=np.float64)
+            panel.pcolormesh(np.ma.masked_invalid(values), cmap=colours, vmin=0, vmax=1, edgecolors="none", rasterized=False)
+            for (i, j), value in np.ndenumerate(values):
+                if np.isfinite(value):
+                    ink = _DARK if value > 0.55 else _LIGHT
+                    text = "100" if value >= 0.99995 else f"{100 * value:.1f}"
+                    panel.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=7, color=ink)
+            panel.set_title(title)
+            panel.set_xticks(np.arange(len(columns)) + 0.5, columns)
+            panel.set_yticks(np.arange(len(rows)) + 0.5, rows)
+            panel.set_ylim(len(rows), 0)
+            panel.set_xlabel(label)
+            panel.tick_params(length=0)
+    return figure
+
+
+def lines(
+    panels: Mapping[str, Mapping[str, Bands]],
+    label: str,
+    log: bool = False,
+    marked: Sequence[float] = (),
+    value: str = "accuracy",
+    shared: Literal["y", "none"] = "y",
+) -> Figure:
+    """A panel a key, a line each of its own: median bold, quartiles shaded, best and worst thin. `marked`: dashed verticals.
+    shared: whether panels have one vertical axis; where each has its own, its title says of what."""
+    names = list(dict.fromkeys(name for by in panels.values() for name in by))
+    with mpl.rc_context(STYLE):
+        handles: dict[str, Line2D] = {}
+        figure, axes = rows_of_panels(len(panels), 4.4, 3.6, shared, 0.2 + 0.1 * len(names))
+        for panel, (title, by) in zip(axes, panels.items(), strict=True):
+            panel.set_title(title)
+            for name, bands in by.items():
+                i = names.index(name)
+                panel.fill_between(bands.x, bands.low, bands.high, color=_colour(i), alpha=0.16, lw=0)
+                for edge in (bands.least, bands.most):
+                    panel.plot(bands.x, edge, color=_colour(i), lw=0.7, alpha=0.6)
+                style: dict[str, Any] = {"marker": _marker(i), "ms": 3.5} if len(bands.x) <= 40 else {}
+                (handles[name],) = panel.plot(bands.x, bands.middle, color=_colour(i), lw=2, **style)
+            for x in marked:
+                panel.axvline(x, color=INK, lw=0.8, ls="--", alpha=0.5)
+            if log:
+                panel.set_xscale("log")
+                panel.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+            panel.set_xlabel(label)
+            panel.grid(axis="y")
+        label_rows(axes, value)
+        _legend(figure, {name: handles[name] for name in names})
+    return figure
+
+
+def steps(
+    panels: Mapping[str, Mapping[str, Sequence[int | None]]],
+    xs: Sequence[float],
+    levels: Sequence[int],
+    label: str,
+    value: str,
+) -> Figure:
+    """A panel a key, a line a name, of the levels reached at each x; None lies above a broken line, beyond the highest."""
+    names = list(dict.fromkeys(name for by in panels.values() for name in by))
+    place = {level: i for i, level in enumerate(levels)}
+    with mpl.rc_context(STYLE):
+        handles: dict[str, Line2D] = {}
+        figure, axes = rows_of_panels(len(panels), 4.4, 3.6, "y", 0.2 + 0.1 * len(names))
+        for panel, (title, by) in zip(axes, panels.items(), strict=True):
+            panel.set_title(title)
+            for name, row in by.items():
+                i = names.index(name)
+                shift = 0.06 * (i - (len(names) - 1) / 2)  # equal lines stay apart
+                at = [shift + (len(levels) if level is None else place[level]) for level in row]
+                (handles[name],) = panel.plot(xs, at, color=_colour(i), marker=_marker(i), lw=1.6)
+            panel.axhline(len(levels) - 0.5, color=INK, lw=0.8, ls="--", alpha=0.5)
+            panel.set_xscale("log", base=2)
+            panel.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+            panel.xaxis.set_major_locator(mpl.ticker.FixedLocator(list(xs)))
+            panel.set_yticks(range(len(levels) + 1), [*map(str, levels), "more"])
+            panel.set_xlabel(label)
+        label_rows(axes, value)
+        _legend(figure, {name: handles[name] for name in names})
+    return figure

@@ -1,0 +1,302 @@
+"""A methods paragraph for a paper, made from a study's manifest and its committed rows: no value in it comes from anywhere else.
+
+Options that every replicate of a study shares are named once, those that differ with their values. An option is named where a condition
+sets it, or where a reader asks for it (ASKED); what this code has no words for is listed as `name = value`, so that a task or a model of
+one's own is described as well. The text is plain: a page must escape it.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.claims import reductions
+from results.claims.evidence import flatten
+from results.progress.adaptive_status import lines
+from results.rows.plural import counted
+from results.rows.summary import ENDINGS, Replicate, reported_sets
+from results.statistics.intervals import CONFIDENCE
+
+MOST = 8  # conditions, values or endings that are listed; of more, how many there are
+ASKED: dict[str, tuple[str, ...]] = {
+    "task": ("name", "length", "p_ignore", "mode", "symbols", "automaton", "law", "p_one", "ones", "observe", "p_reveal"),
+    "model": ("name", "layers", "width", "heads", "positions", "activation", "norm"),
+    "train": ("steps", "batch", "optimizer", "lr", "betas", "weight_decay", "warmup", "schedule", "precision", "pool"),
+}
+WORDS: dict[str, str] = {
+    "task.length": "length {} tokens",
+    "train.steps": "{} steps",
+    "train.batch": "a batch of {} strings",
+    "train.optimizer": "optimiser {}",
+    "train.lr": "learning rate {}",
+    "train.betas": "betas {}",
+    "train.weight_decay": "weight decay {}",
+    "train.warmup": "{} steps of linear warm-up",
+    "train.schedule": "learning-rate schedule {}",
+    "train.precision": "precision {}",
+}
+SCHEDULES = {"linear": "linear decay to 0"}
+NAMES = {"train.optimizer": {"adamw": "AdamW", "adam": "Adam", "sgd": "SGD"}, "train.schedule": SCHEDULES}
+Settings = Mapping[str, Any]
+
+
+def methods_text(manifest: dict[str, Any], known: Sequence[Replicate], replicates: pa.Table, summary: pa.Table) -> str:
+    """The paragraph, as one line of plain text.
+
+    `known` is of `results.rows.summary.replicates_of`, `replicates` the committed rows and `summary` that of `results.rows.summary.summarise`.
+    """
+    keys = pa.array([each.key for each in known], pa.string())
+    rows = replicates.filter(pc.is_in(replicates["key"], keys))
+    configs = [_options(each) for each in manifest["conditions"]]
+    sentences = [
+        _study(manifest, known),
+        *(_part(part, manifest, configs, rows) for part in ("task", "model", "train")),
+        _stages(manifest),
+        "An option that is not named has its default.",
+        _sets(manifest, summary, any(config.get("train.ema") for config in configs)),
+        _seeds(manifest, known),
+        _adaptive(manifest, known),
+        _statistics(manifest, known),
+        _reduced(manifest),
+        _made(manifest, rows),
+    ]
+    return _one_line(" ".join(sentence for sentence in sentences if sentence))
+
+
+def _study(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
+    conditions, stages = len(manifest["conditions"]), len({each.stage for each in known})
+    replicates = len({each.key for each in known})
+    staged = f", trained in {stages} stages," if stages > 1 else ""
+    return (
+        f"The study “{manifest['study']}” has {counted(replicates, 'replicate')}{staged} of {counted(conditions, 'condition')}; "
+        "a replicate is one training, with an initialisation seed and a data seed."
+    )
+
+
+def _options(condition: dict[str, Any]) -> dict[str, Any]:
+    """{dotted option: value} of one condition, of those that are named; defaults too where the manifest has them."""
+    config, settings = condition.get("config", {}), condition.get("settings", {})
+    found: dict[str, Any] = {}
+    for part in ("task", "model", "train"):
+        stated, complete = flatten(_mapping(config.get(part)), f"{part}."), flatten(_mapping(settings.get(part)), f"{part}.")
+        asked = {name: complete[name] for name in (f"{part}.{each}" for each in ASKED[part]) if name in complete}
+        found |= {name: value for name, value in {**asked, **stated}.items() if value is not None}
+    return found
+
+
+def _part(part: str, manifest: dict[str, Any], configs: Sequence[Settings], rows: pa.Table) -> str:
+    """One sentence on the task, the model or the training: what all conditions share, then what differs."""
+    mine = [{name: value for name, value in config.items() if name.startswith(f"{part}.")} for config in configs]
+    names = list(dict.fromkeys(name for config in mine for name in config))
+    if not names:
+        return ""
+    shared = {name: mine[0][name] for name in names if all(name in each and each[name] == mine[0][name] for each in mine)}
+    varied = [name for name in names if name not in shared]
+    said = [_words(name, value) for name, value in shared.items()]
+    if part == "train" and "train.pool" in shared and not shared["train.pool"]:
+        said[list(shared).index("train.pool")] = "fresh strings at every step"
+    if part == "task" and manifest["conditions"] and all(map(_even, manifest["conditions"])):
+        said.append("writes and reads equally likely")
+    text = f"{'Training' if part == 'train' else part.capitalize()}: {', '.join(said) or 'no option is the same in all conditions'}"
+    if varied and len(mine) <= MOST:
+        each = [
+            f"{condition['name']} ({', '.join(_words(name, config[name]) for name in varied if name in config) or 'none of these set'}"
+            f"{_parameters(rows, condition['name']) if part == 'model' else ''})"
+            for condition, config in zip(manifest["conditions"], mine, strict=True)
+        ]
+        text += f"; differing between conditions: {'; '.join(each)}"
+    elif varied:
+        text += f"; differing between the {len(mine)} conditions: " + "; ".join(_values(name, mine) for name in varied)
+    if part == "model" and (not varied or len(mine) > MOST):
+        text += _parameters(rows)
+    return text + "."
+
+
+def _even(condition: dict[str, Any]) -> bool:
+    """Whether a condition's flip-flop strings share what p_ignore leaves equally: known only where its defaults are."""
+    task = _mapping(condition.get("settings", {}).get("task"))
+    return task.get("name") == "flipflop" and task.get("p_write", 0) is None and task.get("p_read", 0) is None
+
+
+def _values(name: str, configs: Sequence[Settings]) -> str:
+    found = list(dict.fromkeys(_value(name, config[name]) for config in configs if name in config))
+    some = f"{len(found)} values" if len(found) > MOST else " | ".join(found)
+    return f"{name.partition('.')[2]} ({some}{'' if all(name in config for config in configs) else ', or not set'})"
+
+
+def _words(name: str, value: Any) -> str:
+    short = name.partition(".")[2]
+    if short == "name":
+        return _value(name, value)
+    return WORDS[name].format(_value(name, value)) if name in WORDS else f"{short} = {_value(name, value)}"
+
+
+def _value(name: str, value: Any) -> str:
+    if name in NAMES and isinstance(value, str):
+        return NAMES[name].get(value, value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _parameters(rows: pa.Table, condition: str | None = None) -> str:
+    mine = rows if condition is None else rows.filter(pc.equal(rows["condition"], condition))
+    found = sorted(set(mine["parameters"].to_pylist()))
+    if not found:
+        return ""
+    return f", {found[0]:,} parameters" if len(found) == 1 else f", {found[0]:,} to {found[-1]:,} parameters"
+
+
+def _stages(manifest: dict[str, Any]) -> str:
+    found = {each["name"]: stages for each in manifest["conditions"] if (stages := each.get("config", {}).get("stages"))}
+    texts = _grouped(
+        {name: json.dumps(stages, ensure_ascii=False) for name, stages in found.items()}, len(manifest["conditions"])
+    )
+    return f"Stages after the first training: {texts}." if texts else ""
+
+
+def _sets(manifest: dict[str, Any], summary: pa.Table, averaged: bool) -> str:
+    """Each set with its law, its size, and when it is scored. averaged: whether an average of the weights is scored as well."""
+    reads: dict[str, list[int]] = {}
+    for row in summary.select(["set", "reads"]).to_pylist():
+        if row["reads"] is not None:
+            reads.setdefault(row["set"], []).append(row["reads"])
+    texts = []
+    for name, value in manifest["sets"].items():
+        law = ", ".join(f"{option} = {_value(option, setting)}" for option, setting in flatten(value["definition"]).items())
+        size = f"{value['sequences']:,} sequences"
+        if name in reads:
+            least, most = min(reads[name]), max(reads[name])
+            size += f", {least:,} reads" if least == most else f", {least:,} to {most:,} reads by condition"
+        when = f", scored every {value['every']:,} steps and at the end" if value.get("every") is not None else ""
+        seed = f", seed {value['seed']}" if value.get("seed") is not None else ""
+        texts.append(f"{name} ({law or 'the law of the training'}; {size}{seed}{when})")
+    if not texts:
+        return ""
+    weights = ", with the weights themselves and not their average" if averaged else ""
+    return (
+        f"Evaluation sets, fixed strings of the task with these options changed: {'; '.join(texts)}. No training reads them. An error rate "
+        f"is the number of errors divided by the number of reads over a whole set, at the last step of a training{weights}, "
+        "where a read is an error unless the most probable token of the whole vocabulary is the right one."
+    )
+
+
+def _seeds(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
+    """Seeds and endings by condition, those that are alike together."""
+    seeds: dict[str, list[tuple[int, int]]] = {each["name"]: [] for each in manifest["conditions"]}
+    endings: dict[str, dict[str, int]] = {each["name"]: dict.fromkeys(ENDINGS, 0) for each in manifest["conditions"]}
+    last: dict[str, int] = {}  # conditions may share their first stage, which then is one of them alone
+    for each in known:
+        last[each.condition] = max(each.stage, last.get(each.condition, 0))
+    for each in known:
+        endings[each.condition][each.status] += 1
+        if each.stage == last[each.condition]:
+            seeds[each.condition].append((each.init_seed, each.data_seed))
+    staged = len({each.stage for each in known}) > 1
+    texts = {}
+    for name, pairs in seeds.items():
+        paired = ", paired" if pairs and all(init == data for init, data in pairs) else ""
+        counts = ", ".join(f"{count:,} {ending.replace('_', ' ')}" for ending, count in endings[name].items() if count)
+        texts[name] = (
+            f"{counted(len(pairs), 'replicate')} (initialisation seeds {ranges(init for init, _ in pairs)}, data seeds "
+            f"{ranges(data for _, data in pairs)}{paired}; {'over all stages ' if staged else ''}{counts or 'none ended'})"
+        )
+    return f"Planned replicates and how they ended: {_grouped(texts, len(texts))}."
+
+
+def _adaptive(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
+    found = lines(manifest, known)
+    return f"{found[0]} The interval at a stop is not one of a fixed number of replicates." if found else ""
+
+
+def _statistics(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
+    level = f"{CONFIDENCE:.0%}".replace("%", " %")
+    reported = reported_sets(manifest)
+    parts = [
+        "Quantiles run over replicates; diverged replicates rank worst and never count as without error",
+        f"the median has a distribution-free interval from order statistics and the share of replicates without error the exact one "
+        f"of Clopper and Pearson, both of at least {level}",
+        "an error rate of one replicate has an interval clustered by sequence (Clopper–Pearson at the effective number of reads, after "
+        "Korn and Graubard)",
+    ]
+    if any(each.error(name) is not None for each in known for name in reported):
+        parts.append("survival curves have a simultaneous band (exact Kolmogorov quantile)")
+    if len(reported) > 1:
+        parts.append(f"a replicate counts as jointly without error where it has none on {_and(reported)}")
+    if any(each.status in ("failed", "missing") for each in known):
+        parts.append(
+            "numbers of replicates that failed or are missing are bounded by their being all without error and all diverged"
+        )
+    if manifest.get("claims"):
+        parts.append(f"the claims {', '.join(manifest['claims'])} were judged by rules fixed in the code")
+    return "; ".join(parts) + "."
+
+
+def _reduced(manifest: dict[str, Any]) -> str:
+    changes = reductions({"scale": "paper", "reductions": [], "overrides": [], **manifest})
+    return f"Reduced or changed against the study as written: {'; '.join(changes)}." if changes else ""
+
+
+def _made(manifest: dict[str, Any], rows: pa.Table) -> str:
+    if not rows.num_rows:
+        return "No replicate has been trained yet."
+    commits = [
+        "code outside a git repository" if git is None else f"git commit {git}" + (" with uncommitted changes" if dirty else "")
+        for git, dirty in zip(rows["git"].to_pylist(), rows["dirty"].to_pylist(), strict=True)
+    ]
+    versions = [
+        ", ".join(f"{name} {_value(name, value)}" for name, value in json.loads(text).items())
+        for text in rows["versions"].to_pylist()
+    ]
+    return f"Trained on {_tallied(rows['device'].to_pylist())}, with {_tallied(versions)}, from {_tallied(commits)}."
+
+
+def ranges(seeds: Iterable[int]) -> str:
+    """Runs of whole numbers: 0 to 24, 30."""
+    runs: list[list[int]] = []
+    for seed in sorted(set(seeds)):
+        if runs and seed == runs[-1][1] + 1:
+            runs[-1][1] = seed
+        else:
+            runs.append([seed, seed])
+    return ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in runs) or "none"
+
+
+def _grouped(texts: Mapping[str, str], of: int) -> str:
+    """Conditions that have the same text together, named where there are few; of all `of` of them, “every condition”."""
+    groups: dict[str, list[str]] = {}
+    for name, text in texts.items():
+        groups.setdefault(text, []).append(name)
+
+    def who(names: list[str]) -> str:
+        if len(names) == of and of > 1:
+            return "each condition"
+        return _and(names) + (" each" if len(names) > 1 else "") if len(names) <= MOST else f"{len(names)} conditions, each"
+
+    return "; ".join(f"{who(names)}: {text}" for text, names in groups.items())
+
+
+def _tallied(values: Sequence[str]) -> str:
+    """Distinct values, with the number of replicates of each where there are several."""
+    counts: dict[str, int] = {}
+    for value in values:
+        counts[value] = counts.get(value, 0) + 1
+    if len(counts) == 1:
+        return next(iter(counts))
+    ordered = sorted(counts, key=lambda value: -counts[value])
+    return "; ".join(f"{value} ({counts[value]:,} of {len(values):,} replicates)" for value in ordered)
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _mapping(node: Any) -> dict[str, Any]:
+    return node if isinstance(node, dict) else {}
+
+
+def _one_line(text: str) -> str:
+    """Names may hold line breaks or control characters; a paragraph has none."""
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())

@@ -1,0 +1,224 @@
+"""The interactive Pareto figure of a report: every replicate's dense error against its sparse one, with its curve behind it.
+
+The page gets one compact JSON block, arrays by condition, and a script of this project's own (pareto.js) that draws it; what
+rows hold reaches the page as escaped JSON and is shown as text.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from results.claims.claim import Settled
+from results.claims.evidence import gather
+from results.rows.summary import Replicate
+from results.statistics.intervals import Floats
+from results.store.manifest import label, reported
+
+MAX_CURVES, MAX_POINTS = 150, 60_000  # embedded curves, and the points of all of them together
+SHORTEST_KEY = 10
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Names of the evaluation sets: the two axes, and the one scored during training (None: there is none)."""
+
+    sparse: str
+    dense: str
+    online: str | None
+
+
+def axes_of(manifest: dict[str, Any], known: Sequence[Replicate]) -> Axes | None:
+    """The study's sparse and dense set, by p_ignore as the claims find them; None for a study that lacks one of them."""
+    conditions = [{"settings": each["config"]} | each for each in manifest["conditions"]]
+    evidence = gather(manifest | {"conditions": conditions}, known)
+    try:
+        sparse, dense = evidence.sparse(), evidence.dense()
+    except Settled:
+        return None
+    online = [name for name, value in manifest["sets"].items() if value.get("every") is not None]
+    definition = manifest["sets"][sparse]["definition"]
+    online.sort(key=lambda name: manifest["sets"][name]["definition"] != definition)
+    return Axes(sparse, dense, online[0] if online else None)
+
+
+def front(sparse: Floats, dense: Floats) -> Floats:
+    """The Pareto front of error rates, [points, 2] by rising sparse error: no replicate is at least as good in both and better in one.
+
+    Diverged replicates (infinity) are never on it; equal points appear once.
+    """
+    finite = np.isfinite(sparse) & np.isfinite(dense)
+    pairs = np.unique(np.stack([sparse[finite], dense[finite]], axis=1), axis=0)  # sorted by sparse, then dense
+    if not len(pairs):
+        return pairs
+    best_before = np.concatenate([[np.inf], np.minimum.accumulate(pairs[:, 1])[:-1]])
+    return pairs[pairs[:, 1] < best_before]
+
+
+def chosen_curves(sparse: Floats, dense: Floats, most: int) -> NDArray[np.int64]:
+    """Positions of the replicates whose curves are embedded: a third the worst, a third the best, a third a systematic sample.
+
+    By sparse error, ties by dense error, then in the plan's order; the sample takes evenly spaced ranks of the others.
+    """
+    order = np.lexsort((np.arange(len(sparse)), dense, sparse))
+    if len(order) <= most:
+        return np.sort(order)
+    each = most // 3
+    others = order[each : len(order) - each]
+    sample = others[np.linspace(0, len(others) - 1, most - 2 * each).astype(np.int64)]
+    return np.sort(np.concatenate([order[:each], sample, order[len(order) - each :]]))
+
+
+def section(manifest: dict[str, Any], known: Sequence[Replicate], evaluations: pa.Table) -> Markup | None:
+    """The section of the page; None for a study without a dense and a sparse set, or without a replicate scored on both.
+
+    `evaluations`: rows of the store's table, of which those of the reported metric with the raw weights are used.
+    """
+    axes = axes_of(manifest, known)
+    if axes is None:
+        return None
+    shown = [r for r in known if r.error(axes.sparse) is not None and r.error(axes.dense) is not None]
+    if not shown:
+        return None
+    position = {name: i for i, name in enumerate(dict.fromkeys(_label(r) for r in known))}
+    shown.sort(key=lambda r: position[_label(r)])  # the script numbers the points condition by condition
+    sparse, dense = (np.array([r.error(name) for r in shown], dtype=np.float64) for name in (axes.sparse, axes.dense))
+    steps, curves = _curves(manifest, shown, evaluations, axes.online, sparse, dense)
+    best = front(sparse, dense)
+    data = {
+        "study": manifest["study"],
+        "sparse": axes.sparse,
+        "dense": axes.dense,
+        "online": axes.online,
+        "conditions": _conditions(shown, sparse, dense, _key_length(manifest)),
+        "front": [[_short(x), _short(y)] for x, y in best],
+        "steps": steps,
+        "curves": curves,
+    }
+    folder = Path(__file__).parent
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+    return Markup(
+        environment.get_template("pareto.html").render(
+            sparse=axes.sparse,
+            dense=axes.dense,
+            sentences=_sentences(axes, sparse, dense, best, len(curves)),
+            data=script_json(data),
+            script=Markup((folder / "pareto.js").read_text(encoding="utf-8")),
+        )
+    )
+
+
+def script_json(value: Any) -> Markup:
+    """Compact JSON that can stand in a `<script>` element whatever its strings hold: no <, >, & or line separator is left in it."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))  # U+2028 and U+2029 become \u escapes
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _label(replicate: Replicate) -> str:
+    return label(replicate.condition, replicate.stage)
+
+
+def _short(rate: float) -> float | None:
+    """Four digits are enough to show; None is diverged, as JSON has no infinity. A positive rate never becomes 0."""
+    return float(f"{rate:.4g}") if np.isfinite(rate) else None
+
+
+def _key_length(manifest: dict[str, Any]) -> int:
+    """The shortest beginning, of at least SHORTEST_KEY characters, that no two keys of the plan share."""
+    keys = sorted({row[0] for row in manifest["replicates"]})
+    length = SHORTEST_KEY
+    while len({key[:length] for key in keys}) < len(keys):
+        length += 1
+    return length
+
+
+def _conditions(shown: Sequence[Replicate], sparse: Floats, dense: Floats, length: int) -> list[dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for replicate, x, y in zip(shown, sparse, dense, strict=True):
+        name = _label(replicate)
+        each = found.setdefault(name, {"name": name} | {part: [] for part in ("keys", "init", "data", "sparse", "dense")})
+        each["keys"].append(replicate.key[:length])
+        each["init"].append(replicate.init_seed)
+        each["data"].append(replicate.data_seed)
+        each["sparse"].append(_short(x))
+        each["dense"].append(_short(y))
+    return list(found.values())
+
+
+def _curves(
+    manifest: dict[str, Any],
+    shown: Sequence[Replicate],
+    evaluations: pa.Table,
+    online: str | None,
+    sparse: Floats,
+    dense: Floats,
+) -> tuple[list[list[int]], dict[int, tuple[int, list[float | None]]]]:
+    """The distinct step lists, and (which of them, raw error at each step) by a replicate's position in `shown`."""
+    steps: list[list[int]] = []
+    curves: dict[int, tuple[int, list[float | None]]] = {}
+    if online is None:
+        return steps, curves
+    known = reported(manifest) & (pc.field("weights") == "raw") & (pc.field("set") == online)
+    rows = evaluations.filter(known).select(["key", "stage", "set_hash", "step", "errors", "count"])
+    longest = pc.count_distinct(rows["step"]).as_py()  # at least the points of any one curve
+    if not longest:
+        return steps, curves
+    hashes = {each["name"]: each["sets"].get(online, {}).get("hash") for each in manifest["conditions"]}
+    chosen = chosen_curves(sparse, dense, max(3, min(MAX_CURVES, MAX_POINTS // longest)))
+    rows = rows.filter(pc.field("key").isin(pa.array([shown[i].key for i in chosen], pa.string())))
+    by = ["key", "stage", "set_hash", "step"]  # lengths of one set are pooled
+    pooled = rows.group_by(by, use_threads=False).aggregate([("errors", "sum"), ("count", "sum")])
+    pooled = pooled.sort_by([(name, "ascending") for name in by])
+    series: dict[tuple[str, int, str], list[tuple[int, float | None]]] = {}
+    for row in pooled.to_pylist():  # of at most MAX_CURVES replicates
+        rate = _short(row["errors_sum"] / row["count_sum"]) if row["count_sum"] and row["errors_sum"] is not None else None
+        series.setdefault((row["key"], row["stage"], row["set_hash"]), []).append((row["step"], rate))
+    number: dict[tuple[int, ...], int] = {}
+    for i in chosen.tolist():
+        replicate = shown[i]
+        if points := series.get((replicate.key, replicate.stage, str(hashes.get(replicate.condition)))):
+            at = tuple(step for step, _ in points)
+            curves[i] = (number.setdefault(at, len(number)), [rate for _, rate in points])
+    return [list(at) for at in number], curves
+
+
+def _sentences(axes: Axes, sparse: Floats, dense: Floats, best: Floats, embedded: int) -> str:
+    total, clean = len(sparse), int(((sparse == 0) & (dense == 0)).sum())
+    parts = [
+        f"A point is one of {total:,} replicates, diverged ones included: its error rate on “{axes.dense}” against that on "
+        f"“{axes.sparse}”, at the last step. Exactly 0 errors have a band of their own beside the axes and diverged ones a band at "
+        "the far edges; the place inside a band has no meaning."
+    ]
+    if clean:
+        parts.append(
+            f"The Pareto front is the corner itself: {clean:,} replicate{'s' if clean > 1 else ''} without an error on either."
+        )
+    elif len(best):
+        pairs = f"{len(best)} pairs of rates" if len(best) > 1 else "one pair of rates"
+        parts.append(
+            f"Circles, joined by a staircase, are the Pareto front over replicates: {pairs} that "
+            "no replicate betters on one set without losing on the other."
+        )
+    if embedded == total:
+        parts.append(f"A click or Enter opens a replicate's error on “{axes.online}” during training.")
+    elif embedded:
+        parts.append(
+            f"A click or Enter opens a replicate's error on “{axes.online}” during training. This page holds {embedded:,} of these "
+            f"curves: a third are the worst by {axes.sparse} error, a third the best, a third a systematic sample of the others; for "
+            "the rest it names the command that draws them."
+        )
+    else:
+        parts.append("No error was scored during training; a click or Enter names the command for a replicate's own page.")
+    return " ".join(parts)

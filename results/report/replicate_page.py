@@ -1,0 +1,148 @@
+"""One replicate on a page of its own: how its errors fell during training, its scores, settings, seeds and provenance.
+
+write_replicate_page(open_store("runs", "fflm-quick"), "3f2a")  # → runs/fflm-quick/report/replicate-3f2a….html
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup
+
+from results.claims.evidence import flatten
+from results.errors import StudyError
+from results.names import slug
+from results.output import report_folder
+from results.report import figures
+from results.report.flipflop.glitch_page import write_glitch_page
+from results.report.flipflop.glitches import sets_of
+from results.rows.summary import replicates_of, set_names
+from results.store.manifest import newest_manifest, reported
+from results.store.tables import Store, read
+
+Curve = tuple[figures.Floats, figures.Floats]  # steps and error rates, both [points]
+
+
+def write_replicate_page(store: Store, prefix: str, out: str | os.PathLike[str] | None = None) -> Path:
+    """Write replicate-<beginning of its key>.html into `out` (default: the study's report folder); returns the path.
+
+    Raises FileNotFoundError where the store has no manifest of the study, ValueError where no key of its newest plan begins with
+    `prefix`, several do, or the replicate has not ended.
+    """
+    newest = newest_manifest(store)
+    if newest is None:
+        raise StudyError(f"no study {store.study!r} in {store.root}: it has no manifests/*.yaml; correct the store or the name")
+    manifest = newest[1]
+    row = planned(manifest, prefix)
+    mine = pc.field("key") == row[0]
+    ended = read(store, "replicates", filter=mine).sort_by("stage")
+    if not ended.num_rows:
+        raise StudyError(
+            f"the replicate {row[0]} of {manifest['study']} has not ended, so there is nothing to draw: run the study again"
+        )
+    evaluations = read(store, "evaluations", filter=mine & reported(manifest) & (pc.field("weights") == "raw"))
+    links = {name: write_glitch_page(store, row[0], name, out).name for name in sets_of(store, row[0])}
+    text = page(manifest, row, ended, evaluations, links)
+    return report_folder(store, out).write(f"replicate-{slug(row[0][:12])}.html", text.encode())
+
+
+def planned(manifest: dict[str, Any], prefix: str) -> list[Any]:
+    """[key, condition's position, init_seed, data_seed] of the one replicate whose key begins so; ValueError for none or several."""
+    found = [row for row in manifest["replicates"] if prefix and row[0].startswith(prefix)]
+    if not found:
+        raise StudyError(
+            f"no replicate of {manifest['study']} has a key that begins with {prefix[:64]!r}: take one from replicates.csv of its report"
+        )
+    if len(found) > 1:
+        raise StudyError(
+            f"{len(found)} keys of {manifest['study']} begin with {prefix[:64]!r}, such as {found[0][0]} and {found[1][0]}: "
+            "give more of the key"
+        )
+    return list(found[0])
+
+
+def page(
+    manifest: dict[str, Any], row: list[Any], ended: pa.Table, evaluations: pa.Table, links: Mapping[str, str] | None = None
+) -> str:
+    """The page as one string of HTML; `ended` has a row a stage, and both tables hold rows of this replicate alone.
+
+    links: pages of its glitches by set.
+    """
+    from results.report.report import format_rate  # the report imports what this module imports, not this module
+
+    condition = manifest["conditions"][row[1]]
+    failures = pa.table({"keys": pa.array([], pa.list_(pa.string())), "stage": pa.array([], pa.int32())})
+    known = replicates_of(manifest | {"replicates": [row]}, ended, evaluations, failures)
+    hashes = {name: value["hash"] for name, value in condition["sets"].items()}
+    stages = []
+    for replicate, record in zip((r for r in known if r.stage in ended["stage"].to_pylist()), ended.to_pylist(), strict=True):
+        curves = _curves(evaluations, replicate.stage, hashes, set_names(manifest))
+        drawn = Markup("")
+        if curves:
+            document = figures.svg(figures.error_curves({name: [curve] for name, curve in curves.items()}))
+            drawn = Markup(
+                figures.inline_svg(document, f"stage-{replicate.stage}", "Error rate by training step, a panel a set")
+            )
+        stages.append({"replicate": replicate, "record": record, "figure": drawn, "provenance": _provenance(record)})
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["rate"] = format_rate
+    return environment.get_template("replicate.html").render(
+        study=manifest["study"],
+        key=row[0],
+        condition=condition["name"],
+        init_seed=row[2],
+        data_seed=row[3],
+        stages=stages,
+        sets=[name for name in set_names(manifest) if name in condition["sets"]],
+        settings={name: _plain(value) for name, value in flatten(condition.get("settings", condition["config"])).items()},
+        links=links or {},
+        complete="settings" in condition,
+    )
+
+
+def _curves(evaluations: pa.Table, stage: int, hashes: dict[str, str], names: list[str]) -> dict[str, Curve]:
+    """Raw error by step of every set that is scored at more than one step; NaN where the replicate had diverged."""
+    by = ["set", "set_hash", "step"]  # lengths of one set are pooled
+    rows = evaluations.filter(pc.field("stage") == stage).group_by(by).aggregate([("errors", "sum"), ("count", "sum")])
+    curves = {}
+    for name in names:
+        own = rows.filter((pc.field("set") == name) & (pc.field("set_hash") == hashes.get(name, ""))).sort_by("step")
+        if own.num_rows > 1:
+            errors, count = (own[f"{part}_sum"].cast(pa.float64()).to_numpy() for part in ("errors", "count"))
+            rates = np.divide(errors, count, out=np.full(errors.shape, np.nan), where=count > 0)
+            curves[name] = (own["step"].cast(pa.float64()).to_numpy(), rates)
+    return curves
+
+
+def _provenance(record: dict[str, Any]) -> dict[str, str]:
+    """Where and how a stage of it ran, as names and texts."""
+    git = "not in a git repository" if record["git"] is None else record["git"]
+    return {
+        "trained": f"{record['started']:%Y-%m-%d %H:%M} to {record['ended']:%Y-%m-%d %H:%M} UTC",
+        "seconds": f"{record['train_s']:.1f} of training, {record['evaluate_s']:.1f} of evaluation (its share of the pack)",
+        "pack": f"{record['pack']}, slot {record['slot']} of {record['pack_size']}, attempt {record['attempt']}",
+        "device": f"{record['device']} on {record['host']}",
+        "code": git + (" with uncommitted changes" if record["dirty"] else ""),
+        "numerics": _joined(record["numerics"]),
+        "versions": _joined(record["versions"]),
+    }
+
+
+def _joined(text: str) -> str:
+    return ", ".join(f"{name} {_plain(value)}" for name, value in json.loads(text).items())
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

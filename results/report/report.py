@@ -1,0 +1,515 @@
+"""A study's report: one HTML page that opens from disk, with its figures and tables beside it.
+
+    write_report(open_store("runs", "fflm-quick"))  # → runs/fflm-quick/report/index.html
+
+Everything is made from the rows of the store and its newest manifest, can be made again at any time, also while the study
+still runs, and needs neither torch nor ray.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup, escape
+
+from results.claims import verdicts
+from results.claims.show import html as claims_html
+from results.errors import StudyError
+from results.names import slug
+from results.output import report_folder
+from results.progress.adaptive_status import CAUTION, lines
+from results.report import family_sections as pages
+from results.report import figures, pareto, violins
+from results.report.downloads import for_a_paper, more_tables
+from results.report.survival_figure import baseline, survival_drawing
+from results.rows.probe_values import by_key
+from results.rows.summary import (
+    ENDINGS,
+    QUANTILES,
+    Replicate,
+    raw_rows,
+    replicates_of,
+    reported_sets,
+    set_names,
+    summarise,
+    to_csv,
+    to_latex,
+    to_parquet,
+)
+from results.rows.task_conditions import is_of
+from results.statistics.intervals import zero_error_bound
+from results.store.manifest import label as stage_label
+from results.store.manifest import newest_manifest, reported, scoring_of, stage_of
+from results.store.tables import Store, committed, read
+
+MAX_CURVES, MAX_PANELS, MAX_OPEN_ROWS, MAX_FAILURES = 75, 24, 200, 20  # curves a figure; the interactive one has its own
+MAX_ROWS, SWEEP = 500, 4  # rows of a large table; conditions of a small study
+AXES = {
+    "since_write": ("Error by distance to the last write", "instructions since the last write"),
+    "since_event": (
+        "Error by distance to the last instruction that is not ignored",
+        "instructions since the last write or read",
+    ),
+    "level": (
+        "Error by level of the span that ends at the token",
+        "highest level, from the leaves, of which a span ends there",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    name: str  # of its files
+    title: str
+    caption: str
+    figure: figures.Figure
+
+
+def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Path:
+    """Write index.html, figures/ and the tables of `results.report.downloads.TABLES`; returns the path of the page.
+
+    `out` is a local folder: `<store>/<study>/report` by default, or `./report-<study>` when the store is not local.
+    Raises FileNotFoundError where the store has no manifest of the study, ValueError where a file of the store is broken.
+    """
+    newest = newest_manifest(store)
+    if newest is None:
+        raise StudyError(
+            f"no study {store.study!r} in {store.root}: it has no manifests/*.yaml; "
+            "run the study first, or correct store= or the name"
+        )
+    manifest = newest[1]
+    folder = report_folder(store, out)
+    finished, failures = committed(store), read(store, "failures")
+    evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
+    known = replicates_of(manifest, finished, evaluations, failures)
+    summary, rows = summarise(manifest, known), raw_rows(manifest, known)
+    drawn = pa.array([r.key for members in _shown(manifest, known).values() for r in members], pa.string())
+    profiles = read(store, "profiles", winning=finished, packs=_packs(finished, drawn))
+    if is_of(manifest, "automaton"):
+        profiles = profiles.filter(pc.field("axis") != "position")  # drawn there
+    # a claim may look at every curve; the figure shows a few, and the others need not be opened
+    first = pa.array([key for members in _first(_ended(known, finished)).values() for key, _ in members], pa.string())
+    packs = None if manifest.get("claims") else _packs(finished, first)
+    losses = read(store, "curves", filter=pc.field("metric") == "loss", winning=finished, packs=packs)
+    measured = read(store, "probes", winning=finished)
+    drawings = draw_all(manifest, known, finished, evaluations, profiles, losses)
+    drawings += [Drawing(*each) for each in pages.drawings(store, manifest, known, finished)]
+    files = {
+        "summary.csv": to_csv(summary),
+        "summary.tex": to_latex(summary).encode(),
+        "summary.parquet": to_parquet(summary),
+        "replicates.csv": to_csv(rows),
+        **more_tables(known, rows, finished, evaluations),
+    }
+    shown = []
+    for drawing in drawings:
+        drawing = replace(drawing, name=slug(drawing.name))  # names of rows are part of it
+        document = figures.svg(drawing.figure)
+        files[f"figures/{drawing.name}.svg"] = document.encode()
+        files[f"figures/{drawing.name}.png"] = figures.png(drawing.figure)
+        shown.append((drawing, Markup(figures.inline_svg(document, drawing.name, str(escape(drawing.title))))))
+    files["index.html"] = page(
+        manifest,
+        known,
+        summary,
+        finished,
+        failures,
+        shown,
+        claims_html(verdicts(manifest, known, by_key(measured), evaluations, measured, losses)),
+        interactive=pareto.section(manifest, known, evaluations),
+    ).encode()  # last: it links to the others
+    for name, data in files.items():
+        page_path = folder.write(name, data)
+    return page_path
+
+
+def draw_all(
+    manifest: dict[str, Any],
+    known: Sequence[Replicate],
+    replicates: pa.Table,
+    evaluations: pa.Table,
+    profiles: pa.Table,
+    losses: pa.Table,
+) -> list[Drawing]:
+    """Every figure that there are rows for."""
+    label, groups = _labels(known), _by_label(known)
+    reported, drawings = reported_sets(manifest), []
+    errors = _errors(groups, reported)
+    if any(values.size for by in errors.values() for values in by.values()):
+        caption = (
+            "Error rate of every replicate. Bars: minimum, 25 %, median (bold), 75 %, maximum over all replicates; shading: "
+            "density of the positive rates on the log axis. Replicates without a single error are a category of their own below "
+            "the broken axis" + (", diverged ones above it." if any(r.status == "diverged" for r in known) else ".")
+        )
+        if len(groups) > SWEEP:
+            first = baseline(manifest, groups) or next(iter(groups))
+            caption += f" Each set has its own order, by the median; the dashed line is the median of the baseline, “{first}”."
+            caption = caption.replace("below the broken axis", "left of the broken axis").replace("above it", "right of it")
+            drawings.append(Drawing("errors", "Error by condition", caption, violins.sweep(errors, first)))
+            groups = _shown(manifest, known)
+        else:
+            drawings.append(Drawing("errors", "Error by condition", caption, figures.errors_by_condition(errors)))
+        caption, figure = survival_drawing(manifest, _by_label(known), reported)
+        drawings.append(Drawing("survival", "Survival curves of error", caption, figure))
+    if len(reported) > 1:
+        x, y = ("sparse", "dense") if {"sparse", "dense"} <= set(reported) else (reported[0], reported[1])
+        pairs = {}
+        for condition, members in groups.items():
+            both = [(r.error(x), r.error(y)) for r in members if r.error(x) is not None and r.error(y) is not None]
+            if both:
+                pairs[condition] = tuple(np.array(both, dtype=np.float64).T)
+        if pairs:
+            caption = (
+                f"A point is a replicate: its {y} against its {x} error rate. The shaded strips hold the replicates with "
+                "exactly 0 errors; the place inside a strip has no meaning."
+            )
+            drawings.append(Drawing("scatter", f"{y} against {x}".capitalize(), caption, figures.scatter(pairs, x, y)))
+    drawn = [r for members in groups.values() for r in members if r.status == "finished"]
+    alive = {(r.key, r.stage): label[r.key, r.stage] for r in drawn}
+    for axis, (title, axis_label) in _axes(profiles).items():
+        by_set = _profiles(profiles, replicates, axis, reported, alive)
+        if by_set:
+            caption = (
+                "Bold: errors divided by reads, pooled over the replicates of a condition (diverged ones aside); light: each "
+                "replicate; dashed: the median over replicates; shading: from their 25 % to their 75 % quantile. A point stands for a "
+                "bin of distances, at its geometric middle. Bins without a read are left out; a bin with reads and no error lies at 0."
+            )
+            drawings.append(Drawing(f"profile-{axis}", title, caption, figures.errors_by_distance(by_set, axis_label)))
+    for name in (name for name in set_names(manifest) if manifest["sets"][name].get("every") is not None):
+        rows = evaluations.filter((pc.field("set") == name) & (pc.field("weights") == "raw") & (pc.field("count") > 0))
+        rate = pc.divide(rows["errors"].cast(pa.float64()), rows["count"].cast(pa.float64()))
+        curves, left_out = _curves(rows, rate, _with_rows(label, rows))
+        if curves:
+            caption = f"Error rate on “{name}” during training: raw in light, the best so far in bold. {left_out}"
+            drawings.append(Drawing(f"curves-{name}", f"Training curves: {name}", caption, figures.error_curves(curves)))
+    curves, left_out = _curves(losses, losses["value"], _ended(known, replicates))
+    if curves:
+        caption = f"Training loss in nats per scored token, the mean of the steps since the point before. {left_out}"
+        drawings.append(Drawing("loss", "Training loss", caption, figures.loss_curves(curves)))
+    return drawings
+
+
+def page(
+    manifest: dict[str, Any],
+    known: Sequence[Replicate],
+    summary: pa.Table,
+    replicates: pa.Table,
+    failures: pa.Table,
+    drawings: Sequence[tuple[Drawing, Markup]],
+    claims: Markup | None = None,
+    interactive: Markup | None = None,
+) -> str:
+    """The page as one string of HTML."""
+    folder = Path(__file__).parent
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"rate": format_rate, "share": format_share, "plain": _plain, "number": _number}
+    keys = {replicate.key for replicate in known}
+    statuses = [replicate.status for replicate in known]
+    return environment.get_template("report.html").render(
+        manifest=manifest,
+        adaptive=lines(manifest, known),
+        adaptive_caution=CAUTION,
+        title=manifest.get("question") or manifest["study"],
+        counts={ending: statuses.count(ending) for ending in ENDINGS},
+        ended=sum(status in ("finished", "diverged", "no_transition") for status in statuses),
+        planned=len(known),
+        groups=_groups(summary),
+        bounded=any(row["zero_error_most"] > row["zero_error_least"] for row in summary.to_pylist()),
+        reported=reported_sets(manifest),
+        names=set_names(manifest),
+        quantiles=list(QUANTILES),
+        drawings=drawings,
+        claims=claims,
+        interactive=interactive,
+        definition=_definition(manifest),
+        methods=_methods(manifest, summary),
+        **for_a_paper(manifest, known, replicates, summary),
+        known=_worst(manifest, known),
+        conditions_drawn=violins.MAX_CONDITIONS,
+        many=len(known) > MAX_OPEN_ROWS,
+        staged=any(replicate.stage for replicate in known),
+        failures=_failures(failures, keys),
+        provenance=_provenance(replicates.filter(pc.field("key").isin(pa.array(list(keys), pa.string()))), manifest),
+        left_out=pc.sum(pc.invert(pc.is_in(replicates["key"], pa.array(list(keys), pa.string())))).as_py() or 0,
+    )
+
+
+def _definition(manifest: dict[str, Any]) -> str:
+    wrong = "; or ".join(dict.fromkeys(scoring_of(each).error for each in manifest["conditions"]))
+    return f"An error is {wrong}. The error rate is errors divided by such positions over a whole set, at the last step."
+
+
+def format_rate(rate: float | None) -> str:
+    """0.0123, 4.2×10⁻⁵, 0, or diverged for infinity; – for none."""
+    if rate is None or np.isnan(rate):
+        return "–"
+    if np.isinf(rate):
+        return "diverged"
+    if rate == 0 or rate >= 0.001:
+        return f"{rate:.3g}"
+    mantissa, exponent = f"{rate:.1e}".split("e")
+    return f"{mantissa}×10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+def format_share(share: float) -> str:
+    """A proportion in per cent, with one decimal."""
+    return f"{100 * share:.1f} %"
+
+
+def _number(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
+
+
+def _plain(value: Any) -> str:
+    """A configuration's value as one would type it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _labels(known: Iterable[Replicate]) -> dict[tuple[str, int], str]:
+    """What a figure calls the condition of each (key, stage); the last of those that share it."""
+    return {(r.key, r.stage): name for name, members in _by_label(list(known)).items() for r in members}
+
+
+def _by_label(known: Sequence[Replicate]) -> dict[str, list[Replicate]]:
+    groups: dict[str, list[Replicate]] = {}
+    for r in known:
+        groups.setdefault(stage_label(r.condition, r.stage), []).append(r)
+    return groups
+
+
+def _axes(profiles: pa.Table) -> dict[str, tuple[str, str]]:
+    found = profiles["axis"].unique().to_pylist()
+    others = {
+        axis: (f"Error by {axis.replace('_', ' ')}", axis.replace("_", " ")) for axis in sorted(found) if axis not in AXES
+    }
+    return {axis: text for axis, text in (AXES | others).items() if axis in found}
+
+
+def _profiles(
+    profiles: pa.Table, replicates: pa.Table, axis: str, names: list[str], label: dict[tuple[str, int], str]
+) -> dict[str, dict[str, figures.Profile]]:
+    """Last-step profiles along one axis by set and condition, with the replicates' bins aligned."""
+    last = replicates.select(["key", "stage", "pack", "steps"]).rename_columns(["key", "stage", "pack", "step"])
+    rows = profiles.filter(pc.field("axis") == axis).join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
+    cells: dict[str, dict[str, dict[tuple[str, int], dict[tuple[int, int], tuple[int, int]]]]] = {}
+    wanted = pa.array([key for key, _ in label], pa.string())
+    for row in rows.filter(pc.field("key").isin(wanted)).to_pylist():
+        who = (row["key"], row["stage"])
+        if row["set"] in names and who in label:
+            by = cells.setdefault(row["set"], {}).setdefault(label[who], {}).setdefault(who, {})
+            by[row["lo"], row["hi"]] = (row["errors"], row["count"])
+    order = {condition: i for i, condition in enumerate(dict.fromkeys(label.values()))}
+    return {
+        name: {
+            condition: _profile(list(cells[name][condition].values()))
+            for condition in sorted(cells[name], key=order.__getitem__)
+        }
+        for name in names
+        if name in cells
+    }
+
+
+def _profile(each: list[dict[tuple[int, int], tuple[int, int]]]) -> figures.Profile:
+    bins = sorted({edges for replicate in each for edges, (_, count) in replicate.items() if count})
+    table = np.array([[replicate.get(edges, (0, 0)) for edges in bins] for replicate in each], dtype=np.float64)
+    edges = np.array(bins, dtype=np.float64)
+    return figures.Profile(edges[:, 0], edges[:, 1], table[..., 0], table[..., 1])
+
+
+def _errors(groups: dict[str, list[Replicate]], names: Sequence[str]) -> dict[str, dict[str, figures.Floats]]:
+    """Error rates by set and condition, infinity for a diverged replicate."""
+    return {
+        name: {
+            condition: np.array([e for r in members if (e := r.error(name)) is not None])
+            for condition, members in groups.items()
+        }
+        for name in names
+    }
+
+
+def _shown(manifest: dict[str, Any], known: Sequence[Replicate]) -> dict[str, list[Replicate]]:
+    """The conditions that figures of single replicates show, in the study's order: of a large study those furthest from its baseline."""
+    groups, first_set = _by_label(known), reported_sets(manifest)[:1]
+    errors = _errors(groups, first_set)
+    if len(groups) <= SWEEP or not any(values.size for by in errors.values() for values in by.values()):
+        return groups
+    kept = set(violins.largest(errors[first_set[0]], baseline(manifest, groups) or next(iter(groups))))
+    return {name: members for name, members in groups.items() if name in kept}
+
+
+def _packs(replicates: pa.Table, keys: pa.Array) -> set[str]:
+    """The packs that hold replicates of these keys."""
+    return set(replicates.filter(pc.is_in(replicates["key"], keys))["pack"].unique().to_pylist())
+
+
+def _pairs(rows: pa.Table) -> set[tuple[str, int]]:
+    """Every (key, stage) of a table."""
+    pairs = rows.select(["key", "stage"]).group_by(["key", "stage"], use_threads=False).aggregate([])
+    return set(zip(pairs["key"].to_pylist(), pairs["stage"].to_pylist(), strict=True))
+
+
+def _with_rows(label: dict[tuple[str, int], str], rows: pa.Table) -> dict[str, list[tuple[str, int]]]:
+    """By condition the planned (key, stage) of which a table has rows, in the plan's order, whatever ended first."""
+    pairs, by = _pairs(rows), dict[str, list[tuple[str, int]]]()
+    for who, condition in label.items():
+        if who in pairs:
+            by.setdefault(condition, []).append(who)
+    return by
+
+
+def _ended(known: Sequence[Replicate], replicates: pa.Table) -> dict[str, list[tuple[str, int]]]:
+    """As `_with_rows`, of the committed replicates that were trained."""
+    return _with_rows(_labels(known), replicates.filter(pc.field("steps") > 0))
+
+
+def _first(by: dict[str, list[tuple[str, int]]]) -> dict[str, list[tuple[str, int]]]:
+    """The first of each condition, at most MAX_CURVES of MAX_PANELS conditions together."""
+    total, panels = sum(map(len, by.values())), dict(list(by.items())[:MAX_PANELS])
+    quota = max(1, MAX_CURVES // max(len(panels), 1)) if total > MAX_CURVES else total
+    return {condition: members[:quota] for condition, members in panels.items()}
+
+
+def _curves(
+    rows: pa.Table, values: pa.Array | pa.ChunkedArray, by: dict[str, list[tuple[str, int]]]
+) -> tuple[dict[str, list[tuple[figures.Floats, figures.Floats]]], str]:
+    """(step, value) of the `_first` replicates of `by`, and a sentence on what is left out."""
+    total, chosen = sum(map(len, by.values())), _first(by)
+    wanted = pc.is_in(rows["key"], pa.array([key for members in chosen.values() for key, _ in members], pa.string()))
+    kept = rows.filter(wanted)  # the others never become Python objects
+    found: dict[tuple[str, int], list[tuple[int, float]]] = {}
+    columns = (kept["key"].to_pylist(), kept["stage"].to_pylist(), kept["step"].to_pylist(), values.filter(wanted).to_pylist())
+    for key, stage, step, value in zip(*columns, strict=True):
+        found.setdefault((key, stage), []).append((step, value))
+    shown: dict[str, list[tuple[figures.Floats, figures.Floats]]] = {}
+    for condition, members in chosen.items():
+        tables = [np.array(sorted(found[who]), dtype=np.float64).T for who in members if who in found]
+        if tables:
+            shown[condition] = [(step, value) for step, value in tables]
+    drawn = sum(map(len, shown.values()))
+    return shown, f"{drawn:,} of {total:,} replicates are shown, the first of each condition." if drawn < total else ""
+
+
+def _worst(manifest: dict[str, Any], known: Sequence[Replicate]) -> Sequence[Replicate]:
+    """All replicates of a study of at most 2 × MAX_ROWS; else the MAX_ROWS worst of any reported set, in the plan's order."""
+    if len(known) <= 2 * MAX_ROWS:
+        return known
+    names = reported_sets(manifest)
+    worst = [max((e for name in names if (e := r.error(name)) is not None), default=-1.0) for r in known]
+    return [known[i] for i in sorted(np.argsort(-np.array(worst), kind="stable")[:MAX_ROWS].tolist())]
+
+
+def _groups(summary: pa.Table) -> list[dict[str, Any]]:
+    """The summary's rows by condition and stage."""
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in summary.to_pylist():
+        groups.setdefault((row["condition"], row["stage"]), []).append(row)
+    return [{"condition": condition, "stage": stage, "rows": rows} for (condition, stage), rows in groups.items()]
+
+
+def _methods(manifest: dict[str, Any], summary: pa.Table) -> dict[str, Any]:
+    """Settings that all conditions share, those that differ, the sets with their hashes, and the seeds."""
+    conditions = manifest["conditions"]
+    # `config` is what is hashed, so it leaves defaults out; `settings`, where a manifest has it, is complete
+    complete = all("settings" in condition for condition in conditions)
+    configs = [condition["settings" if complete else "config"] for condition in conditions]
+    flat = [_flatten({name: part for name, part in config.items() if part not in ([], {}, None)}) for config in configs]
+    names = list(dict.fromkeys(name for settings in flat for name in settings))
+    shared = {name: flat[0].get(name) for name in names if all(name in f and f[name] == flat[0].get(name) for f in flat)}
+    varied = [name for name in names if name not in shared]
+    sizes = {row["set"]: row["reads"] for row in summary.to_pylist() if row["reads"] is not None}
+    sets = [
+        {
+            "name": name,
+            "definition": _flatten(value["definition"]),
+            "sequences": value["sequences"],
+            "every": value.get("every"),
+            "seed": value.get("seed"),
+            "reads": sizes.get(name),
+            "by_reads": zero_error_bound(sizes.get(name) or 0),
+            "by_sequences": zero_error_bound(value["sequences"]),
+            "hashes": list(dict.fromkeys(c["sets"][name]["hash"] for c in conditions if name in c["sets"])),
+        }
+        for name, value in manifest["sets"].items()
+    ]
+    settings = [
+        {"name": stage_label(c["name"], stage_of(c)), "values": [f.get(name) for name in varied]}
+        for c, f in zip(conditions, flat, strict=True)
+    ]
+    return {
+        "shared": shared,
+        "complete": complete,
+        "varied": varied,
+        "conditions": settings,
+        "sets": sets,
+        "init_seeds": _ranges(row[2] for row in manifest["replicates"]),
+        "data_seeds": _ranges(row[3] for row in manifest["replicates"]),
+        "paired": all(row[2] == row[3] for row in manifest["replicates"]),
+    }
+
+
+def _flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, item in value.items():
+        flat |= _flatten(item, f"{prefix}{name}.") if isinstance(item, dict) else {f"{prefix}{name}": item}
+    return flat
+
+
+def _ranges(seeds: Iterable[int]) -> str:
+    """0 … 24, 30"""
+    runs: list[list[int]] = []
+    for seed in sorted(set(seeds)):
+        if runs and seed == runs[-1][1] + 1:
+            runs[-1][1] = seed
+        else:
+            runs.append([seed, seed])
+    return ", ".join(f"{low}" if low == high else f"{low} … {high}" for low, high in runs)
+
+
+def _failures(failures: pa.Table, keys: set[str]) -> list[dict[str, Any]]:
+    """The newest failures that concern this plan."""
+    rows = [row for row in failures.to_pylist() if keys & set(row["keys"])]
+    return sorted(rows, key=lambda row: row["at"], reverse=True)[:MAX_FAILURES]
+
+
+def _provenance(replicates: pa.Table, manifest: dict[str, Any]) -> dict[str, Any]:
+    """What ran where: every distinct value with the number of replicates it holds for."""
+    columns = ["device", "versions", "numerics", "git", "dirty", "pack_size"]
+    counts = {name: _counted(replicates[name]) for name in columns}
+    commits: dict[str, int] = {}
+    for git, dirty in zip(replicates["git"].to_pylist(), replicates["dirty"].to_pylist(), strict=True):
+        name = "not in a git repository" if git is None else git + (" with uncommitted changes" if dirty else "")
+        commits[name] = commits.get(name, 0) + 1
+    versions = [({k: _plain(v) for k, v in json.loads(text).items()}, count) for text, count in counts["versions"]]
+    numerics = [({k: _plain(v) for k, v in json.loads(text).items()}, count) for text, count in counts["numerics"]]
+    hours = [(pc.sum(replicates[name]).as_py() or 0.0) / 3600 for name in ("train_s", "evaluate_s")]
+    return {
+        "devices": counts["device"],
+        "versions": versions,
+        "numerics": numerics,
+        "pack_sizes": counts["pack_size"],
+        "commits": list(commits.items()),
+        "hosts": len(replicates["host"].unique()),
+        "train_hours": hours[0],
+        "evaluate_hours": hours[1],
+        "started": pc.min(replicates["started"]).as_py(),
+        "ended": pc.max(replicates["ended"]).as_py(),
+        "plan": {"git": manifest.get("git"), "dirty": manifest.get("dirty")},
+    }
+
+
+def _counted(column: pa.ChunkedArray) -> list[tuple[Any, int]]:
+    found = sorted(column.value_counts().to_pylist(), key=lambda row: -row["counts"])
+    return [(row["values"], row["counts"]) for row in found]

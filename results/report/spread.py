@@ -1,0 +1,72 @@
+"""How much of the spread of error rates is between replicates: the beta-binomial split of every condition and reported set, as a table."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.errors import StudyError
+from results.rows.summary import replicates_of, reported_sets
+from results.statistics.variance import effective, icc_interval, split
+from results.store.manifest import label, newest_manifest, reported
+from results.store.tables import Store, committed, read
+
+_COLUMNS = ("condition", "set", "replicates", "left out", "mean error", "correlation [95 %]", "share between", "p", "outcome")
+_COUNTS = ("errors", "count", "sequences", "errors_sq", "errors_x_count", "count_sq")
+
+
+def show_spread(store: Store, say: Callable[[str], None]) -> None:
+    """Print the table as Markdown. ValueError where the store holds no such study."""
+    newest = newest_manifest(store)
+    if newest is None:
+        raise StudyError(f"{store.path()} holds no study: run it first")
+    manifest, replicates = newest[1], committed(store)
+    rows = read(store, "evaluations", filter=reported(manifest), winning=replicates)
+    known = replicates_of(manifest, replicates, rows, read(store, "failures"))
+    counts = _last(replicates, rows)
+    say(
+        f"{store.study}: correlation of two reads of one replicate, and the share of the rates' variance that is between replicates."
+    )
+    say("Reads are discounted for bursts within a string; left out: replicates without a number, diverged ones among them")
+    say("")
+    say(f"| {' | '.join(_COLUMNS)} |")
+    say(f"|{'---|' * len(_COLUMNS)}")
+    for condition, stage in dict.fromkeys((each.condition, each.stage) for each in known):
+        mine = [each for each in known if (each.condition, each.stage) == (condition, stage)]
+        for name in reported_sets(manifest):
+            scored = [counts[each.key, each.stage, name] for each in mine if name in each.scores and each.status == "finished"]
+            say(f"| {' | '.join((label(condition, stage), name, *_cells(scored, len(mine))))} |")
+
+
+def _last(replicates: pa.Table, rows: pa.Table) -> dict[tuple[str, int, str], tuple[int, ...]]:
+    """The counts of the raw weights' last step by key, stage and set."""
+    steps = {(row["key"], row["stage"]): row["steps"] for row in replicates.select(["key", "stage", "steps"]).to_pylist()}
+    raw = rows.filter(pc.equal(rows["weights"], "raw")).select(["key", "stage", "set", "step", *_COUNTS]).to_pylist()
+    return {
+        (row["key"], row["stage"], row["set"]): tuple(row[name] for name in _COUNTS)
+        for row in raw
+        if row["step"] == steps[row["key"], row["stage"]]
+    }
+
+
+def _cells(scored: list[tuple[int, ...]], planned: int) -> list[str]:
+    left_out = str(planned - len(scored))
+    if len(scored) < 2:
+        return [str(len(scored)), left_out, *("–",) * 4, "needs at least 2 replicates"]
+    errors, reads = effective(*_columns(scored))
+    found, interval = split(errors, reads), icc_interval(errors, reads)
+    total = found.between + found.within
+    return [
+        str(found.replicates),
+        left_out,
+        f"{found.mean:.3g}",
+        "–" if found.icc is None or interval is None else f"{found.icc:.3g} [{interval.low:.3g}, {interval.high:.3g}]",
+        f"{found.between / total:.1%}" if total else "–",
+        "–" if found.p is None else f"{found.p:.2g}",
+        found.outcome,
+    ]
+
+
+def _columns(scored: list[tuple[int, ...]]) -> list[Any]:
+    return [list(column) for column in zip(*scored, strict=True)]

@@ -1,0 +1,185 @@
+"""What a report draws of subsequences beside the figures of every study: predictions 1 to 4 and 6 beside Sun et al. 2025.
+
+Depth is of studies on whether a piece of tokens has been read, a table of an automaton; the others are of the task associations. Accuracy
+is drawn where numbers of pairs differ; the rest where `manyseeds probe` has added rows of `associations` or `alignment`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from matplotlib.figure import Figure
+
+from results.claims.subsequences.alignment import PROBE, column
+from results.claims.subsequences.depth import layers_needed, length_of
+from results.claims.subsequences.gradients import rank
+from results.claims.subsequences.growth import LEARNED, Steps, arrays, learned_between
+from results.report.automata.page import accuracy
+from results.report.automata.trained import BANDS, Drawn
+from results.report.distillation.pcfg import by_step
+from results.report.lines_and_maps import Bands, bands_of, heat_maps, lines
+from results.rows.probe_values import by_key
+from results.rows.summary import Replicate
+from results.rows.task_conditions import Family, family
+from results.statistics.intervals import Floats
+from results.store.tables import Store, read
+
+SOLVED = 0.99  # of the answers, as claim S1 has it
+
+
+def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+    """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
+    pieces, mine = family(manifest, known, "automaton"), family(manifest, known, "associations")
+    if pieces is not None:
+        return _depth(pieces)
+    if mine is None:
+        return []
+    probes = read(store, "probes", winning=finished)
+    rows = by_step(probes, "associations")
+    learned = {
+        name: [{step: arrays(items) for step, items in sorted(rows[each.key].items())} for each in members if each.key in rows]
+        for name, members in mine.members.items()
+    }
+    learned = {name: replicates for name, replicates in learned.items() if replicates}
+    return [*_held(mine), *_times(learned), *_order(learned), *_aligned(mine, probes)]
+
+
+def _depth(mine: Family) -> list[Drawn]:
+    """How many replicates solve a length with so many layers, and the median accuracy."""
+    if not mine.definitions:
+        return []
+    name = next(iter(mine.definitions))
+    cells = {
+        (length, options["model.layers"]): values
+        for condition, options in mine.settings.items()
+        if (length := length_of(options)) is not None
+        and options["model.name"] == "transformer"
+        and (values := accuracy(mine.members[condition], name)).size
+    }
+    lengths, layers = (sorted(set(each)) for each in zip(*cells, strict=True)) if cells else ((), ())
+    if len(layers) < 2:
+        return []
+    found = [[cells.get((length, depth), np.empty(0)) for depth in layers] for length in lengths]
+    tables: dict[str, list[list[float | None]]] = {
+        f"Replicates with {SOLVED:.0%} right": [
+            [float((each >= SOLVED).mean()) if each.size else None for each in row] for row in found
+        ],
+        "Median accuracy": [[float(np.median(each)) if each.size else None for each in row] for row in found],
+    }
+    caption = (
+        f"In per cent, of “{name}”, all positions scored. A row is the length η of the piece; 1 + ⌈log2 η⌉ layers are enough for weights "
+        f"written by hand: {', '.join(f'{1 + layers_needed(each)} for {each}' for each in lengths)}."
+    )
+    figure = heat_maps(tables, [str(each) for each in lengths], [str(each) for each in layers], "layers")
+    return [("subsequence-depth", "Layers that see a subsequence", caption, figure)]
+
+
+def _held(mine: Family) -> list[Drawn]:
+    """Accuracy against the number of pairs, a line a width, a panel an inner width."""
+    if len({options["task.pairs"] for options in mine.settings.values()}) < 2 or not mine.definitions:
+        return []
+    name = next(iter(mine.definitions))
+    rows: dict[tuple[int, int], list[tuple[float, Floats]]] = {}
+    for condition, options in mine.settings.items():
+        if options["model.name"] != "transformer":
+            continue
+        width, inner = options["model.width"], options["model.feed_forward"]
+        rows.setdefault((inner or 4 * width, width), []).append(
+            (options["task.pairs"], accuracy(mine.members[condition], name))
+        )
+    panels: dict[str, dict[str, Bands]] = {}
+    for (inner, width), points in sorted(rows.items()):
+        bands = bands_of(sorted((pairs, values) for pairs, values in points if values.size))
+        if bands is not None:
+            panels.setdefault(f"inner width {inner}", {})[f"width {width}"] = bands
+    if not panels:
+        return []
+    caption = (
+        f"Share of the strings of “{name}” that are answered right, against how many pairs have an answer of their own. {BANDS}"
+    )
+    return [("pairs-held", "Accuracy by number of pairs", caption, lines(panels, "pairs", log=True))]
+
+
+def _times(learned: Mapping[str, Sequence[Steps]]) -> list[Drawn]:
+    """The first kept step at which the gap of a pair is small, against its frequency, both on log axes."""
+    panels: dict[str, dict[str, Bands]] = {}
+    for name, replicates in learned.items():
+        frequencies = next(iter(replicates[0].values()))["frequency"]
+        if np.ptp(frequencies) == 0:
+            continue
+        # a pair that is not learned has no step: its place is the last kept one, which the caption says
+        highs = [np.minimum(learned_between(steps)[1], max(steps)) for steps in replicates]
+        points = [
+            (frequencies[pair], np.array([high[pair] for high in highs])) for pair in np.argsort(frequencies, kind="stable")
+        ]
+        bands = bands_of(points)
+        if bands is not None:
+            panels[name] = {"pairs": bands}
+    if not panels:
+        return []
+    caption = (
+        f"First kept step with a gap |mean p̂(own answer) - P(own answer)| below {LEARNED:g}, of every pair; one that never has it lies at "
+        f"the last step. {BANDS} Broken: steps in inverse proportion to the frequency, through the middle."
+    )
+    figure = lines(panels, "frequency of the pair", log=True, value="step")
+    for panel, by in zip(figure.axes, panels.values(), strict=False):
+        (bands,) = by.values()
+        middle = np.exp(np.log(bands.x).mean()), np.exp(np.log(np.maximum(bands.middle, 1)).mean())
+        panel.plot(bands.x, middle[1] * middle[0] / bands.x, ls="--", lw=1, color="0.5")
+        panel.set_yscale("log")
+        panel.yaxis.set_major_formatter(lambda y, _: f"{y:,.0f}")
+    return [("pairs-learned", "Steps until a pair is learned", caption, figure)]
+
+
+def _order(learned: Mapping[str, Sequence[Steps]]) -> list[Drawn]:
+    """Spearman's correlation over pairs of the gradient, against the step."""
+    panels: dict[str, dict[str, Bands]] = {}
+    for name, replicates in learned.items():
+        steps = sorted(set.intersection(*(set(each) for each in replicates)) - {0})  # the axis is logarithmic
+        kinds = {
+            "frequency × gap": lambda pairs: rank(pairs, pairs["frequency"] * pairs["gap"]),
+            "frequency alone": lambda pairs: rank(pairs, pairs["frequency"]),
+        }
+        for title, of in kinds.items():
+            bands = bands_of([(step, np.array([of(each[step]) for each in replicates])) for step in steps])
+            if bands is not None:
+                panels.setdefault(name, {})[title] = bands
+    if not panels:
+        return []
+    caption = f"Spearman's correlation over the pairs of the gradient with its frequency times its gap, and with its frequency. {BANDS}"
+    figure = lines(panels, "step", log=True, value="correlation with the gradient")
+    return [("gradient-order", "What orders the gradients", caption, figure)]
+
+
+def _aligned(mine: Family, probes: pa.Table) -> list[Drawn]:
+    """S_rep of the traced pairs against the generator's own probability of their answers."""
+    by = by_key(probes.filter(pc.field("probe") == PROBE))
+    panels: dict[str, dict[str, Bands]] = {}
+    for name, members in mine.members.items():
+        rows = [by[each.key] for each in members if each.key in by]
+        if not rows:
+            continue
+        exact, said = (np.array([column(values, item) for values in rows]) for item in ("exact", "srep"))  # [replicates, pairs]
+        middle = np.median(exact, 0)
+        bands = bands_of([(middle[pair], said[:, pair]) for pair in np.argsort(middle, kind="stable")])
+        if bands is not None:
+            panels[name] = {"pairs": bands}
+    if not panels:
+        return []
+    caption = (
+        "Mean probability of a pair's own answer in fresh strings that hold the traced tokens, against the probability that the generator "
+        f"gives it there (the median over replicates, whose traced tokens may differ). {BANDS} Broken: equality."
+    )
+    figure = lines(panels, "P(answer | the traced tokens stand in the string)", value="S_rep")
+    _diagonal(figure)
+    return [("alignment", "Traced pairs and the corpus", caption, figure)]
+
+
+def _diagonal(figure: Figure) -> None:
+    for panel in figure.axes:
+        if panel.axison:
+            low, high = panel.get_xlim()
+            panel.plot([low, high], [low, high], ls="--", lw=1, color="0.5")
+            panel.set_xlim(low, high)

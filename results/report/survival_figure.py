@@ -1,0 +1,108 @@
+"""The survival curves of error as a figure: how many replicates of each condition err more than x, with the band of `results.statistics.survival`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from results.claims.claim import Settled
+from results.claims.evidence import gather
+from results.report.figures import (
+    STYLE,
+    ErrorScale,
+    Floats,
+    _colour,
+    _error_axis,
+    _legend,
+    error_scale,
+    label_rows,
+    rows_of_panels,
+)
+from results.rows.summary import Replicate
+from results.statistics.survival import Survival, survival
+
+MOST = 8
+LINES = ("-", "--", ":", "-.")
+Groups = Mapping[str, Sequence[Replicate]]  # by what a figure calls their condition, in the summary's order
+
+
+def survival_drawing(manifest: dict[str, Any], groups: Groups, sets: Sequence[str]) -> tuple[str, Figure]:
+    """Caption and figure: a panel an evaluation set, a curve a condition, of at most MOST conditions."""
+    chosen = choose(groups, baseline(manifest, groups))
+    curves = {name: {label: curve(groups[label], name) for label in chosen} for name in sets}
+    return caption(groups, chosen), draw(curves)
+
+
+def baseline(manifest: dict[str, Any], groups: Groups) -> str | None:
+    """The condition that the study's claims compare with; None where it states none, or has no such condition."""
+    if not manifest.get("claims") or any("settings" not in each for each in manifest["conditions"]):
+        return None
+    try:
+        found = gather(manifest, [each for members in groups.values() for each in members]).baseline()
+    except Settled:
+        return None
+    return next((label for label, members in groups.items() if members[0].condition == found.name), None)
+
+
+def choose(groups: Groups, first: str | None) -> list[str]:
+    """At most MOST labels: `first`, then the others in their order."""
+    others = [label for label in groups if label != first]
+    return [*([first] if first is not None else []), *others][:MOST]
+
+
+def curve(members: Sequence[Replicate], name: str) -> Survival:
+    """P(error > x) on one set; replicates without a number there are missing, those that a study has no training for left out."""
+    errors = [error for each in members if (error := each.error(name)) is not None]
+    counted = sum(each.ending(name) != "no_transition" for each in members)
+    return survival(errors, counted - len(errors))
+
+
+def caption(groups: Groups, chosen: Sequence[str]) -> str:
+    left_out = len(groups) - len(chosen)
+    which = f" Shown are {', '.join(chosen)}; {left_out} more conditions are not." if left_out else ""
+    return (
+        "The share of replicates whose error rate is above x. Shading: a band that holds the whole curve at once with 95 % (the exact "
+        "Kolmogorov quantile), around both extremes of what missing replicates may turn out to be. A curve steps down at 0 by its "
+        "replicates without error, and at “diverged”, beyond the broken axis, by those that diverged: they err more than any x."
+        + which
+    )
+
+
+def draw(curves: Mapping[str, Mapping[str, Survival]]) -> Figure:
+    """A panel an evaluation set, a curve a condition, on a log axis with zero and diverged as places of their own beyond its breaks."""
+    every = [each for by in curves.values() for each in by.values()]
+    ends = [np.inf] if any(each.most[-1] > 0 for each in every) else []
+    scale = error_scale(*(each.x for each in every), ends)  # x always holds 0
+    conditions = list(dict.fromkeys(label for by in curves.values() for label in by))
+    with mpl.rc_context(STYLE):
+        handles: dict[str, Line2D] = {}
+        figure, panels = rows_of_panels(len(curves), 4.1, 3.6, "y", 0.2 + 0.1 * len(conditions))
+        for panel, (name, by) in zip(panels, curves.items(), strict=True):
+            panel.set_title(name)
+            for label, each in by.items():
+                i = conditions.index(label)
+                places, (share, low, high) = steps(each, scale)
+                panel.fill_between(places, low, high, step="post", color=_colour(i), alpha=0.13, lw=0)
+                style: dict[str, Any] = {"drawstyle": "steps-post", "lw": 1.8, "ls": LINES[i % len(LINES)]}
+                (handles[label],) = panel.plot(places, share, color=_colour(i), **style)
+            _error_axis(panel, scale, "x")
+            panel.set_ylim(-0.02, 1.02)
+            panel.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
+            panel.grid(axis="y")
+            panel.set_xlabel("error rate x")
+        label_rows(panels, "replicates with error above x")
+        _legend(figure, handles)
+    return figure
+
+
+def steps(each: Survival, scale: ErrorScale) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
+    """Places [points] along the axis, and from each on the share and its band: 1 before zero, 0 from “diverged” on."""
+    left, right = scale.limits()
+    places = np.concatenate([[left], scale.place(each.x), [scale.infinite if scale.diverged else right, right]])
+    before, after = 1.0 if each.share.size and not np.isnan(each.share[0]) else np.nan, 0.0
+    share = np.concatenate([[before], each.share, [after, after]])
+    low, high = (np.concatenate([[1.0], band, [0.0, 0.0]]) for band in (each.low, each.high))
+    return places, (share, low, high)

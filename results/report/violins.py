@@ -1,0 +1,107 @@
+"""The figure of a sweep: a row a condition, ordered by how far its median error is from the baseline's.
+
+Each evaluation set has an order of its own. Replicates without an error and diverged ones have bands of their own, with counts.
+"""
+
+from collections.abc import Mapping
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import stats
+
+from results.report.figures import (
+    COLOURS,
+    INK,
+    PAPER,
+    STYLE,
+    Errors,
+    ErrorScale,
+    Floats,
+    _error_axis,
+    error_scale,
+    rows_of_panels,
+)
+from results.statistics.intervals import quantile
+
+MAX_CONDITIONS, MAX_DOTS = 60, 6  # drawn conditions a set; dots in one band of one condition
+MARKS = ((0.0, 0.16), (0.25, 0.26), (0.5, 0.4), (0.75, 0.26), (1.0, 0.16))  # quantile and half height of its mark
+
+
+def effect_order(errors: Errors, baseline: str) -> list[str]:
+    """Conditions by median error, best first; those without a replicate that has a number are left out.
+
+    The median of a fixed baseline divides all of them, so this is also the order of the ratios to it; equal ones stay in the
+    study's order. Raises ValueError where `baseline` is none of the conditions.
+    """
+    if baseline not in errors:
+        raise ValueError(f"the baseline {baseline!r} is none of the conditions: use one of {', '.join(list(errors)[:5])}")
+    return sorted((name for name in errors if errors[name].size), key=lambda name: quantile(errors[name], 0.5))
+
+
+def largest(errors: Errors, baseline: str, most: int = MAX_CONDITIONS) -> list[str]:
+    """At most `most` conditions in the order of `effect_order`: the baseline and those whose median is furthest from its own.
+
+    The distance is in places of the axis, where zero and diverged lie beyond the decades, so no zero becomes a small number.
+    """
+    order = effect_order(errors, baseline)
+    if len(order) <= most:
+        return order
+    scale = error_scale(*errors.values())
+    middle = scale.place([quantile(errors[name], 0.5) for name in order])
+    centre = middle[order.index(baseline)] if baseline in order else float(np.median(middle))
+    distance = np.where(np.array(order) == baseline, np.inf, np.abs(middle - centre))
+    kept = {order[i] for i in np.argsort(-distance, kind="stable")[:most]}
+    return [name for name in order if name in kept]
+
+
+def sweep(errors: Mapping[str, Errors], baseline: str, most: int = MAX_CONDITIONS) -> Figure:
+    """A panel an evaluation set, a row a condition: violin of the positive log errors, {min, 25 %, median, 75 %, max}, counts.
+
+    `errors` is by set, then by condition: error rates of the replicates, infinity for a diverged one. The baseline has a rule
+    at its median and a bold name. Raises ValueError where `baseline` is none of a set's conditions.
+    """
+    chosen = {name: largest(by, baseline, most) for name, by in errors.items()}
+    scale = error_scale(*(by[condition] for name, by in errors.items() for condition in chosen[name]))
+    rows = max(map(len, chosen.values()), default=1)
+    with mpl.rc_context(STYLE):
+        figure, panels = rows_of_panels(len(errors), 5.2, 0.23 * rows + 1.3, "none", columns=2)
+        for panel, (name, by) in zip(panels, errors.items(), strict=True):
+            panel.set_title(name)
+            for row, condition in enumerate(chosen[name]):
+                _row(panel, scale, row, by[condition], COLOURS[1] if condition == baseline else COLOURS[0])
+            _error_axis(panel, scale, "x")
+            if by[baseline].size:
+                middle = float(scale.place(quantile(by[baseline], 0.5)))
+                panel.axvline(middle, color=COLOURS[1], lw=0.9, ls=(0, (4, 3)))
+            panel.set_ylim(len(chosen[name]) - 0.4, -0.6)
+            panel.set_yticks(range(len(chosen[name])), chosen[name], fontsize=8.5)
+            for label in panel.get_yticklabels():
+                label.set_fontweight("bold" if label.get_text() == baseline else "normal")
+            panel.tick_params(axis="y", length=0)
+            panel.set_xlabel("error rate")
+    return figure
+
+
+def _row(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str) -> None:
+    positive = errors[(errors > 0) & np.isfinite(errors)]
+    logs = np.log10(positive)
+    if positive.size >= 5 and np.ptp(logs) > 0:
+        grid = np.linspace(logs.min(), logs.max(), 32)
+        density = stats.gaussian_kde(logs)(grid)
+        half = 0.4 * density / density.max()
+        panel.fill_between(grid, at - half, at + half, color=colour, alpha=0.28, lw=0)
+    elif positive.size:
+        panel.plot(logs, np.full(logs.size, at), "o", ms=3, mfc=colour, mec=PAPER, mew=0.3)
+    places = scale.place([quantile(errors, q) for q, _ in MARKS])
+    for width, chosen in ((0.9, (0, 1, 3, 4)), (2.0, (2,))):  # the marks of one width are one path: few bytes
+        x = np.repeat(places[list(chosen)], 3)
+        y = np.ravel([(at - MARKS[i][1], at + MARKS[i][1], np.nan) for i in chosen])
+        panel.plot(x, y, color=INK, lw=width, solid_capstyle="butt")
+    for members, place in ((errors == 0, scale.zero), (np.isinf(errors), scale.infinite)):
+        if count := int(members.sum()):
+            dots = min(count, MAX_DOTS)
+            spread = 0.05 * scale.span * (np.arange(dots) / max(MAX_DOTS - 1, 1) - 0.5)
+            panel.plot(place + spread, np.full(dots, at + 0.22), "o", ms=2.2, mfc=colour, mec="none")
+            panel.annotate(str(count), (place, at - 0.14), ha="center", va="center", fontsize=7)

@@ -1,0 +1,53 @@
+"""Quantiles of the error rate over replicates by training step, from `evaluations`."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.rows.summary import QUANTILES
+from results.statistics.intervals import quantile
+from results.store.manifest import reported
+
+
+def online_bands(manifest: dict[str, Any], evaluations: pa.Table) -> list[dict[str, Any]]:
+    """Error quantiles over replicates by condition, set and step, for the sets that are scored on the way; sorted by step.
+
+    A replicate that had diverged by then counts as infinity. `replicates` is how many have a number or had diverged.
+    """
+    names = [name for name, value in manifest["sets"].items() if value.get("every") is not None]
+    condition_of = {key: manifest["conditions"][index] for key, index, *_ in manifest["replicates"]}
+    errors: dict[tuple[int, str, int, str], list[float]] = {}
+    for row in pooled(manifest, evaluations, names):
+        condition = condition_of.get(row["key"])
+        if condition is None or condition["sets"].get(row["set"], {}).get("hash") != row["set_hash"]:
+            continue
+        error = math.inf if row["errors_sum"] is None else row["errors_sum"] / row["count_sum"]
+        errors.setdefault((row["step"], condition["name"], row["stage"], row["set"]), []).append(error)
+    return [
+        {"step": step, "condition": condition, "stage": stage, "set": set_name, "replicates": len(values)}
+        | {"diverged": int(np.isinf(values).sum())}
+        | {f"error_{name}": quantile(values, q) for name, q in QUANTILES.items()}
+        for (step, condition, stage, set_name), values in sorted(errors.items())
+    ]
+
+
+def pooled(manifest: dict[str, Any], evaluations: pa.Table, names: list[str]) -> list[dict[str, Any]]:
+    """Sums of errors and reads by replicate, set and step; a row without reads is left out, one that diverged has no errors."""
+    chosen = reported(manifest) & (pc.field("weights") == "raw") & pc.field("set").isin(pa.array(names, pa.string()))
+    by = ["key", "stage", "set", "set_hash", "step"]
+    rows = evaluations.filter(chosen).group_by(by).aggregate([("errors", "sum"), ("count", "sum")]).to_pylist()
+    return [row for row in rows if row["count_sum"] != 0]
+
+
+def plotted(bands: list[dict[str, Any]]) -> dict[str, float]:
+    """Values to plot. Infinity can't be drawn: such a quantile is a gap in its line, and `diverged` says why."""
+    values = {}
+    for band in bands:
+        stage = f"/stage {band['stage']}" if band["stage"] else ""
+        for name in ("replicates", "diverged", *(f"error_{q}" for q in QUANTILES)):
+            if math.isfinite(band[name]):
+                values[f"{band['condition']}{stage}/{band['set']}/{name}"] = band[name]
+    return values

@@ -1,0 +1,43 @@
+"""Rows that probes add to replicates that are committed already: one file a pack and probe, <study>/probes/<pack>.<probe>.parquet."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.store.parquet import SUFFIX, conform, read_file, serialise
+from results.store.schema import SCHEMAS
+from results.store.tables import Store, check_name, list_names, read, write_bytes
+
+Name = tuple[str, int | None, int | None, str | None]  # probe, layer, head, item
+
+
+def add(store: Store, pack: str, probe: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add rows of one probe to those of a pack; a (key, stage, step) that the file has already is replaced.
+
+    Rows are mappings with the columns of the table `probes` but pack and probe. They count for readers as long as the pack does.
+    """
+    check_name(f"{pack}.{probe}", "a pack with its probe")
+    fresh = conform("probes", pa.Table.from_pylist([{**row, "pack": pack, "probe": probe} for row in rows], SCHEMAS["probes"]))
+    name = f"{pack}.{probe}{SUFFIX}"
+    if name in list_names(store, "probes"):
+        before = read_file(store.filesystem, store.path("probes", name), "probes", SCHEMAS["probes"].names)
+        kept = before.join(fresh.select(["key", "stage", "step"]), keys=["key", "stage", "step"], join_type="left anti")
+        fresh = pa.concat_tables([kept.select(SCHEMAS["probes"].names).cast(SCHEMAS["probes"]), fresh])
+    if fresh.num_rows:
+        write_bytes(store, f"probes/{name}", serialise(fresh.sort_by([("key", "ascending"), ("step", "ascending")])))
+
+
+def probed(store: Store, probe: str) -> set[tuple[str, int, int]]:
+    """(key, stage, step) that have rows of a probe."""
+    rows = read(store, "probes", ["key", "stage", "step"], pc.field("probe") == probe)
+    return {(row["key"], row["stage"], row["step"]) for row in rows.group_by(rows.column_names).aggregate([]).to_pylist()}
+
+
+def by_key(rows: pa.Table) -> dict[str, dict[Name, float]]:
+    """The values of a table of `probes` by key and name, those of the first stage and of its last step that was probed."""
+    found: dict[str, dict[Name, float]] = {}
+    for row in sorted(rows.filter(pc.field("stage") == 0).to_pylist(), key=lambda row: row["step"]):
+        found.setdefault(row["key"], {})[row["probe"], row["layer"], row["head"], row["item"]] = row["value"]
+    return found

@@ -1,0 +1,342 @@
+"""From rows to numbers: one line a replicate, and one line a condition and evaluation set.
+
+Both are made of the newest manifest (what was planned) and the committed rows (what is known), so that what is missing is
+counted beside every number. Errors are those of the metric that a condition's task reports, at a
+replicate's last step, with the raw weights.
+"""
+
+import io
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from results.statistics.intervals import (
+    Interval,
+    clopper_pearson,
+    clopper_pearsons,
+    clustered_rates,
+    quantile,
+    quantile_bounds,
+    quantile_interval,
+    zero_error_bound,
+)
+from results.store.manifest import reported, stage_of
+
+QUANTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1.0}
+ENDINGS = ("finished", "diverged", "no_transition", "failed", "missing")
+
+SUMMARY = pa.schema(
+    [
+        ("condition", pa.string()),
+        ("stage", pa.int32()),
+        ("set", pa.string()),
+        ("planned", pa.int64()),
+        *((name, pa.int64()) for name in ENDINGS),
+        ("sequences", pa.int64()),
+        ("reads", pa.int64()),  # per replicate: every replicate is scored on the same strings
+        *((f"error_{name}", pa.float64()) for name in QUANTILES),  # rates; infinity is a diverged replicate
+        ("median_low", pa.float64()),  # 95 % over replicates, distribution-free
+        ("median_high", pa.float64()),
+        ("median_if_missing_zero", pa.float64()),
+        ("median_if_missing_diverge", pa.float64()),
+        ("zero_error", pa.int64()),
+        ("zero_error_of", pa.int64()),  # finished + diverged
+        ("zero_error_low", pa.float64()),  # Clopper–Pearson, 95 %
+        ("zero_error_high", pa.float64()),
+        ("zero_error_least", pa.int64()),  # of planned, if no missing replicate turned out to be without error
+        ("zero_error_most", pa.int64()),  # of planned, if all of them did
+        ("zero_rate_bound", pa.float64()),  # what 0 errors in `reads` excludes at 95 % (one-sided), were reads independent
+        ("zero_rate_bound_by_sequence", pa.float64()),  # the same with whole sequences as the trials
+        ("jointly_zero", pa.int64()),  # without error on every reported set
+        ("jointly_zero_of", pa.int64()),
+        ("jointly_zero_low", pa.float64()),
+        ("jointly_zero_high", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Score:
+    """A replicate's last-step numbers on one evaluation set. `low` and `high` are 95 %, clustered by sequence.
+
+    sequences_wrong: sequences with an error, and `wrong` the exact interval of their share; None where the rows do not say.
+    """
+
+    errors: int
+    reads: int
+    sequences: int
+    rate: float
+    low: float
+    high: float
+    sequences_wrong: int | None = None
+    wrong: Interval | None = None
+
+
+@dataclass(frozen=True)
+class Replicate:
+    """What is known of one planned (replicate, stage). `scores` lacks the sets that it has no numbers on."""
+
+    condition: str
+    stage: int
+    key: str
+    init_seed: int
+    data_seed: int
+    status: str  # one of ENDINGS
+    loss: float | None
+    diverged_at: int | None
+    scores: dict[str, Score]
+
+    def ending(self, name: str) -> str:
+        """How it ended as far as one set is concerned: a finished replicate that was not scored on it is missing there."""
+        return "missing" if self.status == "finished" and name not in self.scores else self.status
+
+    def error(self, name: str) -> float | None:
+        """Error rate on a set; infinity once diverged; None where there is no number."""
+        if self.status == "diverged":
+            return math.inf
+        return self.scores[name].rate if name in self.scores else None
+
+    def jointly_zero(self, names: Iterable[str]) -> bool | None:
+        """No error on any of the sets? None until all of them are known: partial answers would favour errors."""
+        errors = [self.error(name) for name in names]
+        return None if None in errors or not errors else not any(errors)
+
+
+def set_names(manifest: dict[str, Any]) -> list[str]:
+    """Every evaluation set of the study, in its order."""
+    return list(manifest["sets"])
+
+
+def reported_sets(manifest: dict[str, Any]) -> list[str]:
+    """The sets scored at the end only; where every set is also scored on the way, all of them."""
+    return [name for name, value in manifest["sets"].items() if value.get("every") is None] or set_names(manifest)
+
+
+def replicates_of(manifest: dict[str, Any], replicates: pa.Table, evaluations: pa.Table, failures: pa.Table) -> list[Replicate]:
+    """Every planned replicate, in the plan's order; rows of other replicates in the tables are left out.
+
+    A set counts only with the `set_hash` that the manifest has for the replicate's condition.
+    """
+    ended = {(row["key"], row["stage"]): row for row in _known(replicates).to_pylist()}
+    failed = {(key, row["stage"]) for row in failures.select(["keys", "stage"]).to_pylist() for key in row["keys"]}
+    scores = _scores(replicates, evaluations.filter(reported(manifest)))
+    conditions = [(each, stage_of(each)) for each in manifest["conditions"]]
+    return [
+        _replicate(conditions[index][0], (key, conditions[index][1]), init_seed, data_seed, ended, failed, scores)
+        for key, index, init_seed, data_seed in manifest["replicates"]
+    ]
+
+
+def summarise(manifest: dict[str, Any], known: Sequence[Replicate]) -> pa.Table:
+    """One row a condition, stage and set (schema `SUMMARY`), in the study's order."""
+    groups: dict[tuple[str, int], list[Replicate]] = {}
+    for replicate in known:
+        groups.setdefault((replicate.condition, replicate.stage), []).append(replicate)
+    rows = []
+    for (condition, stage), members in groups.items():
+        joint = _jointly(members, reported_sets(manifest))
+        rows += [
+            {"condition": condition, "stage": stage, "set": name, **_line(members, name), **joint}
+            for name in set_names(manifest)
+        ]
+    return pa.Table.from_pylist(rows, schema=SUMMARY)
+
+
+def raw_rows(manifest: dict[str, Any], known: Sequence[Replicate]) -> pa.Table:
+    """One row a replicate: seeds, status, loss, and for each set `<set>.errors`, `.reads`, `.error`, `.low`, `.high`, then
+    `.sequences_wrong`, `.sequences` and the exact interval of their share, `.wrong_low` and `.wrong_high`."""
+    fields: list[tuple[str, pa.DataType]] = [
+        ("condition", pa.string()),
+        ("stage", pa.int32()),
+        ("init_seed", pa.int64()),
+        ("data_seed", pa.int64()),
+        ("status", pa.string()),
+        ("diverged_at", pa.int64()),
+        ("loss", pa.float64()),
+    ]
+    rows = [{name: getattr(r, name) for name, _ in fields} for r in known]
+    for name in set_names(manifest):
+        fields += [(f"{name}.{column}", pa.int64()) for column in ("errors", "reads")]
+        fields += [(f"{name}.{column}", pa.float64()) for column in ("error", "low", "high")]
+        fields += [(f"{name}.{column}", pa.int64()) for column in ("sequences_wrong", "sequences")]
+        fields += [(f"{name}.{column}", pa.float64()) for column in ("wrong_low", "wrong_high")]
+        for row, replicate in zip(rows, known, strict=True):
+            if score := replicate.scores.get(name):
+                row |= {f"{name}.errors": score.errors, f"{name}.reads": score.reads}
+                row |= {f"{name}.error": score.rate, f"{name}.low": score.low, f"{name}.high": score.high}
+                row |= {f"{name}.sequences_wrong": score.sequences_wrong, f"{name}.sequences": score.sequences}
+                if score.wrong:
+                    row |= {f"{name}.wrong_low": score.wrong.low, f"{name}.wrong_high": score.wrong.high}
+            elif replicate.status == "diverged":
+                row[f"{name}.error"] = math.inf
+    for row, replicate in zip(rows, known, strict=True):
+        row["key"] = replicate.key
+    return pa.Table.from_pylist(rows, schema=pa.schema([*fields, ("key", pa.string())]))
+
+
+def to_csv(table: pa.Table) -> bytes:
+    """Comma-separated with a header; infinity is `inf`, an absent value is empty."""
+    sink = io.BytesIO()
+    pyarrow.csv.write_csv(table, sink, pyarrow.csv.WriteOptions(quoting_style="needed"))
+    return sink.getvalue()
+
+
+def to_parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(table, sink, compression="zstd")
+    return sink.getvalue().to_pybytes()
+
+
+def to_latex(summary: pa.Table) -> str:
+    r"""A `tabular` for `\usepackage{booktabs}`: the five quantiles and the zero-error count of every condition and set."""
+    columns: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
+        ("condition", lambda row: latex_escape(row["condition"])),
+        ("set", lambda row: latex_escape(row["set"])),
+        ("$n$", lambda row: latex_escape(f"{row['zero_error_of']}/{row['planned']}")),
+        *((name, _latex_quantile(column)) for name, column in zip(LATEX_QUANTILES, QUANTILES, strict=True)),
+        ("zero error [95\\,\\%]", _latex_zero),
+    ]
+    lines = [
+        "% error rates on each evaluation set at the last step; n: replicates with a number / planned; diverged ones rank worst",
+        r"\begin{tabular}{ll" + "r" * (len(columns) - 2) + "}",
+        r"\toprule",
+        " & ".join(name for name, _ in columns) + r" \\",
+        r"\midrule",
+        *(" & ".join(cell(row) for _, cell in columns) + r" \\" for row in summary.to_pylist()),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+LATEX_QUANTILES = ("min", r"25\,\%", "median", r"75\,\%", "max")
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{character: "\\" + character for character in "&%$#_{}"},
+}
+
+
+def latex_escape(text: str) -> str:
+    """Text as LaTeX prints it: every character with a meaning is taken literally.
+
+    >>> latex_escape("p_i = 98 %")
+    'p\\\\_i = 98 \\\\%'
+    """
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def _latex_quantile(name: str) -> Callable[[dict[str, Any]], str]:
+    return lambda row: _latex_rate(row[f"error_{name}"])
+
+
+def _latex_rate(rate: float | None) -> str:
+    if rate is None:
+        return "--"
+    if math.isinf(rate):
+        return "diverged"
+    if rate == 0 or rate >= 0.001:
+        return f"{rate:.3g}"
+    mantissa, exponent = f"{rate:.1e}".split("e")
+    return rf"${mantissa}\times 10^{{{int(exponent)}}}$"
+
+
+def _latex_zero(row: dict[str, Any]) -> str:
+    interval = f"[{row['zero_error_low']:.3f}, {row['zero_error_high']:.3f}]"
+    return f"{row['zero_error']}/{row['zero_error_of']} {interval}" if row["zero_error_of"] else "--"
+
+
+def _known(replicates: pa.Table) -> pa.Table:
+    return replicates.select(["key", "stage", "status", "loss", "diverged_at"])
+
+
+def _replicate(
+    condition: dict[str, Any],
+    row: tuple[str, int],
+    init_seed: int,
+    data_seed: int,
+    ended: dict[tuple[str, int], dict[str, Any]],
+    failed: set[tuple[str, int]],
+    scores: dict[tuple[str, int], dict[tuple[str, str], Score]],
+) -> Replicate:
+    known = ended.get(row)
+    hashes = {name: value["hash"] for name, value in condition["sets"].items()}
+    own = {name: score for (name, set_hash), score in scores.get(row, {}).items() if hashes.get(name) == set_hash}
+    status = known["status"] if known else "failed" if row in failed else "missing"
+    loss = None if known is None or math.isnan(known["loss"]) else known["loss"]
+    diverged_at = known["diverged_at"] if known else None
+    return Replicate(condition["name"], row[1], row[0], init_seed, data_seed, status, loss, diverged_at, own)
+
+
+def _scores(replicates: pa.Table, evaluations: pa.Table) -> dict[tuple[str, int], dict[tuple[str, str], Score]]:
+    """Scores at the last step by (key, stage), then by (set, set_hash). Lengths of one set are pooled."""
+    chosen = evaluations.filter((pc.field("weights") == "raw") & pc.field("errors").is_valid())
+    last = replicates.select(["key", "stage", "pack", "steps"]).rename_columns(["key", "stage", "pack", "step"])
+    chosen = chosen.join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
+    by = ["key", "stage", "set", "set_hash"]
+    sums = ["errors", "count", "sequences", "errors_sq", "errors_x_count", "count_sq"]
+    whole = pc.ScalarAggregateOptions(skip_nulls=False)  # a sum with a null is unknown
+    added = [*((name, "sum") for name in sums), ("sequences_wrong", "sum", whole)]
+    pooled = chosen.group_by(by, use_threads=False).aggregate(added)
+    # without the sums of squares (null) the interval is unknown: null becomes NaN
+    columns = [pooled[f"{name}_sum"].cast(pa.float64()).to_numpy() for name in sums]
+    rates = clustered_rates(*columns)
+    low, high = clopper_pearsons(
+        *(pooled[f"{name}_sum"].cast(pa.float64()).to_numpy() for name in ("sequences_wrong", "sequences"))
+    )
+    scores: dict[tuple[str, int], dict[tuple[str, str], Score]] = {}
+    for i, row in enumerate(pooled.to_pylist()):
+        if row["count_sum"]:
+            score = Score(
+                row["errors_sum"],
+                row["count_sum"],
+                row["sequences_sum"],
+                float(rates.value[i]),
+                float(rates.low[i]),
+                float(rates.high[i]),
+                row["sequences_wrong_sum"],
+                None if math.isnan(low[i]) else Interval(float(low[i]), float(high[i])),
+            )
+            scores.setdefault((row["key"], row["stage"]), {})[row["set"], row["set_hash"]] = score
+    return scores
+
+
+def _line(members: list[Replicate], name: str) -> dict[str, Any]:
+    endings = [replicate.ending(name) for replicate in members]
+    counts = {ending: endings.count(ending) for ending in ENDINGS}
+    errors = np.array([error for replicate in members if (error := replicate.error(name)) is not None])
+    scores = [replicate.scores[name] for replicate in members if name in replicate.scores]
+    line: dict[str, Any] = {"planned": len(members), **counts}
+    if scores:
+        reads, sequences = min(score.reads for score in scores), min(score.sequences for score in scores)
+        line |= {"reads": reads, "sequences": sequences}
+        line |= {"zero_rate_bound": zero_error_bound(reads), "zero_rate_bound_by_sequence": zero_error_bound(sequences)}
+    unknown = len(members) - errors.size - counts["no_transition"]
+    if errors.size:
+        median, bounds = quantile_interval(errors, 0.5), quantile_bounds(errors, unknown, 0.5)
+        line |= {f"error_{label}": quantile(errors, q) for label, q in QUANTILES.items()}
+        line |= {"median_low": median.low, "median_high": median.high}
+        line |= {"median_if_missing_zero": bounds.low, "median_if_missing_diverge": bounds.high}
+    zero = int((errors == 0).sum())
+    interval = clopper_pearson(zero, errors.size)
+    line |= {"zero_error": zero, "zero_error_of": errors.size, "zero_error_low": interval.low, "zero_error_high": interval.high}
+    return line | {"zero_error_least": zero, "zero_error_most": zero + unknown}
+
+
+def _jointly(members: list[Replicate], names: list[str]) -> dict[str, Any]:
+    answers = [answer for replicate in members if (answer := replicate.jointly_zero(names)) is not None]
+    interval = clopper_pearson(sum(answers), len(answers))
+    return {
+        "jointly_zero": sum(answers),
+        "jointly_zero_of": len(answers),
+        "jointly_zero_low": interval.low,
+        "jointly_zero_high": interval.high,
+    }

@@ -1,0 +1,207 @@
+"""Adaptive replicates: the rule of a study, and what it decides of the errors so far. Pure; no torch and no store.
+
+A condition is looked at when `min`, `min + step`, … `max` of its seeds have ended, always the *first* seeds and never before all of
+them have: seeds that happen to finish early can't decide. It stops at the first look whose interval is narrow enough. An interval at
+such a stop is not one of a fixed number of replicates: docs/adaptive.md says how often it covers.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from results.errors import StudyError
+from results.statistics.bootstrap import quantile_ratio
+from results.statistics.intervals import Interval, clopper_pearson
+
+PENDING = "pending"  # a seed that has not ended; a failed one is None: left out and counted
+Error = float | None | str
+_WIDEST = 4.0  # times the limit
+_RULES = {"zero_error": ("set", "half_width"), "ratio_of_medians": ("set", "baseline", "width")}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`limit`: half the width of the Clopper–Pearson interval of P(no error on `set`) at 95 %; with a `baseline`, the upper over the
+    lower end of the bootstrap interval of the ratio of medians. Looks at minimum, minimum + step, … maximum replicates."""
+
+    minimum: int
+    maximum: int
+    step: int
+    set: str
+    limit: float
+    baseline: str | None = None
+    budget: float | None = None  # slot-hours: GPU-hours, on CPU core-hours
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        return (*range(self.minimum, self.maximum, self.step), self.maximum)
+
+    @property
+    def words(self) -> str:
+        if self.baseline is None:
+            return f"the interval of P(no error on {self.set}) is at most ±{self.limit:g}"
+        return (
+            f"the interval of the ratio of medians to {self.baseline} on {self.set} has upper/lower of at most {self.limit:g}"
+        )
+
+
+@dataclass(frozen=True)
+class Decision:
+    """target: replicates that the condition needs as far as is known. looks: those made. size: of the interval at the last look.
+
+    reason: None while it goes on, else narrow | max | baseline. waiting: seeds below the next look that have not ended.
+    failed: ended seeds without a number, left out.
+    """
+
+    target: int
+    looks: int
+    at: int
+    reason: str | None
+    waiting: int
+    failed: int
+    size: float | None
+
+
+def parse(replicates: Mapping[str, Any], budget: Any = None) -> Rule:
+    """The rule of a study's `replicates` and `budget`. ValueError in one sentence on anything wrong."""
+    _refuse_other(replicates, ("min", "max", "until", "step"), "replicates")
+    for key in ("min", "max", "until"):
+        if key not in replicates:
+            raise StudyError(
+                f"replicates.{key} is missing: write {{min: 15, max: 100, until: {{zero_error: {{…}}}}}}, or one number"
+            )
+    counts = {"step": 10} | {key: replicates[key] for key in ("min", "max", "step") if key in replicates}
+    for key, value in counts.items():
+        if type(value) is not int or value < 1:
+            raise StudyError(f"replicates.{key} = {value!r} must be a whole number of at least 1")
+    if counts["min"] >= counts["max"]:
+        raise StudyError(
+            f"replicates.min = {counts['min']} must be below replicates.max = {counts['max']}: for a fixed number write "
+            f"replicates: {counts['max']}"
+        )
+    until = replicates["until"]
+    if not isinstance(until, Mapping) or len(until) != 1:
+        raise StudyError(f"replicates.until = {until!r} must give exactly one of {' and '.join(_RULES)}")
+    _refuse_other(until, _RULES, "replicates.until")
+    [(kind, node)] = until.items()
+    where = f"replicates.until.{kind}"
+    if not isinstance(node, Mapping):
+        raise StudyError(f"{where} = {node!r} must be a mapping with {', '.join(_RULES[kind])}")
+    _refuse_other(node, _RULES[kind], where)
+    for key in _RULES[kind]:
+        if key not in node:
+            raise StudyError(f"{where}.{key} is missing: {where} has {', '.join(_RULES[kind])}")
+    for key in ("set", "baseline"):
+        if key in node and not isinstance(node[key], str):
+            raise StudyError(f"{where}.{key} = {node[key]!r} must be a name")
+    if kind == "zero_error":
+        limit = _number(node["half_width"], f"{where}.half_width", 0, 0.5)
+    else:
+        limit = _number(node["width"], f"{where}.width", 1, math.inf)
+    hours = None if budget is None else _hours(budget)
+    return Rule(counts["min"], counts["max"], counts["step"], node["set"], limit, node.get("baseline"), hours)
+
+
+def first_look(maximum: int) -> int:
+    """`replicates.min` where only the maximum is known: 15, or half of a maximum below 30."""
+    return min(15, math.ceil(maximum / 2))
+
+
+def as_dict(rule: Rule) -> dict[str, Any]:
+    """What a manifest keeps of a rule; `Rule(**…)` is the way back."""
+    return {
+        "minimum": rule.minimum,
+        "maximum": rule.maximum,
+        "step": rule.step,
+        "set": rule.set,
+        "limit": rule.limit,
+        "baseline": rule.baseline,
+        "budget": rule.budget,
+    }
+
+
+def decide(rule: Rule, errors: Mapping[str, Sequence[Error]], paired: bool = True) -> dict[str, Decision]:
+    """What every condition needs, from its errors in the order of its seeds: a rate, infinity where diverged, None, or PENDING.
+
+    With a baseline, a look needs the baseline's seeds below it too, and the baseline goes on as long as another condition does.
+    """
+    decisions = {name: _decide(rule, errors, name, paired) for name in errors if name != rule.baseline}
+    if rule.baseline is not None:
+        own = errors[rule.baseline]
+        target = max((each.target for each in decisions.values()), default=rule.minimum)
+        going = any(each.reason is None for each in decisions.values())
+        waiting = sum(error == PENDING for error in own[:target])
+        at = max((each.at for each in decisions.values()), default=0)
+        looks = sum(look <= at for look in rule.looks)
+        reason = None if going or waiting else "baseline"
+        decisions[rule.baseline] = Decision(target, looks, at, reason, waiting, own[:at].count(None), None)
+    return {name: decisions[name] for name in errors}
+
+
+def interval_size(rule: Rule, errors: Sequence[Error], baseline: Sequence[Error], paired: bool = True) -> float:
+    """What `limit` bounds, of the first seeds of a condition and of its baseline; infinity where there is no interval. Diverged is
+    infinity: it ranks worst and is never without error."""
+    if rule.baseline is None:
+        known = [error for error in errors if isinstance(error, float)]
+        interval = clopper_pearson(sum(error == 0 for error in known), len(known))
+        return (interval.high - interval.low) / 2
+    of_ratio = _ratio(errors, baseline, paired)
+    return math.inf if of_ratio is None or not of_ratio.low > 0 else of_ratio.high / of_ratio.low
+
+
+def narrowing(rule: Rule, size: float | None, known: int, more: int) -> float:
+    """By how much `more` replicates beside `known` should narrow an interval of `size`, as a share of the limit: it goes as 1/√n.
+
+    Of a ratio the logarithm; one without a finite interval counts as four times too wide, so that it does not take everything.
+    """
+    if size is None or not known:
+        return math.inf
+    width = size / rule.limit if rule.baseline is None else math.log(size) / math.log(rule.limit)
+    return min(width, _WIDEST) * (1 - math.sqrt(known / (known + more)))
+
+
+def _decide(rule: Rule, errors: Mapping[str, Sequence[Error]], name: str, paired: bool) -> Decision:
+    own = errors[name]
+    baseline = errors[rule.baseline] if rule.baseline is not None else ()
+    size, made, at = None, 0, 0
+    for look in rule.looks:
+        waiting = sum(error == PENDING for error in own[:look]) + sum(error == PENDING for error in baseline[:look])
+        if waiting:
+            return Decision(look, made, at, None, waiting, own[:at].count(None), size)
+        made, at = made + 1, look
+        size = interval_size(rule, own[:look], baseline[:look], paired)
+        if size <= rule.limit:
+            return Decision(look, made, look, "narrow", 0, own[:look].count(None), size)
+    return Decision(at, made, at, "max", 0, own[:at].count(None), size)
+
+
+def _ratio(errors: Sequence[Error], baseline: Sequence[Error], paired: bool) -> Interval | None:
+    if paired:
+        both = [(x, y) for x, y in zip(baseline, errors, strict=True) if isinstance(x, float) and isinstance(y, float)]
+        first, second = [x for x, _ in both], [y for _, y in both]
+    else:
+        first = [x for x in baseline if isinstance(x, float)]
+        second = [y for y in errors if isinstance(y, float)]
+    if not first or not second:
+        return None
+    return quantile_ratio(first, second, 0.5, paired).interval
+
+
+def _hours(budget: Any) -> float:
+    if not isinstance(budget, Mapping) or set(budget) != {"gpu_hours"}:
+        raise StudyError(f"budget = {budget!r} must be {{gpu_hours: <number>}}: hours of one GPU, or of one core on CPU")
+    return _number(budget["gpu_hours"], "budget.gpu_hours", 0, math.inf)
+
+
+def _number(value: Any, where: str, low: float, high: float) -> float:
+    if type(value) not in (int, float) or not low < value < high:
+        limits = f"above {low:g}" + (f" and below {high:g}" if math.isfinite(high) else "")
+        raise StudyError(f"{where} = {value!r} must be a number {limits}")
+    return float(value)
+
+
+def _refuse_other(given: Mapping[str, Any], known: Sequence[str] | Mapping[str, Any], where: str) -> None:
+    for key in given:
+        if key not in known:
+            raise StudyError(f"{where} has no key {key!r}; keys: {', '.join(known)}")

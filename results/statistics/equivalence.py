@@ -1,0 +1,109 @@
+"""Are two conditions the same? An equivalence against a margin that was fixed beforehand; otherwise *not shown*.
+
+    python -m results.statistics.equivalence STORE STUDY fp32 bf16 --sets sparse dense --margin 0.15
+
+The quantity is the probability that a replicate of the second condition errs more than one of the first, ties halved: 1/2 where the
+distributions are the same, whatever their tails. A diverged replicate errs most.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from results.errors import StoreError, StudyError
+from results.rows.summary import Replicate, replicates_of
+from results.statistics.intervals import Interval
+from results.statistics.unpaired import superiority
+from results.store.manifest import newest_manifest, reported
+from results.store.tables import Store, committed, open_store, read
+from results.terminal import say
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`superiority`: P(second > first) + P(equal)/2 with its interval; verdict: equivalent | different | not shown."""
+
+    first: int
+    second: int
+    superiority: float
+    interval: Interval
+    margin: float
+    verdict: str
+
+
+def compare(first: ArrayLike, second: ArrayLike, margin: float) -> Comparison:
+    """Two one-sided tests at 5 % each (Schuirmann 1987): equivalent where the 90 % interval lies within 1/2 ± margin.
+
+    different: the 95 % interval excludes 1/2. Both can hold: a difference that is shown to be small counts as equivalent.
+    """
+    if not 0 < margin < 0.5:
+        raise StudyError(f"margin = {margin} must be between 0 and 0.5: it is a distance from an even chance")
+    estimate, narrow = superiority(first, second, 0.90)
+    _, wide = superiority(first, second, 0.95)
+    if 0.5 - margin < narrow.low and narrow.high < 0.5 + margin:
+        verdict = "equivalent"
+    else:
+        verdict = "different" if wide.low > 0.5 or wide.high < 0.5 else "not shown"
+    return Comparison(len(np.asarray(first)), len(np.asarray(second)), estimate, narrow, margin, verdict)
+
+
+def _known(store: Store) -> list[Replicate]:
+    """Every planned replicate of a study."""
+    newest = newest_manifest(store)
+    if newest is None:
+        raise StudyError(f"{store.path()} holds no study: run it first")
+    finished = committed(store)
+    rows = read(store, "evaluations", filter=reported(newest[1]), winning=finished)
+    return replicates_of(newest[1], finished, rows, read(store, "failures"))
+
+
+def _errors(known: Sequence[Replicate], condition: str, name: str) -> list[float]:
+    """Final error rates of a condition on a set. ValueError where the condition is unknown or a replicate has no number."""
+    members = [replicate for replicate in known if replicate.condition == condition]
+    if not members:
+        names = dict.fromkeys(replicate.condition for replicate in known)
+        raise StudyError(f"there is no condition {condition!r}; conditions: {', '.join(names)}")
+    errors = [replicate.error(name) for replicate in members]
+    missing = errors.count(None)
+    if missing:
+        raise StudyError(
+            f"{missing} of {len(members)} replicates of {condition} have no number on {name}: finish the study first, "
+            "since those that end early are no fair sample"
+        )
+    return [error for error in errors if error is not None]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m results.statistics.equivalence", description="Are two conditions of a study the same?"
+    )
+    parser.add_argument("store")
+    parser.add_argument("study")
+    parser.add_argument("first")
+    parser.add_argument("second")
+    parser.add_argument("--sets", nargs="+", required=True)
+    parser.add_argument("--margin", type=float, required=True, help="fixed before the study was looked at")
+    options = parser.parse_args(arguments)
+    try:
+        known = _known(open_store(options.store, options.study))
+        say("| set | replicates | P(second errs more) | 90 % interval | margin | verdict |")
+        say("|---|---|---|---|---|---|")
+        for name in options.sets:
+            first, second = (_errors(known, condition, name) for condition in (options.first, options.second))
+            found = compare(first, second, options.margin)
+            say(
+                f"| {name} | {found.first}, {found.second} | {found.superiority:.3f} | {found.interval.low:.3f} – "
+                f"{found.interval.high:.3f} | 0.5 ± {found.margin:g} | {found.verdict} |"
+            )
+    except (StudyError, StoreError) as error:
+        say(f"error: {error}", err=True)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""Which manifest of a study holds: the plan is immutable, so a study that was extended has several."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs
+
+from results.errors import DamagedFile, StoreError, store_errors
+from results.store.filesystem import info_of, reason
+from results.store.tables import Store, list_names, read_bytes, write_bytes
+
+FOLDER = "manifests"
+NEWEST = "newest_manifest"  # a file of the study that names one: times of files do not survive a copy
+SUFFIX = ".yaml"
+_MOST_NAME = 200  # bytes
+MOST_BYTES = 2**28  # 2 × 10^6 replicates
+_ERRORS = {  # what counts as an error, by task: for manifests from before they had `scoring`
+    "flipflop": "a read position, the one after an “r”, where the most probable token of the whole vocabulary is not the bit of the last "
+    "write",
+    "flipflop_simulation": "a position where the more probable state is not the state after its input",
+    "automaton": "a position where the most probable answer is not the (observed) state after its token",
+    "sparse_parity": "a string whose most probable class is not the sign of the product of its support",
+    "hierarchical_parity": "a string whose most probable class is not the leaf that its parities lead to",
+    "associations": "a string whose most probable answer is not the one that was drawn for it",
+    "pcfg": "a predicted position where the most probable token of the whole vocabulary is not the string's own",
+}
+
+
+def manifest_path(manifest_hash: str) -> str:
+    """Where a manifest lies, relative to its study."""
+    return f"{FOLDER}/{manifest_hash}{SUFFIX}"
+
+
+def write_manifest(store: Store, manifest_hash: str, content: bytes) -> None:
+    """Put a manifest in its place as the newest. Raises OSError with one sentence."""
+    write_bytes(store, manifest_path(manifest_hash), content)
+    write_bytes(store, NEWEST, manifest_hash.encode())
+
+
+def newest_manifest(store: Store) -> tuple[str, dict[str, Any]] | None:
+    """Hash and content of the manifest that was written last, or None: the one that the file `newest_manifest` names; where
+    there is no such file, by the time of the files, and of several of one time the one that plans most.
+
+    Raises ValueError, naming the file, where it is none.
+    """
+    names = [name for name in list_names(store, FOLDER) if name.endswith(SUFFIX)]
+    if not names:
+        return None
+    if (named := named_manifest(store)) is not None:
+        if f"{named}{SUFFIX}" not in names:
+            raise DamagedFile(
+                f"{store.path(NEWEST)} names {named}, which is not in {store.path(FOLDER)}: bring it there, or delete the file"
+            )
+        return named, read_manifest(store, named)
+    with store_errors(store.path(FOLDER)):
+        infos: list[pyarrow.fs.FileInfo] = store.filesystem.get_file_info([store.path(FOLDER, name) for name in names])
+    last = max(info.mtime_ns for info in infos)
+    hashes = [name.removesuffix(SUFFIX) for name, info in zip(names, infos, strict=True) if info.mtime_ns == last]
+    return max(((each, read_manifest(store, each)) for each in hashes), key=lambda found: len(found[1]["replicates"]))
+
+
+def named_manifest(store: Store) -> str | None:
+    path = store.path(NEWEST)
+    info = info_of(store.filesystem, path)
+    if not info.is_file:
+        return None
+    name = read_bytes(store, NEWEST).strip() if (info.size or 0) <= _MOST_NAME else b""
+    if not re.fullmatch(rb"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise DamagedFile(f"{path} names no manifest; delete it")
+    return name.decode()
+
+
+def stage_of(condition: Mapping[str, Any]) -> int:
+    """The stage of a manifest's condition: its configuration lists the stages before it, and what it takes from the last."""
+    stages = condition.get("config", {}).get("stages")
+    return max(0, len(stages) - 1) if isinstance(stages, list) else 0
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What a condition's task says of its numbers.
+
+    metrics: kinds of errors, the first of which is reported; error: what counts as one, a noun phrase; tokens: positions of a string
+    that a model reads; outputs: classes that it chooses from. The last two are None in manifests that do not say.
+    """
+
+    metrics: tuple[str, ...]
+    error: str
+    tokens: int | None = None
+    outputs: int | None = None
+
+    @property
+    def metric(self) -> str:
+        """The reported metric."""
+        return self.metrics[0]
+
+
+def scoring_of(condition: Mapping[str, Any]) -> Scoring:
+    """The scoring of a manifest's condition; of an older manifest, which lacks it, what the tasks of that time had.
+
+    Raises StoreError for numbers of which larger ones are better: no reader of this version ranks those.
+    """
+    scoring = condition.get("scoring")
+    if scoring is None:
+        task = condition.get("settings", condition.get("config", {})).get("task", {}).get("name")
+        return Scoring(("read",), _ERRORS.get(task, f"a scored position of {task} where the most probable answer is wrong"))
+    if scoring["direction"] != "lower":
+        raise StoreError(
+            f"condition {condition['name']} has numbers of which {scoring['direction']} ones are better, and this version reads errors "
+            "alone: upgrade manyseeds"
+        )
+    return Scoring(tuple(scoring["metrics"]), scoring["error"], scoring.get("tokens"), scoring.get("outputs"))
+
+
+def reported(manifest: Mapping[str, Any]) -> pc.Expression:
+    """Selects the rows of `evaluations` that are reported: those with the first metric of their condition's task."""
+    hashes: dict[str, set[str]] = {}
+    for condition in manifest["conditions"]:
+        own = hashes.setdefault(scoring_of(condition).metric, set())
+        own.update(each["hash"] for each in condition.get("sets", {}).values() if "hash" in each)
+    if len(hashes) == 1:
+        return pc.field("metric") == next(iter(hashes))
+    chosen = pc.scalar(False)
+    for metric, own in hashes.items():  # a metric may be the first of one task and the second of another
+        chosen = chosen | ((pc.field("metric") == metric) & pc.field("set_hash").isin(pa.array(sorted(own), pa.string())))
+    return chosen
+
+
+def label(name: str, stage: int) -> str:
+    """What the stage of a condition is called; a first stage has the condition's name."""
+    return f"{name}, stage {stage}" if stage else name
+
+
+def manifest_bytes(store: Store, name: str) -> bytes:
+    """The file `name` of a study's manifests. Raises ValueError, before it is read, where it is larger than MOST_BYTES."""
+    path = store.path(FOLDER, name)
+    size = info_of(store.filesystem, path).size or 0
+    if size > MOST_BYTES:
+        raise DamagedFile(f"{path} has {size} bytes, and a manifest at most {MOST_BYTES}; move it out of the store")
+    return read_bytes(store, f"{FOLDER}/{name}")
+
+
+def read_manifest(store: Store, manifest_hash: str) -> dict[str, Any]:
+    """The content of one manifest. Raises ValueError, naming the file, where it is none."""
+    path = manifest_path(manifest_hash)
+    data = manifest_bytes(store, f"{manifest_hash}{SUFFIX}")
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(
+            f"{store.path(path)} is no manifest ({reason(error)}); move it out of the store, and run the study again"
+        ) from error
+    if not _is_plan(content):
+        raise DamagedFile(f"{store.path(path)} is no manifest of a study; move it out of the store, and run the study again")
+    return content
+
+
+def _is_plan(content: Any) -> bool:
+    """Whether the parts that every reader uses have their kinds, so that none of them stumbles over a file of someone else."""
+    if not isinstance(content, dict) or not {"study", "sets", "conditions", "replicates"} <= content.keys():
+        return False
+    sets, conditions, replicates = content["sets"], content["conditions"], content["replicates"]
+    if not (isinstance(sets, dict) and isinstance(conditions, list) and isinstance(replicates, list)):
+        return False
+    named = all(
+        isinstance(each, dict)
+        and isinstance(each.get("name"), str)
+        and isinstance(each.get("config", {}), dict)
+        and isinstance(each.get("sets", {}), dict)
+        and all(isinstance(one, dict) for one in each.get("sets", {}).values())
+        and type(each.get("replicates", 0)) is int
+        and ("scoring" not in each or _is_scoring(each["scoring"]))
+        for each in conditions
+    )
+    planned = all(
+        type(row) is list and len(row) >= 4 and type(row[0]) is str and type(row[1]) is int and 0 <= row[1] < len(conditions)
+        for row in replicates
+    )
+    return named and planned and all(isinstance(each, dict) for each in sets.values())
+
+
+def _is_scoring(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("metrics"), list)
+        and bool(value["metrics"])
+        and all(isinstance(each, str) for each in [*value["metrics"], value.get("error"), value.get("direction")])
+        and all(value.get(name) is None or type(value[name]) is int for name in ("tokens", "outputs"))
+    )

@@ -1,0 +1,326 @@
+"""Uniting stores, and rewriting a store's many small files as one a table; readers see the same rows before and after.
+
+Neither may run while another process writes into the store's study or compacts it.
+"""
+
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs
+
+from results.errors import StudyError
+from results.store.filesystem import content, info_of, join, listing
+from results.store.manifest import FOLDER, manifest_path, newest_manifest, write_manifest
+from results.store.parquet import COMPACTED, SUFFIX, serialise
+from results.store.schema import IDENTITY_COLUMNS, SCHEMAS
+from results.store.seal import state
+from results.store.tables import (
+    ROW,
+    Store,
+    anti_join,
+    check_name,
+    commit,
+    delete,
+    matching,
+    read,
+    read_bytes,
+    read_files,
+    semi_join,
+    table_files,
+    winners,
+    write_bytes,
+    write_file,
+)
+
+_NAMED = 10  # replicates that a refusal names
+_DEPENDENT = [table for table in SCHEMAS if table not in ("replicates", "failures")]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What `merge` added; `superseded` of the (key, stage) in the result are held by more than one pack."""
+
+    packs: int
+    replicates: int
+    superseded: int
+    failures: int
+    manifests: int
+    artifacts: int
+
+
+def compact(store: Store, instead: Mapping[str, pa.Table] | None = None) -> tuple[int, int]:
+    """Rewrite each table as one file `compacted-<hash of what it holds>.parquet`, of the winning rows, which keep their pack.
+
+    instead: rows by table that take the place of all that the store has of their (key, stage, pack), which is in its `replicates`;
+    rows that do not win are then kept too.
+    The compacted `replicates` is written after all others and the inputs are deleted last: a crash in between leaves rows
+    twice, which `results.store.tables.read` shows once. Files of uncommitted packs are left alone. Holds tables in memory.
+    Returns how many files it rewrote, and into how many.
+    """
+    files = {"replicates": table_files(store, "replicates")}  # listed first: a later commit is no input
+    replicates = _exchanged("replicates", read_files(store, "replicates", files["replicates"]), instead)
+    winning = winners(replicates) if instead is None else replicates.select(ROW)
+    if not winning.num_rows:
+        return 0, 0
+    done = {f"{pack}{SUFFIX}" for pack in replicates["pack"].unique().to_pylist()}
+    files |= {t: [n for n in table_files(store, t) if n in done or n.startswith(COMPACTED)] for t in _DEPENDENT}
+    files["failures"] = table_files(store, "failures")
+    rows = {t: semi_join(_exchanged(t, read_files(store, t, files[t]), instead), winning) for t in _DEPENDENT}
+    rows["failures"] = read_files(store, "failures", files["failures"])
+    rows["replicates"] = semi_join(replicates, winning)
+    held = [sorted(map(str, winning.to_pylist())), sorted(map(str, rows["failures"].select(["pack", "attempt"]).to_pylist()))]
+    if instead is not None:
+        held.append(sorted(_texts(instead["replicates"], instead).values()))
+    target = f"{COMPACTED}{hashlib.sha256(repr(held).encode()).hexdigest()[:16]}{SUFFIX}"
+    for table, kept in rows.items():
+        if kept.num_rows:
+            write_bytes(store, f"{table}/{target}", serialise(kept))
+    for table, names in files.items():
+        for name in names:
+            if name != target:
+                delete(store, f"{table}/{name}")
+    return sum(map(len, files.values())), sum(kept.num_rows > 0 for kept in rows.values())
+
+
+def _exchanged(table: str, rows: pa.Table, instead: Mapping[str, pa.Table] | None) -> pa.Table:
+    return rows if instead is None else pa.concat_tables([anti_join(rows, instead["replicates"]), instead[table]])
+
+
+def merge(into: Store, others: list[Store], keep_one: bool = False) -> Merged:
+    """Add what other stores have committed of a study: rows, failures, manifests, kept weights. Run again, it adds nothing.
+
+    A row is known by (key, stage, pack), and what stores have of it must be the same numbers; where and when it was trained may
+    differ, and what `into` has of that is kept. Of weights that several packs left, those of the smallest pack id are kept.
+    Whatever the order of merges, the numbers that result are the same. Raises StudyError, before anything is written, where a
+    store scored a set of the same name and condition on another definition, and where numbers or weights differ; unless `keep_one`:
+    then one copy is kept, which one depends on its numbers alone.
+    """
+    _check_sets([into, *others])
+    mine = _everything(into)
+    union, changed = mine, mine["replicates"].select(ROW).slice(0, 0)
+    for other in others:
+        theirs = _everything(other)
+        for column in ("key", "pack"):
+            for name in theirs["replicates"][column].unique().to_pylist():
+                check_name(name, f"a {column} ({other.path('replicates')})")
+        union, exchanged = _united(union, theirs, keep_one, into, other)
+        changed = pa.concat_tables([changed, exchanged])
+    held = [(other, read(other, "replicates", ["key"])["key"].to_pylist()) for other in others]
+    weights = _better_weights(into, [(into, union["replicates"]["key"].to_pylist()), *held], keep_one)
+    plans = [plan for plan in map(newest_manifest, [into, *others]) if plan]
+    changed = semi_join(mine["replicates"].select(ROW), changed)
+    if changed.num_rows:
+        compact(into, {table: semi_join(rows, changed) for table, rows in union.items()})
+    missing = anti_join(union["replicates"], mine["replicates"])
+    touched = missing["pack"].unique()
+    pieces = {t: _by_pack(rows.filter(pc.is_in(rows["pack"], touched))) for t, rows in union.items()}
+    for pack in sorted(touched.to_pylist()):
+        # every table, so that what an interrupted training of the pack left is removed
+        commit(into, pack, {t: packs.get(pack, SCHEMAS[t].empty_table()) for t, packs in pieces.items()})
+    failures = manifests = 0
+    for other in others:
+        failures += _merge_failures(into, other)
+        _copy_missing(into, other, into.path("logs"), other.path("logs"))  # of its failures
+        manifests += _copy_missing(into, other, into.path(FOLDER), other.path(FOLDER))
+    for relative, source in weights.items():
+        write_file(into, into.shared(*relative), content(source.filesystem, source.shared(*relative)))
+    if manifests:  # the plan that holds is the one of most replicates, and of several such the one of the smallest hash
+        name = min(plans, key=lambda plan: (-len(plan[1]["replicates"]), plan[0]))[0]
+        write_manifest(into, name, read_bytes(into, manifest_path(name)))
+    superseded = union["replicates"].num_rows - winners(union["replicates"]).num_rows
+    return Merged(len(touched), missing.num_rows, superseded, failures, manifests, len(weights))
+
+
+def _united(
+    mine: dict[str, pa.Table], theirs: dict[str, pa.Table], keep_one: bool, into: Store, other: Store
+) -> tuple[dict[str, pa.Table], pa.Table]:
+    """All rows of two stores, and the (key, stage, pack) of those of `mine` that are not as they were."""
+    fresh = anti_join(theirs["replicates"], mine["replicates"])
+    union = {t: pa.concat_tables([mine[t], semi_join(theirs[t], fresh)]) for t in mine}
+    shared = semi_join(mine["replicates"], theirs["replicates"])
+    pairs = {t: (semi_join(mine[t], shared), semi_join(theirs[t], shared)) for t in mine}
+    if all(_sorted(t, one).equals(_sorted(t, two)) for t, (one, two) in pairs.items()):
+        return union, shared.select(ROW).slice(0, 0)
+    trained = [{t: pair[side] for t, pair in pairs.items() if t != "probes"} for side in (0, 1)]
+    ours, its = (_texts(shared, tables) for tables in trained)
+    differing = [row for row in ours if ours[row] != its[row]]
+    probed = [_probe_texts(table) for table in pairs["probes"]]
+    other_probes = [row for row in probed[0] if row in probed[1] and probed[0][row] != probed[1][row]]
+    if (differing or other_probes) and not keep_one:
+        lines = [
+            f"{key} (stage {stage}, pack {pack})" for key, stage, pack in sorted({row[:3] for row in differing + other_probes})
+        ]
+        more = f" and {len(lines) - _NAMED} more" if len(lines) > _NAMED else ""
+        raise StudyError(
+            f"{into.path()} and {other.path()} hold other numbers of the same replicates and packs: {', '.join(lines[:_NAMED])}{more}; "
+            "look for a damaged file with manyseeds verify, or keep one copy of each with --keep-one"
+        )
+    taken = [row for row in differing if its[row] < ours[row]]
+    added = [row for row in probed[1] if row not in probed[0] or probed[1][row] < probed[0][row]]
+    changed = _rows_of(sorted({row[:3] for row in taken + added}))
+    for table, (_, two) in pairs.items():
+        if table != "probes":
+            union[table] = pa.concat_tables([anti_join(union[table], _rows_of(taken)), semi_join(two, _rows_of(taken))])
+    probe, step = ([row[place] for row in added] for place in (3, 4))
+    names = (
+        _rows_of([row[:3] for row in added])
+        .append_column("probe", pa.array(probe, pa.string()))
+        .append_column("step", pa.array(step, pa.int64()))
+    )
+    kept = union["probes"].take(matching(union["probes"], names, "left anti", names.column_names))
+    union["probes"] = pa.concat_tables(
+        [kept, pairs["probes"][1].take(matching(pairs["probes"][1], names, "left semi", names.column_names))]
+    )
+    return union, changed
+
+
+def _rows_of(rows: list[tuple[Any, ...]]) -> pa.Table:
+    schema = pa.schema([SCHEMAS["replicates"].field(name) for name in ROW])
+    return pa.Table.from_pylist([dict(zip(ROW, row, strict=True)) for row in rows], schema)
+
+
+def _numbers(table: str, rows: pa.Table) -> pa.Table:
+    """What must be the same wherever a replicate was trained."""
+    return rows.select([*IDENTITY_COLUMNS, "pack", "sets"]) if table == "replicates" else rows
+
+
+def _sorted(table: str, rows: pa.Table) -> pa.Table:
+    """The numbers of rows in an order of their own, floats as their bits: NaN equals NaN."""
+    rows = _numbers(table, rows)
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_floating(field.type):
+            bits = pa.chunked_array([chunk.view(pa.int64()) for chunk in rows[field.name].chunks], pa.int64())
+            rows = rows.set_column(place, field.name, bits)
+        elif pa.types.is_list(field.type):
+            rows = rows.set_column(
+                place, field.name, pa.array(["\n".join(sorted(each)) for each in rows[field.name].to_pylist()], pa.string())
+            )
+    return rows.sort_by([(name, "ascending") for name in rows.column_names]).combine_chunks()
+
+
+def _texts(shared: pa.Table, tables: Mapping[str, pa.Table]) -> dict[tuple[Any, ...], str]:
+    """A digest of the numbers of every (key, stage, pack)."""
+    lines: dict[tuple[Any, ...], list[str]] = {tuple(row.values()): [] for row in shared.select(ROW).to_pylist()}
+    for table, rows in tables.items():
+        for row in _numbers(table, rows).to_pylist():
+            if row.get("sets"):
+                row["sets"] = sorted(row["sets"])
+            lines[tuple(row[name] for name in ROW)].append(f"{table} {row!r}")
+    return {row: hashlib.sha256("\n".join(sorted(each)).encode()).hexdigest() for row, each in lines.items()}
+
+
+def _probe_texts(rows: pa.Table) -> dict[tuple[Any, ...], str]:
+    """The same of every (key, stage, pack, probe, step)."""
+    lines: dict[tuple[Any, ...], list[str]] = {}
+    for row in rows.to_pylist():
+        lines.setdefault(tuple(row[name] for name in (*ROW, "probe", "step")), []).append(repr(row))
+    return {row: hashlib.sha256("\n".join(sorted(each)).encode()).hexdigest() for row, each in lines.items()}
+
+
+def _better_weights(into: Store, held: list[tuple[Store, list[str]]], keep_one: bool) -> dict[tuple[str, ...], Store]:
+    """The files of weights that `into` lacks, or has from a larger pack or damaged, and the store to copy each from.
+
+    held: stores with the keys whose weights count, `into` among them.
+    """
+    holders: dict[tuple[str, ...], list[Store]] = {}
+    for store, keys in held:
+        for key in sorted(set(keys)):
+            for below in _files(store, store.shared("artifacts", key)):
+                holders.setdefault(("artifacts", key, *below.split("/")), []).append(store)
+    better: dict[tuple[str, ...], Store] = {}
+    for relative, stores in holders.items():
+        if len(stores) == 1:
+            if stores[0] is not into:
+                better[relative] = stores[0]
+            continue
+        ranks = [_rank(content(store.filesystem, store.shared(*relative))) for store in stores]
+        best = min(ranks)
+        same = {rank: store for rank, store in zip(ranks, stores, strict=True) if rank[:2] == best[:2]}
+        if len(same) > 1 and not keep_one:
+            paths = " and ".join(sorted(store.shared(*relative) for store in same.values()))
+            raise StudyError(f"{paths} are other weights of the same replicate and pack: keep one copy with --keep-one")
+        if into not in stores or ranks[stores.index(into)] != best:
+            better[relative] = same[best]
+    return better
+
+
+def _rank(data: bytes) -> tuple[bool, str, str]:
+    """(damaged, pack, digest of the tensors) of a file of weights; one that does not say its pack comes last."""
+    try:
+        size = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + size])
+        about = header.pop("__metadata__", {})
+        named = {name: about.get(name) for name in ("key", "config", "seeds")}
+        whole = json.dumps([header, named], sort_keys=True).encode() + data[8 + size :]
+        pack = str(about.get("pack", "~"))
+    except (ValueError, AttributeError, RecursionError):
+        whole, pack = data, "~"
+    return state(data) == "damaged", pack, hashlib.sha256(whole).hexdigest()
+
+
+def _everything(store: Store) -> dict[str, pa.Table]:
+    """All committed rows, the losing ones too: a pack that loses here may win elsewhere."""
+    replicates = read_files(store, "replicates", table_files(store, "replicates"))
+    rows = {t: semi_join(read_files(store, t, table_files(store, t)), replicates) for t in _DEPENDENT}
+    return rows | {"replicates": replicates}
+
+
+def _by_pack(rows: pa.Table) -> dict[str, pa.Table]:
+    rows = rows.take(pc.sort_indices(rows["pack"]))
+    packs = np.asarray(rows["pack"].to_pylist(), dtype=object)
+    edges = [0, *(np.flatnonzero(packs[1:] != packs[:-1]) + 1).tolist(), len(packs)]
+    return {packs[start]: rows.slice(start, end - start) for start, end in itertools.pairwise(edges) if start < end}
+
+
+def _merge_failures(into: Store, other: Store) -> int:
+    known = {(row["pack"], row["attempt"]) for row in read(into, "failures", ["pack", "attempt"]).to_pylist()}
+    rows = read(other, "failures")
+    added = 0
+    for index, row in enumerate(rows.select(["pack", "attempt"]).to_pylist()):
+        if (row["pack"], row["attempt"]) not in known:
+            commit(into, f"{row['pack']}-{row['attempt']}", {"failures": rows.slice(index, 1)})
+            added += 1
+    return added
+
+
+def _copy_missing(into: Store, other: Store, target: str, source: str) -> int:
+    """Copy the files below `source` that `target` lacks (their names say what they hold); how many."""
+    added = 0
+    for relative in _files(other, source):
+        if info_of(into.filesystem, join(target, relative)).type == pyarrow.fs.FileType.NotFound:
+            write_file(into, join(target, relative), content(other.filesystem, join(source, relative)))
+            added += 1
+    return added
+
+
+def _files(store: Store, folder: str) -> list[str]:
+    """Paths of the files below a folder, relative to it; hidden ones are left out, and links, which could lend any file of this machine."""
+    found = []
+    for info in listing(store.filesystem, folder, recursive=True):
+        relative = info.path[len(folder) + 1 :]
+        linked = store.is_local and os.path.realpath(info.path) != os.path.join(os.path.realpath(folder), relative)
+        if info.type == pyarrow.fs.FileType.File and not info.base_name.startswith(".") and not linked:
+            found.append(relative)
+    return found
+
+
+def _check_sets(stores: list[Store]) -> None:
+    known: dict[tuple[str, str], tuple[str, str]] = {}
+    for store in stores:
+        configs = read(store, "replicates", [*ROW, "config"])
+        sets = read(store, "evaluations", [*ROW, "set", "set_hash"]).group_by([*ROW, "set", "set_hash"]).aggregate([])
+        for row in sets.join(configs, keys=ROW).group_by(["config", "set", "set_hash"]).aggregate([]).to_pylist():
+            first, where = known.setdefault((row["config"], row["set"]), (row["set_hash"], store.path()))
+            if first != row["set_hash"]:
+                raise StudyError(
+                    f"evaluation set {row['set']!r} is defined as {first} in {where} and as {row['set_hash']} in "
+                    f"{store.path()} for the same condition: give one of them another name in its study"
+                )

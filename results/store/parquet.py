@@ -1,0 +1,187 @@
+"""One Parquet file of a table: rows to bytes, and back with every check that its schema allows.
+
+Files carry a digest of all their bytes (`results.store.seal`) and a checksum of every page. A reader checks the digest of a file of at most
+1 MiB, and of a larger one the pages that it reads, though not their headers; `manyseeds verify` checks the digest of each. Older files
+have neither.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.fs
+import pyarrow.parquet
+
+from results.errors import DamagedFile, MissingFile, StoreError
+from results.store.filesystem import content, reason
+from results.store.schema import SCHEMAS
+from results.store.seal import BLANK, seal, state
+
+COMPACTED = "compacted-"
+SUFFIX = ".parquet"
+MOST_FOOTER = 2**24  # bytes of a file's metadata: those of 10^6 replicates are a few thousand
+# bytes of a file that is fetched at once: its digest is checked then, and an object store gets two requests instead of three to six
+_WHOLE = 2**20
+_CHANGED = "its bytes are not those that were written"
+_DIGEST = "manyseeds.digest"  # the key of the metadata that holds it
+_FEW_ROWS = 256
+MOST_ROWS = 30  # a byte of the file: constant columns of ours reach 13, and a crafted file claims any number
+
+
+def check_table(table: str) -> None:
+    """ValueError unless there is such a table."""
+    if table not in SCHEMAS:
+        raise ValueError(f"there is no table {table!r}: use one of {', '.join(SCHEMAS)}")
+
+
+def serialise(rows: pa.Table) -> bytes:
+    """A Parquet file as bytes: an exception while encoding can't leave a valid, truncated file anywhere."""
+    sink = pa.BufferOutputStream()
+    # zstd and dictionaries take a reader five times as long for the few rows of a small pack, and save it nothing
+    small = rows.num_rows <= _FEW_ROWS
+    options = {"compression": "snappy" if small else "zstd", "use_dictionary": not small, "write_page_checksum": True}
+    with pa.parquet.ParquetWriter(sink, rows.schema, **options) as writer:
+        writer.write_table(rows)
+        writer.add_key_value_metadata({_DIGEST: BLANK})
+    return seal(sink.getvalue().to_pybytes())
+
+
+def deserialise(data: bytes) -> pa.Table:
+    """The rows of a file that `serialise` wrote, whatever their schema. ArrowInvalid where it is none, or is damaged."""
+    if state(data) == "damaged":
+        raise pa.ArrowInvalid(_CHANGED)
+    return pa.parquet.read_table(pa.BufferReader(data), page_checksum_verification=True)
+
+
+def conform(table: str, rows: pa.Table) -> pa.Table:
+    """`rows` with the columns, order and types of `table`; absent nullable columns are null. Raises ValueError."""
+    check_table(table)
+    schema = SCHEMAS[table]
+    _check_columns(f"rows for table {table!r}", schema, rows.schema.names, "correct the columns")
+    columns = [rows[f.name] if f.name in rows.schema.names else pa.nulls(rows.num_rows, f.type) for f in schema]
+    try:
+        return pa.table(columns, names=schema.names).cast(schema)
+    except (pa.ArrowException, ValueError) as error:
+        raise ValueError(f"rows for table {table!r} do not fit its schema: {error}") from error
+
+
+def read_file(
+    filesystem: pyarrow.fs.FileSystem, path: str, table: str, columns: list[str], filter: pa.dataset.Expression | None = None
+) -> pa.Table:
+    """Columns of one file of a table; columns that were appended to the table later are null.
+
+    Raises DamagedFile, naming it, for one that is truncated, is of another schema or is not named for its pack, and StoreError
+    where the store does not hand it out: the file is not to blame then.
+    """
+    name, schema = path.rpartition("/")[2], SCHEMAS[table]
+    cure = f"move it out of the store, with replicates/{name} if there is one, and run the study again for what it held"
+
+    def unreadable(error: Exception) -> DamagedFile:
+        return DamagedFile(f"{path} can't be read as a Parquet file of table {table!r} ({reason(error)}); {cure}")
+
+    def fragment(*of: object) -> pa.dataset.ParquetFileFragment:
+        options = pa.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+        return pa.dataset.ParquetFileFormat(default_fragment_scan_options=options).make_fragment(*of)
+
+    try:
+        with filesystem.open_input_file(path) as source:
+            if source.size() <= _WHOLE:
+                data = source.read()
+                if state(data) == "damaged":
+                    raise unreadable(ValueError(_CHANGED))
+                rows = _rows(pa.BufferReader(data), partial(fragment, pa.py_buffer(data)), path, table, columns, filter, cure)
+            else:
+                rows = _rows(source, partial(fragment, path, filesystem), path, table, columns, filter, cure)
+    except DamagedFile:
+        raise
+    except FileNotFoundError as error:
+        raise MissingFile(f"{path} is not there") from error
+    except PermissionError as error:
+        raise StoreError(f"{path} can't be read ({reason(error)})") from error
+    except (pa.ArrowException, IsADirectoryError) as error:
+        raise unreadable(error) from error
+    except OSError:  # bytes that are no Parquet file, or a store that did not answer: read alone, the bytes tell
+        data = pa.py_buffer(content(filesystem, path))
+        try:
+            rows = _rows(pa.BufferReader(data), partial(fragment, data), path, table, columns, filter, cure)
+        except DamagedFile:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(error) from error
+    for column in columns:
+        if not schema.field(column).nullable and rows[column].null_count:
+            raise DamagedFile(f"{path} is no file of table {table!r}: column {column!r} has nulls; {cure}")
+    if table != "failures" and "pack" in columns and not name.startswith(COMPACTED):
+        packs = rows["pack"].unique().to_pylist()
+        stem = name.removesuffix(SUFFIX)
+        added = (
+            table == "probes" and len(packs) == 1 and stem.startswith(f"{packs[0]}.")
+        )  # <pack>.<probe>, by `results.rows.probe_values`
+        if packs and packs != [stem] and not added:
+            raise DamagedFile(
+                f"{path} holds rows of pack {packs[0]}, and a file is named for its pack; rename it back or {cure}"
+            )
+    return rows
+
+
+def _rows(
+    source: pa.NativeFile,
+    fragment: Callable[[], pa.dataset.ParquetFileFragment],
+    path: str,
+    table: str,
+    columns: list[str],
+    filter: pa.dataset.Expression | None,
+    cure: str,
+) -> pa.Table:
+    """`read_file` without the checks of the values. `source` and `fragment()` are the same file."""
+    schema = SCHEMAS[table]
+    size = _check_footer(source, path, cure)
+    file = pa.parquet.ParquetFile(source, page_checksum_verification=True)
+    if file.metadata.num_rows > MOST_ROWS * size:
+        raise DamagedFile(f"{path} claims {file.metadata.num_rows} rows in {size} bytes, which no study wrote; {cure}")
+    found = file.schema_arrow
+    held = found.names
+    if held[: len(schema)] == schema.names and len(held) > len(schema):  # columns are only ever appended
+        column = held[len(schema)][:100]
+        raise DamagedFile(
+            f"{path} has a column {column!r}, which a newer version of manyseeds wrote: upgrade manyseeds to read it"
+        )
+    if not found.equals(schema):  # the checks take as long as the reading of a small file
+        _check_columns(path, schema, held, cure)
+        for field in schema:
+            if field.name in held and found.field(field.name).type != field.type:
+                kinds = f"{found.field(field.name).type}, not {field.type}"
+                raise DamagedFile(f"{path} is no file of table {table!r}: column {field.name!r} is {kinds}; {cure}")
+    if filter is not None:
+        # with nullable fields: the scanner does not look for nulls, so they are looked for by the caller
+        return fragment().to_table(schema=pa.schema([f.with_nullable(True) for f in schema]), columns=columns, filter=filter)
+    # four times as fast as the scanner, for many small files
+    rows = file.read([column for column in columns if column in held], use_threads=False)
+    nulls = {f.name: pa.nulls(rows.num_rows, f.type) for f in schema if f.name not in held}
+    return pa.table({column: nulls[column] if column in nulls else rows[column] for column in columns})
+
+
+def _check_footer(source: pa.NativeFile, path: str, cure: str) -> int:
+    """The size of a file. ValueError, before its metadata is parsed, where they are larger than any of ours."""
+    size: int = source.size()
+    if size > MOST_FOOTER:  # a smaller file can't hold more, and is spared the request
+        source.seek(size - 8)
+        footer = int.from_bytes(source.read(4), "little")
+        source.seek(0)
+        if footer > MOST_FOOTER:
+            raise DamagedFile(f"{path} has {footer} bytes of metadata, and at most {MOST_FOOTER} are read; {cure}")
+    return size
+
+
+def _check_columns(where: str, schema: pa.Schema, found: Iterable[str], cure: str) -> None:
+    found = list(found)
+    extra = [name for name in found if name not in schema.names]
+    missing = [f.name for f in schema if not f.nullable and f.name not in found]
+    faults = [f"no column {name!r}" for name in missing[:1]] + [
+        f"a column {name[:100]!r} unknown to the table" for name in extra[:1]
+    ]
+    if len(set(found)) < len(found):
+        faults.append("two columns of one name")
+    if faults:
+        raise DamagedFile(f"{where}: has {' and '.join(faults)}; {cure}")

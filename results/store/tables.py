@@ -1,0 +1,360 @@
+"""The Parquet store: how rows are committed, and how every reader sees them.
+
+Layout: `<root>/<study>/<table>/<pack>.parquet`, on a local folder or any pyarrow filesystem. A file is serialised in memory
+and becomes visible whole or not at all. The `replicates` table of a pack is written last: its rows are the commit, so rows of
+another table whose (key, stage, pack) has no `replicates` row do not exist for a reader. Where one (key, stage) is in several
+packs, **the smallest pack id wins**; that is the only rule.
+
+`results.store.merge` leaves files called `compacted-<hash>.parquet`, which hold the rows of many packs. Until the files such a file
+was made of are gone, one (key, stage, pack) can be in two files of a table. Its rows are then taken from one of them alone,
+compacted files before others and each by name, so the same copy is chosen in every table.
+"""
+
+import os
+import re
+import uuid
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.dataset
+import pyarrow.fs
+
+from results.errors import DamagedFile, MissingFile, StoreError, StudyError, store_errors
+from results.store.filesystem import (
+    content,
+    folders,
+    info_of,
+    join,
+    missing_folders,
+    names,
+    reason,
+    refuse_links_out,
+    resolve,
+    upload,
+    write_local,
+)
+from results.store.parquet import COMPACTED, SUFFIX, check_table, conform, read_file, serialise
+from results.store.schema import SCHEMAS
+
+ROW = ["key", "stage", "pack"]
+_MANY = 64  # parts of a table, above which work on each of them takes longer than to copy them into one
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of studies, packs and keys
+
+
+@dataclass(frozen=True)
+class Store:
+    """One study's folder in a store. `root` is the store's path inside `filesystem`: it never holds credentials.
+
+    begun: the study has a manifest there, so a local folder that shows none is one whose mount is away, and nothing is written to it.
+    """
+
+    filesystem: pyarrow.fs.FileSystem
+    root: str
+    study: str
+    begun: bool = False
+
+    def path(self, *parts: str) -> str:
+        """The path inside the filesystem of something in this study. DamagedFile where a part leads out of it."""
+        return join(self.root, self.study, *parts)
+
+    def shared(self, *parts: str) -> str:
+        """As `path`, of something that the store's studies share, such as kept weights."""
+        return join(self.root, *parts)
+
+    @property
+    def is_local(self) -> bool:
+        return isinstance(self.filesystem, pyarrow.fs.LocalFileSystem)
+
+    def check_writable(self) -> None:
+        """Write and remove a small file. Raises StoreError with the reason when that fails; folders made for it are removed."""
+        name = f".writable-{uuid.uuid4().hex}"
+        made = missing_folders(self.path()) if self.is_local else []
+        try:
+            write_bytes(self, name, b"manyseeds")
+            delete(self, name)
+        except StoreError as error:
+            why = reason(error.__cause__ or error)
+            raise StoreError(
+                f"the store {self.root} can't be written ({why}); pass store=<a path or URI that can be>"
+            ) from error
+        finally:
+            for folder in reversed(made):
+                try:
+                    os.rmdir(folder)
+                except OSError:
+                    break  # never made, or another driver already writes into it
+
+
+def open_store(uri: str | os.PathLike[str], study: str) -> Store:
+    """The store at a local path (made absolute) or any URI that pyarrow knows; nothing is written.
+
+    Raises StudyError for a URI that pyarrow refuses; credentials in it are not repeated.
+    """
+    if not isinstance(study, str) or not _NAME.fullmatch(study):
+        raise StudyError(
+            f"study name {str(study)[:100]!r} can't name a folder: use letters, digits, '.', '_' and '-', a letter or digit first"
+        )
+    filesystem, root = resolve(os.fspath(uri))
+    return Store(filesystem, root, study)
+
+
+def studies(uri: str | os.PathLike[str]) -> list[str]:
+    """Names of the studies in a store, sorted; [] where there is no store."""
+    filesystem, root = resolve(os.fspath(uri))
+    found = [name for name in folders(filesystem, root) if _NAME.fullmatch(name)]
+    return [name for name in found if {"replicates", "manifests"} & set(names(filesystem, f"{root}/{name}"))]
+
+
+def write_bytes(store: Store, relative_path: str, data: bytes) -> None:
+    """Put a file where it is seen whole or not at all, replacing one of that name. Raises StoreError with one sentence.
+
+    Local: temporary name, fsync, rename. Elsewhere: one upload.
+    """
+    write_file(store, store.path(*PurePosixPath(relative_path).parts), data)
+
+
+def write_file(store: Store, target: str, data: bytes) -> None:
+    """`write_bytes` to a path inside the filesystem, such as one outside the study. A store that is away is not made anew."""
+    if store.begun:
+        check_there(store)
+    try:
+        if store.is_local:
+            refuse_links_out(store.root, target)
+            write_local(target, data)
+        else:
+            upload(store.filesystem, target, data)
+    except OSError as error:
+        # an object store may have carried out what it then failed to confirm
+        outcome = "nothing of it was committed" if store.is_local else "it is there whole or not at all"
+        raise StoreError(f"{target} can't be written ({reason(error)}); {outcome}") from error
+
+
+def check_there(store: Store) -> None:
+    """StoreError where a local store does not show the manifest that the study has in it."""
+    if store.is_local and not list_names(store, "manifests"):
+        raise StoreError(f"the store {store.root} is away: it shows no manifest of {store.study}, which has one there")
+
+
+def read_bytes(store: Store, relative_path: str) -> bytes:
+    """All of a file. Raises MissingFile, or StoreError with one sentence."""
+    return content(store.filesystem, store.path(*PurePosixPath(relative_path).parts))
+
+
+def list_names(store: Store, relative_folder: str) -> list[str]:
+    """Sorted names of the files and folders in a folder, hidden ones left out; [] when it is missing."""
+    return names(store.filesystem, store.path(*PurePosixPath(relative_folder).parts))
+
+
+def delete(store: Store, relative_path: str) -> None:
+    """Remove a file, or a folder with all it holds; a missing one is fine."""
+    path = store.path(*PurePosixPath(relative_path).parts)
+    if store.is_local:
+        refuse_links_out(store.root, path)
+    kind = info_of(store.filesystem, path).type
+    try:
+        with store_errors(path):
+            if kind == pyarrow.fs.FileType.Directory:
+                store.filesystem.delete_dir(path)
+            elif kind != pyarrow.fs.FileType.NotFound:
+                store.filesystem.delete_file(path)
+    except MissingFile:
+        return  # another process was faster
+    except StoreError:
+        # pyarrow then writes a marker of the parent folder, which some servers refuse: what counts is that the file is gone
+        if store.is_local or info_of(store.filesystem, path).type != pyarrow.fs.FileType.NotFound:
+            raise
+
+
+def commit(store: Store, pack: str, tables: dict[str, pa.Table]) -> None:
+    """Write one file a table, `replicates` last. Empty tables are not written. Committing a pack again replaces its files.
+
+    A failure is committed alone: `commit(store, f"{pack}-{attempt}", {"failures": rows})`.
+    Raises ValueError, before anything is written, where a table does not fit its schema or holds rows of another pack.
+    """
+    check_name(pack, "a pack")
+    order = sorted(tables, key=lambda name: name == "replicates")
+    files = {}
+    for table in order:
+        rows = conform(table, tables[table])
+        if table != "failures" and set(rows["pack"].unique().to_pylist()) - {pack}:
+            raise ValueError(f"table {table!r} holds rows of packs other than {pack}: commit each pack by itself")
+        files[table] = serialise(rows) if rows.num_rows else None
+    for table, data in files.items():
+        if data is None:
+            delete(store, f"{table}/{pack}{SUFFIX}")
+        else:
+            write_bytes(store, f"{table}/{pack}{SUFFIX}", data)
+
+
+def check_name(name: str, what: str) -> None:
+    """DamagedFile where a name from rows or manifests can't be the name of one file or folder."""
+    if not _NAME.fullmatch(name):
+        raise DamagedFile(
+            f"{name[:100]!r} can't be the name of {what}: it has other characters than letters, digits, '.', '_', '-'"
+        )
+
+
+def read(
+    store: Store,
+    table: str,
+    columns: list[str] | None = None,
+    filter: pa.dataset.Expression | None = None,
+    winning: pa.Table | None = None,
+    packs: Collection[str] | None = None,
+) -> pa.Table:
+    """The rows of a table that count: those whose (key, stage, pack) won; `failures` is returned whole.
+
+    `columns` are returned in that order (all by default); `filter` is a pyarrow expression over any column of the table.
+    `winning` is `committed(store)` where that was read already: several tables are then those of one moment, and a store of
+    thousands of packs is not asked for `replicates` again for each of them. `packs`: no other files are opened than those of these
+    packs and compacted ones, which may hold rows of further packs.
+    A truncated file, or one that is none of this table, raises DamagedFile naming it.
+    """
+    check_table(table)
+    if table == "failures":
+        return _rows(store, table, columns, filter)
+    wanted = SCHEMAS[table].names if columns is None else columns
+    needed = [*wanted, *(name for name in ROW if name not in wanted)]
+    if table == "replicates" and filter is None:  # read once: the rows say themselves who wins
+        return first_rows(_rows(store, table, needed)).select(wanted)
+    # first: a pack that commits in between has its rows then, and is left out if its `replicates` row came too late
+    winning = winners(_rows(store, "replicates", ROW) if winning is None else winning)
+    return semi_join(_rows(store, table, needed, filter, packs), winning).select(wanted)
+
+
+def committed(store: Store) -> pa.Table:
+    """`replicates` after the winner rule: one row a (key, stage)."""
+    return read(store, "replicates")
+
+
+def scored(store: Store) -> pa.Table:
+    """Key, stage, pack and sets of `committed`, of the sets only those that have rows; `lacking`: whether others are left out.
+
+    What a row of `replicates` says of its sets is not enough: a file of `evaluations` may be gone.
+    """
+    rows = read(store, "replicates", [*ROW, "sets"])
+    by = [*ROW, "set_hash"]
+    found = read(store, "evaluations", by, winning=rows).group_by(by).aggregate([])
+    places = np.repeat(np.arange(rows.num_rows), pa.compute.list_value_length(rows["sets"]).to_numpy())
+    said = rows.select(ROW).take(pa.array(places)).append_column("set_hash", pa.compute.list_flatten(rows["sets"]))
+    there = matching(said, found, "left semi", by)
+    counts = np.bincount(places[there.to_numpy()], minlength=rows.num_rows)
+    lists = pa.ListArray.from_arrays(np.append(0, np.cumsum(counts)), said["set_hash"].take(there).combine_chunks())
+    lacking = counts < np.bincount(places, minlength=rows.num_rows)
+    return rows.set_column(rows.schema.get_field_index("sets"), "sets", lists).append_column("lacking", pa.array(lacking))
+
+
+def winners(replicates: pa.Table) -> pa.Table:
+    """(key, stage, pack) with the smallest pack id of every (key, stage)."""
+    return first_rows(replicates.select(ROW))
+
+
+def first_rows(replicates: pa.Table) -> pa.Table:
+    """Of every (key, stage) the row with the smallest pack id, and of several such the first; in the order given."""
+    if replicates.group_by(["key", "stage"]).aggregate([]).num_rows == replicates.num_rows:
+        return replicates  # nearly always: sorting 10^6 ids takes seconds
+    numbered = replicates.select(ROW).append_column("row", pa.array(np.arange(replicates.num_rows)))
+    in_order = numbered.take(pa.compute.sort_indices(numbered["pack"]))  # stable
+    first = in_order.group_by(["key", "stage"], use_threads=False).aggregate([("row", "first")])
+    return replicates.take(pa.array(np.sort(first["row_first"].to_numpy())))
+
+
+def semi_join(rows: pa.Table, wanted: pa.Table) -> pa.Table:
+    """The rows whose (key, stage, pack) is in `wanted`, in their order."""
+    return rows.take(matching(rows, wanted, "left semi"))
+
+
+def anti_join(rows: pa.Table, unwanted: pa.Table) -> pa.Table:
+    """The rows whose (key, stage, pack) is not in `unwanted`, in their order."""
+    return rows.take(matching(rows, unwanted, "left anti"))
+
+
+def table_files(store: Store, table: str) -> list[str]:
+    """Names of a table's Parquet files: compacted ones first, then by name."""
+    files = [name for name in list_names(store, table) if name.endswith(SUFFIX)]
+    return sorted(files, key=lambda name: (not name.startswith(COMPACTED), name))
+
+
+def read_files(store: Store, table: str, files: list[str], columns: list[str] | None = None) -> pa.Table:
+    """All rows of these files, winning or not; a (key, stage, pack) that is in several comes from the first that has it."""
+    wanted = SCHEMAS[table].names if columns is None else columns
+    identity = {"failures": ["pack", "attempt"], "probes": [*ROW, "probe"]}.get(table, ROW)  # probes are added one at a time
+    needed = [*wanted, *(name for name in identity if name not in wanted)]
+    parts = _read_parts(store, table, files, needed, None)
+    compacted = sum(name.startswith(COMPACTED) for name in files)
+    kept = _concat(table, needed, [])
+    for part in [*parts[:compacted], _concat(table, needed, parts[compacted:])]:  # one pack is in one other file only
+        fresh = part.take(matching(part, kept, "left anti", identity)) if kept.num_rows else part
+        kept = _concat(table, needed, [kept, fresh])
+    return kept.select(wanted)
+
+
+def _rows(
+    store: Store,
+    table: str,
+    columns: list[str] | None,
+    filter: pa.dataset.Expression | None = None,
+    packs: Collection[str] | None = None,
+) -> pa.Table:
+    """`read` without the winner rule."""
+    columns = SCHEMAS[table].names if columns is None else columns
+    unknown = [name for name in columns if name not in SCHEMAS[table].names]
+    if unknown:
+        raise ValueError(f"table {table!r} has no column {unknown[0]!r}: use some of {', '.join(SCHEMAS[table].names)}")
+    unchanged = 0
+    while True:
+        files = listed = table_files(store, table)
+        if packs is not None:
+            files = [name for name in files if name.startswith(COMPACTED) or _of_pack(name, packs)]
+        try:
+            if len(files) < 2:
+                return _concat(table, columns, _read_parts(store, table, files, columns, filter))
+            if filter is None:
+                return read_files(store, table, files, columns)
+            # copies are chosen before the filter, or each copy would give what another one lacks; and a filter of many small files
+            # one by one takes longer than to read them
+            named = [name for name in SCHEMAS[table].names if name in str(filter) and name not in columns]
+            return read_files(store, table, files, [*columns, *named]).filter(filter).select(columns)
+        except MissingFile:
+            # a compaction takes listed files away, one by one: list again, unless the list stays as it was
+            unchanged += table_files(store, table) == listed
+            if unchanged == 3:
+                raise
+
+
+def _of_pack(name: str, packs: Collection[str]) -> bool:
+    """Whether a file is of one of the packs: `<pack>.parquet`, or `<pack>.<probe>.parquet` of a probe."""
+    stem = name.removesuffix(SUFFIX)
+    return stem in packs or any(stem[:end] in packs for end, letter in enumerate(stem) if letter == ".")
+
+
+def _read_parts(
+    store: Store, table: str, names: list[str], columns: list[str], filter: pa.dataset.Expression | None
+) -> list[pa.Table]:
+    if len(names) < 2:
+        return [read_file(store.filesystem, store.path(table, name), table, columns, filter) for name in names]
+    with ThreadPoolExecutor(8) as threads:
+        return list(
+            threads.map(lambda name: read_file(store.filesystem, store.path(table, name), table, columns, filter), names)
+        )
+
+
+def _concat(table: str, columns: list[str], parts: list[pa.Table]) -> pa.Table:
+    schema = pa.schema([SCHEMAS[table].field(name) for name in columns])
+    same = (part if part.schema.equals(schema) else part.cast(schema) for part in parts)
+    rows = pa.concat_tables([schema.empty_table(), *same])
+    return rows.combine_chunks() if len(parts) > _MANY else rows
+
+
+def matching(rows: pa.Table, other: pa.Table, join: str, on: list[str] = ROW) -> pa.Array:
+    """Positions of the rows that a semi or anti join ("left semi", "left anti") keeps, ascending.
+
+    (pyarrow can't join tables that hold list columns.)
+    """
+    numbered = rows.select(on).append_column("row", pa.array(np.arange(rows.num_rows)))
+    return pa.array(np.sort(numbered.join(other.select(on), keys=on, join_type=join)["row"].to_numpy()))

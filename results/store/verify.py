@@ -1,0 +1,145 @@
+"""`manyseeds verify`: whether every file of a store is as it was written, and every committed evaluation has its rows.
+
+Tables, checkpoints and kept weights carry a digest of their bytes (`results.store.seal`), and a manifest is named for one. Of files that an
+older version wrote nothing is known: tables are read instead, which finds some damage.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import pyarrow.fs
+
+from results.errors import DamagedFile
+from results.store.filesystem import content, listing
+from results.store.manifest import FOLDER as MANIFESTS
+from results.store.manifest import NEWEST, named_manifest
+from results.store.parquet import read_file
+from results.store.schema import SCHEMAS
+from results.store.seal import State, state
+from results.store.tables import Store, committed, list_names, scored
+
+_PATTERNS = {
+    **dict.fromkeys([*SCHEMAS, "rescored", "glitches"], r".*\.parquet"),
+    MANIFESTS: r".*\.yaml",
+    "checkpoints": r".*/[0-9]+\.safetensors",
+}
+_AGAIN = "run the study again: what was in it is trained anew"
+_CURES = {
+    "replicates": f"delete it and {_AGAIN}",
+    **dict.fromkeys(["evaluations", "profiles", "curves"], "delete it and replicates/{name}, and " + _AGAIN),
+    "probes": "delete it and run manyseeds probe again",
+    "failures": "delete it: it tells of failed attempts alone, and the replicates that failed are then trained again",
+    "rescored": "delete it and run manyseeds evaluate again",
+    "glitches": "delete it and run manyseeds glitches again",
+    MANIFESTS: "delete it and run the study again, which writes its plan anew",
+    "checkpoints": "delete it: a run passes over it",
+    "artifacts": "delete it; manyseeds rerun STORE {key} --keep weights makes it again",
+}
+
+
+@dataclass
+class Verified:
+    """damage: (what, what to do) of everything that is not as it was written; unsealed: files that have no digest."""
+
+    files: int = 0
+    unsealed: int = 0
+    damage: list[tuple[str, str]] = field(default_factory=list)
+
+
+def verify(store: Store) -> Verified:
+    """Look at all files of a study and at the weights of its committed replicates. StoreError where the store can't be read."""
+    found = Verified()
+    for kind, pattern in _PATTERNS.items():
+        _check_files(store, kind, store.path(kind), re.compile(pattern), found)
+    _check_newest(store, found)
+    try:
+        keys = committed(store)["key"].unique().to_pylist()
+        rows = scored(store)
+    except DamagedFile as error:
+        if not found.damage:
+            found.damage.append((str(error), "nothing more is known of its rows"))
+        return found
+    for key in sorted(keys):
+        _check_files(store, "artifacts", store.shared("artifacts", key), re.compile(r".*\.safetensors"), found)
+    lacking = sorted(row["key"] for row in rows.select(["key", "lacking"]).to_pylist() if row["lacking"])
+    if lacking:
+        what = f"{len(lacking)} committed replicates lack rows of evaluation sets, such as {lacking[0]}"
+        found.damage.append((f"{store.path('evaluations')}: {what}", "run the study again, which trains them anew"))
+    return found
+
+
+def show_verify(stores: list[Store], say: Callable[[str], None]) -> int:
+    """Print what is damaged and what to do. Returns the exit status: 0 nothing, 1 something."""
+    damaged = False
+    for store in stores:
+        found = verify(store)
+        for what, cure in found.damage:
+            say(
+                f"{what}: {cure}; or bring the file from a copy of the store"
+                if cure.startswith("delete")
+                else f"{what}: {cure}"
+            )
+        older = f", {found.unsealed} with no digest recorded" if found.unsealed else ""
+        say(f"{store.study}: {found.files} files{older}, {len(found.damage) or 'nothing'} damaged")
+        damaged |= bool(found.damage)
+    return int(damaged)
+
+
+def state_of(kind: str, name: str, data: bytes) -> State:
+    """What a file's bytes say of themselves. kind: its folder in the study, or artifacts."""
+    if kind != MANIFESTS:
+        return state(data)
+    stem = name.partition(".")[0]
+    if not re.fullmatch("[0-9a-f]{16}", stem):
+        return "unsealed"
+    return "whole" if hashlib.sha256(data).hexdigest()[:16] == stem else "damaged"
+
+
+def _check_files(store: Store, kind: str, folder: str, pattern: re.Pattern[str], found: Verified) -> None:
+    """Add the files below a folder to what was found."""
+    paths = sorted(_paths(store, folder, pattern))
+    with ThreadPoolExecutor(8) as threads:
+        states = threads.map(lambda path: _state(store, kind, path), paths)
+        for path, seen in zip(paths, states, strict=True):
+            if seen is None:
+                continue  # removed meanwhile: a pack was committed or the study compacted
+            found.files += 1
+            found.unsealed += seen == "unsealed"
+            if seen == "damaged":
+                key = path.split("/")[-3][:12] if kind == "artifacts" else ""
+                cure = _CURES[kind].format(name=path.rpartition("/")[2], key=key)
+                found.damage.append((f"{path} is damaged", cure))
+
+
+def _paths(store: Store, folder: str, pattern: re.Pattern[str]) -> Iterator[str]:
+    for info in listing(store.filesystem, folder, recursive=True):
+        hidden = info.base_name.startswith(".") or info.type != pyarrow.fs.FileType.File
+        if not hidden and pattern.fullmatch(info.path[len(folder) + 1 :]):
+            yield info.path
+
+
+def _state(store: Store, kind: str, path: str) -> State | None:
+    try:
+        seen = state_of(kind, path.rpartition("/")[2], content(store.filesystem, path))
+        if seen == "unsealed" and kind in SCHEMAS:
+            read_file(store.filesystem, path, kind, SCHEMAS[kind].names)
+    except FileNotFoundError:
+        return None
+    except DamagedFile:  # of `read_file`: what it finds wrong with a file
+        return "damaged"
+    return seen
+
+
+def _check_newest(store: Store, found: Verified) -> None:
+    try:
+        name = named_manifest(store)
+    except DamagedFile:
+        name = ""
+    if name is not None:
+        found.files += 1
+        if f"{name}.yaml" not in list_names(store, MANIFESTS):
+            cure = "delete it and run the study again, which writes it anew"
+            found.damage.append((f"{store.path(NEWEST)} names no manifest of the study", cure))

@@ -4,7 +4,7 @@
     key(config, stage=0, init_seed=0, data_seed=0)             # 32 hexadecimal digits
 
 A field equal to its default is left out and a default never changes, so a new option re-hashes nothing; a change of meaning bumps
-the `rev` of its dataclass, which is hashed unless it is 1. Frozen by the golden keys of `tests/harness/test_identity.py`.
+the `rev` of its dataclass, which is hashed unless it is 1. Frozen by the golden keys of `tests/harness/study/test_identity.py`.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 """The tables of a store: one fixed Arrow schema per table, the same for every study.
 
 Only nullable columns are ever appended, at the end: pyarrow takes the schema of the first file it meets and silently drops
-a later file's extra column, so every reader passes the schema written here. Frozen by `tests/results/test_schema.py`.
+a later file's extra column, so every reader passes the schema written here. Frozen by `tests/results/store/test_schema.py`.
 """
 
 import pyarrow as pa

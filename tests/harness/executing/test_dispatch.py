@@ -1,0 +1,218 @@
+"""Which pack comes next, and what two drivers and the person know of a pack that is halved or whose worker dies."""
+
+import os
+import shutil
+
+import pytest
+import torch
+
+import results.store.tables
+from harness.executing.death_policy import Deaths
+from harness.executing.leases import LEASE_S, Leases
+from harness.executing.missing_mount import check_there, run_there
+from harness.executing.progress import Progress
+from harness.executing.run_pack import Outcome
+from harness.local import run_packs
+from harness.machine import store_retry as patience
+from harness.machine.interrupt import Interrupt
+from launch.cli import main
+from results.progress.failures import log_path
+from results.store.tables import committed, open_store, read, read_bytes, write_bytes
+from tests.harness.executing.test_faults import _dispatch, packs, store
+from tests.harness.packs import condition, pack
+
+__all__ = ["packs", "store"]  # fixtures
+CPU = torch.device("cpu")
+RAY = "The actor died unexpectedly. pid: 4711 namespace: x ip: 10.0.0.7 killed by SIGSEGV"
+
+
+# a pack that its worker never began
+
+
+def test_deaths_of_workers_that_never_began_are_no_fault_of_the_pack_until_there_are_too_many():
+    deaths = Deaths()
+    assert [deaths.verdict("a", 1, 0, "n", (), heard=False) for _ in range(10)] == ["retry"] * 10
+    assert [deaths.verdict("a", 1, 0, "n", (), heard=False) for _ in range(3)] == ["retry", "retry", "died"]
+    assert [deaths.verdict("b", 1, 0, "n", (), heard=heard) for heard in (False, True, False, True)] == ["retry"] * 4
+    assert deaths.verdict("b", 1, 0, "n", (), heard=True) == "died"
+
+
+def test_an_idle_worker_that_was_killed_costs_its_next_pack_nothing(store, packs, capsys):
+    dispatch = _dispatch([packs[1]], store)
+    for _ in range(5):
+        dispatch.died(dispatch.next(), "died", "node", (), RAY, heard=False)
+    assert dispatch.next().id == packs[1].id
+    assert read(store, "failures").num_rows == 0
+    assert "goes on elsewhere: its worker had died before it began" in capsys.readouterr().out
+
+
+# halves
+
+
+def test_another_driver_takes_the_halves_of_a_pack_that_was_halved(store, packs):
+    whole = packs[0]
+    one, two = _dispatch([whole], store), _dispatch([whole], store)
+    two.leases.holder = "far:1:7:x"
+    one.ended(one.next(), Outcome(whole.id, "oom", 2))
+    first = one.next()
+    assert len(first.replicates) == 1
+    second = two.next()
+    assert second.replicates == whole.replicates[1:]
+    assert one.next() is None  # the second half runs there
+    two.ended(second, Outcome(second.id, "committed", 1))
+    one.ended(first, Outcome(first.id, "committed", 1))
+    one.close()
+    two.close()
+    assert not os.listdir(store.path("leases"))
+
+
+def test_the_lease_of_a_halved_pack_is_renewed_and_ends_with_its_driver(store, packs, monkeypatch):
+    leases = Leases(store, holder="far:1:7:x")
+    leases.take("a")
+    leases.halve("a")
+    monkeypatch.setattr("harness.executing.leases._RENEW_S", -1.0)
+    leases.renew()
+    other = Leases(store)
+    assert other.halved("a")
+    assert not other.take("a")
+    leases.close()
+    assert not other.halved("a")
+    assert other.take("a")
+
+
+def test_a_pack_of_one_that_is_said_to_be_halved_is_waited_for_no_longer_than_a_lease(store, packs):
+    write_bytes(store, f"leases/{packs[1].id}.json", b'{"holder": "far:1:7:x", "expires": 1.0, "halved": true}')
+    assert LEASE_S > 1.0
+    assert _dispatch([packs[1]], store).next() == packs[1]
+
+
+# which pack suits
+
+
+def test_the_gladliest_pack_is_taken_and_the_others_keep_their_order(store):
+    packs = [pack(condition("lstm"), [seed]) for seed in range(4)]
+    ranks = {packs[0].id: None, packs[1].id: 2, packs[2].id: 1, packs[3].id: 1}
+    dispatch = _dispatch(packs, store)
+    taken = [dispatch.next(lambda each: ranks[each.id]) for _ in range(4)]
+    assert taken == [packs[2], packs[3], packs[1], None]
+    assert dispatch.queued() == [packs[0]]
+
+
+# what the driver knows of a worker that died
+
+
+def test_failures_leads_to_the_drivers_account_of_a_worker_that_died(store, packs, capsys):
+    dispatch = _dispatch([packs[1]], store)
+    for _ in range(3):
+        dispatch.died(dispatch.next(), "died", "0a1b", (), RAY, "gpu-7")
+    capsys.readouterr()
+    os.makedirs(store.path("replicates"))
+    main(["failures", store.root, store.study])
+    shown = capsys.readouterr().out
+    path = f"{store.root}/{store.study}/{log_path(packs[1].id, 3)}"
+    assert f"log: {path}" in shown
+    assert "host gpu-7" in shown
+    text = read_bytes(store, log_path(packs[1].id, 3)).decode()
+    assert text.count("kind: died") == 3
+    for words in ("checkpoint: step 0", "node: 0a1b, host gpu-7", "killed by SIGSEGV", "worker-*-4711.out"):
+        assert words in text
+
+
+# a mount that is away
+
+
+def test_a_pack_does_not_begin_where_the_store_of_its_study_is_away(store, packs, monkeypatch):
+    """The folder is moved away, and comes back: the pack waits for it."""
+    write_bytes(store, "manifests/a.yaml", b"{}")
+    away, calls = f"{store.root}-away", []
+    shutil.move(store.root, away)
+    os.mkdir(store.root)  # the mount point
+    monkeypatch.setattr(patience, "PATIENCE_S", 60.0)
+
+    def back(text):
+        calls.append(text)
+        os.rmdir(store.root)
+        shutil.move(away, store.root)
+
+    assert run_there(packs[1], store, CPU, lambda step: None, lambda: False, back).status == "committed"
+    assert len(calls) == 1
+    assert "is away" in calls[0]
+    assert committed(store).num_rows == 1
+
+
+def test_a_pack_whose_store_stays_away_is_unstored_and_writes_nothing_below_the_mount_point(store, packs, monkeypatch):
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
+    assert run_there(packs[1], store, CPU, lambda step: None, lambda: False).status == "unstored"
+    assert not os.path.exists(store.root)
+
+
+def test_a_store_that_goes_before_the_commit_is_waited_for(store, packs, monkeypatch):
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
+    write_bytes(store, "manifests/a.yaml", b"{}")
+
+    def report(step):
+        if step == 10:
+            shutil.rmtree(store.root)
+
+    outcome = run_there(packs[1], store, CPU, report, lambda: False)
+    assert outcome.status == "unstored"
+    assert "is away" in outcome.message
+    assert not os.path.exists(store.path("replicates"))
+
+
+def test_a_store_that_goes_during_the_commit_is_not_made_anew(store, packs, monkeypatch):
+    """The mount goes after the first file, and comes back: the commit is made again where the study is."""
+    monkeypatch.setattr(patience, "PATIENCE_S", 60.0)
+    write_bytes(store, "manifests/a.yaml", b"{}")
+    away, real, said = f"{store.root}-away", results.store.tables.write_local, []
+
+    def write_once(target, data):
+        real(target, data)
+        if "/evaluations/" in target and not said:
+            shutil.move(store.root, away)
+            os.mkdir(store.root)  # the mount point
+
+    def back(text):
+        said.append(text)
+        assert os.listdir(store.root) == []
+        os.rmdir(store.root)
+        shutil.move(away, store.root)
+
+    monkeypatch.setattr(results.store.tables, "write_local", write_once)
+    assert run_there(packs[1], store, CPU, lambda step: None, lambda: False, back).status == "committed"
+    assert "is away" in said[0]
+    assert committed(store).num_rows == 1
+
+
+def test_the_local_executor_waits_for_the_mount_too(store, packs, monkeypatch):
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
+    write_bytes(store, "manifests/a.yaml", b"{}")
+
+    class Away(Progress):
+        def step(self, pack, step):
+            super().step(pack, step)
+            if step == 10:
+                shutil.rmtree(store.root)
+
+    progress = Away([packs[1]], {packs[1].id: 1.0}, 0, 1)
+    outcomes = run_packs([packs[1]], store, CPU, progress, Interrupt(), leases=False)
+    assert [outcome.status for outcome in outcomes] == ["unstored"]
+    assert not os.path.exists(store.path("replicates"))
+
+
+def test_a_death_while_the_mount_is_away_is_not_taken_for_one_at_step_0(store, packs, monkeypatch):
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
+    write_bytes(store, "manifests/a.yaml", b"{}")
+    dispatch = _dispatch([packs[1]], store)
+    each = dispatch.next()
+    shutil.rmtree(store.root)
+    dispatch.died(each, "died", "node", (), RAY)
+    assert dispatch.queued() == [each]  # unstored: once more, later
+    assert not read(open_store(store.root, store.study), "failures").num_rows
+
+
+def test_an_object_store_says_itself_when_it_is_away(store, monkeypatch):
+    with pytest.raises(OSError, match="is away: it shows no manifest of tiny"):
+        check_there(store)
+    monkeypatch.setattr(type(store), "is_local", False)
+    check_there(store)

@@ -1,0 +1,110 @@
+"""What a plan announces, against what a study then writes."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.planning.amounts import size
+from harness.planning.cost import estimate, rows_of
+from harness.planning.plan import plan
+from harness.run import announce, executor_of, prepare, run
+from harness.study.load import load
+from results.store.schema import TABLES
+from results.store.tables import open_store, read
+from tests.harness.planning.test_plan import NUMERICS, _committed, _plan, _study
+from tests.harness.tiny import write_study
+
+
+def _sizes(root: Path, *patterns: str) -> int:
+    return sum(path.stat().st_size for pattern in patterns for path in root.glob(pattern))
+
+
+def test_an_estimate_counts_what_is_missing():
+    study = _study("replicates=8")
+    planned = _plan(study)
+    rates = {pack.signature: 90.0 for pack in planned.packs}
+    whole = estimate(planned, rates, slots=4)
+    assert (whole.replicates, whole.packs, whole.slot_hours, whole.hours, whole.weights) == (8, 2, 0.2, 0.1, 0)
+    half = estimate(_plan(study, _committed((planned, planned.packs[0]))), rates)
+    assert (half.replicates, half.slot_hours, half.tables * 2) == (4, 0.1, whole.tables)
+    with pytest.raises(ValueError, match="no measured seconds"):
+        estimate(planned, {})
+
+
+KEPT = [("none", 0, 0), ("all", 8000, 8000), ("tail(3)", 3000, 8000), ("'steps(0, 1)'", 24000, 24000)]
+
+
+@pytest.mark.parametrize(("keep", "stay", "meanwhile"), KEPT)
+def test_weights_are_counted_where_they_are_kept(keep, stay, meanwhile):
+    planned = _plan(_study("replicates=8", f"keep={keep}"), sizes=2)
+    rates, weights = {planned.packs[0].signature: 1.0}, {planned.packs[0].signature: 1000}
+    cost = estimate(planned, rates, weights=weights)
+    assert (cost.weights, cost.weights_meanwhile) == (stay, meanwhile)
+    if keep != "none":
+        with pytest.raises(ValueError, match="no measured bytes of weights"):
+            estimate(planned, rates)
+
+
+def test_a_tail_is_of_every_condition():
+    study = _study("replicates=4", "keep=tail(3)", sweeps=[{"each": {"train.lr": [1e-3, 1e-2]}}])
+    planned = plan(study, None, 8, numerics=NUMERICS)
+    names = {pack.signature for pack in planned.packs}
+    cost = estimate(planned, dict.fromkeys(names, 1.0), weights=dict.fromkeys(names, 10))
+    assert (cost.replicates, cost.weights, cost.weights_meanwhile) == (8, 60, 80)
+
+
+def test_rows_count_the_looks_of_every_set():
+    study = _study("evaluate.sets.online={p_ignore: 0.9, sequences: 5, every: 6}", "evaluate.curve_every=5")
+    (condition,) = study.conditions
+    assert rows_of(study, condition.train)["evaluations"] == 2 * (1 + 1 + 4)
+    assert rows_of(study, condition.train)["curves"] == 2 * 4
+
+
+TRAINED = (
+    *("keep=all", "train.ema=0.9", "conditions.transformer.train.sharpen={kind: entropy, weight: 0.1}"),
+    *("train.monitor={every: 7, sequences: 4}", "evaluate.curve_every=15"),
+)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A study with averaged weights, a penalty and a monitor, what it announced, and its store."""
+    folder = tmp_path_factory.mktemp("cost")
+    study = load(write_study(folder), [f"store={folder / 'runs'}", *TRAINED])
+    said: list[str] = []
+    executor = executor_of(study)
+    prepared = prepare(study, executor)
+    announce(prepared, said.append)
+    executor.close()
+    assert run(study, say=lambda text: None) == 0
+    return prepared, said, folder / "runs"
+
+
+def test_announced_rows_are_those_that_are_written(trained):
+    prepared, _, root = trained
+    each = [rows_of(prepared.study, condition.train) for condition in prepared.study.conditions]
+    assert each[0]["curves"] > each[1]["curves"]  # the LSTM has no attention to sharpen
+    store = open_store(root, "tiny")
+    written = {name: read(store, name).num_rows for name in ("replicates", "evaluations", "curves")}
+    assert written == {name: 4 * sum(rows[name] for rows in each) for name in written}
+    assert {row["weights"] for row in read(store, "evaluations").to_pylist()} == {"raw", "ema"}
+
+
+def test_announced_bytes_are_those_on_disk(trained):
+    prepared, said, root = trained
+    weights = _sizes(root, "artifacts/**/*.safetensors")
+    assert prepared.cost.weights == prepared.cost.weights_meanwhile == pytest.approx(weights, rel=0.01)
+    assert prepared.cost.tables == pytest.approx(_sizes(root, *(f"tiny/{table}/*.parquet" for table in TABLES)), rel=0.1)
+    assert said[-1].endswith(f"{size(prepared.cost.tables)} of tables, {size(prepared.cost.weights)} of weights")
+
+
+def test_weights_that_are_thinned_out_are_announced_as_such(tmp_path):
+    study = load(write_study(tmp_path), [f"store={tmp_path / 'runs'}", "keep=tail(1)", "train.steps=2"])
+    said: list[str] = []
+    executor = executor_of(study)
+    prepared = prepare(study, executor)
+    executor.close()
+    announce(prepared, said.append)
+    assert prepared.cost.weights * 4 == prepared.cost.weights_meanwhile
+    assert re.search(r"KB of tables, [\d.]+ KB of weights \([\d.]+ KB until the end thins them out\)$", said[-1])

@@ -1,0 +1,121 @@
+"""What is measured before a study, on slots of one kind and of several, with an executor that measures nothing."""
+
+import pytest
+
+import harness.planning.pack_sizes as module
+from harness.planning.manifest import build
+from harness.planning.pack_sizes import examples, measure, measure_kinds
+from harness.planning.plan import plan, shape
+from harness.planning.throughput import Rate
+from harness.run import announce, executor_of, prepare
+from harness.study.load import load
+from harness.study.slot_kinds import Kind
+from results.store.tables import open_store, write_bytes
+from tests.harness.planning.test_plan import NUMERICS, _plan, _study
+from tests.harness.tiny import write_study
+
+SLOTS = [{"device": "cuda", "accelerator": "A100", "per_gpu": 2}, {"device": "cpu", "resource": "big"}]
+GPU, CPU = Kind("cuda", accelerator="A100", per_gpu=2), Kind("cpu", resource="big")
+
+
+class _Executor:
+    """Says of every kind how fast it is, in packs of any size alike, and what a replicate takes there."""
+
+    device = "cpu"
+
+    def __init__(self, seconds, memory=100, rooms=(10_000, 1_000)):
+        self.most, self.slots = {GPU.name: 4, CPU.name: 8}, 12
+        self.seconds, self.memory, self.rooms = seconds, memory, dict(zip((GPU.name, CPU.name), rooms, strict=True))
+        self.said, self.asked, self.placed = [], [], None
+
+    def kinds(self):
+        return [GPU, CPU]
+
+    def room(self, kind=None):
+        return self.rooms[kind.name] if kind else 10**9
+
+    def measure(self, pack, kind=None):
+        size = len(pack.replicates)
+        self.asked.append((kind and kind.name, size, pack.numerics.get("device")))
+        return Rate(size, self.seconds[kind.device if kind else "cpu"] / 20, 0.0, self.memory * size)
+
+    def say(self, text):
+        self.said.append(text)
+
+    def place(self, rates, rooms):
+        self.placed = (rates, rooms)
+
+
+def _measured(executor, study, earlier=()):
+    return measure_kinds(study, _plan(study, sizes=1), executor, earlier, NUMERICS)
+
+
+def test_replicates_go_to_kinds_by_what_their_slots_do_in_a_second():
+    study, executor = _study("replicates=400", slots=SLOTS), _Executor({"cuda": 4.0, "cpu": 2.0})
+    rates, parts = _measured(executor, study)
+    (name,) = examples(study)
+    assert set(rates) == {shape(name, GPU.name), shape(name, CPU.name)}
+    # 4 slots · 16 replicates / 4 s, and 8 slots · 4 replicates / 2 s
+    assert [(part.kind, part.size, part.rate, part.slots) for part in parts[name]] == [
+        (GPU.name, 16, pytest.approx(16.0), 4),
+        (CPU.name, 4, pytest.approx(16.0), 8),
+    ]
+    assert executor.asked == [(GPU.name, size, "cuda") for size in (1, 4, 16)] + [(CPU.name, size, "cpu") for size in (1, 4)]
+    assert executor.placed == (rates, executor.rooms)
+
+
+def test_a_kind_that_does_not_hold_a_pack_takes_none_and_says_so():
+    study, executor = _study("replicates=40", slots=SLOTS), _Executor({"cuda": 4.0, "cpu": 2.0}, rooms=(10_000, 50))
+    _, parts = _measured(executor, study)
+    assert [part.kind for part in next(iter(parts.values()))] == [GPU.name]
+    assert len(executor.said) == 1
+    assert "slots cpu big: a pack of 1 of transformer takes 100 bytes, more than the 50 bytes of a slot" in executor.said[0]
+    with pytest.raises(ValueError, match="no slot of the study holds condition transformer"):
+        _measured(_Executor({"cuda": 4.0, "cpu": 2.0}, rooms=(50, 50)), study)
+
+
+def test_a_size_that_the_study_gives_is_measured_as_it_is():
+    executor, study = _Executor({"cuda": 4.0, "cpu": 2.0}), _study("replicates=400", "pack.size=3", slots=SLOTS)
+    executor.kinds = lambda: [Kind("cuda", accelerator="A100", per_gpu=2, pack=5), CPU]
+    _measured(executor, study)
+    assert [size for _, size, _ in executor.asked] == [5, 3]
+
+
+def test_the_same_command_plans_the_same_packs_though_it_measures_otherwise():
+    study = _study("replicates=100", slots=SLOTS)
+    _, parts = _measured(_Executor({"cuda": 4.0, "cpu": 2.0}), study)
+    first = plan(study, None, 1, numerics=NUMERICS, parts=parts, slots=12)
+    manifest = build(first, NUMERICS, {})
+    _, again = _measured(_Executor({"cuda": 1.0, "cpu": 7.0}), study, [manifest])
+    assert again == parts
+    assert plan(study, None, 1, numerics=NUMERICS, parts=again, slots=12).packs == first.packs
+    other = _study("replicates=100", slots=[*SLOTS[:1], {"device": "cpu", "resource": "small"}])
+    assert _measured(_Executor({"cuda": 1.0, "cpu": 7.0}), other, [manifest])[1] != parts
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_work_grows_in_proportion_to_the_conditions(several, monkeypatch):
+    """Every condition has a shape of its own; a signature is found a few times a condition."""
+    calls, real = [], module.signature
+    monkeypatch.setattr(module, "signature", lambda *arguments: calls.append(1) or real(*arguments))
+    found = {}
+    for count in (4, 16):
+        lengths = list(range(8, 8 + 2 * count, 2))
+        study = _study("replicates=1", sweeps=[{"each": {"task.length": lengths}}], slots=SLOTS if several else None)
+        first, executor = _plan(study, sizes=1), _Executor({"cuda": 1.0, "cpu": 1.0}, rooms=(10**9, 10**9))
+        calls.clear()
+        (measure_kinds if several else measure)(study, first, executor, [], NUMERICS)
+        found[count] = len(calls)
+    assert found[16] == 4 * found[4] <= 16 * 4
+
+
+def test_a_store_in_which_the_study_has_not_begun_is_announced_as_that(tmp_path):
+    """A mount that is away looks the same: the person can tell."""
+    study = load(write_study(tmp_path), [f"store={tmp_path / 'runs'}", "only=[lstm]"])
+    prepared, said = prepare(study, executor_of(study)), []
+    announce(prepared, said.append)
+    assert any(line.endswith("runs, where this study has not begun") for line in said)
+    write_bytes(open_store(tmp_path / "runs", "tiny"), "manifests/a.yaml", b"{}")
+    said.clear()
+    announce(prepared, said.append)
+    assert any(line.endswith("0 committed in " + str(tmp_path / "runs")) for line in said)

@@ -1,0 +1,80 @@
+"""A user's own task: what the checks let through, and the sentence that each mistake gets."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.study.config import build, name_of
+from harness.study.custom_tasks import path_of
+from harness.study.identity import describe
+from models.custom.custom import allow
+from results.errors import StudyError
+
+PAGE = Path(__file__).parents[3] / "docs" / "adding-a-task.md"
+RIGHT = re.search(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)[1]
+BITS = "return Batch(bits, bits.cumsum(-1) % 2, torch.ones(bits.shape, device=bits.device), {})"
+DRAWN = "(draw.uniform((batch, self.length)) < self.p_one).long()"
+
+MISTAKES = {
+    "no_task": ("class Parity(Task)", "class Parity", "is no subclass of tasks.task.Task"),
+    "thawed": ("@dataclass(frozen=True)", "@dataclass", "frozen"),
+    "no_wrong": ("def wrong", "def wrongly", "wrong"),
+    "short": ("bits.cumsum(-1) % 2", "bits[..., 1:]", r"targets of sample are torch.int64 \[3, 3, 7\]"),
+    "float_inputs": ("Batch(bits,", "Batch(bits.float(),", "inputs of sample are torch.float32"),
+    "double_weights": (
+        "torch.ones(bits.shape,",
+        "torch.ones(bits.shape, dtype=torch.float64,",
+        "weights of sample are torch.float64",
+    ),
+    "weightless": ("torch.ones", "torch.zeros", "all 0"),
+    "classes": ("bits.cumsum(-1) % 2", "bits.cumsum(-1)", "outputs = 2"),
+    "global_noise": (DRAWN, "torch.randint(0, 2, (len(draw.seeds), batch, self.length))", "take all randomness from draw"),
+    "across_the_pack": (DRAWN, DRAWN + ".flip(0)", "others in a pack than alone"),
+    "of_the_batch": (DRAWN, DRAWN + " * (batch % 2)", "strings of a larger batch"),
+    "undeclared": ('{"position":', '{"place":', r"return these"),
+    "unshaped": ("logits.argmax(-1) != targets}", "(logits.argmax(-1) != targets).any(-1)}", "one a position"),
+    "raises": (BITS, "raise KeyError('no bits')", "sample raised KeyError"),
+}
+
+
+def task(tmp_path, monkeypatch, name, text, **fields):
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    allow(name)
+    return build("task", {"name": f"{name}:Parity", "length": 8, **fields})
+
+
+def test_a_task_of_ones_own_is_called_by_its_path_and_its_defaults_are_not_hashed(tmp_path, monkeypatch):
+    own = task(tmp_path, monkeypatch, "own_right", RIGHT, p_one=0.5)
+    assert name_of(own) == path_of(type(own)) == "own_right:Parity"
+    assert describe(own, name_of(own)) == {"name": "own_right:Parity", "length": 8}
+    assert build("task", describe(own, name_of(own))) == own
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_gets_one_sentence_before_anything_is_trained(mistake, tmp_path, monkeypatch):
+    before, after, said = MISTAKES[mistake]
+    assert before in RIGHT
+    with pytest.raises(StudyError, match=said) as raised:
+        task(tmp_path, monkeypatch, f"own_{mistake}", RIGHT.replace(before, after))
+    assert "\n" not in str(raised.value)
+    assert f"own_{mistake}:Parity" in str(raised.value)
+
+
+def test_a_module_that_nobody_allowed_is_not_imported(tmp_path, monkeypatch):
+    (tmp_path / "own_refused.py").write_text("raise AssertionError('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(StudyError, match="--allow-import own_refused"):
+        build("task", {"name": "own_refused:Parity"})
+    with pytest.raises(StudyError, match="MODULE:CLASS"):
+        build("task", {"name": "own refused:Parity"})
+
+
+def test_options_are_checked_as_those_of_our_tasks(tmp_path, monkeypatch):
+    with pytest.raises(StudyError, match=r"did you mean task\.p_one"):
+        task(tmp_path, monkeypatch, "own_options", RIGHT, p_on=0.1)
+    with pytest.raises(StudyError, match="a probability"):
+        task(tmp_path, monkeypatch, "own_options", RIGHT, p_one=3.0)

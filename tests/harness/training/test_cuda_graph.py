@@ -1,0 +1,127 @@
+"""The replayed step without a GPU: a "capture" that calls the step again shows that everything it needs is in its fixed places."""
+
+import gc
+import weakref
+from dataclasses import replace
+
+import pytest
+import torch
+from torch._dynamo.testing import CompileCounter
+
+from harness.machine.device import resolve
+from harness.training.cuda_graph import agree, no_collection
+from harness.training.train import Training
+from tests.harness.packs import condition, pack
+from tests.harness.training.test_options import PAIRS, run
+
+CPU = resolve("cpu")
+
+
+def again(captured):
+    """As a graph: run once to capture, then only ever the same call."""
+    captured()
+    return captured
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_replayed_training_equals_an_eager_one(name):
+    one = pack([condition(name=f"c{index}", **fields) for index, fields in enumerate(PAIRS[name])], [(1, 1), (2, 2)])
+    losses, eager = run(one)
+    state = Training(one, CPU)
+    assert state.fix(again)
+    found = []
+    for _ in range(10):
+        state.advance()
+        found.append(state.recent[state.step % 100].clone())
+        assert state.record()
+    assert torch.equal(torch.stack(found), losses)
+    assert torch.equal(state.flat.values, eager.flat.values)
+    assert state.rows == eager.rows
+
+
+def test_steps_that_overflow_the_block_are_computed_eagerly():
+    one = pack(condition(length=32, steps=40, batch=16), [(1, 1), (2, 2)])
+    states = [Training(one, CPU) for _ in range(2)]
+    for state in states:
+        state.feed.count = 5  # below the quantile, so that overflow is common
+    assert states[1].fix(again)
+    fitted = []
+    for step in range(1, 41):
+        fitted.append(states[1].replay.fits(states[1].feed.at(step)))
+        for state in states:
+            state.advance()
+        assert torch.equal(states[0].recent, states[1].recent)
+    assert True in fitted
+    assert False in fitted
+
+
+def test_a_replay_that_computes_something_else_is_not_used():
+    state = Training(pack(condition(), [(1, 1), (2, 2)]), CPU)
+    before = state.flat.values.clone()
+    assert not state.fix(lambda captured: captured() or (lambda: None))
+    assert state.replay is None
+    assert torch.equal(state.flat.values, before)
+    assert all(not tensor.any() for tensor in state.optimizer.state().values())
+
+
+@pytest.mark.parametrize(("precision", "noise", "same"), [("fp32", 1e-6, True), ("fp32", 1e-2, False), ("bf16", 4e-3, True)])
+def test_rounding_noise_in_the_gradients_does_not_reject_a_graph(precision, noise, same):
+    """Compared by weights after Adam's first step, the smallest of these would seem a hundred times larger than it is."""
+    eager = torch.randn(3, 10_000, generator=torch.Generator().manual_seed(0))
+    off = torch.randn(3, 10_000, generator=torch.Generator().manual_seed(1))
+    assert agree(eager, eager * (1 + noise * off), precision) is same
+    assert not agree(eager, eager.roll(1, 0), precision)
+
+
+def test_a_replicate_that_breaks_in_its_first_step_does_not_reject_the_graph_of_the_others():
+    eager = torch.ones(2, 10)
+    eager[1] = torch.nan
+    assert agree(eager, eager.clone(), "fp32")
+    assert not agree(eager, torch.ones(2, 10), "fp32")
+
+
+def test_checking_a_replay_moves_no_weight():
+    state = Training(pack(condition(ema=0.9), [(1, 1), (2, 2)]), CPU)
+    before, average = state.flat.values.clone(), state.average.values.clone()
+    seen = []
+    compute = state.compute
+    state.compute = lambda *arguments: (compute(*arguments), seen.append(torch.equal(state.flat.values, before)))[0]
+    assert state.fix(again)
+    assert seen == [True] * len(seen)
+    assert len(seen) >= 3
+    assert torch.equal(state.average.values, average)
+
+
+def test_no_garbage_is_collected_while_a_graph_is_captured():
+    assert gc.isenabled()
+    with no_collection():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_a_training_that_is_done_with_is_freed_at_once():
+    """Its tensors would else wait for the garbage collector: beside the next pack's, or in the midst of a capture."""
+    gc.collect()
+    gc.disable()
+    try:
+        state = Training(pack(condition(), [(1, 1), (2, 2)]), CPU)
+        state.advance()
+        gone = weakref.ref(state)
+        del state
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.filterwarnings("ignore")  # of the compiler, about what it does not follow
+def test_a_model_with_dropout_and_shifts_is_compiled_once(monkeypatch):
+    counter, compiler = CompileCounter(), torch.compile
+    monkeypatch.setattr(torch, "compile", lambda model, **options: compiler(model, backend=counter, **options))
+    shape = condition(model_fields={"layers": 1, "width": 16, "heads": 2, "residual_dropout": 0.1, "shift": 3})
+    one = pack(shape, [(1, 1), (2, 2)])
+    state = Training(replace(one, numerics={**one.numerics, "compile": True}), CPU)
+    counts = []
+    for _ in range(5):
+        state.advance()
+        counts.append(counter.frame_count)
+    assert counts == counts[:1] * 5

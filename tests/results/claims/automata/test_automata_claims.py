@@ -1,0 +1,336 @@
+"""The claims on automata give each verdict where the rows deserve it; the rows are of the studies as their files plan them."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from harness.study.load import find_study, load
+from results.claims import REGISTRY, verdicts
+from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
+from results.store.schema import SCHEMAS
+from tests.results.automata_rows import planned, replicates, spread
+
+HARD = re.compile(r"(D\d|Q8|A\d|S\d)")
+
+
+FEWER = {"a1": ["replicates=10"], "depth_by_length": ["replicates=5"]}  # planning thousands takes seconds
+
+
+@pytest.fixture(scope="module")
+def plans():
+    """Manifests by study, planned once."""
+    made = {}
+
+    def get(name):
+        if name not in made:
+            made[name] = planned(name, overrides=FEWER.get(name, []))
+        return made[name]
+
+    return get
+
+
+def _verdict(manifest, claim, rates, keep=lambda settings: True, **terms):
+    wanted = [i for i, each in enumerate(manifest["conditions"]) if keep(each["settings"])]
+    number = {old: new for new, old in enumerate(wanted)}
+    cut = manifest | {
+        "claims": {claim: manifest["claims"][claim] | terms},
+        "conditions": [manifest["conditions"][i] for i in wanted],
+        "replicates": [[key, number[i], *seeds] for key, i, *seeds in manifest["replicates"] if i in number],
+    }
+    (found,) = verdicts(cut, replicates(cut, rates))
+    assert found.finding.reason
+    return found
+
+
+def _depth(settings, _definition):
+    """As in the thesis: groups need depth, and among 20 one is far better."""
+    machine, layers = settings["task.automaton"], settings["model.layers"]
+    if not HARD.match(machine):
+        return [*spread(0.2 if machine == "C2" and layers == 2 else 0.004, 19), 0.001]
+    return {1: 0.7 if machine != "D8" else 0.4}.get(layers, 0.5 / layers if layers < 8 else 0.002)
+
+
+def _flat(rate):
+    return lambda settings, definition: rate
+
+
+def _backwards(settings, _definition):
+    return 0.1 * settings["model.layers"] / (2 if HARD.match(settings["task.automaton"]) else 1)
+
+
+CLOSED = ("A1", "A1-depth", "A1-seeds", "A1-order")
+
+
+@pytest.mark.parametrize("claim", CLOSED)
+def test_a1_holds_where_depth_helps_groups(plans, claim):
+    assert _verdict(plans("a1_reduced"), claim, _depth).verdict == SCALED
+
+
+def test_a_verdict_at_the_papers_own_size_is_not_scaled(plans):
+    shallow = lambda settings: settings["model"]["layers"] in (1, 2, 8)  # noqa: E731
+    plan = plans("a1") | {"overrides": []}
+    assert _verdict(plan, "A1", lambda settings, definition: 0.001, shallow).verdict == REPRODUCED
+
+
+@pytest.mark.parametrize(
+    ("claim", "rates"), [("A1", _backwards), ("A1-depth", _backwards), ("A1-seeds", _flat(0.1)), ("A1-order", _backwards)]
+)
+def test_a1_fails_where_it_does_not(plans, claim, rates):
+    assert _verdict(plans("a1_reduced"), claim, rates).verdict == NOT_REPRODUCED
+
+
+def test_a_depth_that_was_not_run_refutes_nothing(plans):
+    def rising(settings, _definition):
+        return 0.5 / settings["model.layers"]
+
+    found = _verdict(plans("a1_reduced"), "A1", rising)
+    assert found.verdict == NOT_RUN
+    assert "what still more would do was not run" in found.finding.reason
+    assert "median" in found.finding.measured
+    assert _verdict(plans("a1"), "A1", rising).verdict == NOT_REPRODUCED  # 16 layers were run
+
+
+@pytest.mark.parametrize("claim", CLOSED)
+def test_a1_waits_for_ten_replicates_and_one_learning_rate(plans, claim):
+    few = planned("a1_reduced", overrides=["replicates=9"])
+    assert _verdict(few, claim, _depth).verdict == TOO_FEW
+    rates = planned("rates")
+    found = _verdict(rates | {"claims": {claim: {"value": 0.5}}}, claim, _depth)
+    assert found.verdict == NOT_RUN
+    assert "chosen by the monitor set" in found.finding.reason
+
+
+def _run(shape, seeds, steps=20):
+    """Evaluations of an online set: `shape(seed, look)` is an accuracy."""
+    rows = [
+        {
+            "key": key,
+            "stage": 0,
+            "step": look,
+            "weights": "raw",
+            "set": "online",
+            "metric": "read",
+            "errors": round((1 - shape(i, look)) * 1000),
+            "count": 1000,
+        }
+        for i, key in enumerate(seeds)
+        for look in range(1, steps + 1)
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMAS["evaluations"])
+
+
+@pytest.mark.parametrize(
+    ("shape", "steps", "verdict"),
+    [
+        (lambda seed, look: 0.5 + 0.02 * look - (0.2 if (seed, look) == (3, 15) else 0), 20, REPRODUCED),
+        (lambda seed, look: 0.5 + 0.02 * look, 20, NOT_REPRODUCED),
+        (lambda seed, look: 0.9 - 0.02 * look, 20, PRECONDITION),
+        (lambda seed, look: 0.5 + 0.02 * look, 9, NOT_RUN),
+    ],
+)
+def test_accuracy_that_is_lost_again(plans, shape, steps, verdict):
+    manifest = plans("a2")
+    known = replicates(manifest, _flat(0.1))
+    (found,) = verdicts(manifest, known, evaluations=_run(shape, [each.key for each in known], steps))
+    assert found.verdict == verdict, found.finding
+    (found,) = verdicts(manifest, known[:5] + [replace(each, status="missing", scores={}) for each in known[5:]])
+    assert found.verdict == TOO_FEW
+
+
+def _growing(machines):
+    def rates(settings, _definition):
+        need = settings["task.length"] / 8 if settings["task.automaton"] in machines else 2
+        return 0.3 if settings["model.layers"] < need else 0.001
+
+    return rates
+
+
+def test_depth_by_length_grows_more_for_non_solvable_groups(plans):
+    study = plans("depth_by_length")
+    found = _verdict(study, "D1", _growing(("A5", "S5")))
+    assert found.verdict == REPRODUCED
+    assert "A5 1 to 16" in found.finding.measured
+    for machines in (("A5", "S5", "S4"), ("A5",)):  # a solvable one grows as much, a non-solvable one does not
+        assert _verdict(study, "D1", _growing(machines)).verdict == NOT_REPRODUCED
+    assert _verdict(study, "D1", _flat(0.5)).verdict == NOT_RUN
+    shallow = lambda settings: settings["model"]["layers"] < 4  # noqa: E731
+    found = _verdict(study, "D1", _growing(("A5", "S5", "S4")), shallow)
+    assert found.verdict == TOO_FEW  # none of the three reaches it at the end: which grows most is open
+    assert "more than were run" in found.finding.measured
+
+
+def _parts(settings, _definition):
+    return 0.3 if settings.get("model.positions") == "linear" else 0.005
+
+
+def test_indirect_supervision(plans):
+    assert _verdict(plans("a4"), "A4", _parts).verdict == REPRODUCED
+    found = _verdict(plans("a4"), "A4", _flat(0.2))
+    assert found.verdict == NOT_REPRODUCED
+    assert "thesis: best 0.996" in found.finding.measured
+    for model in ("lstm", "transformer"):  # the claim is of both
+        without = lambda settings, model=model: settings["model"]["name"] != model  # noqa: E731
+        assert _verdict(plans("a4"), "A4", _parts, without).verdict == NOT_RUN
+    assert _verdict(plans("a4"), "A4-positions", _parts).verdict == REPRODUCED
+    assert _verdict(plans("a4"), "A4-positions", _flat(0.2)).verdict == TOO_FEW
+    swapped = lambda settings, definition: 0.305 - _parts(settings, definition)  # noqa: E731
+    assert _verdict(plans("a4"), "A4-positions", swapped).verdict == NOT_REPRODUCED
+    bent = lambda settings: settings["model"].get("positions") != "linear"  # noqa: E731
+    assert _verdict(plans("a4"), "A4-positions", _parts, bent).verdict == NOT_RUN
+
+
+def _labels(s5, lstm=0.001):
+    def rates(settings, _definition):
+        if settings["model.name"] == "lstm":
+            return lstm
+        few = settings["task.p_reveal"] <= 0.03 and settings["task.automaton"] == "S5"
+        return s5 if few else 0.002
+
+    return rates
+
+
+def test_incomplete_supervision(plans):
+    assert _verdict(plans("a5"), "A5", _labels(0.4)).verdict == REPRODUCED
+    assert _verdict(plans("a5"), "A5", _labels(0.001)).verdict == NOT_REPRODUCED
+    assert _verdict(plans("a5"), "A5", _labels(0.4, lstm=0.1)).verdict == NOT_REPRODUCED
+    assert _verdict(plans("a5"), "A5", _labels(0.002)).verdict == TOO_FEW
+    assert _verdict(plans("a5"), "A5", _flat(0.3)).verdict == PRECONDITION
+    groups = lambda settings: settings["task"]["automaton"] == "S5"  # noqa: E731
+    assert _verdict(plans("a5"), "A5", _labels(0.4), groups).verdict == NOT_RUN  # parity is part of the claim
+
+
+def _steady(settings):
+    return settings["model.name"] == "lstm" or settings.get("model.positions") == "alibi"
+
+
+def _parity(rare=0.4, often=0.2, steady=0.001, trained=0.001):
+    def rates(settings, definition):
+        if _steady(settings):
+            return steady
+        p = definition.get("p_one", 0.5)
+        return trained if p == 0.5 else rare if p < 0.5 else often
+
+    return rates
+
+
+def test_parity_out_of_distribution(plans):
+    study = plans("a6")
+    assert _verdict(study, "A6", _parity()).verdict == REPRODUCED
+    assert _verdict(study, "A6", _parity(rare=0.0005, often=0.0005)).verdict == NOT_REPRODUCED
+    assert _verdict(study, "A6", _parity(steady=0.05), gate=0.0).verdict == NOT_REPRODUCED
+    assert _verdict(study, "A6", _parity(trained=0.1)).verdict == PRECONDITION
+    assert _verdict(study, "A6", _parity(rare=0.001, often=0.001)).verdict == TOO_FEW
+    assert _verdict(study, "A6-low", _parity()).verdict == REPRODUCED
+    assert _verdict(study, "A6-low", _parity(rare=0.1)).verdict == NOT_REPRODUCED
+    assert _verdict(study, "A6-low", _parity(often=0.4)).verdict == TOO_FEW
+
+
+def _longer(sinusoidal=0.4, other=0.1, scratchpad=0.4, steady=0.001, within=0.002, shifted=None, unplaced=None):
+    """shifted, unplaced: errors within the training length of models with shifted positions and without any; by default as the others."""
+
+    def rates(settings, definition):
+        if definition.get("length", 40) <= 40:
+            given = shifted if settings.get("model.shift") else unplaced if settings.get("model.positions") == "none" else None
+            return within if given is None else given
+        if _steady(settings):
+            return steady
+        if settings["task.scratchpad"]:
+            return scratchpad
+        return sinusoidal if settings["model.positions"] == "sinusoidal" and not settings["model.shift"] else other
+
+    return rates
+
+
+def test_longer_words(plans):
+    study = plans("a7")
+    for claim in ("A7", "A7-shift", "A7-recency"):
+        assert _verdict(study, claim, _longer()).verdict == REPRODUCED
+        assert _verdict(study, claim, _longer(within=0.2)).verdict == PRECONDITION
+        only = lambda settings: settings["task"]["automaton"] == "none"  # noqa: E731
+        assert _verdict(study, claim, _longer(), only).verdict == NOT_RUN
+    for machine in ("C2", "Dyck_4_2"):  # the claim is of both
+        alone = lambda settings, machine=machine: settings["task"]["automaton"] == machine  # noqa: E731
+        assert _verdict(study, "A7", _longer(), alone).verdict == NOT_RUN
+    assert _verdict(study, "A7", _longer(sinusoidal=0.001)).verdict == NOT_REPRODUCED
+    assert _verdict(study, "A7", _longer(steady=0.1)).verdict == NOT_REPRODUCED
+    assert _verdict(study, "A7", _longer(sinusoidal=0.002)).verdict == TOO_FEW
+    assert _verdict(study, "A7-shift", _longer(other=0.45, sinusoidal=0.2)).verdict == NOT_REPRODUCED
+    assert _verdict(study, "A7-shift", _longer(other=0.4)).verdict == TOO_FEW
+    assert _verdict(study, "A7-shift", _longer(shifted=0.05)).verdict == PRECONDITION
+    assert _verdict(study, "A7-shift", _longer(unplaced=0.05)).verdict == REPRODUCED  # what repeats one token cannot be told
+    assert _verdict(study, "A7-recency", _longer(scratchpad=0.001)).verdict == NOT_REPRODUCED
+    assert _verdict(study, "A7-recency", _longer(steady=0.01)).verdict == TOO_FEW
+
+
+def _positions(grid, abab):
+    def rates(settings, definition):
+        linear = settings["model.positions"] == "linear"
+        if settings["task.automaton"] == "Grid9":
+            return grid if definition and not linear else 0.05
+        return abab if linear else 0.05
+
+    return rates
+
+
+def test_sinusoidal_against_linear_positions(plans):
+    assert _verdict(plans("a8"), "A8", _positions(0.3, 0.2)).verdict == REPRODUCED
+    assert _verdict(plans("a8"), "A8", _positions(0.01, 0.2)).verdict == NOT_REPRODUCED
+    assert _verdict(plans("a8"), "A8", _positions(0.3, 0.05)).verdict == TOO_FEW
+
+
+def test_every_claim_of_the_family_has_a_study_that_states_it():
+    page = (Path(__file__).parents[4] / "docs" / "length-generalization.md").read_text(encoding="utf-8")
+    table = dict(re.findall(r"^\| ([AD]\d\S*) \| [^|]+ \| [^|]+ \| (\d+) \|$", page, re.MULTILINE))
+    mine = [each for name, each in REGISTRY.items() if re.match(r"A\d|D1", name)]
+    assert table == {each.id: str(each.needs) for each in mine}
+    for each in mine:
+        assert each.id in load(find_study(*each.study.split("/"))).claims
+
+
+def _heads(*heads, layers=4):
+    """Rows of the probe boundaries: (visits, before) of the last layer's heads; the first layer's are even."""
+    rows = {("boundaries", None, None, "uniform visits"): 0.3, ("boundaries", None, None, "uniform before"): 0.6}
+    for layer, of_layer in ((0, [(0.3, 0.6)] * len(heads)), (layers - 1, heads)):
+        for head, (visits, before) in enumerate(of_layer):
+            rows |= {("boundaries", layer, head, "visits"): visits, ("boundaries", layer, head, "before"): before}
+    return rows
+
+
+_LOOKS, _EVEN = _heads((0.3, 0.6), (0.9, 0.05)), _heads((0.3, 0.6), (0.31, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "error", "rows"),
+    [
+        (REPRODUCED, 0.001, lambda seed: _LOOKS),
+        (REPRODUCED, 0.001, lambda seed: _LOOKS if seed else _EVEN),
+        (NOT_REPRODUCED, 0.001, lambda seed: _EVEN),
+        (NOT_REPRODUCED, 0.001, lambda seed: _heads((0.9, 0.55), (0.31, 0.0))),  # no head has both
+        (TOO_FEW, 0.001, lambda seed: _LOOKS if seed < 6 else _EVEN),
+        (TOO_FEW, 0.001, lambda seed: _LOOKS if seed else None),  # one was not probed
+        (NOT_RUN, 0.001, lambda seed: None),
+        (PRECONDITION, 0.05, lambda seed: _LOOKS),  # not right where it was trained
+    ],
+)
+def test_heads_that_look_for_the_ends_give_each_verdict(plans, verdict, error, rows):
+    manifest = plans("a3")
+    known = replicates(manifest, lambda settings, definition: error)
+    probes = {each.key: found for each in known if (found := rows(each.init_seed)) is not None}
+    (found,) = verdicts(manifest | {"overrides": []}, known, probes)
+    assert found.verdict == verdict
+    assert found.finding.reason
+
+
+def test_heads_are_asked_of_gridworlds(plans):
+    manifest = plans("a8") | {"claims": {"A3": {"value": 2}}}
+    settings = [
+        each | {"settings": each["settings"] | {"task": each["settings"]["task"] | {"automaton": "C2"}}}
+        for each in manifest["conditions"]
+    ]
+    manifest |= {"conditions": settings}
+    (found,) = verdicts(manifest, replicates(manifest, lambda settings, definition: 0.001))
+    assert found.verdict == NOT_RUN
+    assert "gridworld" in found.finding.reason

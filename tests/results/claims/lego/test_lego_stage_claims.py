@@ -1,0 +1,139 @@
+"""The claims on self-training give each verdict where the rows deserve it; the rows are of the study as its file plans it."""
+
+import pytest
+
+from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, TOO_FEW
+from tests.results.automata_rows import planned
+from tests.results.claims.lego.test_lego_claims import judged
+
+NAMES = ("warm", "warm, stage 1", "warm, stage 2", "warm, stage 3")
+LENGTHS = (5, 10, 20, 40, 80, 160)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return planned("lego_self_training", overrides=["replicates=10"]) | {"overrides": []}
+
+
+def reaching(*reached, cyclic=0.01, far=0.8, near=0.0, short=0.0):
+    """Each stage has a share `near` of its sentences wrong up to a length, by seed or for all, and `far` beyond it.
+
+    cyclic: of C6 at 160, short: below.
+    """
+
+    def wrong(name, length):
+        if name == "cyclic":
+            return cyclic if length == 160 else short
+        if name not in NAMES:  # the cold arm, which no claim is of
+            return 1.0
+        ends = reached[NAMES.index(name)]
+        return [near if length <= end else far for end in (ends if isinstance(ends, list) else [ends] * 10)]
+
+    return wrong
+
+
+GOOD = reaching(10, 20, 40, 160)
+
+
+def test_the_study_trains_four_stages_of_two_arms_and_one_of_the_cyclic_group(plan):
+    found = [(each["name"], each["settings"].get("stage", {}).get("number", 0)) for each in plan["conditions"]]
+    assert sorted(found) == [("cold", 1), ("cold", 2), ("cold", 3), ("cyclic", 0), *(("warm", stage) for stage in range(4))]
+
+
+@pytest.mark.parametrize(
+    ("reached", "verdict"),
+    [
+        ((10, 20, 40, 160), REPRODUCED),
+        ((10, 20, 80, 160), REPRODUCED),
+        ((10, 40, 160, 160), REPRODUCED),  # there is nothing longer to be right on
+        ((20, 20, 40, 160), NOT_REPRODUCED),  # the first stage of labels brings nothing
+        ((10, 20, 40, 40), NOT_REPRODUCED),
+        ((5, 10, 20, 40), NOT_REPRODUCED),  # farther each time, and never twice the training length
+        ((10, 20, 40, [160] * 9 + [40]), REPRODUCED),
+        ((10, 20, 40, [160] * 6 + [40] * 4), TOO_FEW),
+        (([10] * 5 + [0] * 5, 20, 40, 160), REPRODUCED),  # half learned the first chains, which is asked
+        ((0, 20, 40, 160), PRECONDITION),
+    ],
+)
+def test_every_stage_goes_farther(plan, reached, verdict):
+    assert judged(plan, "L6", reaching(*reached)).verdict == verdict
+
+
+def test_the_reach_of_every_stage_is_said(plan):
+    shown = judged(plan, "L6", reaching(10, 20, [40] * 9 + [80], 160)).finding.measured
+    assert (
+        "trained on 5: 10 (10 to 10); trained on 10: 20 (20 to 20); trained on 20: 40 (40 to 80); trained on 40: 160" in shown
+    )
+    assert "10 of 10 replicates hold" in shown
+
+
+@pytest.mark.parametrize(
+    ("last", "cyclic", "verdict"),
+    [
+        (0.01, 0.01, REPRODUCED),
+        (0.05, 0.01, REPRODUCED),
+        (0.01, 0.08, REPRODUCED),  # better than the other is within it
+        (0.50, 0.50, PRECONDITION),  # as bad as the other
+        (0.10, 0.01, NOT_REPRODUCED),
+        (0.80, 0.01, NOT_REPRODUCED),
+        (0.01, [0.01] * 9 + [None], REPRODUCED),
+    ],
+)
+def test_the_last_stage_is_compared_with_the_cyclic_group(plan, last, cyclic, verdict):
+    wrong = reaching(10, 20, 40, 80, far=last, cyclic=cyclic)
+    assert judged(plan, "L7", wrong).verdict == verdict
+
+
+def test_a_cyclic_group_that_did_not_learn_its_own_length_is_no_measure(plan):
+    for short, verdict in (([0.0] * 5 + [0.2] * 5, REPRODUCED), ([0.0] * 4 + [0.2] * 6, PRECONDITION)):
+        assert judged(plan, "L7", reaching(10, 20, 40, 80, far=0.01, short=short)).verdict == verdict
+
+
+def test_seeds_are_paired_with_the_cyclic_group(plan):
+    """Some of the seeds are bad in both: by seed there is no difference, and with others of them there would be one."""
+    halves = [0.0] * 6 + [0.6] * 4
+    same = lambda name, length: halves if length == 160 and name in (NAMES[-1], "cyclic") else 0.0  # noqa: E731
+    assert judged(plan, "L7", same).verdict == REPRODUCED
+    other = lambda name, length: halves[::-1] if length == 160 and name == "cyclic" else same(name, length)  # noqa: E731
+    assert judged(plan, "L7", other).verdict == TOO_FEW
+
+
+@pytest.mark.parametrize(
+    ("reached", "verdict"),
+    [
+        ((10, 20, 40, 40), REPRODUCED),  # of the last stage nothing is asked
+        ((10, 20, 20, 160), NOT_REPRODUCED),
+        ((5, 20, 40, 160), NOT_REPRODUCED),
+        (([10] * 6 + [5] * 4, 20, 40, 160), TOO_FEW),
+    ],
+)
+def test_labels_are_looked_at_where_the_next_stage_is_trained(plan, reached, verdict):
+    assert judged(plan, "L8", reaching(*reached)).verdict == verdict
+
+
+def test_labels_may_be_wrong_in_one_of_a_hundred(plan):
+    assert judged(plan, "L8", reaching(10, 20, 40, 160, near=0.01)).verdict == REPRODUCED
+    within = lambda name, length: 0.0 if name == "warm" and length == 5 else 0.02  # noqa: E731
+    assert judged(plan, "L8", within).verdict == NOT_REPRODUCED
+
+
+@pytest.mark.parametrize("claim", ["L6", "L7", "L8"])
+def test_without_the_chain_or_its_sets_nothing_is_run(plan, claim):
+    keep = [index for index, each in enumerate(plan["conditions"]) if "stage" not in each["settings"]]
+    alone = plan | {
+        "conditions": [plan["conditions"][index] for index in keep],
+        "replicates": [[key, keep.index(at), *seeds] for key, at, *seeds in plan["replicates"] if at in keep],
+    }
+    assert judged(alone, claim, GOOD).verdict == NOT_RUN
+    assert judged(plan, claim, GOOD, drop=["length_20"]).verdict == NOT_RUN
+
+
+def test_the_comparison_is_of_the_longest_sentences_that_the_claim_names(plan):
+    assert judged(plan, "L7", GOOD, drop=["length_160"]).verdict == NOT_RUN
+
+
+@pytest.mark.parametrize("claim", ["L6", "L7", "L8"])
+def test_five_replicates_are_too_few(plan, claim):
+    firsts = {each[2] for each in plan["replicates"][:5]}
+    few = plan | {"replicates": [each for each in plan["replicates"] if each[2] in firsts]}
+    assert judged(few, claim, GOOD).verdict == TOO_FEW

@@ -1,0 +1,257 @@
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs
+import pytest
+
+from results.errors import StudyError
+from results.report import figures
+from results.report.report import format_rate, write_report
+from results.store.schema import SCHEMAS
+from results.store.tables import Store, commit, open_store, table_files, write_bytes
+from tests.results.synthetic import failure, manifest, tables, write
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    store = open_store(str(tmp_path_factory.mktemp("store")), "synthetic")
+    write(store, manifest(12))
+    return store
+
+
+@pytest.fixture(scope="module")
+def page(study: Store) -> str:
+    return write_report(study).read_text(encoding="utf-8")
+
+
+def browser() -> str:
+    """A headless Chromium; the test is left out without one, but not where everything must run."""
+    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
+        if found := shutil.which(name):
+            return found
+    if os.environ.get("CI") == "true":
+        pytest.fail("CI=true, and no chromium or google-chrome is on the PATH")
+    pytest.skip("no chromium or google-chrome is on the PATH")
+
+
+def test_the_page_opens_from_disk_without_an_error(study: Store, page: str, tmp_path: Path) -> None:
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--enable-logging=stderr"]
+    address = Path(study.path("report", "index.html")).as_uri()
+    # a second script sorts by dense errors twice, so that the worst replicates come first
+    probe = tmp_path / "index.html"
+    click = "<script>for (let i = 0; i < 2; i++) document.querySelectorAll('#replicate-table th button')[9].click()</script>"
+    probe.write_text(page.replace("</body>", f"{click}</body>"), encoding="utf-8")
+    for url in (address, probe.as_uri()):
+        command = [browser(), *flags, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        assert "CONSOLE" not in done.stderr
+        assert 'data-ready="true"' in done.stdout
+        assert "How long is the tail of read errors?" in done.stdout
+        assert 'id="summary-table"' in done.stdout
+        assert done.stdout.count("<figure") == 7
+    assert 'aria-sort="descending"' in done.stdout
+    body = done.stdout.split('id="replicate-table"')[1].split("<tbody>")[1]
+    assert "diverged" in body.split("</tr>")[0]
+
+
+def test_the_page_says_what_it_must(page: str) -> None:
+    for text in (
+        "train.steps: 10000 -&gt; 1000",
+        "train.lr=0.0003",
+        "1 diverged",
+        "most probable token",
+        "2.13.0",
+        "0123456789abcdef",
+    ):
+        assert text in page
+    assert 'id="partial"' not in page
+    assert page.count("<tr><td>") == 24
+
+
+def test_the_page_needs_nothing_from_anywhere(page: str) -> None:
+    assert not re.search(r"""(?:src|href)=["'](?:https?:)?//""", page)
+    assert "@import" not in page
+    assert not re.search(r"url\((?!#)", page)
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r"url\(#([^)]+)\)", page)) <= set(ids)
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(ids)
+
+
+def test_files_lie_beside_the_page_and_every_relative_link_has_its_file(study: Store, page: str) -> None:
+    folder = Path(study.path("report"))
+    links = re.findall(r'<a href="([^"#]+)"', page)
+    assert {"summary.csv", "summary.tex", "summary.parquet", "replicates.csv"} <= set(links)
+    assert all((folder / link).is_file() for link in links)
+    assert {path.suffix for path in (folder / "figures").iterdir()} == {".svg", ".png"}
+
+
+def test_a_report_reads_each_table_once(study: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On an object store each reading of a table is a request or two a pack."""
+    asked: list[str] = []
+
+    def files(store: Store, table: str) -> list[str]:
+        asked.append(table)
+        return table_files(store, table)
+
+    monkeypatch.setattr("results.store.tables.table_files", files)
+    write_report(study, tmp_path)
+    assert sorted(asked) == ["curves", "evaluations", "failures", "probes", "profiles", "replicates"]
+
+
+def test_the_same_rows_make_the_same_bytes(study: Store, page: str, tmp_path: Path) -> None:
+    write_report(study, tmp_path)
+    first = Path(study.path("report"))
+    files = sorted(path.relative_to(first) for path in first.rglob("*") if path.is_file())
+    assert len(files) == 7 + 14
+    assert all((tmp_path / path).read_bytes() == (first / path).read_bytes() for path in files)
+
+
+def test_a_partial_study_says_so_and_shows_its_failures(tmp_path: Path) -> None:
+    store, plan = open_store(str(tmp_path), "partial"), manifest(10)
+    write(store, plan, ended=3)
+    rows = pa.Table.from_pylist([failure(plan["replicates"][8][0], "OSError: <disk> full")], schema=SCHEMAS["failures"])
+    commit(store, "fd-0000000000000000-1", {"failures": rows})
+    text = write_report(store).read_text()
+    assert "Partial: 6 of 20 replicates." in text
+    assert "1 failed" in text
+    assert "OSError: &lt;disk&gt; full" in text
+
+
+def test_a_study_of_which_nothing_is_trained_yet_has_a_report(tmp_path: Path) -> None:
+    store, plan = open_store(str(tmp_path), "planned"), manifest(3)
+    write_bytes(store, "manifests/0.yaml", json.dumps(plan).encode())
+    text = write_report(store).read_text()
+    assert "Partial: 0 of 6 replicates." in text
+    assert "Nothing is trained yet." in text
+    assert "<figure" not in text
+
+
+def test_names_are_text_and_never_markup(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>\"'&"
+    plan = manifest(6, names=(evil, "lstm"))
+    plan |= {"question": f"Is {evil} safe?", "overrides": [evil], "source": {evil: evil}, "git": evil}
+    plan["sets"][evil] = plan["sets"].pop("dense")
+    for condition in plan["conditions"]:
+        condition["sets"][evil] = condition["sets"].pop("dense")
+    store = open_store(str(tmp_path), "evil")
+    write(store, plan)
+    text = write_report(store).read_text()
+    assert "<script>alert" not in text
+    assert text.count("<script>") == 1
+    assert "Is &lt;script&gt;alert(1)" in text
+    assert not re.search(r'="[^"]*<script', text)
+
+
+def test_sets_of_any_name_are_drawn_the_second_against_the_first(tmp_path: Path) -> None:
+    store, plan, names = open_store(str(tmp_path), "names"), manifest(6), {"dense": "long", "sparse": "short"}
+    for pack, rows in tables(plan).items():
+        for table in ("evaluations", "profiles"):
+            at = rows[table].schema.get_field_index("set")
+            renamed = pa.array([names.get(name, name) for name in rows[table]["set"].to_pylist()])
+            rows[table] = rows[table].set_column(at, rows[table].schema.field("set"), renamed)
+        commit(store, pack, rows)
+    plan["sets"] = {"long": plan["sets"]["dense"], "short": plan["sets"]["sparse"]}
+    for condition in plan["conditions"]:
+        condition["sets"] = {"long": condition["sets"]["dense"], "short": condition["sets"]["sparse"]}
+    write_bytes(store, "manifests/0.yaml", json.dumps(plan).encode())
+    text = write_report(store).read_text()
+    assert "<b>Short against long.</b>" in text
+    assert ">error rate, long<" in text
+
+
+def test_the_newest_manifest_is_the_plan(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path), "again")
+    for name, seeds, at in (("a", 12, 100), ("b", 8, 300), ("c", 10, 200)):
+        write_bytes(store, f"manifests/{name}.yaml", json.dumps(manifest(seeds)).encode())
+        os.utime(store.path("manifests", f"{name}.yaml"), (at, at))
+    assert "Partial: 0 of 16 replicates." in write_report(store).read_text()
+
+
+def test_a_manifest_with_complete_settings_is_quoted_and_else_defaults_are_pointed_out(page: str, tmp_path: Path) -> None:
+    assert "A setting that is not named has its default." in page
+    plan = manifest(2)
+    for condition in plan["conditions"]:
+        condition["settings"] = condition["config"] | {"train": {"warmup": 50}}
+    store = open_store(str(tmp_path), "complete")
+    write(store, plan)
+    text = write_report(store).read_text()
+    assert "train.warmup=50" in text
+    assert "A setting that is not named has its default" not in text
+
+
+def test_a_study_that_is_not_there_is_named_with_its_store(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"no study 'nowhere' in .*run the study first"):
+        write_report(open_store(str(tmp_path), "nowhere"))
+    store = open_store(str(tmp_path), "broken")
+    write_bytes(store, "manifests/0.yaml", b"{")
+    with pytest.raises(ValueError, match=r"manifests/0\.yaml is no manifest"):
+        write_report(store)
+
+
+def test_a_store_that_is_not_local_gets_its_report_in_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(open_store("runs", "quick"), manifest(2))
+    remote = pyarrow.fs.SubTreeFileSystem(str(tmp_path), pyarrow.fs.LocalFileSystem())
+    store = Store(remote, "runs", "quick")
+    assert write_report(store) == Path("report-quick/index.html")
+    assert Path("report-quick/summary.csv").is_file()
+
+
+def test_the_whole_report_is_built_without_torch_and_ray(study: Store, tmp_path: Path) -> None:
+    program = f"""
+import sys
+
+class Forbidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "ray", "wandb", "omegaconf", "pandas"):
+            raise ModuleNotFoundError(f"No module named {{name!r}}: forbidden here")
+
+sys.meta_path.insert(0, Forbidden())
+from results.report.report import write_report
+from results.store.tables import open_store
+print(write_report(open_store({study.root!r}, "synthetic"), {str(tmp_path / "out")!r}))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "index.html").is_file()
+
+
+def test_zero_has_a_place_of_its_own_that_no_small_rate_shares() -> None:
+    scale = figures.error_scale(np.array([0.0, 1e-5, 0.3, np.inf]))
+    zero, small, large, diverged = scale.place(np.array([0.0, 1e-5, 0.3, np.inf]))
+    assert zero < scale.low <= small < large <= scale.high < diverged
+    assert small == pytest.approx(-5)
+    assert np.isnan(scale.place(np.array([np.nan]))).all()
+
+
+def test_figures_stand_with_nothing_but_zeros_or_nothing_but_diverged() -> None:
+    for value in (0.0, np.inf):
+        only = np.full(3, value)
+        assert "<svg" in figures.svg(figures.errors_by_condition({"s": {"a": only}}))
+        assert "<svg" in figures.svg(figures.scatter({"a": (only, only)}, "s", "t"))
+
+
+def test_names_that_mean_something_to_the_plotting_library_are_drawn_as_they_are(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path), "names")
+    write(store, manifest(6, names=("50 $\\bad{$ & %", "_hidden")))
+    write_report(store)
+    drawn = (tmp_path / "names" / "report" / "figures" / "profile-since_write.svg").read_text()
+    assert "50 $\\bad{$ &amp; %" in drawn
+    assert "_hidden" in drawn
+
+
+def test_rates_are_written_as_people_write_them() -> None:
+    values = [0.0, 0.01234, 4.21e-5, float("inf"), None, 1.0]
+    assert [format_rate(value) for value in values] == ["0", "0.0123", "4.2×10⁻⁵", "diverged", "–", "1"]

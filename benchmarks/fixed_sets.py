@@ -1,6 +1,6 @@
 """What a pack spends on drawing the strings of its evaluation sets: what a cache of them on each node could save.
 
-python -m benchmarks.fixed_sets launch/studies/fflm/quick.yaml [scale=… key=value …] [--size 1]
+python -m benchmarks.fixed_sets launch/studies/flipflop/quick.yaml [scale=… key=value …] [--size 1]
 
 One row a condition: seconds of a pack of `--size` replicates, and seconds of it in which strings of the sets are drawn, both of processor
 time of one thread, so that other processes on the machine change them little. Parts of the sets are drawn and scaled up.

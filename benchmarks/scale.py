@@ -185,7 +185,9 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=1_000_000)
     parser.add_argument("--packs", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--study", default="launch/studies/fflm/quick.yaml", help="that is planned with one replicate a pack")
+    parser.add_argument(
+        "--study", default="launch/studies/flipflop/quick.yaml", help="that is planned with one replicate a pack"
+    )
     parser.add_argument("--out", help="folder for scale.md; nothing is written without it")
     chosen = parser.parse_args()
     if min(chosen.replicates, chosen.packs, chosen.rounds) < 1 or chosen.packs > chosen.replicates:

@@ -102,7 +102,7 @@ def test_the_reduced_a1_is_as_it_was_fixed():
 
 def test_the_reduced_a1_prints_its_cost(capsys):
     """97 s a seed for its four depths, 20 seeds of 8 automata: 4.3 hours."""
-    main(["estimate", "length_generalization/a1_reduced", "--seconds", str(97 / 4)])
+    main(["estimate", "automata/a1_reduced", "--seconds", str(97 / 4)])
     said = capsys.readouterr().out
     assert "a1-reduced: 640 replicates of 32 conditions" in said
     assert "4 hours of one device" in said

@@ -119,7 +119,7 @@ def test_a_laptop_trains_no_more_than_110_small_baselines(name):
 
 
 def test_estimate_counts_shared_replicates_once(capsys):
-    assert _main("estimate", "fflm/baseline", "fflm/seeds", "fflm/resources", "--seconds", "600") == 0
+    assert _main("estimate", "flipflop/baseline", "flipflop/seeds", "flipflop/resources", "--seconds", "600") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == "fflm-seeds: 25 replicates of 1 condition, 20 of them new"
     assert lines[2] == "fflm-resources: 125 replicates of 5 conditions, 100 of them new"
@@ -128,12 +128,12 @@ def test_estimate_counts_shared_replicates_once(capsys):
 
 
 def test_estimate_takes_a_scale_and_refuses_what_it_cannot_count(capsys):
-    assert _main("estimate", "fflm/all", "scale=laptop", "--seconds", "50") == 0
+    assert _main("estimate", "flipflop/all", "scale=laptop", "--seconds", "50") == 0
     assert "fflm-sharpen: 57 replicates of 19 conditions" in capsys.readouterr().out
     for words, sentence in (
         (("scale=laptop", "--seconds", "50"), "names no study"),
         (("nothing/all", "--seconds", "50"), "there is no family of studies 'nothing'"),
-        (("fflm/lstm", "--seconds", "0"), "--seconds 0 must be above 0"),
+        (("flipflop/lstm", "--seconds", "0"), "--seconds 0 must be above 0"),
     ):
         assert _main("estimate", *words) == 2
         assert sentence in capsys.readouterr().err

@@ -56,5 +56,5 @@ A2 = Claim(
     10,
     "10 runs: a loss that 15 % of them have",
     accuracy_is_lost_again,
-    "length_generalization/a2",
+    "automata/a2",
 )

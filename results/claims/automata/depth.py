@@ -141,7 +141,7 @@ def needed(cells: dict[int, Condition], name: str, value: float) -> int | None:
 
 _TEN = "10 replicates: a depth at which 15 % of them succeed shows one that does"
 _RANKS = "10 replicates of each: a direction, where 85 % of pairs have it"
-_A1 = "length_generalization/a1"
+_A1 = "automata/a1"
 A1 = Claim(
     "A1",
     "Every one of the 19 semiautomata is simulated at some depth: the best of 20 replicates has over 99 % of the states right.",

@@ -63,5 +63,5 @@ D1 = Claim(
     5,
     "5 replicates: a depth at which 28 % of them succeed shows one that does",
     only_non_solvable_grow,
-    "length_generalization/depth_by_length",
+    "automata/depth_by_length",
 )

@@ -66,5 +66,5 @@ A3 = Claim(
     10,
     "10 replicates: that most have such a head, where 92 % of all do",
     heads_find_the_ends,
-    "length_generalization/a3",
+    "automata/a3",
 )

@@ -122,7 +122,7 @@ A7 = Claim(
     10,
     _RANKS,
     longer_words_fail,
-    "length_generalization/a7",
+    "automata/a7",
 )
 A7_SHIFT = Claim(
     "A7-shift",
@@ -132,7 +132,7 @@ A7_SHIFT = Claim(
     10,
     _RANKS,
     shift_and_none_improve,
-    "length_generalization/a7",
+    "automata/a7",
 )
 A7_RECENCY = Claim(
     "A7-recency",
@@ -142,7 +142,7 @@ A7_RECENCY = Claim(
     10,
     "10 replicates of each: a median of which the interval is bounded on both sides",
     recency_is_what_helps,
-    "length_generalization/a7",
+    "automata/a7",
 )
 A8 = Claim(
     "A8",
@@ -152,5 +152,5 @@ A8 = Claim(
     10,
     _RANKS,
     sinusoidal_is_worse_at_twice,
-    "length_generalization/a8",
+    "automata/a8",
 )

@@ -85,7 +85,7 @@ A6 = Claim(
     10,
     _RANKS,
     parity_falls_off,
-    "length_generalization/a6",
+    "automata/a6",
 )
 A6_LOW = Claim(
     "A6-low",
@@ -95,5 +95,5 @@ A6_LOW = Claim(
     10,
     _RANKS,
     rare_ones_are_worse,
-    "length_generalization/a6",
+    "automata/a6",
 )

@@ -115,7 +115,7 @@ A4 = Claim(
     10,
     "10 replicates: a success that 15 % of them have",
     a_part_of_the_state_suffices,
-    "length_generalization/a4",
+    "automata/a4",
 )
 A4_POSITIONS = Claim(
     "A4-positions",
@@ -125,7 +125,7 @@ A4_POSITIONS = Claim(
     10,
     "10 replicates of each: a direction, where 85 % of pairs have it",
     sinusoidal_learns_abab,
-    "length_generalization/a4",
+    "automata/a4",
 )
 A5 = Claim(
     "A5",
@@ -135,5 +135,5 @@ A5 = Claim(
     10,
     "10 replicates of each: a direction, where 85 % of pairs have it",
     few_labels_hurt_the_transformer,
-    "length_generalization/a5",
+    "automata/a5",
 )

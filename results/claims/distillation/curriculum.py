@@ -165,7 +165,7 @@ R1 = Claim(
     10,
     "10 replicates: that most do, where 92 % of all do",
     spikes((1,)),
-    "progressive_distillation/p2",
+    "distillation/p2",
 )
 R1_LOW = Claim(
     "PD-R1-low",
@@ -175,7 +175,7 @@ R1_LOW = Claim(
     10,
     "10 replicates: that most do at one degree, where 98 % of all do; 20: where 85 % do",
     spikes((1, 2, 3)),
-    "progressive_distillation/p3",
+    "distillation/p3",
 )
 R6_WIDTH = Claim(
     "PD-R6-width",
@@ -185,5 +185,5 @@ R6_WIDTH = Claim(
     10,
     "10 replicates: that the widest is before the narrowest, where it is in 98 % of pairs",
     wider_is_earlier,
-    "progressive_distillation/p4",
+    "distillation/p4",
 )

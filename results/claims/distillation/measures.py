@@ -102,5 +102,5 @@ R5 = Claim(
     6,
     "6 replicates: that most are, where 97 % of all are in all six comparisons; the opposite needs 8",
     progress_is_better,
-    "progressive_distillation/p13",
+    "distillation/p13",
 )

@@ -174,7 +174,7 @@ R2 = Claim(
     10,
     "10 replicates, six comparisons: that it is, where each holds in 99.6 % of all pairs; 20: in 94 %",
     sooner(MIDDLE, (BEGIN, END, ONE_SHOT)),
-    "progressive_distillation/p2",
+    "distillation/p2",
 )
 R3 = Claim(
     "PD-R3",
@@ -185,5 +185,5 @@ R3 = Claim(
     10,
     "10 replicates, six comparisons: that it does, where each holds in 99.6 % of all pairs; 20: in 94 %",
     sooner(PROGRESSIVE, (ONE_SHOT, LABELS)),
-    "progressive_distillation/p1",
+    "distillation/p1",
 )

@@ -85,7 +85,7 @@ P13 = Claim(
     6,
     _MOST,
     better(PROGRESSIVE, ONE_SHOT),
-    "progressive_distillation/p13",
+    "distillation/p13",
 )
 P13_ONE_SHOT = Claim(
     "PD-P13-one-shot",
@@ -95,7 +95,7 @@ P13_ONE_SHOT = Claim(
     6,
     _MOST,
     better(ONE_SHOT, LABELS),
-    "progressive_distillation/p13",
+    "distillation/p13",
 )
 R7 = Claim(
     "PD-R7",
@@ -105,7 +105,7 @@ R7 = Claim(
     6,
     _MOST,
     better(PROGRESSIVE, ONE_SHOT, criterion=True),
-    "progressive_distillation/gpt2",
+    "distillation/gpt2",
 )
 R7_HORIZON = Claim(
     "PD-R7-horizon",
@@ -115,7 +115,7 @@ R7_HORIZON = Claim(
     6,
     _MOST,
     shrinks("horizon"),
-    "progressive_distillation/gpt2",
+    "distillation/gpt2",
 )
 R7_TOKENS = Claim(
     "PD-R7-tokens",
@@ -125,5 +125,5 @@ R7_TOKENS = Claim(
     6,
     _MOST,
     shrinks("level"),
-    "progressive_distillation/gpt2",
+    "distillation/gpt2",
 )

@@ -145,5 +145,5 @@ R4 = Claim(
     6,
     "6 replicates: that most do, where 97 % of all do",
     best_where_robust_peaks,
-    "progressive_distillation/p14",
+    "distillation/p14",
 )

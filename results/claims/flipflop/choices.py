@@ -141,7 +141,7 @@ R6 = Claim(
     15,
     "15 replicates of each, four encodings: a part is shown where the baseline errs more (10 times as often) in 83 % of the pairs",
     choices_move_errors,
-    "fflm/verdicts",
+    "flipflop/verdicts",
 )
 R7 = Claim(
     "R7",
@@ -151,7 +151,7 @@ R7 = Claim(
     15,
     "15 replicates of each of 40 conditions: one that improves both in 95 % of its replicates is caught",
     nothing_improves_both,
-    "fflm/sharpen",
+    "flipflop/sharpen",
 )
 R8 = Claim(
     "R8",
@@ -161,5 +161,5 @@ R8 = Claim(
     15,
     "15 replicates of up to 4 sharpened conditions: one of which 90 % of the replicates have no error is caught",
     sharpened_still_err,
-    "fflm/sharpen",
+    "flipflop/sharpen",
 )

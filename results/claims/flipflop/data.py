@@ -102,7 +102,7 @@ R4 = Claim(
     15,
     "15 replicates of each: shown where a baseline replicate errs over 10 times as often as a mixture replicate in 81 % of the pairs",
     rare_strings_help_most,
-    "fflm/verdicts",
+    "flipflop/verdicts",
 )
 R5 = Claim(
     "R5",
@@ -112,5 +112,5 @@ R5 = Claim(
     25,
     "25 replicates of each, two axes: a direction is shown where one condition errs more in 77 % of the pairs",
     resources_trade,
-    "fflm/resources",
+    "flipflop/resources",
 )

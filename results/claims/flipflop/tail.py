@@ -73,7 +73,7 @@ R1 = Claim(
     15,
     "15 replicates without in-distribution error: shown where 85 % of all replicates err",
     irregular_tail,
-    "fflm/verdicts",
+    "flipflop/verdicts",
 )
 R2 = Claim(
     "R2",
@@ -83,5 +83,5 @@ R2 = Claim(
     15,
     "15 replicates: an LSTM of which 10 % of the replicates err is caught",
     lstm_never_errs,
-    "fflm/verdicts",
+    "flipflop/verdicts",
 )

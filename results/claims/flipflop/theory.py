@@ -117,5 +117,5 @@ T3 = Claim(
     15,
     "15 failing replicates: an association, where all are told and at least 2 have the rarer sign",
     margin_predicts_failure,
-    "fflm/simulation",
+    "flipflop/simulation",
 )

@@ -140,7 +140,7 @@ L3 = Claim(
     10,
     _MEDIAN,
     two_bands,
-    "length_generalization/lego_s5",
+    "lego/lego_s5",
 )
 L4 = Claim(
     "L4",
@@ -150,7 +150,7 @@ L4 = Claim(
     10,
     _MEDIAN,
     dilutes_as_clauses_grow,
-    "length_generalization/lego_s5",
+    "lego/lego_s5",
 )
 L5 = Claim(
     "L5",
@@ -161,5 +161,5 @@ L5 = Claim(
     10,
     "10 replicates: that most do, where 92 % of all do",
     one_band_falls,
-    "length_generalization/lego_s5",
+    "lego/lego_s5",
 )

@@ -143,7 +143,7 @@ L1 = Claim(
     10,
     _MEDIAN,
     simply_transitive_goes_far,
-    "length_generalization/lego_c6",
+    "lego/lego_c6",
 )
 L2 = Claim(
     "L2",
@@ -153,5 +153,5 @@ L2 = Claim(
     10,
     _MEDIAN,
     symmetry_stops,
-    "length_generalization/lego_s5",
+    "lego/lego_s5",
 )

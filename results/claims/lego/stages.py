@@ -139,7 +139,7 @@ L6 = Claim(
     6,
     _MOST,
     every_stage_goes_farther,
-    "length_generalization/lego_self_training",
+    "lego/lego_self_training",
 )
 L7 = Claim(
     "L7",
@@ -149,7 +149,7 @@ L7 = Claim(
     6,
     "6 replicates: a median of which the interval is bounded on both sides",
     last_stage_equals_simply_transitive,
-    "length_generalization/lego_self_training",
+    "lego/lego_self_training",
 )
 L8 = Claim(
     "L8",
@@ -159,5 +159,5 @@ L8 = Claim(
     6,
     _MOST,
     labels_are_right,
-    "length_generalization/lego_self_training",
+    "lego/lego_self_training",
 )

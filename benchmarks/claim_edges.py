@@ -26,7 +26,7 @@ from results.statistics.intervals import clustered_rates
 Floats = NDArray[np.float64]
 Random = np.random.Generator
 Probes = Mapping[str, Mapping[Name, float]]
-STUDIES = Path(__file__).parents[1] / "launch" / "studies" / "fflm"
+STUDIES = Path(__file__).parents[1] / "launch" / "studies" / "flipflop"
 READS = 16_000  # of a replicate on a set, each a string of its own; the campaign's sparse set has 16,200 on average
 RARE, BUSY, CLEAR = 1e-2, 3e-2, 1e-9  # median errors of the baseline on sparse and dense strings, and of what is far below
 SPREADS = ((2.0, 2.0), (1.0, 3.0))  # standard deviations of the log errors: of the baseline, of the other

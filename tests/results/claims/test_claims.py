@@ -17,7 +17,7 @@ from results.store.tables import Store, open_store, write_bytes
 from tests.results.claim_rows import condition, tail, write
 
 INF = np.inf
-FLIP_FLOP = [name for name, claim in REGISTRY.items() if claim.study.partition("/")[0] in ("fflm", "")]
+FLIP_FLOP = [name for name, claim in REGISTRY.items() if claim.study.partition("/")[0] in ("flipflop", "")]
 LSTM = {"model__name": "lstm", "model__layers": 1}
 MIXTURE = {"task__p_ignore": [0.9, 0.98, 0.1]}
 DROPOUT = {"model__embedding_dropout": 0.5}

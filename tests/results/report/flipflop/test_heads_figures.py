@@ -120,7 +120,7 @@ def test_the_table_counts_rows_of_the_first_layer_and_heads_near_the_ideal():
 
 
 def test_the_committed_example_is_read_and_a_study_without_rows_is_one_sentence(capsys):
-    folder = Path(__file__).parents[4] / "docs" / "studies" / "simulation"
+    folder = Path(__file__).parents[4] / "docs" / "studies" / "flipflop"
     assert main([str(folder / "heads"), "fflm-simulation", "--steps", "all"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].count("|") == lines[1].count("|") == lines[2].count("|") == 10

@@ -11,7 +11,8 @@ from typing import Any
 
 from benchmarks.tables import conditions, markdown, number, write
 from harness.run import run
-from harness.study.load import find_study, load
+from harness.study.load import load
+from launch.families import find_study
 from results.store.tables import committed, open_store
 
 COLUMNS = ["pack", "host", "started", "ended", "train_s", "evaluate_s"]

@@ -448,7 +448,8 @@ def family(name: str, default: str) -> None:
     @_ALLOW
     def start(overrides: tuple[str, ...]) -> None:
         from harness.run import run as run_study
-        from harness.study.load import find_study, load
+        from harness.study.load import load
+        from launch.families import find_study
 
         named = [word.partition("=")[2] for word in overrides if word.startswith("study=")]
         settings = [word for word in overrides if not word.startswith("study=")]
@@ -480,7 +481,8 @@ def _guard(start: Callable[[], object]) -> None:
 
 
 def _load(study: str, overrides: tuple[str, ...]):
-    from harness.study.load import find_study, load
+    from harness.study.load import load
+    from launch.families import find_study
 
     if not study.endswith((".yaml", ".yml")) and study.count("/") == 1 and not Path(study).exists():
         return load(find_study(*study.split("/")), overrides)

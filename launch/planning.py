@@ -10,7 +10,8 @@ from harness.planning.plan import replicates_of, shape, signature
 from harness.run import announce, planner_of, prepare, store_uri
 from harness.study.config import Condition, Study
 from harness.study.identity import canonical
-from harness.study.load import find_family, load
+from harness.study.load import load
+from launch.families import find_family
 from results.errors import StudyError, output_errors
 from results.store.tables import open_store, scored
 

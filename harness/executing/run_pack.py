@@ -43,8 +43,8 @@ def run_pack(
     """Train, commit, remove the checkpoints. Nothing is raised: a study goes on past a pack that fails.
 
     A pack that raises is recorded in `failures`, also where it raises an OSError that no store caused. One that runs out of device memory
-    is returned as `oom`, to be split. A store that refuses is tried again for minutes (`harness.machine.store_retry`, which tells `say`), and then
-    the pack is `unstored`, to be run again.
+    is returned as `oom`, to be split. A store that refuses is tried again for minutes (`harness.machine.store_retry`, which tells
+    `say`), and then the pack is `unstored`, to be run again.
     """
     size = len(pack.replicates)
     reached = 0

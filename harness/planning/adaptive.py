@@ -1,4 +1,5 @@
-"""How many replicates each condition of an adaptive study needs, from its tables: `targets` of `harness.planning.plan`. Pure functions of rows.
+"""How many replicates each condition of an adaptive study needs, from its tables: `targets` of `harness.planning.plan`. Pure
+functions of rows.
 
 The same rows give the same targets in any order, so a study that was interrupted ends where it would have ended. With a budget they
 follow from the seconds in the rows too.

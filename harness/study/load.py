@@ -1,6 +1,6 @@
 """A study file (YAML) and `key=value` overrides to a `Study`.
 
-    study = load(find_study("fflm", "baseline"), ["replicates=25", "model.layers=2"])
+    study = load("my_study.yaml", ["replicates=25", "model.layers=2"])
 
 Order: defaults < file < scale < command line < condition / grid. Changing the `name` of a task or model replaces the node, so an LSTM
 does not inherit `heads`.
@@ -41,8 +41,6 @@ from results.errors import StudyError
 from results.statistics.adaptive_rules import Rule, as_dict, first_look, parse
 from results.store.filesystem import check_uri
 
-STUDIES = Path(__file__).resolve().parent.parent.parent / "launch" / "studies"
-
 _KEYS = (
     *"name question source scale scales only reductions evaluate conditions grid sweeps replicates seeds budget".split(),
     *"keep pack device slots executor leases store wandb claims".split(),
@@ -51,24 +49,6 @@ _KEYS = (
 )
 _CHOICES = {"executor": ("ray", "local"), "leases": ("on", "off")}
 _WANDB = ("off", "offline", "online")
-
-
-def find_family(family: str) -> list[Path]:
-    """The files of a family's studies, by name. ValueError listing the families where there is none of that name."""
-    families = sorted(path.name for path in STUDIES.iterdir() if path.is_dir())
-    if family not in families:
-        raise StudyError(
-            f"there is no family of studies {family!r}; families: {', '.join(families)}{nearest(family, families)}"
-        )
-    return sorted((STUDIES / family).glob("*.yaml"))
-
-
-def find_study(family: str, name: str) -> Path:
-    """The file of a family's study. ValueError listing the studies where there is none of that name."""
-    names = [path.stem for path in find_family(family)]
-    if name not in names:
-        raise StudyError(f"there is no study {name!r} of {family}; studies: {', '.join(names)}{nearest(name, names)}")
-    return STUDIES / family / f"{name}.yaml"
 
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Study:

@@ -1,7 +1,7 @@
 """Tracing a causal language model of a local Hugging Face folder: which tokens of a text make it say a target (Sun et al. 2025).
 
-`load` of `harness/probes/flipflop/language_models.py` opens the folder. All strings of a corpus have as many tokens as the text, so they run in
-batches without padding.
+`load` of `harness/probes/flipflop/language_models.py` opens the folder. All strings of a corpus have as many tokens as the text,
+so they run in batches without padding.
 """
 
 from collections.abc import Sequence

@@ -52,8 +52,8 @@ def rollout(
 ) -> list[Rollout] | None:
     """Run replicate r freely through the whole of sets[r], sets of equal shape; None where asked to stop on the way.
 
-    The strings are those that `harness.training.evaluate.score` reads of the same sets, so that the two can be compared string by string. Memory
-    is that of `score`: parts of the set, one pass at a time.
+    The strings are those that `harness.training.evaluate.score` reads of the same sets, so that the two can be compared string by
+    string. Memory is that of `score`: parts of the set, one pass at a time.
     """
     for one in sets:
         refuse_task(one.task)

@@ -130,8 +130,8 @@ def verdicts(
     measured: pa.Table | None = None,
     losses: pa.Table | None = None,
 ) -> list[Verdict]:
-    """As `scoreboard`, from a manifest, the replicates of `results.rows.summary.replicates_of`, the values of `results.rows.probe_values.by_key`, the
-    evaluations of every step, the table `probes`, and the losses of the table `curves`."""
+    """As `scoreboard`, from a manifest, the replicates of `results.rows.summary.replicates_of`, the values of
+    `results.rows.probe_values.by_key`, the evaluations of every step, the table `probes`, and the losses of the table `curves`."""
     stated = manifest.get("claims") or {}
     if not stated:
         return []

@@ -61,8 +61,8 @@ class Evidence:
     """`sets`: p_ignore by name of every set that is scored at the end and differs from the training in p_ignore at most.
 
     trained: p_ignore of the training distribution, as `training_law` finds it: 0.8, or what a study at a shorter length has for it.
-    probes: what `manyseeds probe` measured, by key (`results.rows.probe_values.by_key`). definitions: of every set that is scored at the end, the
-    fields of the task in which it differs. evaluations: its reported rows, with every look during training;
+    probes: what `manyseeds probe` measured, by key (`results.rows.probe_values.by_key`). definitions: of every set that is scored
+    at the end, the fields of the task in which it differs. evaluations: its reported rows, with every look during training;
     None: not read. measured: the table `probes`, with every stage and step; losses: the rows of `curves` of that metric;
     None: not read.
     """

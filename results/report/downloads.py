@@ -18,7 +18,9 @@ TABLES = (
 
 
 def more_tables(known: Sequence[Replicate], rows: pa.Table, replicates: pa.Table, evaluations: pa.Table) -> dict[str, bytes]:
-    """{file name: content} of the tables that `results.report.report` does not write already; `rows` is of `results.rows.summary.raw_rows`."""
+    """{file name: content} of the tables that `results.report.report` does not write already; `rows` is of
+    `results.rows.summary.raw_rows`.
+    """
     return {
         "replicates.parquet": to_parquet(rows),
         "evaluations.parquet": to_parquet(final_rows(known, replicates, evaluations)),

@@ -45,7 +45,8 @@ Settings = Mapping[str, Any]
 def methods_text(manifest: dict[str, Any], known: Sequence[Replicate], replicates: pa.Table, summary: pa.Table) -> str:
     """The paragraph, as one line of plain text.
 
-    `known` is of `results.rows.summary.replicates_of`, `replicates` the committed rows and `summary` that of `results.rows.summary.summarise`.
+    `known` is of `results.rows.summary.replicates_of`, `replicates` the committed rows and `summary` that of
+    `results.rows.summary.summarise`.
     """
     keys = pa.array([each.key for each in known], pa.string())
     rows = replicates.filter(pc.is_in(replicates["key"], keys))

@@ -1,4 +1,6 @@
-"""The survival curves of error as a figure: how many replicates of each condition err more than x, with the band of `results.statistics.survival`."""
+"""The survival curves of error as a figure: how many replicates of each condition err more than x, with the band of
+`results.statistics.survival`.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

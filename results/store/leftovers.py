@@ -1,4 +1,6 @@
-"""Temporary files that killed writers left in a local store: `results.store.filesystem.write_local` and the leases write under such names."""
+"""Temporary files that killed writers left in a local store: `results.store.filesystem.write_local` and the leases write under
+such names.
+"""
 
 import contextlib
 import os

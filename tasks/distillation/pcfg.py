@@ -31,7 +31,8 @@ _MASK_SITE = 60000  # beyond all that derivations use; part of every committed r
 
 @dataclass(frozen=True)
 class PCFG(Task):
-    """grammar: a name of `tasks/distillation/grammars.py`. root: the symbol that strings are derived from, 22 for whole strings, else a part.
+    """grammar: a name of `tasks/distillation/grammars.py`. root: the symbol that strings are derived from, 22 for whole strings,
+    else a part.
 
     length: positions, with the start; a longer string is drawn again. objective: masked | next. mask_rate: of masked, the probability
     that a position is predicted; mask_start: whether the start may be one, as in the authors' code. level: of next, the tokens that end

@@ -136,7 +136,7 @@ def test_a_resolved_manifest_asks_for_its_modules_too(tmp_path, words, capsys):
 
 
 def test_the_script_of_a_family_takes_the_flag(tmp_path, words, monkeypatch, capsys):
-    monkeypatch.setattr("harness.study.load.find_study", lambda name, study: words[0])
+    monkeypatch.setattr("launch.families.find_study", lambda name, study: words[0])
     monkeypatch.setattr(sys, "argv", ["fflm_replicates.py", "study=mine", *words[1:]])
     with pytest.raises(SystemExit) as ended:
         family("fflm", default=lambda: "quick")

@@ -49,7 +49,8 @@ def test_a_ray_command_of_the_page_exists(words):
 
 @pytest.mark.parametrize("line", re.findall(r"\b(?:fflm_replicates.py|sbatch [^\n]*slurm.sh) (study=[^\n]*)", PAGE))
 def test_a_study_of_the_page_is_valid_with_its_overrides(line):
-    from harness.study.load import find_study, load
+    from harness.study.load import load
+    from launch.families import find_study
 
     named, *overrides = line.split()
     study = load(find_study("fflm", named.removeprefix("study=")), [*overrides, "executor=ray"])

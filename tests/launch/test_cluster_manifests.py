@@ -185,7 +185,7 @@ def test_a_manifest_runs_the_ray_that_the_constraints_name():
 
 
 def test_the_job_of_kuberay_names_a_script_and_study_of_the_image():
-    from harness.study.load import find_study
+    from launch.families import find_study
 
     spec = _tree("rayjob")["spec"]
     words = shlex.split(spec["entrypoint"])

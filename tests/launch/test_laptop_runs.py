@@ -12,7 +12,8 @@ import pytest
 
 import harness.study.stages as stages
 from harness.run import run
-from harness.study.load import find_family, find_study, load
+from harness.study.load import load
+from launch.families import find_family, find_study
 from results.claims import scoreboard
 from results.store.tables import committed, open_store, read
 

@@ -12,8 +12,9 @@ import pytest
 
 from harness.planning.plan import plan
 from harness.study.identity import canonical
-from harness.study.load import find_family, find_study, load
+from harness.study.load import load
 from launch.cli import main
+from launch.families import find_family, find_study
 from tasks.automata.named_automata import NINETEEN
 
 SCALES = ("paper", "gpu-hour", "laptop")

@@ -15,8 +15,9 @@ import harness.training.sgd_loop as sequential
 from harness.planning.plan import plan
 from harness.probes.run import run as probe
 from harness.run import run
-from harness.study.load import find_study, from_tree, load
+from harness.study.load import from_tree, load
 from harness.study.stages import parent_of, spans_of
+from launch.families import find_study
 from results.claims import scoreboard
 from results.claims.claim import NOT_RUN
 from results.store.tables import committed, open_store

@@ -9,8 +9,9 @@ import pytest
 from harness.planning.plan import plan
 from harness.study.config import keep_steps
 from harness.study.identity import canonical
-from harness.study.load import find_study, load
+from harness.study.load import load
 from harness.study.stages import link_of
+from launch.families import find_study
 
 SCALES = ("paper", "gpu-hour", "laptop")
 # conditions by the number of their replicates

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from harness.planning.plan import plan
-from harness.study.load import find_study, load
+from harness.study.load import load
 from harness.study.stages import parent_of, spans_of
+from launch.families import find_study
 from results.claims.claim import REPRODUCED, SCALED
 from results.report.distillation.pcfg_thesis import SWEEP
 from tests.results.pcfg_rows import judged, planned

@@ -8,8 +8,9 @@ import pytest
 
 from harness.planning.plan import plan, replicates_of
 from harness.study.identity import canonical
-from harness.study.load import find_family, find_study, load
+from harness.study.load import load
 from launch.cli import main
+from launch.families import find_family, find_study
 from launch.planning import campaign
 
 SCALES = ("paper", "gpu-hour", "laptop")

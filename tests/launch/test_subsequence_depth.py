@@ -5,7 +5,8 @@ import itertools
 import torch
 
 from harness.draw import Draw
-from harness.study.load import find_study, load
+from harness.study.load import load
+from launch.families import find_study
 
 STUDY = find_study("subsequences", "depth")
 

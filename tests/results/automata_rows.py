@@ -5,7 +5,8 @@ from typing import Any
 
 import harness.planning.manifest as manifests
 from harness.planning.plan import plan
-from harness.study.load import find_study, load
+from harness.study.load import load
+from launch.families import find_study
 from results.claims.evidence import flatten
 from results.rows.summary import Replicate, Score
 

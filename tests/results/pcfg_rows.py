@@ -7,7 +7,8 @@ import pyarrow as pa
 
 import harness.planning.manifest as manifests
 from harness.planning.plan import plan
-from harness.study.load import find_study, load
+from harness.study.load import load
+from launch.families import find_study
 from results.claims import Verdict, verdicts
 from results.claims.evidence import flatten
 from results.rows.summary import Replicate, Score

@@ -40,7 +40,8 @@ def monomials(model: Any, task: SparseParity | HierarchicalParity, count: int, s
     """|E [p(x)]_1 · ∏ x_i| over `count` inputs, p at temperature 1 and its first class; the model is a pack with R = 1.
 
     Of each degree: "degree=2 x0 x5" for every set within the support (no more than 100), "degree=2 inside", "degree=2 outside",
-    "degree=2 outside_sd" and "degree=2 ratio", those of `tasks.distillation.monomials.contrast`. Of hierarchical parity each node on the way to class 0
+    "degree=2 outside_sd" and "degree=2 ratio", those of `tasks.distillation.monomials.contrast`. Of hierarchical parity each node
+    on the way to class 0
     has its own: "node=2 degree=2 inside"; sets outside hold an irrelevant coordinate, or one of another branch where there are none.
     """
     said, signs = _answers(model, task, count)

@@ -98,7 +98,9 @@ def best_where_robust_peaks(evidence: Evidence, terms: Terms, needs: int) -> Fin
 
 
 def gate_phases(evidence: Evidence, teacher: Condition, share: float, needs: int) -> str:
-    """Settles a claim unless three phases are visible (`results.report.distillation.pcfg.phases`) in `share` of the teachers; says where the rapid one is."""
+    """Settles a claim unless three phases are visible (`results.report.distillation.pcfg.phases`) in `share` of the teachers; says
+    where the rapid one is.
+    """
     if evidence.losses is None:
         settle(NOT_RUN, "there are no losses on the way, so the phases of the teacher are not known")
     curves, warmup = losses(evidence.losses), teacher.settings["train.warmup"]

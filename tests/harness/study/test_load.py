@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from harness.study.config import keep_steps, keep_tail
 from harness.study.identity import key
-from harness.study.load import find_study, from_tree, load
+from harness.study.load import from_tree, load
 from harness.study.seeds import pairs_of, seeds_of
+from launch.families import find_study
 from results.errors import StudyError
 
 SETS = {"sparse": {"p_ignore": 0.98, "sequences": 100}}
@@ -380,10 +381,10 @@ def test_the_shipped_studies_are_what_their_cards_say():
     assert {each.name: each.sequences for each in lstm.sets} == {"sparse": 10_000, "dense": 1000, "in_distribution": 1000}
     quick = load(find_study("fflm", "quick"))
     assert [(c.name, c.train.steps, c.train.lr, len(c.seeds)) for c in quick.conditions] == [
-        ("transformer", 4000, 1e-3, 12),
-        ("lstm", 500, 3e-4, 12),
+        ("transformer", 1500, 2e-3, 12),
+        ("lstm", 300, 1e-3, 12),
     ]
-    assert "train.lr: 3e-4 -> 1e-3 (transformer)" in quick.reductions
+    assert "train.lr: 3e-4 -> 2e-3 (transformer), 1e-3 (LSTM)" in quick.reductions
 
 
 def test_a_manifest_needs_neither_omegaconf_nor_ray_nor_wandb():

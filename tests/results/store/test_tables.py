@@ -400,7 +400,8 @@ def test_a_study_name_stays_inside_the_store(tmp_path):
 
 
 def test_reading_results_needs_neither_torch_nor_ray_nor_wandb():
-    code = "import sys, results.store.tables, results.store.merge, results.dashboards.publish; print(*{'torch', 'ray', 'wandb'} & set(sys.modules))"
+    names = "results.store.tables, results.store.merge, results.dashboards.publish"
+    code = f"import sys, {names}; print(*{{'torch', 'ray', 'wandb'}} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
 
 

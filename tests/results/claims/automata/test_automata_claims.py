@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from harness.study.load import find_study, load
+from harness.study.load import load
+from launch.families import find_study
 from results.claims import REGISTRY, verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.store.schema import SCHEMAS

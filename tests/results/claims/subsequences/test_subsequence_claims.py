@@ -4,7 +4,8 @@ import pytest
 
 import harness.planning.manifest as manifests
 from harness.planning.plan import plan
-from harness.study.load import find_study, load
+from harness.study.load import load
+from launch.families import find_study
 from results.claims import verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, REPRODUCED, SCALED, TOO_FEW
 from results.claims.subsequences.depth import layers_needed, length_of

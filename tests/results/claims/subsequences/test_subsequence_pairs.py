@@ -10,7 +10,8 @@ from scipy import stats
 
 import harness.planning.manifest as manifests
 from harness.planning.plan import plan
-from harness.study.load import find_study, load
+from harness.study.load import load
+from launch.families import find_study
 from results.claims import REGISTRY, verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.claims.evidence import flatten

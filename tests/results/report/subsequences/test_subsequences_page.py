@@ -7,7 +7,8 @@ from scipy import stats
 
 import harness.planning.manifest as manifests
 from harness.planning.plan import plan
-from harness.study.load import find_study, load
+from harness.study.load import load
+from launch.families import find_study
 from results.report.subsequences import page as subsequences_page
 from results.report.subsequences import tracing_page
 from results.rows.summary import replicates_of

@@ -1,0 +1,35 @@
+"""Which studies there are: launch/studies/<family>/<name>.yaml, and the lines of work that a script runs.
+
+study = load(find_study("flipflop", "baseline"), ["replicates=25", "model.layers=2"])
+"""
+
+from pathlib import Path
+
+from harness.study.config import nearest
+from results.errors import StudyError
+
+STUDIES = Path(__file__).resolve().parent / "studies"
+LINES = {  # what a paper's script and its `source.paper` call it → the families of its studies
+    "fflm": ("flipflop",),
+    "length_generalization": ("automata", "lego"),
+    "progressive_distillation": ("distillation",),
+}
+
+
+def find_family(name: str) -> list[Path]:
+    """The study files of a family, or of all families of a line of work, by name. StudyError listing both where there is no such one."""
+    families = sorted(path.name for path in STUDIES.iterdir() if path.is_dir())
+    known = [*families, *LINES]
+    if name not in known:
+        raise StudyError(f"there is no family of studies {name!r}; families: {', '.join(known)}{nearest(name, known)}")
+    return sorted(
+        (path for family in LINES.get(name, (name,)) for path in (STUDIES / family).glob("*.yaml")), key=lambda p: p.stem
+    )
+
+
+def find_study(family: str, name: str) -> Path:
+    """The file of a study, as `find_family` takes the family. StudyError listing its studies where there is none of that name."""
+    paths = {path.stem: path for path in find_family(family)}
+    if name not in paths:
+        raise StudyError(f"there is no study {name!r} of {family}; studies: {', '.join(paths)}{nearest(name, list(paths))}")
+    return paths[name]

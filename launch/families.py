@@ -5,7 +5,6 @@ study = load(find_study("flipflop", "baseline"), ["replicates=25", "model.layers
 
 from pathlib import Path
 
-from harness.study.config import nearest
 from results.errors import StudyError
 
 STUDIES = Path(__file__).resolve().parent / "studies"
@@ -21,6 +20,8 @@ def find_family(name: str) -> list[Path]:
     families = sorted(path.name for path in STUDIES.iterdir() if path.is_dir())
     known = [*families, *LINES]
     if name not in known:
+        from harness.study.config import nearest  # it knows torch, which takes seconds
+
         raise StudyError(f"there is no family of studies {name!r}; families: {', '.join(known)}{nearest(name, known)}")
     return sorted(
         (path for family in LINES.get(name, (name,)) for path in (STUDIES / family).glob("*.yaml")), key=lambda p: p.stem
@@ -31,5 +32,22 @@ def find_study(family: str, name: str) -> Path:
     """The file of a study, as `find_family` takes the family. StudyError listing its studies where there is none of that name."""
     paths = {path.stem: path for path in find_family(family)}
     if name not in paths:
+        from harness.study.config import nearest
+
         raise StudyError(f"there is no study {name!r} of {family}; studies: {', '.join(paths)}{nearest(name, list(paths))}")
     return paths[name]
+
+
+def named(name: str) -> Path:
+    """The file of the one study that has this name in any family. StudyError where there is none, or several."""
+    everything = sorted(STUDIES.glob("*/*.yaml"))
+    paths = [path for path in everything if path.stem == name]
+    if len(paths) > 1:
+        full = " or ".join(f"{path.parent.name}/{name}" for path in paths)
+        raise StudyError(f"there are several studies {name!r}: write {full}")
+    if not paths:
+        from harness.study.config import nearest
+
+        known = sorted({path.stem for path in everything})
+        raise StudyError(f"there is no file and no study {name!r}{nearest(name, known)}; `manyseeds studies` lists them")
+    return paths[0]

@@ -1,5 +1,6 @@
 """The command line: each bad input is one sentence on stderr, exit status 2, and nothing written."""
 
+import contextlib
 import json
 import os
 import re
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from launch.cli import family, main
+from launch.cli import SECTIONS, cli, family, main
+from launch.cli.arguments import load_study
+from results.errors import StudyError
 from tests.harness.tiny import write_study
 
 ROOT = Path(__file__).parents[2]
@@ -163,3 +166,38 @@ def test_the_package_is_the_command(tmp_path):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
+
+
+def main_exits(words):
+    with contextlib.suppress(SystemExit):
+        main(words)
+
+
+def test_every_command_stands_in_one_section_of_the_help(capsys):
+    assert sorted(command.name for commands in SECTIONS.values() for command in commands) == sorted(cli.commands)
+    main_exits(["--help"])
+    said = capsys.readouterr().out
+    assert [line[:-1] for line in said.splitlines() if line.endswith(":") and line[:-1] in SECTIONS] == list(SECTIONS)
+
+
+def test_the_help_is_there_at_once():
+    code = "import sys, launch.cli; print(*{'torch', 'ray', 'matplotlib', 'omegaconf', 'pandas'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout == "\n"
+
+
+def test_studies_are_listed_and_found_by_their_name_alone(capsys):
+    main_exits(["studies", "flipflop"])
+    assert "flipflop/quick " in capsys.readouterr().out
+    assert load_study("quick", ()).name == "fflm-quick"
+    with pytest.raises(StudyError, match="did you mean quick"):
+        load_study("quik", ())
+
+
+def test_claims_of_a_folder_of_stores_are_those_of_its_stores(capsys):
+    main_exits(["claims", str(ROOT / "docs" / "studies")])
+    whole = capsys.readouterr().out
+    main_exits(["claims", str(ROOT / "docs" / "studies" / "lego")])
+    part = capsys.readouterr().out
+    lines = [line for line in part.splitlines() if line and "Open at the paper" not in line]
+    assert lines
+    assert all(line in whole for line in lines)

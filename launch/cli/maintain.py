@@ -1,0 +1,84 @@
+"""Stores and replicates: unite, check, compact, train again, score again."""
+
+import sys
+
+import click
+
+from launch.cli.arguments import ALLOW, open_study, study_names
+from results.errors import StudyError
+from results.terminal import say
+
+
+@click.command()
+@click.argument("into")
+@click.argument("others", nargs=-1, required=True, metavar="STORE…")
+@click.option("--study", help="Only this study; by default every study of the other stores.")
+@click.option("--keep-one", is_flag=True, help="Where stores hold other numbers of one replicate and pack, keep one copy.")
+def merge(into: str, others: tuple[str, ...], study: str | None, keep_one: bool) -> None:
+    """Unite stores: copy into INTO what it lacks of the others. Refuses replicates that should be equal and are not."""
+    from results.store.filesystem import public
+    from results.store.merge import merge as merge_stores
+    from results.store.tables import studies
+
+    names = [study] if study else sorted({name for other in others for name in studies(other)})
+    if not names:
+        raise StudyError(f"there is no study in {' or '.join(map(public, others))}")
+    for name in names:
+        sources = [open_study(other, name) for other in others if name in studies(other)]
+        say(f"{name}: {merge_stores(open_study(into, name), sources, keep_one)}")
+
+
+@click.command()
+@click.argument("store")
+@click.argument("study", required=False)
+def verify(store: str, study: str | None) -> None:
+    """Check every file of a store against its digest; exit status 1 where one is damaged."""
+    from results.store.verify import show_verify
+
+    sys.exit(show_verify([open_study(store, name) for name in study_names(store, study)], say))
+
+
+@click.command()
+@click.argument("store")
+@click.argument("study", required=False)
+def compact(store: str, study: str | None) -> None:
+    """Rewrite the many small files of a store as one a table; what is read stays the same. Not while a study writes into it."""
+    from results.store.merge import compact as compact_store
+
+    for name in study_names(store, study):
+        before, after = compact_store(open_study(store, name))
+        say(f"{name}: {before} files are now {after}")
+
+
+@click.command()
+@click.argument("store")
+@click.argument("key")
+@click.option("--study", help="Only this study; by default every study of the store.")
+@click.option("--keep", type=click.Choice(["weights"]), help="Also keep what it learned, for export and evaluate.")
+@click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
+@ALLOW
+def rerun(store: str, key: str, study: str | None, keep: str | None, device: str) -> None:
+    """Train one committed replicate again and verify its rows; exit status 1 where they differ. KEY may be its first digits."""
+    from harness.replicates.rerun import rerun as rerun_replicate
+
+    found = rerun_replicate([open_study(store, name) for name in study_names(store, study)], key, bool(keep), device, say)
+    say(found.message, err=not found.agrees)
+    sys.exit(0 if found.agrees else 1)
+
+
+@click.command()
+@click.argument("store")
+@click.argument("key", metavar="KEY|all")
+@click.option(
+    "--set", "definition", required=True, metavar="'FIELD=VALUE … sequences=N [seed=S]'", help="The strings to score."
+)
+@click.option("--name", help="Of the set; by default its fields.")
+@click.option("--study", help="Only this study; by default every study of the store.")
+@click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
+@click.option("--write", is_flag=True, help="Also write <store>/<study>/rescored/<name>.parquet.")
+@ALLOW
+def evaluate(store: str, key: str, definition: str, name: str | None, study: str | None, device: str, write: bool) -> None:
+    """Score kept weights on a new evaluation set. KEY may be its first digits; all: every replicate with weights."""
+    from harness.replicates.rescore import show
+
+    show([open_study(store, each) for each in study_names(store, study)], key, definition, name, device, write, say)

@@ -1,0 +1,67 @@
+"""What came of a study: its report, claims and comparisons."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from launch.cli.arguments import open_study, stores_of, study_names
+from results.errors import StudyError
+from results.terminal import say
+
+
+@click.command()
+@click.argument("store")
+@click.argument("study", required=False)
+@click.option("--out", type=click.Path(file_okay=False), help="Folder of the report; by default beside the tables.")
+@click.option("--key", metavar="KEY", help="Write the page of this one replicate: its key, or a beginning that no other has.")
+def report(store: str, study: str | None, out: str | None, key: str | None) -> None:
+    """Make the report of a study again, from its tables."""
+    if key is not None:
+        from results.report.replicate_page import write_replicate_page
+
+        if study is None:
+            raise StudyError("--key is of one study's replicate: write manyseeds report STORE STUDY --key KEY")
+        say(write_replicate_page(open_study(store, study), key, out))
+        return
+    from results.report.report import write_report
+
+    stores = stores_of(store) if study is None else [store]
+    named = [(part, name) for part in stores for name in study_names(part, study)]
+    for part, name in named:
+        below = out if out is None or len(named) == 1 else str(Path(out) / name)  # a folder a study
+        say(write_report(open_study(part, name), below))
+
+
+@click.command()
+@click.argument("store")
+@click.option("--study", help="Only this study; by default every study of the store.")
+def claims(store: str, study: str | None) -> None:
+    """Hold a store against the paper's claims; exit status 1 where one is not reproduced."""
+    from results.claims.show import show_claims
+
+    stores = [part for part in stores_of(store) if study is None or study in study_names(part, None)] or [store]
+    sys.exit(show_claims([open_study(part, name) for part in stores for name in study_names(part, study)], say))
+
+
+@click.command()
+@click.argument("store")
+@click.argument("study")
+@click.option("--baseline", metavar="NAME", help="The condition to compare with; by default the study's first.")
+def compare(store: str, study: str, baseline: str | None) -> None:
+    """Compare every condition of a study with a baseline, on each reported set."""
+    from results.report.contrasts import show_contrasts
+
+    for name in study_names(store, study):
+        show_contrasts(open_study(store, name), baseline, say)
+
+
+@click.command()
+@click.argument("store")
+@click.argument("study")
+def spread(store: str, study: str) -> None:
+    """Split the spread of error rates into that between replicates and that within an evaluation."""
+    from results.report.spread import show_spread
+
+    for name in study_names(store, study):
+        show_spread(open_study(store, name), say)

@@ -1,0 +1,90 @@
+"""What a study will cost, and running it."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from launch.cli.arguments import ALLOW, OVERRIDES, load_study
+from results.errors import StudyError
+from results.terminal import say
+
+
+@click.command()
+@click.argument("family", required=False)
+def studies(family: str | None) -> None:
+    """List the studies that come with manyseeds, or those of one family: the name and what each asks."""
+    from harness.study.tree import read_file
+    from launch.families import STUDIES, find_family
+
+    paths = find_family(family) if family else sorted(STUDIES.glob("*/*.yaml"))
+    names = [f"{path.parent.name}/{path.stem}" for path in paths]
+    width = max(map(len, names))
+    for name, path in zip(names, paths, strict=True):
+        say(f"{name:<{width}}  {read_file(path)['question']}")
+
+
+@click.command()
+@click.argument("study", metavar="FILE|[FAMILY/]NAME")
+@OVERRIDES
+@click.option("--diff", is_flag=True, help="What of each condition the store already holds; measures and writes nothing.")
+@click.option(
+    "--write", type=click.Path(dir_okay=False), help="Also write the resolved manifest, for `python -m harness.local`."
+)
+@click.option("--fresh", is_flag=True, help="Measure again what an earlier command has measured.")
+@ALLOW
+def plan(study: str, overrides: tuple[str, ...], diff: bool, write: str | None, fresh: bool) -> None:
+    """Say how many replicates, packs, hours and bytes a study will be."""
+    from launch.planning import show_diff, show_plan
+
+    loaded = load_study(study, overrides)
+    if diff:
+        show_diff(loaded, say)
+    else:
+        show_plan(loaded, write, say, fresh)
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True, metavar="FILE|[FAMILY/]NAME|FAMILY/all… [KEY=VALUE]…")
+@click.option("--seconds", type=float, required=True, help="Of a replicate of the condition with the most replicates.")
+@ALLOW
+def estimate(words: tuple[str, ...], seconds: float) -> None:
+    """Count the replicates of several studies, shared ones once, and their hours at a stated rate. Measures nothing.
+
+    FAMILY/all: its studies at the paper's own settings.
+    """
+    from launch.planning import campaign, show_estimate
+
+    overrides = tuple(word for word in words if "=" in word)
+    chosen = [
+        campaign(name.removesuffix("/all"), overrides)
+        if name.endswith("/all") and not Path(name).exists()
+        else [load_study(name, overrides)]
+        for name in words
+        if "=" not in name
+    ]
+    if not chosen:
+        raise StudyError(f"{' '.join(words)} names no study: give a file, FAMILY/NAME or FAMILY/all")
+    show_estimate([study for studies in chosen for study in studies], seconds, say)
+
+
+@click.command()
+@click.argument("study", metavar="FILE|[FAMILY/]NAME")
+@OVERRIDES
+@ALLOW
+def run(study: str, overrides: tuple[str, ...]) -> None:
+    """Run what is missing of a study, then write its report."""
+    from harness.run import run as run_study
+
+    sys.exit(run_study(load_study(study, overrides), say))
+
+
+@click.command()
+@click.argument("study", metavar="FILE|[FAMILY/]NAME")
+@OVERRIDES
+@ALLOW
+def retry(study: str, overrides: tuple[str, ...]) -> None:
+    """Run a study, its failed replicates included."""
+    from harness.run import run as run_study
+
+    sys.exit(run_study(load_study(study, overrides), say, retry=True))

@@ -1,0 +1,41 @@
+"""How far studies are, and what failed."""
+
+import click
+
+from launch.cli.arguments import open_study, study_names
+from results.terminal import say
+
+
+@click.command()
+@click.argument("store")
+@click.argument("study", required=False)
+def status(store: str, study: str | None) -> None:
+    """How far the studies of a store are, from the store alone."""
+    from results.progress.status import show_status
+
+    for name in study_names(store, study):
+        show_status(open_study(store, name), say)
+
+
+@click.command()
+@click.argument("store")
+@click.argument("study", required=False)
+@click.option("--every", default=5.0, show_default=True, metavar="SECONDS", help="Between two looks at the store.")
+@click.option("--once", is_flag=True, help="Print one look and end.")
+def watch(store: str, study: str | None, every: float, once: bool) -> None:
+    """Show packs by state, condition and node, the rate, failures and the end time, live, from the store alone."""
+    from results.progress.watch import watch as watch_stores
+
+    watch_stores([open_study(store, name) for name in study_names(store, study)], every, once, say)
+
+
+@click.command()
+@click.argument("store")
+@click.argument("study", required=False)
+@click.option("--full", is_flag=True, help="With the tracebacks.")
+def failures(store: str, study: str | None, full: bool) -> None:
+    """List what failed: where, at which step, of what, and where its log lies."""
+    from results.progress.failures import show_failures
+
+    for name in study_names(store, study):
+        show_failures(open_study(store, name), full, say)

@@ -3,11 +3,9 @@
 import csv
 import importlib.util
 import json
-import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -21,13 +19,7 @@ from harness.training.train import Training
 from results.store.tables import committed, open_store
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import STUDY
-
-ROOT = Path(__file__).parents[1]
-ANYWHERE = os.environ | {"PYTHONPATH": str(ROOT)}  # `python -m launch` from any folder
-
-
-def _blocks(page, language):
-    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+from tests.page_code import ANYWHERE, ROOT, blocks
 
 
 def _import(text, name, folder, monkeypatch):
@@ -70,8 +62,8 @@ def _refuse_an_empty_report(study, metric, replicates):
 def _run_a_page(page, files, folder, *more):
     """Write the blocks of a page under these names and run its command there."""
     for language, name in files.items():
-        (folder / name).write_text(_blocks(page, language)[0])
-    (command,) = _blocks(page, "bash")
+        (folder / name).write_text(blocks(page, language)[0])
+    (command,) = blocks(page, "bash")
     words = [sys.executable, "-m", "launch", *command.split()[1:], *more]
     done = subprocess.run(words, cwd=folder, env=ANYWHERE, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -88,7 +80,7 @@ def test_the_task_of_the_page_is_trained_and_reported(tmp_path):
 
 
 def test_the_model_of_the_page_is_trained_and_reported(tmp_path, monkeypatch):
-    text, line = _blocks("docs/adding-a-model.md", "python")
+    text, line = blocks("docs/adding-a-model.md", "python")
     monkeypatch.setitem(models.REGISTRY, "average", None)  # removed again afterwards
     exec(line, vars(_import(text, "average", tmp_path, monkeypatch)) | {"REGISTRY": models.REGISTRY})
     tree = yaml.safe_load(STUDY) | {"conditions": {}, "store": str(tmp_path / "runs"), "model": {"name": "average", "width": 8}}
@@ -97,7 +89,7 @@ def test_the_model_of_the_page_is_trained_and_reported(tmp_path, monkeypatch):
 
 
 def test_the_added_model_is_bitwise_the_same_alone_and_in_a_pack(tmp_path, monkeypatch):
-    text, line = _blocks("docs/adding-a-model.md", "python")
+    text, line = blocks("docs/adding-a-model.md", "python")
     monkeypatch.setitem(models.REGISTRY, "average", None)
     exec(line, vars(_import(text, "average", tmp_path, monkeypatch)) | {"REGISTRY": models.REGISTRY})
     one = condition("average", model_fields={"width": 8})
@@ -121,7 +113,7 @@ def test_a_module_of_ones_own_is_trained_as_the_page_says(executor, tmp_path):
 def test_the_study_file_of_the_page_is_valid():
     from omegaconf import OmegaConf
 
-    (text,) = _blocks("docs/studies.md", "yaml")
+    (text,) = blocks("docs/studies.md", "yaml")
     tree = OmegaConf.to_container(OmegaConf.create(text))
     names = [each.name for each in from_tree(tree).conditions]
     assert len(names) == len(set(names)) > 10
@@ -132,8 +124,8 @@ def test_the_study_file_of_the_page_is_valid():
 
 
 def test_the_readme_has_the_one_line_readers_of_the_page():
-    readme = [block.strip() for block in _blocks("README.md", "python")]
-    page = [re.sub(r"\n\n+", "\n", block.strip()) for block in _blocks("docs/reading-results.md", "python")]
+    readme = [block.strip() for block in blocks("README.md", "python")]
+    page = [re.sub(r"\n\n+", "\n", block.strip()) for block in blocks("docs/reading-results.md", "python")]
     assert readme
     assert all(block in page for block in readme)
 
@@ -170,7 +162,7 @@ def test_the_students_of_the_page_on_stages_are_taught_as_it_says():
 
     from harness.study.stages import parent_of, spans_of, steps_taken
 
-    _, text = _blocks("docs/stages.md", "yaml")
+    _, text = blocks("docs/stages.md", "yaml")
     loaded = from_tree(OmegaConf.to_container(OmegaConf.create(text)))
     students = {each.name: each for each in loaded.conditions if each.stage}
     assert len(loaded.conditions) == 5  # one teacher
@@ -198,14 +190,14 @@ def test_the_code_and_the_numbers_of_the_distillation_page_are_true(capsys):
 
     page = "docs/progressive-distillation.md"
     names: dict = {}
-    for block in _blocks(page, "python"):
+    for block in blocks(page, "python"):
         exec(block, names)
     assert {13, 14, 15} == set(names["labels"].tolist())
     assert torch.equal(names["parts"].symbol, names["labels"].long())
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 6
     assert printed[-2:] == ["Transition(begin=9700000, middle=10200000, end=10800000)", "None"]
-    studies = [from_tree(OmegaConf.to_container(OmegaConf.create(text))) for text in _blocks(page, "yaml")]
+    studies = [from_tree(OmegaConf.to_container(OmegaConf.create(text))) for text in blocks(page, "yaml")]
     assert [study.name for study in studies] == ["parity-ce", "parity-transformer", "cfg3b-bert"]
     text = (ROOT / page).read_text()
     for name in NAMES:

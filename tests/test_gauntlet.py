@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from results.store.tables import committed, open_store, read
-from tests.test_docs import ANYWHERE, _blocks
+from tests.page_code import ANYWHERE, blocks
 
 SETS = {"in_distribution", "sparse", "dense"}
 CONDITIONS = ("transformer", "transformer_mixture", "lstm", "mingru", "mingru_mixture")
@@ -15,7 +15,7 @@ SMALL += [f"evaluate.sets.{name}.sequences=8" for name in sorted(SETS)]
 
 
 def test_a_new_architecture_runs_the_gauntlet_with_one_file(tmp_path):
-    (module,), (study,), (commands,) = (_blocks("docs/gauntlet.md", language) for language in ("python", "yaml", "bash"))
+    (module,), (study,), (commands,) = (blocks("docs/gauntlet.md", language) for language in ("python", "yaml", "bash"))
     (tmp_path / "my_models.py").write_text(module)
     (tmp_path / "my_gauntlet.yaml").write_text(study)
     said = {}

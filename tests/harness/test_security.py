@@ -24,7 +24,7 @@ from models.custom import custom
 from results.store import tables as store
 from results.store.tables import committed, open_store
 from tests.harness.tiny import STUDY, write_study
-from tests.results.report.test_malicious_store import Bomb
+from tests.pickle_bomb import Bomb
 
 ROOT = Path(__file__).parents[2]
 MODULE = """

@@ -12,85 +12,23 @@ from pathlib import Path
 import pytest
 
 from results.store.tables import committed, open_store
+from tests.harness.executing.clusters import (
+    ROOT,
+    SLOW,
+    environment_without_ray,
+    free_port,
+    port_answers,
+    run_study,
+    slot_processes,
+    start_study,
+    study_command,
+    wait_for,
+)
 from tests.harness.tiny import files, tables, write_study
-
-ROOT = Path(__file__).parents[3]
-SLOW = ("train.steps=4000", "replicates=2", "pack.size=1")  # long enough to be killed in mid-study
-
-
-def _environment(**more):
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    return kept | {"RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"} | more
-
-
-def _command(study, store, *overrides):
-    return [sys.executable, "-m", "launch", "run", study, f"store={store}", "executor=ray", *overrides]
-
-
-def _run(study, store, *overrides, **environment):
-    return subprocess.run(
-        _command(study, store, *overrides),
-        cwd=ROOT,
-        env=_environment(**environment),
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
-
-
-def _start(study, store, *overrides, **environment):
-    return subprocess.Popen(
-        _command(study, store, *overrides),
-        cwd=ROOT,
-        env=_environment(**environment),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def _children(pid, found=None):
-    """Process ids below `pid`, from /proc."""
-    found = [] if found is None else found
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            found.append(int(child))
-            _children(int(child), found)
-    return found
-
-
-def _workers(pid):
-    """The processes below a driver that are slots."""
-    out = []
-    for child in _children(pid):
-        command = Path(f"/proc/{child}/cmdline")
-        if command.exists() and b"ray::Slot" in command.read_bytes():
-            out.append(child)
-    return out
-
-
-def _wait(what, seconds=240):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if found := what():
-            return found
-        time.sleep(0.1)
-    raise AssertionError("waited in vain")
 
 
 def _replicates(store):
     return committed(open_store(store, "tiny")).num_rows
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """An undisturbed local run of the slow study."""
-    folder = tmp_path_factory.mktemp("whole")
-    study = write_study(folder)
-    command = [sys.executable, "-m", "launch", "run", study, f"store={folder / 'runs'}", *SLOW]
-    subprocess.run(command, cwd=ROOT, env=_environment(), check=True, capture_output=True, timeout=500)
-    return tables(folder / "runs")
 
 
 @pytest.fixture
@@ -102,17 +40,17 @@ def study(tmp_path):
 def test_killed_drivers_and_workers_change_no_row(study, tmp_path, whole):
     """A worker is killed, then the driver with SIGKILL; the same command finishes, and nothing committed is trained again."""
     store = tmp_path / "runs"
-    driver = _start(study, store, *SLOW)
+    driver = start_study(study, store, *SLOW)
     try:
-        _wait(lambda: (store / "tiny" / "manifests").exists())
-        os.kill(_wait(lambda: _workers(driver.pid))[0], signal.SIGKILL)
-        _wait(lambda: _replicates(store) >= 1)
+        wait_for(lambda: (store / "tiny" / "manifests").exists())
+        os.kill(wait_for(lambda: slot_processes(driver.pid))[0], signal.SIGKILL)
+        wait_for(lambda: _replicates(store) >= 1)
     finally:
         os.kill(driver.pid, signal.SIGKILL)
         driver.wait()
     before = files(store)
     assert 1 <= _replicates(store) < 4
-    done = _run(study, store, *SLOW)
+    done = run_study(study, store, *SLOW)
     assert done.returncode == 0, done.stdout + done.stderr
     after = files(store)
     assert {name: after[name] for name in before} == before
@@ -121,16 +59,16 @@ def test_killed_drivers_and_workers_change_no_row(study, tmp_path, whole):
 
 def test_ctrl_c_saves_what_runs_and_the_same_command_goes_on(study, tmp_path, whole):
     store = tmp_path / "runs"
-    driver = _start(study, store, *SLOW)
-    _wait(lambda: (store / "tiny" / "manifests").exists())
-    _wait(lambda: _workers(driver.pid))
+    driver = start_study(study, store, *SLOW)
+    wait_for(lambda: (store / "tiny" / "manifests").exists())
+    wait_for(lambda: slot_processes(driver.pid))
     time.sleep(3)
     driver.send_signal(signal.SIGINT)
     output, _ = driver.communicate(timeout=240)
     assert driver.returncode == 130, output
     assert "the same command goes on" in output
     assert list((store / "tiny" / "checkpoints").rglob("*.safetensors"))
-    done = _run(study, store, *SLOW)
+    done = run_study(study, store, *SLOW)
     assert done.returncode == 0, done.stdout + done.stderr
     assert tables(store) == whole
     assert not list((store / "tiny" / "checkpoints").rglob("*.safetensors"))
@@ -139,39 +77,28 @@ def test_ctrl_c_saves_what_runs_and_the_same_command_goes_on(study, tmp_path, wh
 @pytest.fixture(scope="module")
 def cluster():
     """A Ray cluster of two nodes on this machine, started as a user would, with its dashboard; stopped process by process."""
-    gcs, dashboard, client = (str(_free_port()) for _ in range(3))
-    environment = _environment(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+    gcs, dashboard, client = (str(free_port()) for _ in range(3))
+    environment = environment_without_ray(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
     ray = str(Path(sys.executable).parent / "ray")
 
     def shared():
         agents = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "runtime-env-agent-port", "metrics-export-port")
-        ports = [f"--{name}={_free_port()}" for name in agents]  # two nodes of one machine must not share them
+        ports = [f"--{name}={free_port()}" for name in agents]  # two nodes of one machine must not share them
         return ["--num-cpus=1", "--disable-usage-stats", "--object-store-memory=100000000", "--block", *ports]
 
     head = [ray, "start", "--head", f"--port={gcs}", f"--dashboard-port={dashboard}", f"--ray-client-server-port={client}"]
     processes = [subprocess.Popen([*head, *shared()], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)]
     try:
-        _wait(lambda: _answers(int(gcs)))
+        wait_for(lambda: port_answers(int(gcs)))
         second = [ray, "start", f"--address=127.0.0.1:{gcs}", *shared()]
         processes.append(subprocess.Popen(second, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT))
-        _wait(lambda: _answers(int(dashboard)))
+        wait_for(lambda: port_answers(int(dashboard)))
         yield environment | {"RAY_ADDRESS": f"127.0.0.1:{gcs}"}, f"http://127.0.0.1:{dashboard}"
     finally:
         for process in reversed(processes):
             process.terminate()
         for process in processes:
             process.wait(60)
-
-
-def _free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-def _answers(port):
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _submit(cluster, *overrides, folder=ROOT):
@@ -219,10 +146,10 @@ def test_a_job_whose_folder_has_its_own_models_uses_ours(cluster, tmp_path):
 
 def test_a_study_on_a_cluster_of_two_nodes_equals_a_local_one(cluster, study, tmp_path):
     environment, _ = cluster
-    done = _run(study, tmp_path / "far", **{name: environment[name] for name in environment if name.startswith("RAY_")})
+    done = run_study(study, tmp_path / "far", **{name: environment[name] for name in environment if name.startswith("RAY_")})
     assert done.returncode == 0, done.stdout + done.stderr
-    command = [word for word in _command(study, tmp_path / "near") if word != "executor=ray"]  # the study file says local
-    local = subprocess.run(command, cwd=ROOT, env=_environment(), timeout=500)
+    command = [word for word in study_command(study, tmp_path / "near") if word != "executor=ray"]  # the study file says local
+    local = subprocess.run(command, cwd=ROOT, env=environment_without_ray(), timeout=500)
     assert local.returncode == 0
     assert tables(tmp_path / "far") == tables(tmp_path / "near")
 
@@ -231,6 +158,6 @@ def test_a_cluster_that_does_not_answer_is_named(study, tmp_path):
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{one.getsockname()[1]}"
-        done = _run(study, tmp_path / "runs", RAY_ADDRESS=address)
+        done = run_study(study, tmp_path / "runs", RAY_ADDRESS=address)
     assert done.returncode == 2
     assert f"no Ray cluster answers at RAY_ADDRESS={address}" in done.stderr

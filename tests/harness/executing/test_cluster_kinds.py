@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from results.store.tables import committed, open_store
-from tests.harness.executing.test_cluster import ROOT, _answers, _environment, _free_port, _run, _start, _wait
+from tests.harness.executing.clusters import (
+    ROOT,
+    environment_without_ray,
+    free_port,
+    port_answers,
+    run_study,
+    start_study,
+    wait_for,
+)
 from tests.harness.tiny import tables, write_study
 
 pytestmark = pytest.mark.slow
@@ -28,20 +36,20 @@ while len(ray.nodes()) < {}:
 @contextmanager
 def _nodes(*nodes):
     """Nodes of (cores, more options) on this machine, the first the head; gives the environment that leads there."""
-    gcs, client = str(_free_port()), str(_free_port())
-    environment = _environment(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+    gcs, client = str(free_port()), str(free_port())
+    environment = environment_without_ray(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
     ray, processes = str(Path(sys.executable).parent / "ray"), []
     agents = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "runtime-env-agent-port", "metrics-export-port")
     head = ["--head", f"--port={gcs}", f"--ray-client-server-port={client}", "--include-dashboard=false"]
     try:
         for index, (cores, *more) in enumerate(nodes):
             where = [f"--address=127.0.0.1:{gcs}"] if index else head
-            ports = [f"--{name}={_free_port()}" for name in agents]  # nodes of one machine must not share them
+            ports = [f"--{name}={free_port()}" for name in agents]  # nodes of one machine must not share them
             shared = ["--disable-usage-stats", "--object-store-memory=100000000", "--block", *ports]
             command = [ray, "start", *where, f"--num-cpus={cores}", *shared, *more]
             processes.append(subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT))
             if not index:
-                _wait(lambda: _answers(int(gcs)))
+                wait_for(lambda: port_answers(int(gcs)))
         there = {name: environment[name] for name in environment if name.startswith("RAY_")}
         there["RAY_ADDRESS"] = f"127.0.0.1:{gcs}"
         joined = [sys.executable, "-c", JOINED.format(len(nodes))]
@@ -64,7 +72,7 @@ def cluster():
 
 def test_two_kinds_of_slots_share_a_study_and_change_no_row(cluster, tmp_path):
     study = write_study(tmp_path)
-    done = _run(study, tmp_path / "far", SLOTS, **cluster)
+    done = run_study(study, tmp_path / "far", SLOTS, **cluster)
     assert done.returncode == 0, done.stdout + done.stderr
     (manifest,) = (json.loads(path.read_text()) for path in (tmp_path / "far" / "tiny" / "manifests").glob("*.yaml"))
     sizes = {kind: {len(pack["replicates"]) for pack in manifest["packs"] if pack["kind"] == kind} for kind in _names(manifest)}
@@ -74,13 +82,13 @@ def test_two_kinds_of_slots_share_a_study_and_change_no_row(cluster, tmp_path):
     assert all(f"  {kind}: " in done.stdout for kind in sizes)
     assert "8 replicates in" in done.stdout
     # the same command again plans nothing anew
-    again = _run(study, tmp_path / "far", SLOTS, **cluster)
+    again = run_study(study, tmp_path / "far", SLOTS, **cluster)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "8 committed" in again.stdout
     near = subprocess.run(
         [sys.executable, "-m", "launch", "run", study, f"store={tmp_path / 'near'}"],
         cwd=ROOT,
-        env=_environment(),
+        env=environment_without_ray(),
     )
     assert near.returncode == 0
     assert tables(tmp_path / "far") == tables(tmp_path / "near")
@@ -89,10 +97,10 @@ def test_two_kinds_of_slots_share_a_study_and_change_no_row(cluster, tmp_path):
 def test_half_of_a_gpu_is_found_and_asks_torch_for_it(cluster, tmp_path):
     """As far as it goes without CUDA: Ray gives the worker its half, and torch says what this machine has."""
     study = write_study(tmp_path)
-    done = _run(study, tmp_path / "runs", "slots=[{device: cuda, resource: big, per_gpu: 2, pack: 2}]", **cluster)
+    done = run_study(study, tmp_path / "runs", "slots=[{device: cuda, resource: big, per_gpu: 2, pack: 2}]", **cluster)
     assert done.returncode == 2, done.stdout
     assert "torch sees no CUDA device" in done.stderr
-    done = _run(study, tmp_path / "runs", "slots=[{device: cuda, accelerator: T4}]", **cluster)
+    done = run_study(study, tmp_path / "runs", "slots=[{device: cuda, accelerator: T4}]", **cluster)
     assert done.returncode == 2
     assert "no node of the Ray cluster has any of the study's slots (cuda T4)" in done.stderr
 
@@ -105,11 +113,11 @@ def test_a_second_driver_says_that_it_waits_for_a_core_and_ends_at_once_when_ask
     """The first holds every core for as long as it lives; the second has not even measured its packs."""
     words = ("train.steps=200000", "replicates=2", "pack.size=1", "slots=[{device: cpu, resource: small}]", "only=[lstm]")
     study = write_study(tmp_path)
-    first = _start(study, tmp_path / "first", *words, **cluster)
+    first = start_study(study, tmp_path / "first", *words, **cluster)
     second = None
     try:
-        _wait(lambda: list((tmp_path / "first" / "tiny").glob("manifests/*")))
-        second = _start(study, tmp_path / "second", *words, **cluster)
+        wait_for(lambda: list((tmp_path / "first" / "tiny").glob("manifests/*")))
+        second = start_study(study, tmp_path / "second", *words, **cluster)
         assert select.select([second.stdout], [], [], 120)[0]
         assert (
             "waiting for a free CPU (cpu small) of the Ray cluster: others hold the 1 that it has" in second.stdout.readline()

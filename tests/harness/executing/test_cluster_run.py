@@ -16,7 +16,7 @@ from harness.planning.throughput import Rate
 from harness.study.slot_kinds import Kind
 from results.progress.failures import log_path
 from results.store.tables import open_store, read, read_bytes
-from tests.harness.executing.test_faults import _dispatch
+from tests.harness.executing.dispatches import dispatch_of
 from tests.harness.packs import condition, pack
 
 BIG, SMALL = Kind("cpu", resource="big"), Kind("cpu", resource="small")
@@ -55,7 +55,7 @@ def run(tmp_path, monkeypatch):
     placement = Placement((BIG, SMALL), rates, {BIG.name: 100, SMALL.name: 100})
     one = object.__new__(cluster._Run)  # its __init__ starts an actor
     one.dispatch, one.watch, one.running, one.numbers = (
-        _dispatch(packs, open_store(tmp_path, "tiny")),
+        dispatch_of(packs, open_store(tmp_path, "tiny")),
         Watch(),
         {},
         itertools.count(),

@@ -18,10 +18,9 @@ from harness.machine.interrupt import Interrupt
 from launch.cli import main
 from results.progress.failures import log_path
 from results.store.tables import committed, open_store, read, read_bytes, write_bytes
-from tests.harness.executing.test_faults import _dispatch, packs, store
+from tests.harness.executing.dispatches import dispatch_of
 from tests.harness.packs import condition, pack
 
-__all__ = ["packs", "store"]  # fixtures
 CPU = torch.device("cpu")
 RAY = "The actor died unexpectedly. pid: 4711 namespace: x ip: 10.0.0.7 killed by SIGSEGV"
 
@@ -38,7 +37,7 @@ def test_deaths_of_workers_that_never_began_are_no_fault_of_the_pack_until_there
 
 
 def test_an_idle_worker_that_was_killed_costs_its_next_pack_nothing(store, packs, capsys):
-    dispatch = _dispatch([packs[1]], store)
+    dispatch = dispatch_of([packs[1]], store)
     for _ in range(5):
         dispatch.died(dispatch.next(), "died", "node", (), RAY, heard=False)
     assert dispatch.next().id == packs[1].id
@@ -51,7 +50,7 @@ def test_an_idle_worker_that_was_killed_costs_its_next_pack_nothing(store, packs
 
 def test_another_driver_takes_the_halves_of_a_pack_that_was_halved(store, packs):
     whole = packs[0]
-    one, two = _dispatch([whole], store), _dispatch([whole], store)
+    one, two = dispatch_of([whole], store), dispatch_of([whole], store)
     two.leases.holder = "far:1:7:x"
     one.ended(one.next(), Outcome(whole.id, "oom", 2))
     first = one.next()
@@ -83,7 +82,7 @@ def test_the_lease_of_a_halved_pack_is_renewed_and_ends_with_its_driver(store, p
 def test_a_pack_of_one_that_is_said_to_be_halved_is_waited_for_no_longer_than_a_lease(store, packs):
     write_bytes(store, f"leases/{packs[1].id}.json", b'{"holder": "far:1:7:x", "expires": 1.0, "halved": true}')
     assert LEASE_S > 1.0
-    assert _dispatch([packs[1]], store).next() == packs[1]
+    assert dispatch_of([packs[1]], store).next() == packs[1]
 
 
 # which pack suits
@@ -92,7 +91,7 @@ def test_a_pack_of_one_that_is_said_to_be_halved_is_waited_for_no_longer_than_a_
 def test_the_gladliest_pack_is_taken_and_the_others_keep_their_order(store):
     packs = [pack(condition("lstm"), [seed]) for seed in range(4)]
     ranks = {packs[0].id: None, packs[1].id: 2, packs[2].id: 1, packs[3].id: 1}
-    dispatch = _dispatch(packs, store)
+    dispatch = dispatch_of(packs, store)
     taken = [dispatch.next(lambda each: ranks[each.id]) for _ in range(4)]
     assert taken == [packs[2], packs[3], packs[1], None]
     assert dispatch.queued() == [packs[0]]
@@ -102,7 +101,7 @@ def test_the_gladliest_pack_is_taken_and_the_others_keep_their_order(store):
 
 
 def test_failures_leads_to_the_drivers_account_of_a_worker_that_died(store, packs, capsys):
-    dispatch = _dispatch([packs[1]], store)
+    dispatch = dispatch_of([packs[1]], store)
     for _ in range(3):
         dispatch.died(dispatch.next(), "died", "0a1b", (), RAY, "gpu-7")
     capsys.readouterr()
@@ -203,7 +202,7 @@ def test_the_local_executor_waits_for_the_mount_too(store, packs, monkeypatch):
 def test_a_death_while_the_mount_is_away_is_not_taken_for_one_at_step_0(store, packs, monkeypatch):
     monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
     write_bytes(store, "manifests/a.yaml", b"{}")
-    dispatch = _dispatch([packs[1]], store)
+    dispatch = dispatch_of([packs[1]], store)
     each = dispatch.next()
     shutil.rmtree(store.root)
     dispatch.died(each, "died", "node", (), RAY)

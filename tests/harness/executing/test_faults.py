@@ -14,41 +14,24 @@ from ray.exceptions import ActorDiedError, OutOfMemoryError, RayTaskError
 import harness.training.checkpoint as checkpoints
 from harness.executing import cluster
 from harness.executing import run_pack as execute
-from harness.executing.dispatch import Dispatch
 from harness.executing.hang_watch import MULTIPLE, QUIET_S, START_S, Watch
-from harness.executing.leases import LEASE_S, Leases
-from harness.executing.progress import Progress
+from harness.executing.leases import LEASE_S
 from harness.executing.run_pack import Outcome, record_failure, run_pack
 from harness.machine import store_retry as patience
 from harness.machine.store_retry import patiently
 from results.errors import DamagedFile, StoreError
 from results.store.schema import TABLES
-from results.store.tables import committed, open_store, read, write_bytes
+from results.store.tables import committed, read, write_bytes
+from tests.harness.executing.dispatches import dispatch_of
 from tests.harness.packs import condition, pack
 
 CPU = torch.device("cpu")
 
 
 @pytest.fixture
-def store(tmp_path):
-    return open_store(tmp_path / "runs", "tiny")
-
-
-@pytest.fixture
-def packs():
-    one = condition("lstm")
-    return [pack(one, [0, 1]), pack(one, [2])]
-
-
-@pytest.fixture
 def short(monkeypatch):
     """A store is waited for three seconds."""
     monkeypatch.setattr(patience, "PATIENCE_S", 3.0)
-
-
-def _dispatch(packs, store, asked=lambda: False, leases=True):
-    progress = Progress(packs, {each.id: 1.0 for each in packs}, 0, sum(len(each.replicates) for each in packs))
-    return Dispatch(packs, store, progress, Leases(store, leases), asked)
 
 
 def _other(store, pack, seconds=LEASE_S):
@@ -66,7 +49,7 @@ def _no_space(*arguments):
 def test_a_pack_of_another_driver_is_left_to_it_and_the_person_is_told_once(store, packs, capsys, monkeypatch):
     monkeypatch.setattr("harness.executing.dispatch._LOOK_S", 0.0)
     _other(store, packs[0])
-    dispatch = _dispatch(packs, store)
+    dispatch = dispatch_of(packs, store)
     assert dispatch.next() == packs[1]
     assert [dispatch.next(), dispatch.next()] == [None, None]
     assert capsys.readouterr().out.count("one pack is run by another driver of this study") == 1
@@ -77,7 +60,7 @@ def test_a_pack_of_another_driver_is_left_to_it_and_the_person_is_told_once(stor
 
 def test_a_pack_that_another_driver_committed_is_not_trained_again(store, packs):
     assert run_pack(packs[0], store, CPU, lambda step: None, lambda: False).status == "committed"
-    dispatch = _dispatch(packs, store)
+    dispatch = dispatch_of(packs, store)
     assert dispatch.next() == packs[1]
     assert dispatch.outcomes == [Outcome(packs[0].id, "committed", 2)]
 
@@ -87,7 +70,7 @@ def test_a_file_under_a_packs_name_that_lacks_its_rows_is_not_taken_for_it(store
     run_pack(other, store, CPU, lambda step: None, lambda: False)
     folder = store.path("replicates")
     os.rename(f"{folder}/{other.id}.parquet", f"{folder}/{packs[0].id}.parquet")
-    assert _dispatch(packs, store).next() == packs[0]
+    assert dispatch_of(packs, store).next() == packs[0]
 
 
 # deaths
@@ -97,7 +80,7 @@ def test_a_replicate_that_kills_its_worker_is_found_by_halving_and_recorded(stor
     """The pack of two is halved after three deaths; the poisonous half is given up after three more, the other is unharmed."""
     whole = packs[0]
     poison = whole.part(whole.replicates[:1]).id
-    dispatch = _dispatch([whole], store)
+    dispatch = dispatch_of([whole], store)
     while (each := dispatch.next()) is not None:
         if each.id in (whole.id, poison):
             dispatch.died(each, "died", "node", (), "the worker is gone")
@@ -110,7 +93,7 @@ def test_a_replicate_that_kills_its_worker_is_found_by_halving_and_recorded(stor
 
 def test_a_pack_that_hangs_counts_as_a_death_and_is_recorded_as_hung(store, packs):
     alone = packs[1]
-    dispatch = _dispatch([alone], store)
+    dispatch = dispatch_of([alone], store)
     for _ in range(3):
         dispatch.died(dispatch.next(), "hung", "node", (), "silent for 10 min")
     assert dispatch.next() is None
@@ -121,7 +104,7 @@ def test_a_pack_that_hangs_counts_as_a_death_and_is_recorded_as_hung(store, pack
 
 def test_host_memory_halves_a_pack_at_once_and_gives_one_replicate_three_tries(store, packs):
     whole = packs[0]
-    dispatch = _dispatch([whole], store)
+    dispatch = dispatch_of([whole], store)
     dispatch.died(dispatch.next(), "oom", "node", (), "the node ran low on memory")
     first = dispatch.next()
     assert len(first.replicates) == 1
@@ -136,14 +119,14 @@ def test_device_memory_that_one_replicate_does_not_fit_into_is_recorded(store, p
         raise torch.OutOfMemoryError("planted")
 
     monkeypatch.setattr(execute, "train", too_large)
-    dispatch = _dispatch([packs[0]], store)
+    dispatch = dispatch_of([packs[0]], store)
     while (each := dispatch.next()) is not None:
         dispatch.ended(each, run_pack(each, store, CPU, lambda step: None, lambda: False))
     assert [row["kind"] for row in read(store, "failures").to_pylist()] == ["oom", "oom"]
 
 
 def test_a_lost_node_is_no_death(store, packs):
-    dispatch = _dispatch([packs[1]], store)
+    dispatch = dispatch_of([packs[1]], store)
     for _ in range(9):
         dispatch.died(dispatch.next(), "died", "node", {"node"}, "the node is gone")
     assert dispatch.next().attempt == 10
@@ -227,7 +210,7 @@ def test_a_store_that_stays_away_ends_the_pack_unstored_and_nothing_of_it_is_see
 
 
 def test_a_pack_that_the_store_refused_is_run_again_after_the_others(store, packs):
-    dispatch = _dispatch(packs, store)
+    dispatch = dispatch_of(packs, store)
     first = dispatch.next()
     dispatch.ended(first, Outcome(first.id, "unstored", 2, message="gone"))
     second = dispatch.next()
@@ -241,7 +224,7 @@ def test_a_pack_that_the_store_refused_is_run_again_after_the_others(store, pack
 
 def test_a_store_that_is_gone_ends_the_study_instead_of_training_for_nothing(store, capsys):
     packs = [pack(condition("lstm"), [seed]) for seed in range(6)]
-    dispatch = _dispatch(packs, store)
+    dispatch = dispatch_of(packs, store)
     started = 0
     while (each := dispatch.next()) is not None:
         started += 1
@@ -260,7 +243,7 @@ def test_a_death_while_the_store_is_away_waits_for_it(store, packs, monkeypatch,
         return real(*arguments)
 
     monkeypatch.setattr(checkpoints, "steps", away)
-    dispatch = _dispatch([packs[1]], store)
+    dispatch = dispatch_of([packs[1]], store)
     dispatch.died(dispatch.next(), "died", "node", (), "the worker is gone")
     assert dispatch.next().id == packs[1].id
     assert len(calls) == 2
@@ -268,7 +251,7 @@ def test_a_death_while_the_store_is_away_waits_for_it(store, packs, monkeypatch,
 
 def test_a_failure_that_cannot_be_recorded_is_told(store, packs, monkeypatch, short):
     monkeypatch.setattr("harness.executing.dispatch.record_failure", _no_space)
-    dispatch = _dispatch([packs[1]], store)
+    dispatch = dispatch_of([packs[1]], store)
     dispatch.raised(dispatch.next(), "boom", "trace")
     assert "boom; this is not recorded" in dispatch.outcomes[0].message
 
@@ -342,7 +325,7 @@ def _settled(monkeypatch, store, whole, error, alive=("node",)):
     fake = _FakeRay(error, alive)
     monkeypatch.setattr(cluster, "ray", fake)
     run = object.__new__(cluster._Run)  # its __init__ starts an actor
-    run.dispatch, run.watch = _dispatch([whole], store), Watch()
+    run.dispatch, run.watch = dispatch_of([whole], store), Watch()
     run.cluster = SimpleNamespace(free=lambda worker: None)
     run.board = SimpleNamespace(take=SimpleNamespace(remote=lambda: "board"))  # which does not answer either
     run.running = {"reference": cluster._Running(0, cluster._Worker("actor", "node"), run.dispatch.next())}

@@ -16,10 +16,17 @@ from harness.run import run
 from harness.study.load import load
 from models.custom.custom import allow
 from results.store.tables import open_store, read
-from tests.harness.executing.test_cluster import ROOT, SLOW, _environment, _run, _start, _wait, _workers, whole
+from tests.harness.executing.clusters import (
+    ROOT,
+    SLOW,
+    environment_without_ray,
+    run_study,
+    slot_processes,
+    start_study,
+    wait_for,
+)
 from tests.harness.tiny import STUDY, files, tables, write_study
 
-__all__ = ["whole"]  # a fixture
 pytestmark = pytest.mark.slow
 TOLD = "its worker was told to end and saved step"
 
@@ -65,8 +72,8 @@ def test_the_head_is_killed_and_the_same_command_goes_on_elsewhere(tmp_path, who
     second.mkdir()
     with machines(first) as cluster:
         environment = {name: value for name, value in cluster.driver_environment.items() if name.startswith("RAY_")}
-        driver = _start(study, store, *SLOW, **environment)
-        _wait(lambda: (store / "tiny" / "replicates").is_dir())
+        driver = start_study(study, store, *SLOW, **environment)
+        wait_for(lambda: (store / "tiny" / "replicates").is_dir())
         for process in (cluster.head, *cluster.nodes):
             kill_tree(process)
         output = driver.communicate(timeout=300)[0]
@@ -75,7 +82,7 @@ def test_the_head_is_killed_and_the_same_command_goes_on_elsewhere(tmp_path, who
     before = files(store)
     with machines(second) as cluster:
         environment = {name: value for name, value in cluster.driver_environment.items() if name.startswith("RAY_")}
-        done = _run(study, store, *SLOW, **environment)
+        done = run_study(study, store, *SLOW, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     after = files(store)
     assert {name: after[name] for name in before} == before
@@ -85,11 +92,11 @@ def test_the_head_is_killed_and_the_same_command_goes_on_elsewhere(tmp_path, who
 def test_a_worker_that_is_told_to_end_saves_its_pack(tmp_path, whole):
     """SIGTERM to a worker, as when a machine shuts down."""
     store = tmp_path / "runs"
-    driver = _start(write_study(tmp_path), store, *SLOW)
-    _wait(lambda: (store / "tiny" / "manifests").exists())
-    _wait(lambda: _workers(driver.pid))
+    driver = start_study(write_study(tmp_path), store, *SLOW)
+    wait_for(lambda: (store / "tiny" / "manifests").exists())
+    wait_for(lambda: slot_processes(driver.pid))
     time.sleep(3)  # packs are at their steps
-    os.kill(_workers(driver.pid)[0], signal.SIGTERM)
+    os.kill(slot_processes(driver.pid)[0], signal.SIGTERM)
     output = driver.communicate(timeout=300)[0]
     assert driver.returncode == 0, output
     assert TOLD in output
@@ -100,7 +107,7 @@ def test_a_node_that_is_drained_gives_its_pack_to_another(tmp_path, whole):
     """Notice of a preemption: packs of the node are saved and go on elsewhere, and nothing is started on it."""
     store = tmp_path / "runs"
     command = [sys.executable, "-m", "tests.harness.drained", write_study(tmp_path), str(store), "device=cpu", *SLOW]
-    done = subprocess.run(command, cwd=ROOT, env=_environment(), capture_output=True, text=True, timeout=500)
+    done = subprocess.run(command, cwd=ROOT, env=environment_without_ray(), capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "drained: (True, '')" in done.stdout
     assert TOLD in done.stdout

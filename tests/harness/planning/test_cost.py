@@ -12,7 +12,7 @@ from harness.run import announce, executor_of, prepare, run
 from harness.study.load import load
 from results.store.schema import TABLES
 from results.store.tables import open_store, read
-from tests.harness.planning.test_plan import NUMERICS, _committed, _plan, _study
+from tests.harness.planning.plans import NUMERICS, committed_rows, planned_packs, trial_study
 from tests.harness.tiny import write_study
 
 
@@ -21,12 +21,12 @@ def _sizes(root: Path, *patterns: str) -> int:
 
 
 def test_an_estimate_counts_what_is_missing():
-    study = _study("replicates=8")
-    planned = _plan(study)
+    study = trial_study("replicates=8")
+    planned = planned_packs(study)
     rates = {pack.signature: 90.0 for pack in planned.packs}
     whole = estimate(planned, rates, slots=4)
     assert (whole.replicates, whole.packs, whole.slot_hours, whole.hours, whole.weights) == (8, 2, 0.2, 0.1, 0)
-    half = estimate(_plan(study, _committed((planned, planned.packs[0]))), rates)
+    half = estimate(planned_packs(study, committed_rows((planned, planned.packs[0]))), rates)
     assert (half.replicates, half.slot_hours, half.tables * 2) == (4, 0.1, whole.tables)
     with pytest.raises(ValueError, match="no measured seconds"):
         estimate(planned, {})
@@ -37,7 +37,7 @@ KEPT = [("none", 0, 0), ("all", 8000, 8000), ("tail(3)", 3000, 8000), ("'steps(0
 
 @pytest.mark.parametrize(("keep", "stay", "meanwhile"), KEPT)
 def test_weights_are_counted_where_they_are_kept(keep, stay, meanwhile):
-    planned = _plan(_study("replicates=8", f"keep={keep}"), sizes=2)
+    planned = planned_packs(trial_study("replicates=8", f"keep={keep}"), sizes=2)
     rates, weights = {planned.packs[0].signature: 1.0}, {planned.packs[0].signature: 1000}
     cost = estimate(planned, rates, weights=weights)
     assert (cost.weights, cost.weights_meanwhile) == (stay, meanwhile)
@@ -47,7 +47,7 @@ def test_weights_are_counted_where_they_are_kept(keep, stay, meanwhile):
 
 
 def test_a_tail_is_of_every_condition():
-    study = _study("replicates=4", "keep=tail(3)", sweeps=[{"each": {"train.lr": [1e-3, 1e-2]}}])
+    study = trial_study("replicates=4", "keep=tail(3)", sweeps=[{"each": {"train.lr": [1e-3, 1e-2]}}])
     planned = plan(study, None, 8, numerics=NUMERICS)
     names = {pack.signature for pack in planned.packs}
     cost = estimate(planned, dict.fromkeys(names, 1.0), weights=dict.fromkeys(names, 10))
@@ -55,7 +55,7 @@ def test_a_tail_is_of_every_condition():
 
 
 def test_rows_count_the_looks_of_every_set():
-    study = _study("evaluate.sets.online={p_ignore: 0.9, sequences: 5, every: 6}", "evaluate.curve_every=5")
+    study = trial_study("evaluate.sets.online={p_ignore: 0.9, sequences: 5, every: 6}", "evaluate.curve_every=5")
     (condition,) = study.conditions
     assert rows_of(study, condition.train)["evaluations"] == 2 * (1 + 1 + 4)
     assert rows_of(study, condition.train)["curves"] == 2 * 4

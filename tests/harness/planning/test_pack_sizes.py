@@ -11,7 +11,7 @@ from harness.run import announce, executor_of, prepare
 from harness.study.load import load
 from harness.study.slot_kinds import Kind
 from results.store.tables import open_store, write_bytes
-from tests.harness.planning.test_plan import NUMERICS, _plan, _study
+from tests.harness.planning.plans import NUMERICS, planned_packs, trial_study
 from tests.harness.tiny import write_study
 
 SLOTS = [{"device": "cuda", "accelerator": "A100", "per_gpu": 2}, {"device": "cpu", "resource": "big"}]
@@ -47,11 +47,11 @@ class _Executor:
 
 
 def _measured(executor, study, earlier=()):
-    return measure_kinds(study, _plan(study, sizes=1), executor, earlier, NUMERICS)
+    return measure_kinds(study, planned_packs(study, sizes=1), executor, earlier, NUMERICS)
 
 
 def test_replicates_go_to_kinds_by_what_their_slots_do_in_a_second():
-    study, executor = _study("replicates=400", slots=SLOTS), _Executor({"cuda": 4.0, "cpu": 2.0})
+    study, executor = trial_study("replicates=400", slots=SLOTS), _Executor({"cuda": 4.0, "cpu": 2.0})
     rates, parts = _measured(executor, study)
     (name,) = examples(study)
     assert set(rates) == {shape(name, GPU.name), shape(name, CPU.name)}
@@ -65,7 +65,7 @@ def test_replicates_go_to_kinds_by_what_their_slots_do_in_a_second():
 
 
 def test_a_kind_that_does_not_hold_a_pack_takes_none_and_says_so():
-    study, executor = _study("replicates=40", slots=SLOTS), _Executor({"cuda": 4.0, "cpu": 2.0}, rooms=(10_000, 50))
+    study, executor = trial_study("replicates=40", slots=SLOTS), _Executor({"cuda": 4.0, "cpu": 2.0}, rooms=(10_000, 50))
     _, parts = _measured(executor, study)
     assert [part.kind for part in next(iter(parts.values()))] == [GPU.name]
     assert len(executor.said) == 1
@@ -75,21 +75,21 @@ def test_a_kind_that_does_not_hold_a_pack_takes_none_and_says_so():
 
 
 def test_a_size_that_the_study_gives_is_measured_as_it_is():
-    executor, study = _Executor({"cuda": 4.0, "cpu": 2.0}), _study("replicates=400", "pack.size=3", slots=SLOTS)
+    executor, study = _Executor({"cuda": 4.0, "cpu": 2.0}), trial_study("replicates=400", "pack.size=3", slots=SLOTS)
     executor.kinds = lambda: [Kind("cuda", accelerator="A100", per_gpu=2, pack=5), CPU]
     _measured(executor, study)
     assert [size for _, size, _ in executor.asked] == [5, 3]
 
 
 def test_the_same_command_plans_the_same_packs_though_it_measures_otherwise():
-    study = _study("replicates=100", slots=SLOTS)
+    study = trial_study("replicates=100", slots=SLOTS)
     _, parts = _measured(_Executor({"cuda": 4.0, "cpu": 2.0}), study)
     first = plan(study, None, 1, numerics=NUMERICS, parts=parts, slots=12)
     manifest = build(first, NUMERICS, {})
     _, again = _measured(_Executor({"cuda": 1.0, "cpu": 7.0}), study, [manifest])
     assert again == parts
     assert plan(study, None, 1, numerics=NUMERICS, parts=again, slots=12).packs == first.packs
-    other = _study("replicates=100", slots=[*SLOTS[:1], {"device": "cpu", "resource": "small"}])
+    other = trial_study("replicates=100", slots=[*SLOTS[:1], {"device": "cpu", "resource": "small"}])
     assert _measured(_Executor({"cuda": 1.0, "cpu": 7.0}), other, [manifest])[1] != parts
 
 
@@ -101,8 +101,8 @@ def test_the_work_grows_in_proportion_to_the_conditions(several, monkeypatch):
     found = {}
     for count in (4, 16):
         lengths = list(range(8, 8 + 2 * count, 2))
-        study = _study("replicates=1", sweeps=[{"each": {"task.length": lengths}}], slots=SLOTS if several else None)
-        first, executor = _plan(study, sizes=1), _Executor({"cuda": 1.0, "cpu": 1.0}, rooms=(10**9, 10**9))
+        study = trial_study("replicates=1", sweeps=[{"each": {"task.length": lengths}}], slots=SLOTS if several else None)
+        first, executor = planned_packs(study, sizes=1), _Executor({"cuda": 1.0, "cpu": 1.0}, rooms=(10**9, 10**9))
         calls.clear()
         (measure_kinds if several else measure)(study, first, executor, [], NUMERICS)
         found[count] = len(calls)

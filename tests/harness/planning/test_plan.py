@@ -7,46 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.planning import manifest
-from harness.planning.plan import pack_id, plan, replicates_of, signature
-from harness.study.load import from_tree
-
-NUMERICS = {"device": "cpu", "threads": 1, "torch": "2.13.0"}
-
-
-def _study(*overrides, **changes):
-    tree = {
-        "name": "trial",
-        "task": {"name": "flipflop", "length": 16},
-        "model": {"name": "transformer", "layers": 1, "width": 8, "heads": 2},
-        "train": {"steps": 20},
-        "evaluate": {"sets": {"sparse": {"p_ignore": 0.98, "sequences": 100}, "dense": {"p_ignore": 0.1, "sequences": 50}}},
-        "replicates": 8,
-    }
-    return from_tree(tree | changes, overrides)
-
-
-def _plan(study, committed=None, sizes=4, **options):
-    return plan(study, committed, sizes, numerics=NUMERICS, **options)
-
-
-def _committed(*packs):
-    """The replicates table after (plan, pack) were run."""
-    rows = []
-    for planned, pack in packs:
-        for index in pack.replicates:
-            each = planned.replicates[index]
-            sets = list(planned.study.set_hashes(planned.study.conditions[each.condition]).values())
-            rows.append({"key": each.key, "stage": 0, "pack": pack.id, "sets": sets})
-    schema = pa.schema([("key", pa.string()), ("stage", pa.int32()), ("pack", pa.string()), ("sets", pa.list_(pa.string()))])
-    return pa.Table.from_pylist(rows, schema)
+from harness.planning.plan import pack_id, replicates_of, signature
+from tests.harness.planning.plans import NUMERICS, committed_rows, planned_keys, planned_packs, trial_study
 
 
 def _all(planned):
-    return _committed(*((planned, pack) for pack in planned.packs))
-
-
-def _keys(planned):
-    return sorted(planned.replicates[index].key for pack in planned.packs for index in pack.replicates)
+    return committed_rows(*((planned, pack) for pack in planned.packs))
 
 
 def _sizes(planned):
@@ -69,15 +35,15 @@ def _manifest(planned):
     failed=st.sets(st.integers(0, 40)),
 )
 def test_packs_hold_every_missing_replicate_once(replicates, size, slots, done, failed):
-    study = _study(f"replicates={replicates}", conditions={"a": {}, "b": {"model": {"layers": 2}}})
-    first = _plan(study, sizes=size, slots=slots)
-    committed = _committed(*((first, pack) for index, pack in enumerate(first.packs) if index in done))
+    study = trial_study(f"replicates={replicates}", conditions={"a": {}, "b": {"model": {"layers": 2}}})
+    first = planned_packs(study, sizes=size, slots=slots)
+    committed = committed_rows(*((first, pack) for index, pack in enumerate(first.packs) if index in done))
     names = {first.replicates[index].key for index in failed if index < len(first.replicates)}
-    again = _plan(study, committed, sizes=size, slots=slots, failed=names)
+    again = planned_packs(study, committed, sizes=size, slots=slots, failed=names)
     have = set(committed["key"].to_pylist())
     assert again.done == have
     assert again.failed == names - have
-    assert _keys(again) == sorted({each.key for each in first.replicates} - have - names)
+    assert planned_keys(again) == sorted({each.key for each in first.replicates} - have - names)
     assert max(_sizes(again), default=0) <= size
     undisturbed = {pack.id for pack in first.packs}
     if len(again.packs) < slots:
@@ -86,22 +52,22 @@ def test_packs_hold_every_missing_replicate_once(replicates, size, slots, done, 
 
 @pytest.mark.parametrize("committed", [(), (0,), (1,), (0, 2)])
 def test_undisturbed_packs_keep_their_ids(committed):
-    study = _study("replicates=12")
-    first = _plan(study)
-    again = _plan(study, _committed(*((first, first.packs[index]) for index in committed)))
+    study = trial_study("replicates=12")
+    first = planned_packs(study)
+    again = planned_packs(study, committed_rows(*((first, first.packs[index]) for index in committed)))
     assert [pack.id for pack in again.packs] == [pack.id for index, pack in enumerate(first.packs) if index not in committed]
 
 
 def test_raising_replicates_trains_only_the_new_ones():
-    first = _plan(_study("replicates=8"))
-    again = _plan(_study("replicates=12"), _all(first))
+    first = planned_packs(trial_study("replicates=8"))
+    again = planned_packs(trial_study("replicates=12"), _all(first))
     assert _sizes(again) == [4]
     assert [again.replicates[index].init_seed for index in again.packs[0].replicates] == [8, 9, 10, 11]
 
 
 def test_new_conditions_leave_committed_ones_alone():
-    first = _plan(_study())
-    again = _plan(_study(conditions={"transformer": {}, "lstm": {"model": {"name": "lstm"}}}), _all(first))
+    first = planned_packs(trial_study())
+    again = planned_packs(trial_study(conditions={"transformer": {}, "lstm": {"model": {"name": "lstm"}}}), _all(first))
     assert {again.study.conditions[again.replicates[index].condition].name for p in again.packs for index in p.replicates} == {
         "lstm"
     }
@@ -109,8 +75,8 @@ def test_new_conditions_leave_committed_ones_alone():
 
 def test_conditions_that_differ_in_vectors_share_packs():
     vectors = {"train.lr": [1e-3, 1e-2], "train.betas": [[0.9, 0.95]], "train.schedule": ["constant"], "train.warmup": [1, 2]}
-    shared = _study("replicates=1", sweeps=[{"each": vectors | {"train.weight_decay": [0.0]}}])
-    assert _sizes(_plan(shared, sizes=7)) == [7]
+    shared = trial_study("replicates=1", sweeps=[{"each": vectors | {"train.weight_decay": [0.0]}}])
+    assert _sizes(planned_packs(shared, sizes=7)) == [7]
     shapes = {
         "train.steps": [5],
         "train.batch": [4],
@@ -119,63 +85,63 @@ def test_conditions_that_differ_in_vectors_share_packs():
         "model.width": [4],
         "train.precision": ["bf16"],
     }
-    assert _sizes(_plan(_study("replicates=1", sweeps=[{"each": shapes}]), sizes=7)) == [1] * 6
+    assert _sizes(planned_packs(trial_study("replicates=1", sweeps=[{"each": shapes}]), sizes=7)) == [1] * 6
 
 
 def test_no_slot_is_left_idle_while_a_pack_can_be_smaller():
-    assert _sizes(_plan(_study(), sizes=64, slots=2)) == [4, 4]
-    assert _sizes(_plan(_study(), sizes=64, slots=3)) == [3, 3, 2]
-    assert _sizes(_plan(_study("replicates=2"), sizes=64, slots=5)) == [1, 1]
+    assert _sizes(planned_packs(trial_study(), sizes=64, slots=2)) == [4, 4]
+    assert _sizes(planned_packs(trial_study(), sizes=64, slots=3)) == [3, 3, 2]
+    assert _sizes(planned_packs(trial_study("replicates=2"), sizes=64, slots=5)) == [1, 1]
 
 
 def test_what_is_left_of_a_pack_is_split_over_the_slots_unless_it_has_a_checkpoint():
-    first = _plan(_study("replicates=9"), sizes=9)
-    committed = _committed((first, first.packs[0])).slice(0, 5)
-    split = _plan(_study("replicates=9"), committed, sizes=9, slots=1)
+    first = planned_packs(trial_study("replicates=9"), sizes=9)
+    committed = committed_rows((first, first.packs[0])).slice(0, 5)
+    split = planned_packs(trial_study("replicates=9"), committed, sizes=9, slots=1)
     assert _sizes(split) == [4]
-    larger = _study("replicates=18")
-    assert _sizes(_plan(larger, _all(first), sizes=18, slots=1)) == [9]
-    disturbed = _plan(larger, _committed((first, first.packs[0])).slice(0, 8), sizes=9, slots=2)
+    larger = trial_study("replicates=18")
+    assert _sizes(planned_packs(larger, _all(first), sizes=18, slots=1)) == [9]
+    disturbed = planned_packs(larger, committed_rows((first, first.packs[0])).slice(0, 8), sizes=9, slots=2)
     assert _sizes(disturbed) == [1, 9]
-    remains = _committed(*((p, pack) for p in [_plan(larger, sizes=9)] for pack in p.packs)).slice(0, 12)
-    halves = _plan(larger, remains, sizes=9, slots=2)
+    remains = committed_rows(*((p, pack) for p in [planned_packs(larger, sizes=9)] for pack in p.packs)).slice(0, 12)
+    halves = planned_packs(larger, remains, sizes=9, slots=2)
     assert _sizes(halves) == [3, 3]
-    whole = _plan(larger, remains, sizes=9, slots=1).packs[0]
-    assert _sizes(_plan(larger, remains, sizes=9, slots=2, checkpoints={whole.id})) == [6]
+    whole = planned_packs(larger, remains, sizes=9, slots=1).packs[0]
+    assert _sizes(planned_packs(larger, remains, sizes=9, slots=2, checkpoints={whole.id})) == [6]
 
 
 def test_the_largest_remainder_is_split_and_packs_stay_in_study_order():
-    study = _study("replicates=18")
-    table = _all(_plan(study, sizes=6))
+    study = trial_study("replicates=18")
+    table = _all(planned_packs(study, sizes=6))
     left = pa.concat_tables(
         [table.slice(0, 3), table.slice(6, 1), table.slice(12)]
     )  # of three packs of 6, 3 and 5 and 0 remain
-    assert _sizes(_plan(study, left, sizes=6, slots=2)) == [3, 5]
-    assert _sizes(_plan(study, left, sizes=6, slots=3)) == [3, 3, 2]
-    assert _sizes(_plan(study, table.slice(6, 1), sizes=6, slots=3)) == [6, 5, 6]
+    assert _sizes(planned_packs(study, left, sizes=6, slots=2)) == [3, 5]
+    assert _sizes(planned_packs(study, left, sizes=6, slots=3)) == [3, 3, 2]
+    assert _sizes(planned_packs(study, table.slice(6, 1), sizes=6, slots=3)) == [6, 5, 6]
 
 
 def test_sizes_go_by_signature_and_the_study_decides_over_them():
-    study = _study(conditions={"a": {}, "b": {"model": {"name": "lstm"}}})
+    study = trial_study(conditions={"a": {}, "b": {"model": {"name": "lstm"}}})
     sizes = {signature(study.conditions[0], study.sets): 8, signature(study.conditions[1], study.sets): 2}
-    assert _sizes(_plan(study, sizes=sizes)) == [8, 2, 2, 2, 2]
-    assert _sizes(_plan(_study("pack.size=5"), sizes=sizes)) == [5, 3]
+    assert _sizes(planned_packs(study, sizes=sizes)) == [8, 2, 2, 2, 2]
+    assert _sizes(planned_packs(trial_study("pack.size=5"), sizes=sizes)) == [5, 3]
     with pytest.raises(ValueError, match="no pack size is known"):
-        _plan(study, sizes={})
+        planned_packs(study, sizes={})
 
 
 def test_targets_take_the_first_seeds_of_a_condition():
-    study = _study(conditions={"a": {}, "b": {"model": {"layers": 2}}})
-    assert _sizes(_plan(study, sizes=8, targets={"a": 3})) == [3, 8]
+    study = trial_study(conditions={"a": {}, "b": {"model": {"layers": 2}}})
+    assert _sizes(planned_packs(study, sizes=8, targets={"a": 3})) == [3, 8]
     with pytest.raises(ValueError, match="a target names the condition 'c'"):
-        _plan(study, targets={"c": 3})
+        planned_packs(study, targets={"c": 3})
 
 
 def test_failed_replicates_are_planned_again_only_on_retry():
-    study = _study("replicates=3")
+    study = trial_study("replicates=3")
     failed = {replicates_of(study.conditions)[1].key}
-    assert _sizes(_plan(study, failed=failed)) == [2]
-    assert _sizes(_plan(study, failed=failed, retry=True)) == [3]
+    assert _sizes(planned_packs(study, failed=failed)) == [2]
+    assert _sizes(planned_packs(study, failed=failed, retry=True)) == [3]
 
 
 def test_pack_ids_follow_from_keys_and_numerics_and_more_sets_sort_first():
@@ -192,15 +158,15 @@ def test_pack_ids_follow_from_keys_and_numerics_and_more_sets_sort_first():
 
 
 def test_an_added_set_is_scored_for_every_key_again():
-    first = _plan(_study())
-    again = _plan(_study("evaluate.sets.more={sequences: 10}"), _all(first), manifests=[_manifest(first)])
+    first = planned_packs(trial_study())
+    again = planned_packs(trial_study("evaluate.sets.more={sequences: 10}"), _all(first), manifests=[_manifest(first)])
     assert _sizes(again) == _sizes(first)
     assert all(new.id < old.id for new, old in zip(again.packs, first.packs, strict=True))
 
 
 def test_a_removed_set_leaves_its_keys_done():
-    first = _plan(_study("evaluate.sets.more={sequences: 10}"))
-    assert _plan(_study(), _all(first), manifests=[_manifest(first)]).packs == ()
+    first = planned_packs(trial_study("evaluate.sets.more={sequences: 10}"))
+    assert planned_packs(trial_study(), _all(first), manifests=[_manifest(first)]).packs == ()
 
 
 @pytest.mark.parametrize(
@@ -213,33 +179,35 @@ def test_a_removed_set_leaves_its_keys_done():
     ],
 )
 def test_a_set_redefined_under_its_name_is_refused(override):
-    first = _plan(_study())
+    first = planned_packs(trial_study())
     with pytest.raises(ValueError, match=r"evaluation set 'sparse' .* give the new set another name, or use another store"):
-        _plan(_study(override), _all(first), manifests=[_manifest(first)])
-    assert _plan(_study(override), None, manifests=[_manifest(first)]).packs
+        planned_packs(trial_study(override), _all(first), manifests=[_manifest(first)])
+    assert planned_packs(trial_study(override), None, manifests=[_manifest(first)]).packs
 
 
 def test_a_set_may_differ_for_another_task():
-    first = _plan(_study())
-    assert _plan(_study("task.length=32", "evaluate.sets.sparse.sequences=7"), _all(first), manifests=[_manifest(first)]).packs
+    first = planned_packs(trial_study())
+    assert planned_packs(
+        trial_study("task.length=32", "evaluate.sets.sparse.sequences=7"), _all(first), manifests=[_manifest(first)]
+    ).packs
 
 
 def _with_sets(**sets):
-    return _study(evaluate={"sets": sets})
+    return trial_study(evaluate={"sets": sets})
 
 
 def test_a_renamed_set_is_refused():
-    first = _plan(_with_sets(dense={"p_ignore": 0.1, "sequences": 50}))
+    first = planned_packs(_with_sets(dense={"p_ignore": 0.1, "sequences": 50}))
     renamed = _with_sets(crowded={"p_ignore": 0.1, "sequences": 50})
     with pytest.raises(ValueError, match="'crowded' of the study trial is committed in this store as 'dense'"):
-        _plan(renamed, _all(first), manifests=[_manifest(first)])
+        planned_packs(renamed, _all(first), manifests=[_manifest(first)])
 
 
 def test_a_set_exchanged_for_another_is_refused():
-    first = _plan(_with_sets(dense={"p_ignore": 0.1, "sequences": 50}))
+    first = planned_packs(_with_sets(dense={"p_ignore": 0.1, "sequences": 50}))
     other = _with_sets(sparse={"p_ignore": 0.98, "sequences": 50})
     with pytest.raises(ValueError, match=r"evaluation set dense, which the study no longer has, and now asks for sparse"):
-        _plan(other, _all(first), manifests=[_manifest(first)])
+        planned_packs(other, _all(first), manifests=[_manifest(first)])
 
 
 # ---- manifest
@@ -249,7 +217,9 @@ def test_a_set_exchanged_for_another_is_refused():
     "overrides", [(), ("task.p_ignore=[0.9,0.98]", "train.betas=[0.9,0.95]", "keep=tail(3)", "pack.size=3")]
 )
 def test_a_manifest_reads_back_as_the_same_plan(overrides):
-    planned = _plan(_study(*overrides, source={"paper": "fflm"}, conditions={"a": {}, "b": {"model": {"name": "lstm"}}}))
+    planned = planned_packs(
+        trial_study(*overrides, source={"paper": "fflm"}, conditions={"a": {}, "b": {"model": {"name": "lstm"}}})
+    )
     content = manifest.to_bytes(_manifest(planned))
     assert manifest.plan_of(manifest.read(content)) == planned
     assert re.fullmatch(r"[0-9a-f]{16}", manifest.name_of_content(content))
@@ -257,8 +227,8 @@ def test_a_manifest_reads_back_as_the_same_plan(overrides):
 
 
 def test_a_manifest_says_what_each_condition_is_scored_on():
-    study = _study()
-    written = _manifest(_plan(study, targets={"transformer": 3}))
+    study = trial_study()
+    written = _manifest(planned_packs(study, targets={"transformer": 3}))
     (condition,) = written["conditions"]
     assert condition["replicates"] == len(written["replicates"]) == 3
     assert {name: each["hash"] for name, each in condition["sets"].items()} == study.set_hashes(study.conditions[0])
@@ -267,7 +237,7 @@ def test_a_manifest_says_what_each_condition_is_scored_on():
 
 
 def test_a_manifest_whose_keys_are_not_this_codes_is_refused():
-    written = _manifest(_plan(_study()))
+    written = _manifest(planned_packs(trial_study()))
     written["replicates"][0][0] = "0" * 32
     with pytest.raises(ValueError, match="use the version of the code that wrote the manifest"):
         manifest.plan_of(written)
@@ -280,5 +250,5 @@ def test_a_file_that_is_no_manifest_is_refused(content):
 
 
 def test_a_plan_is_a_pure_function_of_data():
-    study = _study()
-    assert _plan(study) == _plan(dataclasses.replace(study))
+    study = trial_study()
+    assert planned_packs(study) == planned_packs(dataclasses.replace(study))

@@ -13,7 +13,7 @@ from harness.planning.plan import Part, pack_id, plan, shape
 from harness.planning.throughput import Rate, room
 from harness.study.slot_kinds import Kind, parse
 from tests.harness.packs import condition, pack
-from tests.harness.planning.test_plan import NUMERICS, _keys, _plan, _study
+from tests.harness.planning.plans import NUMERICS, planned_keys, planned_packs, trial_study
 
 HALF = Kind("cuda", accelerator="A100", per_gpu=2)
 BIG = Kind("cpu", resource="big", memory=8 * 10**9)
@@ -25,10 +25,10 @@ def test_the_key_reads_back_and_is_no_part_of_what_a_replicate_is():
         {"device": "cuda", "accelerator": "A100", "per_gpu": 2},
         {"device": "cpu", "resource": "big", "memory": "8GB", "pack": 4},
     ]
-    study = _study(slots=given)
+    study = trial_study(slots=given)
     assert study.slots == (HALF, Kind("cpu", resource="big", memory=8 * 10**9, pack=4))
     assert parse([kind.as_dict() for kind in study.slots]) == study.slots
-    assert [each.config() for each in study.conditions] == [each.config() for each in _study().conditions]
+    assert [each.config() for each in study.conditions] == [each.config() for each in trial_study().conditions]
     assert parse([{"device": "cpu", "memory": "1.5 GiB"}])[0].memory == 3 * 2**29
 
 
@@ -61,7 +61,7 @@ def test_a_kind_that_can_not_be_is_refused_in_a_sentence(given, sentence):
 @pytest.mark.parametrize("word", ["device=cpu", "executor=local"])
 def test_slots_are_rays_and_have_their_own_devices(word):
     with pytest.raises(ValueError, match="beside slots: leave one of them out"):
-        _study(word, slots=[{"device": "cpu"}])
+        trial_study(word, slots=[{"device": "cpu"}])
 
 
 def test_what_ray_is_asked_for_a_worker():
@@ -114,12 +114,12 @@ def _parts(planned, big=6, small=2, rates=(3.0, 1.0)):
 
 
 def test_replicates_are_shared_out_by_the_rates_in_packs_of_each_kinds_size():
-    study = _study("replicates=24")
-    one = _plan(study, sizes=24)
-    planned = _plan(study, parts=_parts(one))
+    study = trial_study("replicates=24")
+    one = planned_packs(study, sizes=24)
+    planned = planned_packs(study, parts=_parts(one))
     shares = {kind: [len(each.replicates) for each in planned.packs if each.kind == kind] for kind in (HALF.name, SMALL.name)}
     assert shares == {HALF.name: [6, 6, 6], SMALL.name: [2, 2, 2]}
-    assert _keys(planned) == _keys(one)
+    assert planned_keys(planned) == planned_keys(one)
     for each in planned.packs:
         numerics = NUMERICS | {"device": "cuda" if each.kind == HALF.name else "cpu"}
         assert each.id == pack_id([planned.replicates[index].key for index in each.replicates], 2, numerics)
@@ -127,27 +127,27 @@ def test_replicates_are_shared_out_by_the_rates_in_packs_of_each_kinds_size():
 
 @pytest.mark.parametrize("replicates", range(1, 12))
 def test_no_replicate_is_lost_where_the_shares_are_no_whole_numbers(replicates):
-    study = _study(f"replicates={replicates}")
-    one = _plan(study)
-    planned = _plan(study, parts=_parts(one, rates=(math.e, 1.0)))
-    assert _keys(planned) == _keys(one)
+    study = trial_study(f"replicates={replicates}")
+    one = planned_packs(study)
+    planned = planned_packs(study, parts=_parts(one, rates=(math.e, 1.0)))
+    assert planned_keys(planned) == planned_keys(one)
     shared = sum(len(each.replicates) for each in planned.packs if each.kind == HALF.name)
     assert abs(shared - replicates * math.e / (1 + math.e)) < 1
 
 
 def test_one_kind_plans_what_no_kind_plans():
-    study = _study("replicates=7")
-    one = _plan(study, sizes=3, slots=2)
+    study = trial_study("replicates=7")
+    one = planned_packs(study, sizes=3, slots=2)
     (name,) = {each.signature for each in one.packs}
-    same = _plan(study, slots=2, parts={name: (Part("cpu big", 3, 5.0, 2),)})
+    same = planned_packs(study, slots=2, parts={name: (Part("cpu big", 3, 5.0, 2),)})
     assert [(each.id, each.replicates) for each in same.packs] == [(each.id, each.replicates) for each in one.packs]
 
 
 def test_a_manifest_keeps_the_kinds_and_what_each_takes():
-    study = _study(
+    study = trial_study(
         "replicates=24", slots=[{"device": "cuda", "accelerator": "A100", "per_gpu": 2}, {"device": "cpu", "resource": "small"}]
     )
-    planned = plan(study, None, 1, numerics=NUMERICS, parts=_parts(_plan(study)))
+    planned = plan(study, None, 1, numerics=NUMERICS, parts=_parts(planned_packs(study)))
     again = plan_of(build(planned, NUMERICS, {}))
     assert (again.packs, again.parts, again.study.slots) == (planned.packs, planned.parts, study.slots)
     packs = resolve(again, NUMERICS, {})

@@ -12,23 +12,18 @@ from harness.machine.device import resolve
 from harness.training.cuda_graph import agree, no_collection
 from harness.training.train import Training
 from tests.harness.packs import condition, pack
-from tests.harness.training.test_options import PAIRS, run
+from tests.harness.training.fake_graph import called_again
+from tests.harness.training.option_pairs import PAIRS, losses_of_steps
 
 CPU = resolve("cpu")
-
-
-def again(captured):
-    """As a graph: run once to capture, then only ever the same call."""
-    captured()
-    return captured
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_replayed_training_equals_an_eager_one(name):
     one = pack([condition(name=f"c{index}", **fields) for index, fields in enumerate(PAIRS[name])], [(1, 1), (2, 2)])
-    losses, eager = run(one)
+    losses, eager = losses_of_steps(one)
     state = Training(one, CPU)
-    assert state.fix(again)
+    assert state.fix(called_again)
     found = []
     for _ in range(10):
         state.advance()
@@ -44,7 +39,7 @@ def test_steps_that_overflow_the_block_are_computed_eagerly():
     states = [Training(one, CPU) for _ in range(2)]
     for state in states:
         state.feed.count = 5  # below the quantile, so that overflow is common
-    assert states[1].fix(again)
+    assert states[1].fix(called_again)
     fitted = []
     for step in range(1, 41):
         fitted.append(states[1].replay.fits(states[1].feed.at(step)))
@@ -86,7 +81,7 @@ def test_checking_a_replay_moves_no_weight():
     seen = []
     compute = state.compute
     state.compute = lambda *arguments: (compute(*arguments), seen.append(torch.equal(state.flat.values, before)))[0]
-    assert state.fix(again)
+    assert state.fix(called_again)
     assert seen == [True] * len(seen)
     assert len(seen) >= 3
     assert torch.equal(state.average.values, average)

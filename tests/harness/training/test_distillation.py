@@ -20,7 +20,7 @@ from results.store.tables import commit, open_store
 from tasks.distillation.pcfg import MASK
 from tests.harness.chained import write_study as write_lego
 from tests.harness.distilled import GRAMMAR, PARITY, write_study
-from tests.harness.training.test_cuda_graph import again
+from tests.harness.training.fake_graph import called_again
 
 CPU = torch.device("cpu")
 
@@ -165,7 +165,7 @@ def test_a_replayed_student_equals_an_eager_one(parity, name):
     """Labels of a teacher's argmax, and its probabilities: both are copied into the replay's fixed places."""
     store, packs = parity
     eager, replayed = _student(packs, store, name), _student(packs, store, name)
-    assert replayed.fix(again)
+    assert replayed.fix(called_again)
     for _ in range(24):
         eager.advance()
         replayed.advance()

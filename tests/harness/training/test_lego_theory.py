@@ -13,7 +13,9 @@ from harness.training.evaluate import score
 from harness.training.train import Training
 from tasks.lego.lego import ACTION, VALUE
 from tasks.lego.lego_attention import concentration
-from tests.harness.training.test_lego_training import CPU, _pack
+from tests.harness.training.lego.packs import lego_pack
+
+CPU = torch.device("cpu")
 
 
 @pytest.mark.slow
@@ -26,7 +28,7 @@ def test_the_analysed_model_learns_in_the_two_stages_of_the_theory():
 
     def stage(length, learns, steps, lr, loss):
         model = {"name": "lego_theory", "neurons": 24, "learns": learns}
-        return Training(_pack(model, [{"variables": 24, "length": length, "loss": loss}], [0], steps, lr=lr, batch=64), CPU)
+        return Training(lego_pack(model, [{"variables": 24, "length": length, "loss": loss}], [0], steps, lr=lr, batch=64), CPU)
 
     first, second = stage(1, "feed_forward", 1400, 2e-2, "clause"), stage(2, "attention", 300, 5e-2, "value")
     while first.step < 1400:

@@ -9,10 +9,10 @@ import torch
 import yaml
 from torch.nn.functional import cross_entropy
 
-from harness.planning.pack import Pack, Replicate, ScoredSet
+from harness.planning.pack import ScoredSet
 from harness.run import run
 from harness.study import load as study
-from harness.study.config import Condition, Train, build
+from harness.study.config import build
 from harness.training.evaluate import score
 from harness.training.train import Training
 from harness.training.training_strings import Feed
@@ -20,27 +20,14 @@ from harness.training.weights import path
 from results.store.tables import committed, open_store, read
 from tasks.lego.lego import Lego
 from tests.harness.tiny import tables
+from tests.harness.training.lego.packs import lego_pack
 
 CPU = torch.device("cpu")
-TRAIN = {"batch": 6, "optimizer": "adam", "lr": 3e-3, "weight_decay": 0.0, "warmup": 0, "schedule": "constant"}
 MODELS = [
     {"name": "clauses", "width": 6, "feed_forward": 20, "residual": False, "activation": "smoothed_relu"},
     {"name": "lego_theory", "neurons": 3, "knee": 2.0},
     {"name": "lego_transformer", "width": 20, "layers": 2, "positions": "rotary", "heads": 5},
 ]
-
-
-def _pack(model, tasks, seeds, steps=6, **train):
-    replicates = []
-    for seed, task in zip(seeds, tasks, strict=True):
-        condition = Condition(
-            "c",
-            build("task", {"name": "lego", "variables": 9} | task),
-            build("model", model),
-            Train(steps=steps, **TRAIN | train),
-        )
-        replicates.append(Replicate(str(seed), condition, seed, seed, ()))
-    return Pack("pack", "signature", tuple(replicates), 10, {})
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model["name"])
@@ -50,7 +37,7 @@ def test_a_training_is_bitwise_the_same_alone_and_in_any_pack(model, pool):
     tasks = [{"length": 3}, {"length": 3, "order": "shuffled", "loss": "value"}, {"length": 3, "steps": (2,)}]
 
     def trained(slots):
-        training = Training(_pack(model, [tasks[slot] for slot in slots], [10 + slot for slot in slots], pool=pool), CPU)
+        training = Training(lego_pack(model, [tasks[slot] for slot in slots], [10 + slot for slot in slots], pool=pool), CPU)
         losses = []
         for _ in range(6):
             training.advance()
@@ -68,7 +55,7 @@ def test_a_training_is_bitwise_the_same_alone_and_in_any_pack(model, pool):
 @pytest.mark.parametrize(("loss", "steps"), [("clause", ()), ("value", ()), ("clause", (1, 3)), ("value", (2,))])
 def test_the_loss_is_the_papers_next_clause_loss(loss, steps):
     """Equation 6a, over the number of answers: every answer, every slot, blanks included, given the true clauses before it."""
-    training = Training(_pack(MODELS[0], [{"length": 3, "loss": loss, "steps": steps}] * 2, [1, 2]), CPU)
+    training = Training(lego_pack(MODELS[0], [{"length": 3, "loss": loss, "steps": steps}] * 2, [1, 2]), CPU)
     strings = training.feed.at(1)
     found = training.losses(strings)
     for slot in range(2):
@@ -85,7 +72,7 @@ def test_the_loss_is_the_papers_next_clause_loss(loss, steps):
 
 def test_a_fixed_set_is_passed_over_in_epochs():
     """10,000 sentences in the card: every epoch reads each once, in another order."""
-    feed = Feed(_pack(MODELS[0], [{"length": 2}], [3], steps=8, batch=4, pool=16), CPU)
+    feed = Feed(lego_pack(MODELS[0], [{"length": 2}], [3], steps=8, batch=4, pool=16), CPU)
     epochs = [torch.cat([feed.at(step).inputs[0] for step in range(first, first + 4)]).flatten(1) for first in (1, 5)]
     assert not torch.equal(*epochs)
     assert sorted(epochs[0].tolist()) == sorted(epochs[1].tolist())
@@ -163,7 +150,7 @@ def test_what_does_not_fit_is_refused_before_any_work(tmp_path, overrides, sente
 def test_a_small_model_learns_c6_and_goes_beyond_its_length():
     """1,200 steps on sentences of 5 clauses; the whole of every answer, at 2 and at 4 times that length."""
     model = {"name": "clauses", "width": 16, "feed_forward": 160}
-    pack = _pack(model, [{"variables": 24}], [0], steps=1200, batch=64, lr=1e-3)
+    pack = lego_pack(model, [{"variables": 24}], [0], steps=1200, batch=64, lr=1e-3)
     training = Training(pack, CPU)
     while training.step < 1200:
         training.advance()

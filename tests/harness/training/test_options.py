@@ -8,64 +8,23 @@ import torch
 from harness.draw import Draw
 from harness.machine.device import resolve
 from harness.planning.plan import signature
-from harness.study.config import Monitor, Sharpen
+from harness.study.config import Sharpen
 from harness.training.train import Stopped, Training, train
 from models.noise import Noise
 from results.store.tables import open_store
 from tests.harness.packs import SETS, condition, pack
+from tests.harness.training.option_pairs import PAIRS, SMALL, losses_of_steps
 
 CPU = resolve("cpu")
-SMALL = {"layers": 2, "width": 16, "heads": 2}
-MONITOR = Monitor(sequences=6, every=2)
-
-# pairs of conditions that share a pack
-PAIRS = {
-    "adam": ({"optimizer": "adam", "lr": 1e-2}, {"optimizer": "adam", "lr": 1e-3, "betas": (0.8, 0.9), "eps": 1e-6}),
-    "sgd": ({"optimizer": "sgd", "lr": 0.1}, {"optimizer": "sgd", "lr": 0.3, "momentum": 0.9}),
-    "clip": ({"clip": 0.01}, {"clip": 1.0, "schedule": "cosine", "final_lr": 0.1}),
-    "ema": ({"ema": 0.9}, {"ema": 0.5, "lr": 1e-2}),
-    "plateau": (
-        {"schedule": "plateau", "monitor": MONITOR, "patience": 0, "factor": 0.5, "lr": 3.0},
-        {"schedule": "linear", "monitor": MONITOR},
-    ),
-    "sharpen": (
-        {"sharpen": Sharpen(weight=0.5, schedule="constant")},
-        {"sharpen": Sharpen(weight=0.1, schedule="oscillating", period=6)},
-    ),
-    "pool": ({"pool": 10}, {"pool": 10, "lr": 1e-2}),
-    "dropout": (
-        {"model_fields": SMALL | {"embedding_dropout": 0.1, "attention_dropout": 0.2, "feed_forward_dropout": 0.5}},
-        {"model_fields": SMALL | {"embedding_dropout": 0.5, "attention_dropout": 0.1, "feed_forward_dropout": 0.3}},
-    ),
-    "shift": (
-        {"model_fields": SMALL | {"shift": 20, "positions": "sinusoidal"}},
-        {"model_fields": SMALL | {"shift": 20, "positions": "sinusoidal"}, "lr": 1e-2},
-    ),
-    "lstm_dropout": (
-        {"model": "lstm", "model_fields": {"width": 16, "layers": 2, "dropout": 0.3}},
-        {"model": "lstm", "model_fields": {"width": 16, "layers": 2, "dropout": 0.6}},
-    ),
-    "last": ({"positions": "last"}, {"positions": "last", "weight_decay": 0.0}),
-}
-
-
-def run(one, steps=10):
-    state = Training(one, CPU)
-    losses = []
-    for _ in range(steps):
-        state.advance()
-        losses.append(state.recent[state.step % 100].clone())
-        assert state.record()
-    return torch.stack(losses), state
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_replicate_in_a_mixed_pack_equals_its_own_pack(name):
     first, second = (condition(name=f"c{index}", **fields) for index, fields in enumerate(PAIRS[name]))
     assert signature(first, SETS) == signature(second, SETS)
-    mixed, state = run(pack([first, second, first], [(1, 1), (2, 2), (3, 3)]))
+    mixed, state = losses_of_steps(pack([first, second, first], [(1, 1), (2, 2), (3, 3)]))
     for slot, (one, seed) in enumerate([(first, 1), (second, 2), (first, 3)]):
-        alone, single = run(pack(one, [(seed, seed)]))
+        alone, single = losses_of_steps(pack(one, [(seed, seed)]))
         assert torch.equal(mixed[:, slot], alone[:, 0])
         assert torch.equal(state.flat.values[slot], single.flat.values[0])
         if state.average is not None:
@@ -94,9 +53,9 @@ def test_data_probabilities_may_differ_in_a_pack():
     """Each replicate draws from its own condition's distribution."""
     some, other = (condition(length=64, name=str(p), task={"p_ignore": p, "mode": "generative"}) for p in (0.5, 0.7))
     assert signature(some, SETS) == signature(other, SETS)
-    mixed, state = run(pack([some, other], [(1, 1), (2, 2)]), 5)
+    mixed, state = losses_of_steps(pack([some, other], [(1, 1), (2, 2)]), 5)
     for slot, one in enumerate((some, other)):
-        alone, single = run(pack(one, [(slot + 1, slot + 1)]), 5)
+        alone, single = losses_of_steps(pack(one, [(slot + 1, slot + 1)]), 5)
         assert torch.equal(mixed[:, slot], alone[:, 0])
         assert torch.equal(state.feed.at(3).inputs[slot], single.feed.at(3).inputs[0])
     ignored = [(state.feed.at(1).inputs[slot][:, 2:-2:2] == 2).float().mean() for slot in range(2)]
@@ -108,12 +67,12 @@ def test_sets_of_different_conditions_are_scored_in_one_pack():
     some, other = (condition(length=64, name=str(index), task=task) for index, task in enumerate(tasks))
     sets = (replace(SETS[0], name="in_distribution", definition={}), SETS[2])
     assert signature(some, sets) == signature(other, sets)  # so near that K is the same
-    _, state = run(pack([some, other], [(1, 1), (2, 2)], sets=sets))
+    _, state = losses_of_steps(pack([some, other], [(1, 1), (2, 2)], sets=sets))
     hashes = {(row["key"], row["set"]): row["set_hash"] for row in state.rows.evaluations}
     assert len({digits for (_, name), digits in hashes.items() if name == "in_distribution"}) == 2
     assert len({digits for (_, name), digits in hashes.items() if name == "dense"}) == 1
     for slot, one in enumerate((some, other)):
-        _, single = run(pack(one, [(slot + 1, slot + 1)], sets=sets))
+        _, single = losses_of_steps(pack(one, [(slot + 1, slot + 1)], sets=sets))
         mine = [row | {"pack": ""} for row in state.rows.evaluations if row["key"] == state.pack.replicates[slot].key]
         assert mine == [row | {"pack": ""} for row in single.rows.evaluations]
         mine = [row | {"pack": ""} for row in state.rows.profiles if row["key"] == state.pack.replicates[slot].key]
@@ -131,8 +90,8 @@ def test_what_turns_a_part_of_the_step_on_is_one_for_a_pack():
 
 
 def test_a_penalty_of_weight_zero_changes_no_bit():
-    plain, _ = run(pack(condition(), [(1, 1)]))
-    zero, state = run(pack(condition(sharpen=Sharpen(weight=0.0)), [(1, 1)]))
+    plain, _ = losses_of_steps(pack(condition(), [(1, 1)]))
+    zero, state = losses_of_steps(pack(condition(sharpen=Sharpen(weight=0.0)), [(1, 1)]))
     assert torch.equal(plain, zero)
     assert state.penalties is None
 
@@ -174,7 +133,7 @@ def test_chunks_of_steps_change_no_string(monkeypatch):
 
 
 def test_the_plateau_lowers_rates_by_what_the_monitor_says():
-    _, state = run(pack(condition(**PAIRS["plateau"][0]), [(1, 1)]))
+    _, state = losses_of_steps(pack(condition(**PAIRS["plateau"][0]), [(1, 1)]))
     curves = {(row["metric"], row["step"]): row["value"] for row in state.rows.curves}
     assert state.plateau.scale[0] < 1
     assert curves["lr", 10] < 3.0
@@ -184,7 +143,7 @@ def test_the_plateau_lowers_rates_by_what_the_monitor_says():
 
 
 def test_averaged_weights_are_scored_beside_the_raw_ones():
-    _, state = run(pack(condition(ema=0.9), [(1, 1)]))
+    _, state = losses_of_steps(pack(condition(ema=0.9), [(1, 1)]))
     kinds = {(row["weights"], row["set"]) for row in state.rows.evaluations}
     assert kinds == {(weights, each.name) for weights in ("raw", "ema") for each in SETS}
     assert len({(row["axis"], row["lo"], row["set"]) for row in state.rows.profiles}) == len(state.rows.profiles)

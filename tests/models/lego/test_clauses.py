@@ -9,6 +9,7 @@ from torch import nn
 
 from models.lego.clauses import SLOTS
 from tests.models.invariance import build, check_needed_equals_full, check_same_in_any_pack, strings
+from tests.models.lego.clause_strings import VOCABULARY, clause_sentences
 
 
 class _Plain(nn.Module):
@@ -50,19 +51,6 @@ class _Plain(nn.Module):
         return self.maps["head"](self.norms["norm"](f)).view(batch, count - first, 5, self.outputs), weights
 
 
-def _lego(batch, length, names=12, seed=0):
-    """Sentences of the cyclic group of order 3: [B, 2L + 1, 5], predicates, then answers; blank 0, then names, actions, values."""
-    generator = torch.Generator().manual_seed(seed)
-    name = torch.rand(batch, names, generator=generator).argsort(1)[:, : length + 1]
-    action = torch.randint(0, 3, (batch, length), generator=generator)
-    value = torch.cat([torch.randint(0, 3, (batch, 1), generator=generator), action], 1).cumsum(1) % 3
-    out = torch.zeros(batch, 2 * length + 1, 5, dtype=torch.long)
-    out[:, :length] = torch.stack([name[:, 1:] + 1, action + names + 1, name[:, :-1] + 1, 0 * action, 0 * action], -1)
-    out[:, length:, 3], out[:, length:, 4] = name + 1, value + names + 4
-    return out
-
-
-V = 12 + 3 + 3 + 1
 ARMS = [
     {"width": 8, "feed_forward": 24},
     {"width": 7, "heads": 5, "feed_forward": 9, "residual": False, "norm": "none"},
@@ -73,16 +61,16 @@ ARMS = [
 @pytest.mark.parametrize("fields", ARMS)
 @pytest.mark.parametrize("outputs", [None, 4])
 def test_outputs_gradients_and_attention_equal_a_plain_single_model(fields, outputs):
-    pack = build("clauses", [3, 4], V, 99, outputs, **fields)
+    pack = build("clauses", [3, 4], VOCABULARY, 99, outputs, **fields)
     with torch.no_grad():
         for number, parameter in enumerate(pack.parameters()):
             parameter.add_(0.2 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number)))
-    clauses = torch.stack([_lego(4, 3, seed=seed) for seed in (0, 1)])
+    clauses = torch.stack([clause_sentences(4, 3, seed=seed) for seed in (0, 1)])
     maps = []
     logits = pack(clauses, attend=lambda layer, weights: maps.append(weights))
     logits[:, :, 3:].square().mean((1, 2, 3, 4)).sum().backward()
     for slot in range(2):
-        plain = _Plain(pack, slot, V, outputs or V)
+        plain = _Plain(pack, slot, VOCABULARY, outputs or VOCABULARY)
         theirs, weights = plain(clauses[slot], 3)
         torch.testing.assert_close(logits[slot, :, 3:], theirs, rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(maps[0][slot, :, :, 3:], weights, rtol=1e-4, atol=1e-6)
@@ -102,17 +90,17 @@ def test_outputs_gradients_and_attention_equal_a_plain_single_model(fields, outp
 @pytest.mark.parametrize("fields", ARMS)
 @pytest.mark.parametrize("batch", [1, 4])
 def test_a_replicate_is_the_same_in_any_pack(fields, batch):
-    clauses = strings(3, batch, 7, SLOTS, vocabulary=V)
-    check_same_in_any_pack("clauses", clauses, V, 7, **fields)
+    clauses = strings(3, batch, 7, SLOTS, vocabulary=VOCABULARY)
+    check_same_in_any_pack("clauses", clauses, VOCABULARY, 7, **fields)
     answers = torch.arange(3, 6).expand(3, batch, -1)
-    check_same_in_any_pack("clauses", clauses, V, 7, [answers], **fields)
+    check_same_in_any_pack("clauses", clauses, VOCABULARY, 7, [answers], **fields)
 
 
 @pytest.mark.parametrize("fields", ARMS)
 def test_needed_clauses_alone_equal_the_full_computation(fields):
-    clauses = torch.stack([_lego(4, 3, seed=seed) for seed in range(3)])
+    clauses = torch.stack([clause_sentences(4, 3, seed=seed) for seed in range(3)])
     blocks = [strings(3, 4, 3, vocabulary=7, seed=seed) for seed in (1, 2)]
-    maps = check_needed_equals_full("clauses", clauses, V, 99, blocks, **fields)
+    maps = check_needed_equals_full("clauses", clauses, VOCABULARY, 99, blocks, **fields)
     assert [(layer, tuple(weights.shape)) for layer, weights in maps] == [(0, (3, 4, fields.get("heads", 2), 7, 7))]
     assert maps[0][1].requires_grad
 
@@ -120,8 +108,8 @@ def test_needed_clauses_alone_equal_the_full_computation(fields):
 @pytest.mark.parametrize("fields", ARMS)
 def test_the_order_of_predicates_changes_no_answer(fields):
     """Trap T7: a failure means that positions leaked, or that the mask hides predicates."""
-    pack = build("clauses", [3], V, 99, **fields)
-    clauses = _lego(4, 3)[None]
+    pack = build("clauses", [3], VOCABULARY, 99, **fields)
+    clauses = clause_sentences(4, 3)[None]
     answers = torch.arange(3, 7).expand(1, 4, -1)
     before = pack(clauses)[:, :, 3:]
     for order in itertools.permutations(range(3)):
@@ -134,18 +122,18 @@ def test_the_order_of_predicates_changes_no_answer(fields):
 
 
 def test_an_answer_does_not_see_later_ones():
-    pack = build("clauses", [3], V, 99, width=8)
-    clauses = _lego(4, 3)[None]
+    pack = build("clauses", [3], VOCABULARY, 99, width=8)
+    clauses = clause_sentences(4, 3)[None]
     changed = clauses.clone()
     changed[:, :, 5:] = 1
     torch.testing.assert_close(pack(changed)[:, :, :5], pack(clauses)[:, :, :5])
 
 
 def test_the_blank_is_the_zero_vector_and_strings_may_have_any_length():
-    pack = build("clauses", [3], V, 4, width=8, residual=True, norm="none")
+    pack = build("clauses", [3], VOCABULARY, 4, width=8, residual=True, norm="none")
     blanks = torch.zeros(1, 2, 30, SLOTS, dtype=torch.long)
     logits = pack(blanks)
-    assert logits.shape == (1, 2, 30, SLOTS, V)
+    assert logits.shape == (1, 2, 30, SLOTS, VOCABULARY)
     logits.square().sum().backward()
     assert (pack.tokens.grad == 0).all()
     assert (pack.query.weight.grad == 0).all()
@@ -162,13 +150,13 @@ def test_the_defaults_have_the_parameters_of_the_card():
 @pytest.mark.parametrize(
     ("arguments", "fields", "sentence"),
     [
-        ((V, 7), {"width": 0}, "model.width = 0 must be at least 1"),
-        ((V, 7), {"feed_forward": 0}, "model.feed_forward = 0 must be at least 1"),
-        ((V, 7), {"heads": 3}, "model.heads = 3 does not divide a clause's 5 · model.width = 160"),
-        ((V, 7), {"norm": "post"}, "model.norm = 'post' must be one of pre, none"),
-        ((V, 7), {"activation": "tanh"}, "must be one of relu, gelu"),
+        ((VOCABULARY, 7), {"width": 0}, "model.width = 0 must be at least 1"),
+        ((VOCABULARY, 7), {"feed_forward": 0}, "model.feed_forward = 0 must be at least 1"),
+        ((VOCABULARY, 7), {"heads": 3}, "model.heads = 3 does not divide a clause's 5 · model.width = 160"),
+        ((VOCABULARY, 7), {"norm": "post"}, "model.norm = 'post' must be one of pre, none"),
+        ((VOCABULARY, 7), {"activation": "tanh"}, "must be one of relu, gelu"),
         ((1, 7), {}, "at least one other token"),
-        ((V, 7, 0), {}, "at least 1 output"),
+        ((VOCABULARY, 7, 0), {}, "at least 1 output"),
     ],
 )
 def test_bad_models_are_refused(arguments, fields, sentence):
@@ -178,4 +166,4 @@ def test_bad_models_are_refused(arguments, fields, sentence):
 
 def test_tokens_that_are_not_clauses_are_refused():
     with pytest.raises(ValueError, match="5 a clause"):
-        build("clauses", [0], V, 7, width=8)(strings(1, 2, 7, vocabulary=V))
+        build("clauses", [0], VOCABULARY, 7, width=8)(strings(1, 2, 7, vocabulary=VOCABULARY))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.models.invariance import build, check_needed_equals_full, check_same_in_any_pack, strings
-from tests.models.lego.test_clauses import V, _lego
+from tests.models.lego.clause_strings import VOCABULARY, clause_sentences
 from tests.models.rounding import assert_same
 
 ARMS = [
@@ -19,8 +19,8 @@ ARMS = [
 @pytest.mark.parametrize(("residual", "norm"), [(True, "pre"), (False, "none")])
 def test_one_layer_is_the_clauses_model(residual, norm):
     fields = {"heads": 2, "feed_forward": 24, "residual": residual, "norm": norm}
-    theirs = build("clauses", [3, 4], V, 99, width=8, **fields).double()
-    ours = build("lego_transformer", [5, 6], V, 99, width=40, final_norm=norm == "pre", **fields).double()
+    theirs = build("clauses", [3, 4], VOCABULARY, 99, width=8, **fields).double()
+    ours = build("lego_transformer", [5, 6], VOCABULARY, 99, width=40, final_norm=norm == "pre", **fields).double()
     with torch.no_grad():
         for number, parameter in enumerate(theirs.parameters()):
             parameter.add_(0.2 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number)))
@@ -32,7 +32,7 @@ def test_one_layer_is_the_clauses_model(residual, norm):
         assert sorted(names.values()) == sorted(mine)
         for name, parameter in theirs.named_parameters():
             mine[names[name]].copy_(parameter)
-    clauses = torch.stack([_lego(4, 3, seed=seed) for seed in (0, 1)])
+    clauses = torch.stack([clause_sentences(4, 3, seed=seed) for seed in (0, 1)])
     assert_same(ours(clauses), theirs(clauses))
     maps = [[], []]
     for pack, seen in zip((ours, theirs), maps, strict=True):
@@ -43,27 +43,27 @@ def test_one_layer_is_the_clauses_model(residual, norm):
 @pytest.mark.parametrize("fields", ARMS)
 @pytest.mark.parametrize("batch", [1, 4])
 def test_a_replicate_is_the_same_in_any_pack(fields, batch):
-    clauses = strings(3, batch, 7, 5, vocabulary=V)
-    check_same_in_any_pack("lego_transformer", clauses, V, 7, **fields)
-    check_same_in_any_pack("lego_transformer", clauses, V, 7, [torch.arange(3, 6).expand(3, batch, -1)], **fields)
+    clauses = strings(3, batch, 7, 5, vocabulary=VOCABULARY)
+    check_same_in_any_pack("lego_transformer", clauses, VOCABULARY, 7, **fields)
+    check_same_in_any_pack("lego_transformer", clauses, VOCABULARY, 7, [torch.arange(3, 6).expand(3, batch, -1)], **fields)
 
 
 @pytest.mark.parametrize("fields", ARMS)
 def test_needed_clauses_alone_equal_the_full_computation(fields):
-    clauses = torch.stack([_lego(4, 3, seed=seed) for seed in range(3)])
+    clauses = torch.stack([clause_sentences(4, 3, seed=seed) for seed in range(3)])
     blocks = [strings(3, 4, 3, vocabulary=7, seed=seed) for seed in (1, 2)]
-    maps = check_needed_equals_full("lego_transformer", clauses, V, 99, blocks, **fields)
+    maps = check_needed_equals_full("lego_transformer", clauses, VOCABULARY, 99, blocks, **fields)
     assert [layer for layer, _ in maps] == list(range(fields.get("layers", 1)))
 
 
 def test_the_order_of_predicates_changes_no_answer_of_one_layer_without_positions():
-    clauses = _lego(4, 3)[None]
+    clauses = clause_sentences(4, 3)[None]
     for fields, same in (
         ({}, True),
         ({"positions": "rotary"}, False),
         ({"layers": 2}, False),
     ):  # a second layer sees the causal mask
-        pack = build("lego_transformer", [3], V, 99, width=20, **fields).double()
+        pack = build("lego_transformer", [3], VOCABULARY, 99, width=20, **fields).double()
         before = pack(clauses)[:, :, 3:]
         moved = [
             (pack(torch.cat([clauses[:, :, list(order)], clauses[:, :, 3:]], dim=2))[:, :, 3:] - before).abs().max()
@@ -73,20 +73,20 @@ def test_the_order_of_predicates_changes_no_answer_of_one_layer_without_position
 
 
 def test_the_blank_is_the_zero_vector():
-    pack = build("lego_transformer", [3], V, 4, width=20)
+    pack = build("lego_transformer", [3], VOCABULARY, 4, width=20)
     blanks = torch.zeros(1, 2, 30, 5, dtype=torch.long)
-    assert pack(blanks).shape == (1, 2, 30, 5, V)
+    assert pack(blanks).shape == (1, 2, 30, 5, VOCABULARY)
     pack(blanks).square().sum().backward()
     assert (pack.tokens.grad == 0).all()
-    assert pack.tokens.shape == (1, V - 1, 4)
+    assert pack.tokens.shape == (1, VOCABULARY - 1, 4)
 
 
 @pytest.mark.parametrize(
     ("arguments", "fields", "sentence"),
     [
-        ((V, 7), {"width": 32}, "model.width = 32 must be a multiple of 5"),
-        ((V, 7), {"positions": "learned"}, "no rows for lengths beyond the training's"),
-        ((V, 7), {"tied": True}, "a clause has five: write false"),
+        ((VOCABULARY, 7), {"width": 32}, "model.width = 32 must be a multiple of 5"),
+        ((VOCABULARY, 7), {"positions": "learned"}, "no rows for lengths beyond the training's"),
+        ((VOCABULARY, 7), {"tied": True}, "a clause has five: write false"),
         ((1, 7), {}, "at least one other token"),
     ],
 )
@@ -97,4 +97,4 @@ def test_bad_models_are_refused(arguments, fields, sentence):
 
 def test_tokens_that_are_not_clauses_are_refused():
     with pytest.raises(ValueError, match="5 a clause"):
-        build("lego_transformer", [0], V, 7)(strings(1, 2, 7, vocabulary=V))
+        build("lego_transformer", [0], VOCABULARY, 7)(strings(1, 2, 7, vocabulary=VOCABULARY))

@@ -20,6 +20,7 @@ from results.store import tables as store
 from results.store.merge import compact, merge
 from results.store.schema import SCHEMAS
 from results.store.tables import check_name, commit, open_store, read
+from tests.pickle_bomb import Bomb
 from tests.results.synthetic import digest, failure, tables, write
 from tests.results.synthetic import manifest as plan
 
@@ -40,16 +41,6 @@ def claims(at):
     """A store that states no claim, or lacks what they need, is refused in one sentence."""
     sentence = said(lambda: show_claims([at], lambda line: None))
     assert "\n" not in sentence
-
-
-class Bomb:
-    """Unpickled, it creates a file."""
-
-    def __init__(self, path):
-        self.path = str(path)
-
-    def __reduce__(self):
-        return open, (self.path, "w")
 
 
 def evil_store(folder, pack="fd-1", key="a" * 32, condition="transformer", failed=None):

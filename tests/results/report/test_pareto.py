@@ -16,11 +16,9 @@ from results.report import pareto
 from results.rows.summary import Replicate, Score, replicates_of
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, committed, open_store, read
-from tests.results.report.test_report import browser
+from tests.results.report.browser import EVIL, FLAGS, browser
 from tests.results.synthetic import manifest, write
 
-EVIL = "</script><script>alert(1)</script>\u2028\"'&"
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--enable-logging=stderr"]
 SHELL = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><link rel="icon" href="data:,"><style>body { margin: 0; '
     "padding: 0 20px; }</style></head><body>{}{}</body></html>"

@@ -10,8 +10,7 @@ from launch.cli import cli
 from results.errors import StudyError
 from results.report.replicate_page import write_replicate_page
 from results.store.tables import Store, open_store
-from tests.results.report.test_pareto import EVIL, FLAGS
-from tests.results.report.test_report import browser
+from tests.results.report.browser import EVIL, FLAGS, browser
 from tests.results.synthetic import manifest, write
 
 

@@ -1,7 +1,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from results.report import figures
 from results.report.report import format_rate, write_report
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, commit, open_store, table_files, write_bytes
+from tests.results.report.browser import FLAGS, browser
 from tests.results.synthetic import failure, manifest, tables, write
 
 ROOT = Path(__file__).parents[3]
@@ -33,25 +33,14 @@ def page(study: Store) -> str:
     return write_report(study).read_text(encoding="utf-8")
 
 
-def browser() -> str:
-    """A headless Chromium; the test is left out without one, but not where everything must run."""
-    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
-        if found := shutil.which(name):
-            return found
-    if os.environ.get("CI") == "true":
-        pytest.fail("CI=true, and no chromium or google-chrome is on the PATH")
-    pytest.skip("no chromium or google-chrome is on the PATH")
-
-
 def test_the_page_opens_from_disk_without_an_error(study: Store, page: str, tmp_path: Path) -> None:
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--enable-logging=stderr"]
     address = Path(study.path("report", "index.html")).as_uri()
     # a second script sorts by dense errors twice, so that the worst replicates come first
     probe = tmp_path / "index.html"
     click = "<script>for (let i = 0; i < 2; i++) document.querySelectorAll('#replicate-table th button')[9].click()</script>"
     probe.write_text(page.replace("</body>", f"{click}</body>"), encoding="utf-8")
     for url in (address, probe.as_uri()):
-        command = [browser(), *flags, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", url]
+        command = [browser(), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", url]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
         assert "CONSOLE" not in done.stderr
         assert 'data-ready="true"' in done.stdout

@@ -22,8 +22,7 @@ from results.report.flipflop import glitches as files
 from results.store.tables import Store, committed, open_store, read
 from tasks.flipflop.flipflop import FlipFlop
 from tasks.flipflop.simulation import Simulation
-from tests.harness.probes.flipflop.test_heads import plain
-from tests.harness.probes.flipflop.test_probes import build
+from tests.harness.probes.flipflop.decoders import build_decoder, heads_in_loops
 from tests.models.construction import flip_flop_construction
 
 STUDY = """
@@ -116,11 +115,11 @@ def test_every_committed_error_is_found_where_a_reader_of_the_prompt_finds_it(st
 @torch.no_grad()
 def test_the_heads_of_a_glitch_are_those_of_attention_in_loops() -> None:
     task = FlipFlop(length=10, p_ignore=0.2)
-    model = build(task, 3, layers=2, heads=2, bias=True).double()
+    model = build_decoder(task, 3, layers=2, heads=2, bias=True).double()
     found = glitches(model, ScoredSet("own", task, 20, None, "0123456789abcdef"), 5, torch.device("cpu"), "fp32")
     assert len(found.string) == 5
     for n, seen in enumerate(attended(model, found, kept=4)):
-        for layer, members in enumerate(plain(model, found.tokens[n])):
+        for layer, members in enumerate(heads_in_loops(model, found.tokens[n])):
             for head, (weights, norms) in enumerate(members):
                 row, read_ = weights[found.position[n]], weights[found.position[n]] * norms
                 large = [max(float(row[j]), float(read_[j] / read_.sum())) for j in range(10)]
@@ -148,7 +147,7 @@ def test_the_construction_has_no_glitch_and_one_head_with_the_ideal_pattern() ->
 def test_a_limit_stops_at_the_first_glitches_and_counts_the_strings_before() -> None:
     task, on = FlipFlop(length=16, p_ignore=0.1), torch.device("cpu")
     scored = ScoredSet("own", task, 3000, None, "0123456789abcdef")  # several batches
-    model = build(task, 5)
+    model = build_decoder(task, 5)
     every = glitches(model, scored, 10**9, on, "fp32")
     assert every.looked == 3000
     some = glitches(model, scored, 1500, on, "fp32")

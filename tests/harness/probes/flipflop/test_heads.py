@@ -17,7 +17,7 @@ from launch.cli import main
 from results.rows.probe_values import by_key
 from results.store.tables import committed, open_store, read
 from tasks.flipflop.simulation import Simulation
-from tests.harness.probes.flipflop.test_probes import build, by_place
+from tests.harness.probes.flipflop.decoders import build_decoder, heads_in_loops, values_by_place
 
 STUDY = """
 name: sim
@@ -35,46 +35,18 @@ pack: {size: 2}
 """
 
 
-def plain(model, tokens):
-    """Weights and values of every head of a pre-norm decoder with biases, one string, one head and one row at a time."""
-    config = model.config
-    size = config.width // config.heads
-    x = model.tokens[0][tokens] + model.position_vectors(len(tokens))[0]
-    layers = []
-    for block in model.blocks:
-        mean, variance = x.mean(-1, keepdim=True), x.var(-1, keepdim=True, unbiased=False)
-        normal = (x - mean) / (variance + 1e-5).sqrt() * block.norm1.gain[0] + block.norm1.bias[0]
-        q, k, v = (normal @ part.weight[0] + part.bias[0] for part in (block.query, block.key, block.value))
-        found, mixed = [], []
-        for head in range(config.heads):
-            own = slice(head * size, (head + 1) * size)
-            weights = torch.zeros(len(tokens), len(tokens), dtype=x.dtype)
-            for i in range(len(tokens)):
-                scores = [math.exp(float(q[i, own] @ k[j, own]) / math.sqrt(size)) for j in range(i + 1)]
-                weights[i, : i + 1] = torch.tensor(scores) / sum(scores)
-            found.append((weights, v[:, own].norm(dim=-1)))
-            mixed.append(weights @ v[:, own])
-        x = x + torch.cat(mixed, -1) @ block.out.weight[0] + block.out.bias[0]
-        mean, variance = x.mean(-1, keepdim=True), x.var(-1, keepdim=True, unbiased=False)
-        normal = (x - mean) / (variance + 1e-5).sqrt() * block.norm2.gain[0] + block.norm2.bias[0]
-        hidden = torch.nn.functional.gelu(normal @ block.up.weight[0] + block.up.bias[0])
-        x = x + hidden @ block.down.weight[0] + block.down.bias[0]
-        layers.append(found)
-    return layers
-
-
 @given(seed=st.integers(0, 10**6), scale=st.floats(0.5, 6))
 @settings(max_examples=6, deadline=None)
 @torch.no_grad()
 def test_rows_are_those_of_attention_in_loops(seed, scale):
     task = Simulation(length=9, p_ignore=0.6)
-    model = build(task, seed, layers=2, heads=2, bias=True).double()
+    model = build_decoder(task, seed, layers=2, heads=2, bias=True).double()
     for block in model.blocks:
         block.query.weight.mul_(scale)
         block.norm1.gain.add_(0.3 * torch.randn(8, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)))
-    found = by_place(heads(model, task, 5))
+    found = values_by_place(heads(model, task, 5))
     last = [0, 0, 2, 2, 2, 5, 6, 6]  # the writes of s1 ⊥ s0 ⊥ ⊥ s0 s1 ⊥, by eye
-    for layer, members in enumerate(plain(model, torch.tensor(PATTERN))):
+    for layer, members in enumerate(heads_in_loops(model, torch.tensor(PATTERN))):
         for head, (weights, norms) in enumerate(members):
             read = weights * norms
             for i, write in enumerate(last):
@@ -93,7 +65,7 @@ def test_rows_are_those_of_attention_in_loops(seed, scale):
     for layer in (0, 1):
         apart = []
         for string in strings:
-            (one, _), (other, _) = plain(model, string)[layer]
+            (one, _), (other, _) = heads_in_loops(model, string)[layer]
             apart.append(math.sqrt(sum(float(one[i, j] - other[i, j]) ** 2 for i in range(9) for j in range(9))))
         assert found[layer, 0, "distance 1"] == pytest.approx(sum(apart) / 5)
 
@@ -103,7 +75,7 @@ def test_rows_are_those_of_attention_in_loops(seed, scale):
 def test_weighted_values_sum_to_what_the_output_map_is_given(norm):
     """Where all but one weight vanish, the norm of a weighted value is that of the head's whole sum."""
     task = Simulation(length=6)
-    model = build(task, 4, heads=2, norm=norm, bias=True).double()
+    model = build_decoder(task, 4, heads=2, norm=norm, bias=True).double()
     inputs = []
     hook = model.blocks[0].out.register_forward_pre_hook(lambda module, given: inputs.append(given[0]))
     seen = look(model, torch.tensor([[1, 0, 0, 2, 0, 0]]))
@@ -119,7 +91,7 @@ def by_hand(noop=1.0, write=0.0, value=1.0):
     The answer is the sum of the writes' values: that of the state that was written more often.
     """
     task = Simulation(length=12, p_ignore=0.5)
-    model = build(task, width=6, norm="none", positions="none", feed_forward=0, head_dim=2)
+    model = build_decoder(task, width=6, norm="none", positions="none", feed_forward=0, head_dim=2)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
@@ -138,7 +110,7 @@ def by_hand(noop=1.0, write=0.0, value=1.0):
 def test_a_largest_weight_on_a_noop_may_bring_less_than_the_write():
     """Weights e : 1, norms 0.01 : 1: the weight is on ⊥ wherever there is one, the norm on a write always (figure 3.35)."""
     model, task = by_hand()
-    found = by_place(heads(model, task, 40))
+    found = values_by_place(heads(model, task, 40))
     assert found[0, 0, "weight_write"] == found[0, 0, "weight_state"] == 0  # a row of ⊥ has itself
     batch = task.sample(Draw(torch.tensor([0]), "evaluate").rows(0), 40)
     rows = right = elsewhere_norm = norm_write = 0
@@ -168,7 +140,7 @@ def test_a_largest_weight_on_a_noop_may_bring_less_than_the_write():
 
 def test_norms_of_weights_are_of_the_named_maps():
     model, task = by_hand(noop=3.0, write=4.0)
-    found = by_place(heads(model, task, 1))
+    found = values_by_place(heads(model, task, 1))
     assert found[0, None, "norm query"] == pytest.approx(math.sqrt(2))
     assert found[0, None, "norm key"] == pytest.approx(math.sqrt(9 + 16 + 16))
     assert found[0, None, "norm value"] == pytest.approx(math.sqrt(2 + 0.01**2))
@@ -178,7 +150,7 @@ def test_norms_of_weights_are_of_the_named_maps():
 
 def test_strings_of_writes_alone_have_no_rows_and_the_ends_of_weight_are_exact():
     model, task = by_hand()
-    found = by_place(heads(model, Simulation(length=task.length, p_ignore=0.0), 2))
+    found = values_by_place(heads(model, Simulation(length=task.length, p_ignore=0.0), 2))
     assert found[None, None, "rows"] == 0
     assert (None, None, "wrong") not in found
     assert (0, 0, "weight_write") not in found
@@ -214,8 +186,8 @@ def test_every_kept_step_has_rows_once_and_is_drawn(store, tmp_path, capsys):
 
 
 def test_a_pattern_and_its_largest_weights_agree():
-    model = build(Simulation(length=8), 5, heads=2)
-    square, found = by_place(pattern(model)), by_place(heads(model, Simulation(length=8), 1))
+    model = build_decoder(Simulation(length=8), 5, heads=2)
+    square, found = values_by_place(pattern(model)), values_by_place(heads(model, Simulation(length=8), 1))
     for head in (0, 1):
         for i in range(8):
             row = [square[0, head, f"{i},{j}"] for j in range(8)]

@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import models
 from harness.draw import Draw
 from harness.probes.flipflop.attention import PATTERN, attention, correct_write, pattern, strings
 from harness.probes.flipflop.dilution import dilution, lengths, measure
@@ -20,6 +19,7 @@ from results.rows.probe_values import by_key
 from results.store.tables import open_store, read
 from tasks.flipflop.flipflop import SYMBOL, WRITE, FlipFlop
 from tasks.flipflop.simulation import Simulation
+from tests.harness.probes.flipflop.decoders import build_decoder, values_by_place
 from tests.harness.tiny import write_study
 
 SIMULATION = """
@@ -38,15 +38,6 @@ pack: {size: 2}
 """
 
 
-def build(task, seed=0, **options):
-    config = models.configure("transformer", **({"layers": 1, "width": 8, "heads": 1} | options))
-    return config.make(Draw(torch.tensor([seed]), "init"), task.vocabulary, task.length, outputs=task.outputs)
-
-
-def by_place(rows):
-    return {(row["layer"], row["head"], row["item"]): row["value"] for row in rows}
-
-
 @given(
     scale=st.floats(0.05, 8),
     seed=st.integers(0, 10**6),
@@ -58,7 +49,7 @@ def by_place(rows):
 @settings(max_examples=25, deadline=None)
 def test_no_weight_exceeds_the_bound_at_any_length(scale, seed, positions, norm, causal, bias):
     task = Simulation(length=64)
-    model = build(task, seed, layers=2, heads=2, positions=positions, norm=norm, causal=causal, bias=bias)
+    model = build_decoder(task, seed, layers=2, heads=2, positions=positions, norm=norm, causal=causal, bias=bias)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "query" in name or "key" in name:
@@ -74,7 +65,7 @@ def test_no_weight_exceeds_the_bound_at_any_length(scale, seed, positions, norm,
 def test_the_bound_is_reached_by_the_weights_that_dilute_least():
     """Latents ±v and the score σ between equal ones: one key of v among -v has exactly the bound, exp(2σ) / (exp(2σ) + T - 1)."""
     task, sigma, length = Simulation(length=16), 1.5, 16
-    model = build(task, width=2, norm="none", positions="none", feed_forward=0)
+    model = build_decoder(task, width=2, norm="none", positions="none", feed_forward=0)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
@@ -89,18 +80,18 @@ def test_the_bound_is_reached_by_the_weights_that_dilute_least():
 def test_dilution_rows_grow_to_twice_the_length_where_positions_can():
     assert lengths(20, table=True) == [8, 16, 20]
     assert lengths(16, table=False) == [8, 16, 32]
-    found = by_place(dilution(build(FlipFlop(length=20), heads=2), FlipFlop(length=20), 3))
+    found = values_by_place(dilution(build_decoder(FlipFlop(length=20), heads=2), FlipFlop(length=20), 3))
     assert len(found) == 3 * 2 * 3
     assert all(found[0, head, f"T={t} largest"] <= found[0, head, f"T={t} bound"] for head in (0, 1) for t in (8, 16, 20))
     for positions in ("rotary", "alibi"):
         with pytest.raises(ValueError, match="the dilution bound is for scores of latents"):
-            dilution(build(Simulation(length=8), positions=positions), Simulation(length=8), 1)
+            dilution(build_decoder(Simulation(length=8), positions=positions), Simulation(length=8), 1)
 
 
 def linear_by_hand(product, length=50):
     """⊥ attends to writes by 20; the position terms give W_Qp · W_Kp = `product`; the answer is the state of the mixed values."""
     task = Simulation(length=length)
-    model = build(task, width=6, norm="none", positions="linear", feed_forward=0, head_dim=2)
+    model = build_decoder(task, width=6, norm="none", positions="linear", feed_forward=0, head_dim=2)
     one, zero, ever, answer, position = 0, 1, 2, 3, 5
     with torch.no_grad():
         for parameter in model.parameters():
@@ -122,7 +113,7 @@ def linear_by_hand(product, length=50):
 @pytest.mark.parametrize(("product", "ends"), [(60.0, "recent"), (-50.0, "early")])
 def test_the_sign_of_the_margin_decides_how_attention_fails(product, ends):
     model, task = linear_by_hand(product)
-    found = {item: value for (_, _, item), value in by_place(drift(model, task)).items()}
+    found = {item: value for (_, _, item), value in values_by_place(drift(model, task)).items()}
     assert found["margin"] == pytest.approx(product)
     assert math.copysign(1, found["cosine"]) == math.copysign(1, product)
     last = max(int(item.split()[1][2:]) for item in found if item.startswith("b p="))
@@ -139,7 +130,7 @@ def test_the_sign_of_the_margin_decides_how_attention_fails(product, ends):
 def test_the_margin_of_a_model_with_layer_norm_is_that_of_its_scores():
     """Latents before attention move by the margin's direction: checked against queries and keys at two positions."""
     task = Simulation(length=10)
-    model = build(task, seed=3, positions="linear", norm="pre").double().requires_grad_(False)
+    model = build_decoder(task, seed=3, positions="linear", norm="pre").double().requires_grad_(False)
     with torch.no_grad():
         model.blocks[0].norm1.gain.uniform_(0.5, 1.5, generator=torch.Generator().manual_seed(0))
     block = model.blocks[0]
@@ -161,7 +152,7 @@ def test_the_margin_of_a_model_with_layer_norm_is_that_of_its_scores():
 def test_drift_refuses_other_models():
     for options in ({"layers": 2}, {"heads": 2}, {"positions": "learned"}):
         with pytest.raises(ValueError, match="the drift probe is for 1 layer, 1 head and positions linear"):
-            drift(build(Simulation(length=8), **({"positions": "linear"} | options)), Simulation(length=8))
+            drift(build_decoder(Simulation(length=8), **({"positions": "linear"} | options)), Simulation(length=8))
 
 
 def test_the_correct_write_answers_every_scored_row():
@@ -182,12 +173,12 @@ def test_a_model_made_to_attend_to_the_last_write_does():
     with torch.no_grad():
         model.blocks[0].key.weight[0, 5, 1] = 400  # the later write by far
         model.blocks[0].query.weight[0, 2, 0] = 1000 * math.sqrt(2)
-    found = by_place(attention(model, task, 8))
+    found = values_by_place(attention(model, task, 8))
     assert found[0, 0, "right"] == 1
     assert found[0, 0, "on_write"] == pytest.approx(1, abs=1e-3)
     assert found[0, 0, "largest"] == pytest.approx(1, abs=1e-3)
     assert found[0, 0, "entropy"] == pytest.approx(0, abs=1e-2)
-    square = by_place(pattern(model))
+    square = values_by_place(pattern(model))
     last = [max(j for j in range(i + 1) if PATTERN[j]) for i in range(8)]
     assert all(square[0, 0, f"{i},{j}"] > 0.99 for i, j in enumerate(last))
 
@@ -196,7 +187,7 @@ def test_uniform_attention_has_the_entropy_of_a_uniform_law():
     model, task = linear_by_hand(0.0, length=16)
     with torch.no_grad():
         model.blocks[0].query.weight.zero_()
-    found = by_place(attention(model, task, 2))
+    found = values_by_place(attention(model, task, 2))
     rows = torch.arange(1, 17, dtype=torch.float64)
     assert found[0, 0, "entropy"] == pytest.approx(float(rows.log().mean()))
     assert found[0, 0, "largest"] == pytest.approx(float((1 / rows).mean()))

@@ -2,30 +2,15 @@
 
 import pytest
 
-from results.claims import verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from tests.results.automata_rows import planned
-from tests.results.lego_rows import attention, rows
+from tests.results.claims.lego.judged import judged
+from tests.results.lego_rows import attention
 
 
 @pytest.fixture(scope="module")
 def plans():
     return {name: planned(name, overrides=["replicates=10"]) | {"overrides": []} for name in ("lego_c6", "lego_s5")}
-
-
-def judged(manifest, claim, wrong, probes=None, drop=(), **terms):
-    """`probes`: condition and seed → rows or None. drop: sets that are not there."""
-    cut = manifest | {
-        "claims": {claim: manifest["claims"][claim] | terms},
-        "sets": {name: each for name, each in manifest["sets"].items() if name not in drop},
-    }
-    known, evaluations = rows(cut, wrong)
-    first = min(each.init_seed for each in known)
-    found = {each.key: probes(each.condition, each.init_seed - first) for each in known} if probes else {}
-    (verdict,) = verdicts(cut, known, {key: values for key, values in found.items() if values is not None}, evaluations)
-    assert verdict.finding.reason
-    assert "nan" not in f"{verdict.finding.measured} {verdict.finding.reason}"
-    return verdict
 
 
 def shares(by_length, condition="practical", other=1.0):

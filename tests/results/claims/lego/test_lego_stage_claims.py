@@ -4,7 +4,7 @@ import pytest
 
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, TOO_FEW
 from tests.results.automata_rows import planned
-from tests.results.claims.lego.test_lego_claims import judged
+from tests.results.claims.lego.judged import judged
 
 NAMES = ("warm", "warm, stage 1", "warm, stage 2", "warm, stage 3")
 LENGTHS = (5, 10, 20, 40, 80, 160)

@@ -17,6 +17,7 @@ from results.store.schema import SCHEMAS
 from results.store.tables import open_store, read
 from tests.harness.tiny import STUDY
 from tests.results.automata_rows import planned
+from tests.results.report.panel_lines import bold_lines
 
 NONE = SCHEMAS["replicates"].empty_table()
 TREE = yaml.safe_load(STUDY) | {
@@ -60,19 +61,6 @@ def drawn(study):
     return {each[0]: each for each in drawings(study, manifest, known, finished)}, known
 
 
-def middles(figure, label):
-    """x and y of the bold line of a name, by panel title."""
-    colour = dict(
-        zip([text.get_text() for text in figure.legends[0].get_texts()], figure.legends[0].legend_handles, strict=True)
-    )
-    found = {}
-    for panel in figure.axes:
-        for line in panel.lines:
-            if line.get_linewidth() == 2 and line.get_color() == colour[label].get_color():
-                found[panel.get_title(loc="left")] = (line.get_xdata().tolist(), line.get_ydata().tolist())
-    return found
-
-
 def test_accuracy_is_of_whole_sentences_at_each_length(study, drawn):
     figures, known = drawn
     _, _, caption, figure = figures["accuracy-length"]
@@ -88,7 +76,7 @@ def test_accuracy_is_of_whole_sentences_at_each_length(study, drawn):
         )
         for name in ("same", "long", "longest")
     ]
-    assert middles(figure, "own") == {"C3": ([2, 4, 8], pytest.approx(expected))}
+    assert bold_lines(figure, "own") == {"C3": ([2, 4, 8], pytest.approx(expected))}
     assert "every value is right" in caption
 
 
@@ -98,9 +86,9 @@ def test_concentration_is_drawn_against_length_for_every_layer(study, drawn):
     mine = [values[each.key] for each in known if each.condition == "ordinary"]
     for item in ("epsilon", "gap"):
         expected = [np.median([one["concentration", 1, None, f"L={length} {item}"] for one in mine]) for length in (2, 4, 8)]
-        found = middles(figures[f"concentration-{item}"][3], "ordinary, layer 2")
+        found = bold_lines(figures[f"concentration-{item}"][3], "ordinary, layer 2")
         assert found == {"C3": ([2, 4, 8], pytest.approx(expected))}
-    answers = middles(figures["concentration-answers"][3], "own")
+    answers = bold_lines(figures["concentration-answers"][3], "own")
     assert {panel: x for panel, (x, _) in answers.items()} == {
         f"C3, to the {what}, L = 8": list(range(1, 9)) for what in ("predicate", "last answer")
     }
@@ -158,7 +146,7 @@ def test_a_diverged_replicate_counts_as_right_nowhere(tmp_path):
     known = [Replicate(names[index], 0, key, *seeds, "diverged", None, 5, {}) for key, index, *seeds in manifest["replicates"]]
     (found,) = drawings(open_store(str(tmp_path), manifest["study"]), manifest, known, NONE)
     for name in names:
-        assert middles(found[3], name) == {"C6": ([5, 10, 20, 40, 80, 160], [0.0] * 6)}
+        assert bold_lines(found[3], name) == {"C6": ([5, 10, 20, 40, 80, 160], [0.0] * 6)}
 
 
 def test_a_later_stage_is_a_condition_of_its_own(tmp_path):

@@ -16,7 +16,7 @@ from results.store.manifest import newest_manifest
 from results.store.schema import SCHEMAS
 from results.store.tables import committed, open_store, read
 from tests.results.automata_rows import replicates
-from tests.results.report.lego.test_lego_page import middles
+from tests.results.report.panel_lines import bold_lines
 
 NONE = SCHEMAS["replicates"].empty_table()
 
@@ -82,7 +82,7 @@ def test_capacity_is_accuracy_by_number_of_pairs(tmp_path):
     )
     ((name, _, _, figure),) = subsequences_page.drawings(open_store(tmp_path, manifest["study"]), manifest, known, NONE)
     assert name == "pairs-held"
-    found = middles(figure, "width 8")
+    found = bold_lines(figure, "width 8")
     assert set(found) == {"inner width 32", "inner width 128"}
     for panel, (pairs, accuracy) in found.items():
         assert accuracy == pytest.approx([1 - min(n / 8000 * int(panel.split()[-1]) / 32, 1) for n in pairs], abs=2e-5)
@@ -107,7 +107,7 @@ def test_times_and_orders_are_those_of_the_probed_pairs():
         )
         x, y = bold(figures["pairs-learned"][3])[condition]
         np.testing.assert_allclose(sorted(zip(x, y, strict=True)), expected)
-        steps, correlations = middles(figures["gradient-order"][3], "frequency × gap")[condition]
+        steps, correlations = bold_lines(figures["gradient-order"][3], "frequency × gap")[condition]
         keys = sorted({key for _, key in gaps})
         step = steps[len(steps) // 2]
         ranks = []

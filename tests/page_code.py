@@ -1,0 +1,12 @@
+"""The code that a page of documentation prints, and an environment to run its commands in."""
+
+import os
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ANYWHERE = os.environ | {"PYTHONPATH": str(ROOT)}  # `python -m launch` from any folder
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)

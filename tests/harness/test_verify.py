@@ -23,7 +23,7 @@ from results.store.seal import BLANK
 from results.store.tables import Store, commit, open_store, read, write_bytes
 from results.store.verify import state_of, verify
 from tests.harness.packs import condition, pack
-from tests.results.sample_rows import commit_pack, pack_tables
+from tests.results.store.sample_rows import commit_pack, pack_tables
 
 CPU = torch.device("cpu")
 KEY = "a" * 32

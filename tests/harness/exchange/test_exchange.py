@@ -319,8 +319,8 @@ def test_a_replicate_of_a_pack_is_loaded_bit_for_bit(model, tmp_path):
 
 
 def test_a_users_module_comes_back_with_the_features_that_its_seed_drew(tmp_path):
-    allow("tests.models.custom_modules")
-    one = condition("tests.models.custom_modules:Features", model_fields={})
+    allow("tests.models.custom.custom_modules")
+    one = condition("tests.models.custom.custom_modules:Features", model_fields={})
     training = Training(pack(one, [1, 2, 3]), torch.device("cpu"))
     training.advance()
     store, key = open_store(tmp_path / "runs", "tiny"), training.pack.replicates[1].key

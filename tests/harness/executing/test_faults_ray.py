@@ -106,7 +106,7 @@ def test_a_worker_that_is_told_to_end_saves_its_pack(tmp_path, whole):
 def test_a_node_that_is_drained_gives_its_pack_to_another(tmp_path, whole):
     """Notice of a preemption: packs of the node are saved and go on elsewhere, and nothing is started on it."""
     store = tmp_path / "runs"
-    command = [sys.executable, "-m", "tests.harness.drained", write_study(tmp_path), str(store), "device=cpu", *SLOW]
+    command = [sys.executable, "-m", "tests.harness.executing.drained", write_study(tmp_path), str(store), "device=cpu", *SLOW]
     done = subprocess.run(command, cwd=ROOT, env=environment_without_ray(), capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "drained: (True, '')" in done.stdout

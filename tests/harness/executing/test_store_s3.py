@@ -9,7 +9,7 @@ from harness.machine.store_retry import patiently
 from harness.training import checkpoint
 from results.store import filesystem
 from results.store.tables import list_names, read_bytes, write_bytes
-from tests.results.faulty import KINDS, SERVERS, faulty, s3_server
+from tests.results.store.faulty_s3 import KINDS, SERVERS, faulty, s3_server
 
 ALWAYS = 10**6
 

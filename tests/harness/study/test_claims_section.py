@@ -11,7 +11,7 @@ from harness.study.load import from_tree
 from launch.cli import main
 from results.store.tables import open_store
 from tests.harness.tiny import STUDY
-from tests.results.claim_rows import condition, write
+from tests.results.claims.claim_rows import condition, write
 
 CLAIMS = {"R2": {"value": 1.0, "of": 100}}
 LSTM = {"model__name": "lstm", "model__layers": 1}

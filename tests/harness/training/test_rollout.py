@@ -11,7 +11,7 @@ from harness.training.rollout import label, rollout
 from harness.training.train import Training
 from tasks.lego.continuation import continued
 from tasks.lego.lego import VALUE, VARIABLE, Lego
-from tests.models.lego_construction import load
+from tests.models.lego.construction import load
 
 CPU = torch.device("cpu")
 SMALL = {"name": "clauses", "width": 8, "feed_forward": 48}

@@ -13,14 +13,14 @@ from harness.training.train import Training
 from models.custom.custom import Packed, _check_device, allow, configure
 from tasks import build as build_task
 from tests.harness.packs import SETS, pack
-from tests.models import custom_modules
+from tests.models.custom import custom_modules
 
 # torch's own: cells run by a loop under vmap, and oneDNN lacks projections
 pytestmark = [
     pytest.mark.filterwarnings("ignore:There is a performance drop.*_cell"),
     pytest.mark.filterwarnings("ignore:LSTM with projections"),
 ]
-HERE = "tests.models.custom_modules"
+HERE = "tests.models.custom.custom_modules"
 allow(HERE, "no_such_module", "broken_models")
 GOOD = {
     "convolution": ("Conv", {"width": 24}),

@@ -8,7 +8,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from models.transformer.attention import mix, visible
 from models.transformer.forward_pass import Scene
-from tests.models.transformers import BATCH, FAMILY, LENGTH, blocks, family, noise, seeds, tokens
+from tests.models.transformer.variants import BATCH, FAMILY, LENGTH, blocks, family, noise, seeds, tokens
 
 SLOTS = seeds(3)
 

@@ -9,7 +9,7 @@ import models
 from harness.draw import Draw
 from models.noise import Noise
 from models.transformer.forward_pass import Rows
-from tests.models.transformers import BATCH, DROPOUT, FAMILY, LENGTH, VOCABULARY, blocks, family, noise, seeds, tokens
+from tests.models.transformer.variants import BATCH, DROPOUT, FAMILY, LENGTH, VOCABULARY, blocks, family, noise, seeds, tokens
 
 members = pytest.mark.parametrize("name", FAMILY)
 

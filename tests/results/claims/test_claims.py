@@ -14,7 +14,7 @@ from results.claims.flipflop.context import floor
 from results.claims.show import html, show_claims
 from results.report.report import write_report
 from results.store.tables import Store, open_store, write_bytes
-from tests.results.claim_rows import condition, tail, write
+from tests.results.claims.claim_rows import condition, tail, write
 
 INF = np.inf
 FLIP_FLOP = [name for name, claim in REGISTRY.items() if claim.study.partition("/")[0] in ("flipflop", "")]

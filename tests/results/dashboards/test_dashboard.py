@@ -16,7 +16,7 @@ from results.dashboards.dashboard_rows import rows_of, runs_of
 from results.dashboards.publish import publish
 from results.store.tables import Store, open_store
 from tests.results import synthetic
-from tests.results.wandb_double import serve
+from tests.results.dashboards.wandb_double import serve
 
 pytest.importorskip("wandb_workspaces")
 

@@ -18,7 +18,7 @@ from results.dashboards import dashboard_rows
 from results.dashboards.publish import publish
 from results.store.tables import commit, open_store, read, write_bytes
 from tests.results import synthetic
-from tests.results.sample_rows import STEPS, commit_pack, failure, manifest
+from tests.results.store.sample_rows import STEPS, commit_pack, failure, manifest
 
 TRANSFORMERS, LSTMS = ["a", "b", "c", "d", "e"], ["k", "l", "m"]  # d diverges; e is planned and never trained
 

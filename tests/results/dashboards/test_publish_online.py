@@ -12,8 +12,8 @@ import wandb
 from results.dashboards import publish as publishing
 from results.dashboards.publish import publish
 from results.store.tables import Store, open_store, read, write_bytes
-from tests.results.sample_rows import STEPS, commit_pack, manifest
-from tests.results.wandb_double import Double, serve
+from tests.results.dashboards.wandb_double import Double, serve
+from tests.results.store.sample_rows import STEPS, commit_pack, manifest
 
 KEYS = {"transformer": ["a", "b", "c", "d"], "lstm": ["k", "l", "m"]}  # d diverges
 

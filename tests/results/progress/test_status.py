@@ -20,7 +20,7 @@ from results.store.merge import compact
 from results.store.schema import SCHEMAS
 from results.store.tables import commit, committed, open_store, read, winners, write_bytes
 from results.terminal import say
-from tests.results.sample_rows import commit_pack, failure, in_order, manifest, pack_tables
+from tests.results.store.sample_rows import commit_pack, failure, in_order, manifest, pack_tables
 
 NOW = datetime.datetime(2026, 11, 1, 15, tzinfo=datetime.UTC)
 

@@ -21,7 +21,7 @@ from results.progress.watch import Follower, drawn, lines, watch
 from results.store.manifest import manifest_path
 from results.store.merge import compact
 from results.store.tables import commit, open_store, read, write_bytes
-from tests.results.sample_rows import commit_pack, failure, in_order, manifest
+from tests.results.store.sample_rows import commit_pack, failure, in_order, manifest
 
 ROOT = Path(__file__).parents[3]
 

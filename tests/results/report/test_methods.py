@@ -12,7 +12,7 @@ from results.report.methods import methods_text, ranges
 from results.report.report import write_report
 from results.rows.summary import replicates_of, summarise
 from results.store.tables import Store, committed, open_store, read
-from tests.results.automata_rows import planned
+from tests.results.claims.planned_rows import planned
 from tests.results.synthetic import failure, manifest, write
 
 HOSTILE = "<script>alert('x')</script>\nand “more” & {{ 7*7 }}"
@@ -95,7 +95,7 @@ def test_seeds_that_are_not_paired_and_replicates_that_failed_are_told(study: St
 
 def test_a_condition_that_shares_its_first_stage_has_the_replicates_of_its_last() -> None:
     """Warm and cold chains begin with one training, which is the first condition's."""
-    text = text_of(planned("lego_self_training", overrides=["replicates=3"]), None)
+    text = text_of(planned("length_generalization", "lego_self_training", overrides=["replicates=3"]), None)
     several = "3 replicates (initialisation seeds 200 to 202, data seeds 200 to 202, paired; over all stages {} missing)"
     assert f"warm: {several.format(12)}; cold: {several.format(9)}; cyclic: {several.format(3)}." in text
 

@@ -6,7 +6,7 @@ import pytest
 from results.report.figures import Profile, error_scale, errors_by_distance, rate_quartiles, svg
 from results.report.survival_figure import LINES, MOST, baseline, choose, curve, draw, steps, survival_drawing
 from results.rows.summary import Replicate, Score
-from tests.results.claim_rows import condition, manifest
+from tests.results.claims.claim_rows import condition, manifest
 
 
 def replicate(name: str, seed: int, error: float | None = None, status: str = "finished") -> Replicate:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from results.store.leftovers import OLD_S, remove_leftovers
 from results.store.tables import open_store
-from tests.results.sample_rows import commit_pack
+from tests.results.store.sample_rows import commit_pack
 
 
 def test_what_killed_writers_left_is_removed_when_it_is_old_and_nothing_else_is(tmp_path):

@@ -18,7 +18,7 @@ from results.store import tables as store
 from results.store.merge import compact, merge
 from results.store.schema import IDENTITY_COLUMNS, SCHEMAS
 from results.store.tables import Store, commit, open_store, read
-from tests.results.sample_rows import commit_pack, in_order, pack_tables
+from tests.results.store.sample_rows import commit_pack, in_order, pack_tables
 
 PACKS = ["fc-0", "fd-0", "fd-1", "fe-7"]
 # {pack: (keys, by how much its numbers differ from those of the same pack elsewhere, steps of its probe)}

@@ -9,7 +9,7 @@ import pytest
 from results.store import merge
 from results.store import tables as store
 from results.store.tables import commit, open_store, read
-from tests.results.sample_rows import commit_pack, pack_tables
+from tests.results.store.sample_rows import commit_pack, pack_tables
 
 PAGE = Path(__file__).parents[3] / "docs" / "reading-results.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)

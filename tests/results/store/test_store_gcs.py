@@ -10,7 +10,7 @@ import pytest
 from results.store import filesystem, merge
 from results.store import tables as store
 from results.store.tables import commit, committed, open_store, read
-from tests.results.sample_rows import commit_pack, in_order, pack_tables
+from tests.results.store.sample_rows import commit_pack, in_order, pack_tables
 
 TABLES = ["replicates", "evaluations", "profiles", "curves", "probes"]
 

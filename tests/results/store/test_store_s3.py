@@ -13,8 +13,8 @@ import pytest
 
 from results.store import filesystem, merge
 from results.store.tables import commit, delete, list_names, open_store, read, read_bytes, write_bytes
-from tests.results.faulty import KEY, KINDS, SECRET, SERVERS, Faulty, faulty, s3_server
-from tests.results.sample_rows import commit_pack, in_order, pack_tables
+from tests.results.store.faulty_s3 import KEY, KINDS, SECRET, SERVERS, Faulty, faulty, s3_server
+from tests.results.store.sample_rows import commit_pack, in_order, pack_tables
 
 OLD, NEW = b"old" * 1000, b"new" * 2000
 MOST = 6  # cases of an operation: a request of it, and how it is spoiled

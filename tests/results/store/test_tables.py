@@ -23,7 +23,7 @@ from results.store.manifest import NEWEST, newest_manifest, write_manifest
 from results.store.schema import SCHEMAS
 from results.store.tables import commit, committed, open_store, read
 from results.store.verify import verify
-from tests.results.sample_rows import commit_pack, failure, in_order, manifest, pack_tables
+from tests.results.store.sample_rows import commit_pack, failure, in_order, manifest, pack_tables
 
 TABLES = [table for table in SCHEMAS if table != "failures"]
 

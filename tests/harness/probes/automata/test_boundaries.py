@@ -14,7 +14,7 @@ from results.store.tables import open_store, read
 from tasks.automata.automata import Automaton
 from tasks.automata.composition import states_after
 from tasks.automata.named_automata import semiautomaton
-from tests.harness.attending import Fixed, by_place
+from tests.harness.probes.fixed_attention import Fixed, by_place
 
 GRID = Automaton(automaton="Grid4", length=12)
 STUDY = """

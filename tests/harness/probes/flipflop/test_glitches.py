@@ -23,7 +23,7 @@ from results.store.tables import Store, committed, open_store, read
 from tasks.flipflop.flipflop import FlipFlop
 from tasks.flipflop.simulation import Simulation
 from tests.harness.probes.flipflop.decoders import build_decoder, heads_in_loops
-from tests.models.construction import flip_flop_construction
+from tests.models.transformer.flip_flop_construction import flip_flop_construction
 
 STUDY = """
 name: glitchy

@@ -14,8 +14,8 @@ from results.rows.probe_values import by_key
 from results.store.tables import open_store, read
 from tasks.lego.lego import Lego
 from tasks.lego.lego_attention import diluted
-from tests.harness.attending import Fixed, by_place
-from tests.models.lego_construction import load as solution
+from tests.harness.probes.fixed_attention import Fixed, by_place
+from tests.models.lego.construction import load as solution
 
 STUDY = """
 name: chains

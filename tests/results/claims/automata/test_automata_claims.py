@@ -12,7 +12,7 @@ from launch.families import find_study
 from results.claims import REGISTRY, verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.store.schema import SCHEMAS
-from tests.results.automata_rows import planned, replicates, spread
+from tests.results.claims.planned_rows import planned, replicates, spread
 
 HARD = re.compile(r"(D\d|Q8|A\d|S\d)")
 
@@ -27,7 +27,7 @@ def plans():
 
     def get(name):
         if name not in made:
-            made[name] = planned(name, overrides=FEWER.get(name, []))
+            made[name] = planned("length_generalization", name, overrides=FEWER.get(name, []))
         return made[name]
 
     return get
@@ -96,9 +96,9 @@ def test_a_depth_that_was_not_run_refutes_nothing(plans):
 
 @pytest.mark.parametrize("claim", CLOSED)
 def test_a1_waits_for_ten_replicates_and_one_learning_rate(plans, claim):
-    few = planned("a1_reduced", overrides=["replicates=9"])
+    few = planned("length_generalization", "a1_reduced", overrides=["replicates=9"])
     assert _verdict(few, claim, _depth).verdict == TOO_FEW
-    rates = planned("rates")
+    rates = planned("length_generalization", "rates")
     found = _verdict(rates | {"claims": {claim: {"value": 0.5}}}, claim, _depth)
     assert found.verdict == NOT_RUN
     assert "chosen by the monitor set" in found.finding.reason

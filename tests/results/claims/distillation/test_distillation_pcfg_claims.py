@@ -5,7 +5,7 @@ import math
 import pytest
 
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
-from tests.results.pcfg_rows import judged, planned
+from tests.results.claims.distillation.pcfg_rows import judged, planned
 
 # figure 4.4 right: labels, one-shot at the better temperature, progressive, teacher, at 2000, 4000, 8000 and 16000 steps
 PAPER = {

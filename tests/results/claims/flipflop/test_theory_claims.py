@@ -7,7 +7,7 @@ from results.claims import scoreboard
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, TOO_FEW
 from results.rows.probe_values import add, by_key, probed
 from results.store.tables import committed, open_store, read
-from tests.results.claim_rows import condition, tail, write
+from tests.results.claims.claim_rows import condition, tail, write
 
 SHARPEN = {"train__sharpen": {"kind": "entropy", "weight": 0.1}}
 

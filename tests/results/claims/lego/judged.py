@@ -1,7 +1,7 @@
 """The verdict on a claim about LEGO where a study's rows are as a test wants them."""
 
 from results.claims import verdicts
-from tests.results.lego_rows import rows
+from tests.results.claims.lego.lego_rows import rows
 
 
 def judged(manifest, claim, wrong, probes=None, drop=(), **terms):

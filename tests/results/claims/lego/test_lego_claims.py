@@ -3,14 +3,17 @@
 import pytest
 
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
-from tests.results.automata_rows import planned
 from tests.results.claims.lego.judged import judged
-from tests.results.lego_rows import attention
+from tests.results.claims.lego.lego_rows import attention
+from tests.results.claims.planned_rows import planned
 
 
 @pytest.fixture(scope="module")
 def plans():
-    return {name: planned(name, overrides=["replicates=10"]) | {"overrides": []} for name in ("lego_c6", "lego_s5")}
+    return {
+        name: planned("length_generalization", name, overrides=["replicates=10"]) | {"overrides": []}
+        for name in ("lego_c6", "lego_s5")
+    }
 
 
 def shares(by_length, condition="practical", other=1.0):

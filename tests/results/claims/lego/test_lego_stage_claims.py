@@ -3,8 +3,8 @@
 import pytest
 
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, TOO_FEW
-from tests.results.automata_rows import planned
 from tests.results.claims.lego.judged import judged
+from tests.results.claims.planned_rows import planned
 
 NAMES = ("warm", "warm, stage 1", "warm, stage 2", "warm, stage 3")
 LENGTHS = (5, 10, 20, 40, 80, 160)
@@ -12,7 +12,7 @@ LENGTHS = (5, 10, 20, 40, 80, 160)
 
 @pytest.fixture(scope="module")
 def plan():
-    return planned("lego_self_training", overrides=["replicates=10"]) | {"overrides": []}
+    return planned("length_generalization", "lego_self_training", overrides=["replicates=10"]) | {"overrides": []}
 
 
 def reaching(*reached, cyclic=0.01, far=0.8, near=0.0, short=0.0):

@@ -7,7 +7,7 @@ from results.claims import scoreboard
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, TOO_FEW
 from results.rows.probe_values import add
 from results.store.tables import committed, open_store
-from tests.results.claim_rows import condition, write
+from tests.results.claims.claim_rows import condition, write
 
 
 def judged(folder, conditions, reads):

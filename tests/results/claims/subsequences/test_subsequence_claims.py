@@ -9,7 +9,7 @@ from launch.families import find_study
 from results.claims import verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, REPRODUCED, SCALED, TOO_FEW
 from results.claims.subsequences.depth import layers_needed, length_of
-from tests.results.automata_rows import replicates
+from tests.results.claims.planned_rows import replicates
 
 
 def planned(*overrides):

@@ -19,7 +19,7 @@ from results.claims.subsequences.capacity import exceeds_times
 from results.claims.subsequences.growth import learned_between
 from results.claims.subsequences.survival_slope import fit
 from results.store.schema import SCHEMAS
-from tests.results.automata_rows import replicates
+from tests.results.claims.planned_rows import replicates
 
 
 def planned(name, scale="laptop", overrides=()):

@@ -13,7 +13,7 @@ from results.report.automata.page import accuracy, drawings
 from results.report.lines_and_maps import bands_of
 from results.store.tables import committed, open_store, read
 from tests.harness.tiny import STUDY
-from tests.results.automata_rows import planned, replicates
+from tests.results.claims.planned_rows import planned, replicates
 
 
 def _texts(figure):
@@ -29,7 +29,7 @@ def _texts(figure):
 
 
 def _draw(tmp_path, name, rates, scale="paper"):
-    manifest = planned(name, scale)
+    manifest = planned("length_generalization", name, scale)
     store = open_store(str(tmp_path), manifest["study"])
     return {each[0]: each for each in drawings(store, manifest, replicates(manifest, rates), committed(store))}
 
@@ -103,7 +103,7 @@ def test_bands_are_quantiles_of_the_seeds():
 
 
 def test_a_diverged_replicate_has_accuracy_0():
-    manifest = planned("a8")
+    manifest = planned("length_generalization", "a8")
     one = replicates(manifest, lambda settings, definition: 0.25)[0]
     assert accuracy([one], "twice") == pytest.approx([0.75], abs=0.06)
     lost = type(one)(**(vars(one) | {"status": "diverged", "scores": {}}))

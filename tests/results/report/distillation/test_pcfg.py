@@ -20,7 +20,7 @@ from results.report.distillation.pcfg import (
     teacher_config,
 )
 from results.store.schema import SCHEMAS
-from tests.results.pcfg_rows import planned
+from tests.results.claims.distillation.pcfg_rows import planned
 
 # the teacher of figure 4.7: its loss by step, as read off the figure, by straight lines in between
 PAPER = [

@@ -15,7 +15,7 @@ from results.store.manifest import label, newest_manifest
 from results.store.schema import SCHEMAS
 from results.store.tables import committed, open_store, read
 from tests.harness.tiny import STUDY
-from tests.results.pcfg_rows import planned
+from tests.results.claims.distillation.pcfg_rows import planned
 from tests.results.report.panel_lines import bold_lines
 
 NONE = SCHEMAS["replicates"].empty_table()

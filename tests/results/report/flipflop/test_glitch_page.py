@@ -14,8 +14,8 @@ from results.report.flipflop import glitches
 from results.report.flipflop.glitch_page import lines, page_name, write_glitch_page
 from results.report.replicate_page import write_replicate_page
 from results.store.tables import Store, open_store, write_bytes
-from tests.results.glitch_rows import about, rows
 from tests.results.report.browser import EVIL, FLAGS, browser
+from tests.results.report.flipflop.glitch_rows import about, rows
 from tests.results.synthetic import manifest, write
 
 ASK = """<script type="module">

@@ -11,7 +11,7 @@ from results.report.flipflop.glitch_page import write_glitch_page
 from results.report.flipflop.glitch_theory import dilution, dilution_figure, margin_figure, margins
 from results.rows.probe_values import add
 from results.store.tables import Store, committed, open_store
-from tests.results.glitch_rows import about, rows
+from tests.results.report.flipflop.glitch_rows import about, rows
 from tests.results.synthetic import manifest, write
 
 

@@ -16,7 +16,7 @@ from results.rows.task_conditions import family
 from results.store.schema import SCHEMAS
 from results.store.tables import open_store, read
 from tests.harness.tiny import STUDY
-from tests.results.automata_rows import planned
+from tests.results.claims.planned_rows import planned
 from tests.results.report.panel_lines import bold_lines
 
 NONE = SCHEMAS["replicates"].empty_table()
@@ -109,7 +109,7 @@ def test_the_report_shows_them(study):
 
 def test_a_study_without_rows_or_of_another_task_has_none(tmp_path):
     for name in ("lego_c6", "a8"):
-        manifest = planned(name)
+        manifest = planned("length_generalization", name)
         assert drawings(open_store(str(tmp_path), manifest["study"]), manifest, [], NONE) == []
 
 
@@ -141,7 +141,7 @@ def test_free_runs_go_before_forced_ones_at_one_length():
 
 
 def test_a_diverged_replicate_counts_as_right_nowhere(tmp_path):
-    manifest = planned("lego_c6")
+    manifest = planned("length_generalization", "lego_c6")
     names = [each["name"] for each in manifest["conditions"]]
     known = [Replicate(names[index], 0, key, *seeds, "diverged", None, 5, {}) for key, index, *seeds in manifest["replicates"]]
     (found,) = drawings(open_store(str(tmp_path), manifest["study"]), manifest, known, NONE)

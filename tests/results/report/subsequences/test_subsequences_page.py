@@ -15,7 +15,7 @@ from results.rows.summary import replicates_of
 from results.store.manifest import newest_manifest
 from results.store.schema import SCHEMAS
 from results.store.tables import committed, open_store, read
-from tests.results.automata_rows import replicates
+from tests.results.claims.planned_rows import replicates
 from tests.results.report.panel_lines import bold_lines
 
 NONE = SCHEMAS["replicates"].empty_table()

@@ -1,4 +1,4 @@
-"""Trim a Kubernetes CRD to one version's schema, for jsonschema: `python tests/launch/schemas/trim.py CRD.yaml OUT.json`.
+"""Trim a Kubernetes CRD to one version's schema, for jsonschema: `python tests/launch/cluster/schemas/trim.py CRD.yaml OUT.json`.
 
 Descriptions are dropped, an object with named properties takes no others (as `kubectl apply` refuses unknown fields), and subtrees that
 are repeated are written once, under `$defs`.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "launch" / "cluster" / "slurm.sh"
 
 _NOTE = '#!/bin/bash\necho "$(basename "$0") $* | $RAY_ADDRESS $RAY_AUTH_MODE ${#RAY_AUTH_TOKEN}" >> "$CALLS"\n'

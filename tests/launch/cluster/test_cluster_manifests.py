@@ -10,7 +10,7 @@ import pytest
 import yaml
 from ray.autoscaler._private.util import prepare_config, validate_config
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CLUSTER = ROOT / "launch" / "cluster"
 LAUNCHER, KUBERAY = ["aws", "gcp"], ["raycluster", "rayjob"]
 

@@ -1,4 +1,4 @@
-"""Rows of the studies on automata as their files plan them, with the errors that a test wants."""
+"""Studies as their files plan them, and rows of their replicates with the errors that a test wants."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,9 +16,9 @@ Rates = Callable[
 ]  # settings, what a set changes → errors by seed
 
 
-def planned(name: str, scale: str = "paper", overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """The manifest of a study of this family."""
-    study = load(find_study("length_generalization", name), [f"scale={scale}", *overrides])
+def planned(family: str, name: str, scale: str = "paper", overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """The manifest of a study."""
+    study = load(find_study(family, name), [f"scale={scale}", *overrides])
     return manifests.build(plan(study, None, 16, numerics={}), {}, {}, None, None)
 
 

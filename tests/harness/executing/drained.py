@@ -1,4 +1,4 @@
-"""A study on two Ray nodes, one of which is drained once it has made a step: `python -m tests.harness.drained STUDY STORE …`"""
+"""A study on two Ray nodes, one of which is drained once it has made a step: `python -m tests.harness.executing.drained STUDY STORE …`"""
 
 import os
 import sys

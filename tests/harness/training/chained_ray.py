@@ -1,4 +1,4 @@
-"""The chained study on two Ray nodes of one slot each: `python -m tests.harness.chained_ray FOLDER`
+"""The chained study on two Ray nodes of one slot each: `python -m tests.harness.training.chained_ray FOLDER`
 
 The last line of its output says how many stages of chains ran on another node than the stage before, as [moved, all].
 """

@@ -160,7 +160,7 @@ def test_chains_are_scored_by_free_runs_at_the_cards_lengths(name, group, scale)
 
 
 def test_the_script_of_the_family_names_its_studies():
-    script = Path(__file__).parents[2] / "launch" / "length_generalization.py"
+    script = Path(__file__).parents[4] / "launch" / "length_generalization.py"
     done = subprocess.run([sys.executable, script, "study=a1_reducd"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "a1_reduced" in done.stderr

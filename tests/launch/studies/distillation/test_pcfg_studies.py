@@ -11,7 +11,7 @@ from harness.study.stages import parent_of, spans_of
 from launch.families import find_study
 from results.claims.claim import REPRODUCED, SCALED
 from results.report.distillation.pcfg_thesis import SWEEP
-from tests.results.pcfg_rows import judged, planned
+from tests.results.claims.distillation.pcfg_rows import judged, planned
 
 FILES = {  # conditions at the paper's scale
     "p13": 20,

@@ -18,7 +18,7 @@ from results.store.tables import committed, open_store, read
 from tasks.text.corpus import Corpus
 from tests.harness.killed import without_report
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 P17 = ROOT / "launch" / "studies" / "distillation" / "p17.yaml"
 FIELDS = {"vocabulary": 40, "length": 12, "mask": 3, "begin": 1, "special": [0, 1, 2, 3]}
 

@@ -23,7 +23,7 @@ from results.claims.claim import NOT_RUN
 from results.store.tables import committed, open_store
 from tests.harness.killed import without_report
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 SCALES = ("paper", "gpu-hour", "laptop")
 POINTS = {  # teachers and students of labels, and students of a teacher
     "p1": (3, 6),

@@ -16,6 +16,7 @@ import models
 from harness.run import run
 from harness.study.load import from_tree
 from harness.training.train import Training
+from models.transformer import positions
 from results.store.tables import committed, open_store
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import STUDY
@@ -88,16 +89,36 @@ def test_the_model_of_the_page_is_trained_and_reported(tmp_path, monkeypatch):
     _refuse_an_empty_report(tmp_path / "runs" / "tiny", "read", 2)
 
 
+def _losses(one, seeds, steps=20):
+    """Losses of a training by step and replicate, [steps, R]."""
+    training, losses = Training(pack(one, seeds), torch.device("cpu")), []
+    for _ in range(steps):
+        training.advance()
+        losses.append(training.recent[training.step % len(training.recent)].clone())
+    return torch.stack(losses)
+
+
 def test_the_added_model_is_bitwise_the_same_alone_and_in_a_pack(tmp_path, monkeypatch):
     text, line = blocks("docs/adding-a-model.md", "python")
     monkeypatch.setitem(models.REGISTRY, "average", None)
     exec(line, vars(_import(text, "average", tmp_path, monkeypatch)) | {"REGISTRY": models.REGISTRY})
     one = condition("average", model_fields={"width": 8})
-    alone, packed = (Training(pack(one, seeds), torch.device("cpu")) for seeds in ([(3, 3)], [(1, 1), (3, 3)]))
-    for _ in range(20):
-        alone.advance()
-        packed.advance()
-        assert torch.equal(alone.recent[:, 0], packed.recent[:, 1])
+    assert torch.equal(_losses(one, [(3, 3)])[:, 0], _losses(one, [(1, 1), (3, 3)])[:, 1])
+
+
+def test_the_position_encoding_of_the_page_is_trained_and_is_bitwise_the_same_in_a_pack(tmp_path, monkeypatch):
+    function, line = blocks("docs/adding-a-position.md", "python")
+    monkeypatch.setitem(positions.ENCODINGS, "logarithmic", None)  # removed again afterwards
+    exec(function + line, dict(vars(positions)))
+    fields = {"layers": 2, "width": 16, "heads": 2}
+    one, without = (condition(model_fields=fields | {"positions": name}) for name in ("logarithmic", "none"))
+    alone = _losses(one, [(3, 3)])[:, 0]
+    assert torch.equal(alone, _losses(one, [(1, 1), (3, 3)])[:, 1])
+    assert not torch.equal(alone, _losses(without, [(3, 3)])[:, 0])
+    (study,) = blocks("docs/adding-a-position.md", "yaml")
+    tree = yaml.safe_load(STUDY) | {"conditions": {}, "store": str(tmp_path / "runs")} | yaml.safe_load(study)
+    assert run(from_tree(tree, ["replicates=2"]), say=lambda text: None) == 0
+    _refuse_an_empty_report(tmp_path / "runs" / "tiny", "read", 2)
 
 
 @pytest.mark.parametrize("executor", [pytest.param("ray", marks=pytest.mark.slow), "local"])

@@ -7,7 +7,7 @@ pre-norm, GELU feed-forward of 4·D, no bias in attention, learned absolute posi
 A new position encoding goes into `positions.py`, a new activation into `feedforward.py`, a new place for norms into `block.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from harness.draw import Draw
 
 
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "positions": tuple(ENCODINGS),
-    "activation": tuple(ACTIVATIONS),
+_CHOICES: dict[str, Collection[str]] = {
+    "positions": ENCODINGS,
+    "activation": ACTIVATIONS,
     "norm": ("pre", "none", "post", "branch"),
     "join": ("concatenate", "average"),
     "head": ("linear", "transform"),

@@ -105,7 +105,7 @@ def test_a_package_that_was_loaded_before_ours_is_named(tmp_path, monkeypatch):
     other = types.ModuleType("results")
     other.__spec__ = importlib.machinery.ModuleSpec("results", None, origin=str(tmp_path / "results.py"))
     monkeypatch.setitem(sys.modules, "results", other)
-    with pytest.raises(ImportError, match=rf"^{tmp_path}/results.py hides the package 'results' of manyseeds: rename it"):
+    with pytest.raises(ImportError, match=rf"^{tmp_path}/results.py .*: rename it"):
         own_packages.put_first()
 
 
@@ -117,5 +117,5 @@ def test_a_folder_that_hides_harness_from_rays_workers_is_named(tmp_path, monkey
     own_packages.refuse_hidden_from_workers(str(tmp_path))  # without __init__.py Python prefers ours
     (tmp_path / "harness" / "__init__.py").touch()
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StudyError, match=rf"^{tmp_path}/harness hides the package 'harness' of manyseeds from Ray's workers"):
+    with pytest.raises(StudyError, match=rf"^{tmp_path}/harness .*workers"):
         _connect()

@@ -215,7 +215,7 @@ def test_a_head_bias_is_folded_exactly_or_refused(tmp_path):
     torch.testing.assert_close(weight.double() @ folded.double(), (weight.double() @ shift.double()) + bias, rtol=0, atol=1e-5)
     assert torch.equal(fold_bias(weight, shift, torch.zeros(9)), shift)
     weight[3] = weight[4]
-    with pytest.raises(ValueError, match="the 9 rows of the head are not independent in 9 dimensions"):
+    with pytest.raises(ValueError, match=r"9 rows of the head .*9 dimensions"):
         fold_bias(weight, shift, bias)
     with pytest.raises(ValueError, match=r"model\.head_bias can't be folded"):
         to_gpt2(_pack(vocabulary=40, **GPT2), tmp_path / "out")
@@ -265,7 +265,7 @@ def test_a_folder_that_is_none_is_named(tmp_path):
     with pytest.raises(ValueError, match="is not a whole safetensors file"):
         load(tmp_path)
     save_file({"a": torch.zeros(1)}, tmp_path / "model.safetensors")
-    with pytest.raises(ValueError, match=r"was not exported as safetensors, its config\.json has no 'task'"):
+    with pytest.raises(ValueError, match=r"safetensors.*config\.json has no 'task'"):
         load(tmp_path)
     to_gpt2(_pack(**GPT2), tmp_path / "gpt2")
     with pytest.raises(ValueError, match="open it with from_gpt2"):
@@ -386,7 +386,7 @@ def test_a_prefix_of_several_keys_and_weights_that_were_not_kept(tmp_path):
     store = open_store(tmp_path / "runs", "tiny")
     keys = committed(store)["key"].to_pylist()
     first = next(key[0] for key in keys if sum(other[0] == key[0] for other in keys) > 1)  # 18 keys, 16 digits
-    with pytest.raises(ValueError, match=f"keys of the study tiny begin with {first}: give more digits"):
+    with pytest.raises(ValueError, match=rf"tiny .*{first}: give more digits"):
         resolve_key([store], first)
     with pytest.raises(ValueError, match="were not kept: manyseeds rerun STORE"):
         find(store, resolve_key([store], keys[0]))

@@ -70,7 +70,7 @@ def test_a_kind_that_does_not_hold_a_pack_takes_none_and_says_so():
     assert [part.kind for part in next(iter(parts.values()))] == [GPU.name]
     assert len(executor.said) == 1
     assert "slots cpu big: a pack of 1 of transformer takes 100 bytes, more than the 50 bytes of a slot" in executor.said[0]
-    with pytest.raises(ValueError, match="no slot of the study holds condition transformer"):
+    with pytest.raises(ValueError, match=r"no slot .*condition transformer"):
         _measured(_Executor({"cuda": 4.0, "cpu": 2.0}, rooms=(50, 50)), study)
 
 

@@ -180,7 +180,7 @@ def test_a_removed_set_leaves_its_keys_done():
 )
 def test_a_set_redefined_under_its_name_is_refused(override):
     first = planned_packs(trial_study())
-    with pytest.raises(ValueError, match=r"evaluation set 'sparse' .* give the new set another name, or use another store"):
+    with pytest.raises(ValueError, match=r"'sparse' .* another name, or use another store"):
         planned_packs(trial_study(override), _all(first), manifests=[_manifest(first)])
     assert planned_packs(trial_study(override), None, manifests=[_manifest(first)]).packs
 
@@ -199,14 +199,14 @@ def _with_sets(**sets):
 def test_a_renamed_set_is_refused():
     first = planned_packs(_with_sets(dense={"p_ignore": 0.1, "sequences": 50}))
     renamed = _with_sets(crowded={"p_ignore": 0.1, "sequences": 50})
-    with pytest.raises(ValueError, match="'crowded' of the study trial is committed in this store as 'dense'"):
+    with pytest.raises(ValueError, match=r"'crowded' .*trial .* 'dense'"):
         planned_packs(renamed, _all(first), manifests=[_manifest(first)])
 
 
 def test_a_set_exchanged_for_another_is_refused():
     first = planned_packs(_with_sets(dense={"p_ignore": 0.1, "sequences": 50}))
     other = _with_sets(sparse={"p_ignore": 0.98, "sequences": 50})
-    with pytest.raises(ValueError, match=r"evaluation set dense, which the study no longer has, and now asks for sparse"):
+    with pytest.raises(ValueError, match=r"\bdense\b.* sparse"):
         planned_packs(other, _all(first), manifests=[_manifest(first)])
 
 
@@ -239,7 +239,7 @@ def test_a_manifest_says_what_each_condition_is_scored_on():
 def test_a_manifest_whose_keys_are_not_this_codes_is_refused():
     written = _manifest(planned_packs(trial_study()))
     written["replicates"][0][0] = "0" * 32
-    with pytest.raises(ValueError, match="use the version of the code that wrote the manifest"):
+    with pytest.raises(ValueError, match=r"use the version .*wrote the manifest"):
         manifest.plan_of(written)
 
 

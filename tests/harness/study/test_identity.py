@@ -131,7 +131,7 @@ def test_a_new_revision_changes_the_key(monkeypatch):
 def test_a_condition_of_another_revision_is_refused(monkeypatch):
     written = to_dict(_condition({}, BASELINE, {}))
     monkeypatch.setattr(Transformer, "rev", 2)
-    with pytest.raises(ValueError, match="revision 1 of model transformer and this code has 2"):
+    with pytest.raises(ValueError, match=r"revision 1 .*transformer .*2"):
         from_dict(written)
 
 

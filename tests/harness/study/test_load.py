@@ -333,9 +333,7 @@ def test_keep_names_steps_before_the_last():
     study = _study("train.steps=20", "keep=steps(12, 0,3,12)")
     assert keep_tail(study.keep) is None
     assert keep_steps(study.keep) == (0, 3, 12)
-    with pytest.raises(
-        ValueError, match=r"keep = 'steps\(5, 21\)': no condition has a step 21, the longest training has 20 steps"
-    ):
+    with pytest.raises(ValueError, match=r"'steps\(5, 21\)'.* 21.* 20 steps"):
         _study("train.steps=20", "keep=steps(5, 21)")
     for wrong in ("steps()", "steps(1.5)", "steps(-1)", "steps(2", "steps(1,,2)"):
         with pytest.raises(ValueError, match="must be none, all or tail"):
@@ -346,7 +344,7 @@ def test_keep_names_steps_before_the_last():
 
 
 def test_an_unknown_study_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"no study 'basline' of fflm; studies: .*quick.*; did you mean baseline\?"):
+    with pytest.raises(ValueError, match=r"'basline' of fflm; .*quick.*; did you mean baseline\?"):
         find_study("fflm", "basline")
     with pytest.raises(ValueError, match=r"no family of studies 'ffl'; families: .*fflm"):
         find_study("ffl", "quick")

@@ -48,5 +48,5 @@ def test_bad_stages_are_one_sentence(tmp_path, words, sentence):
 
 def test_stages_stand_beside_a_number_of_replicates(tmp_path):
     words = ["replicates={min: 2, max: 4, until: {zero_error: {set: two, half_width: 0.1}}}"]
-    with pytest.raises(ValueError, match="adaptive replicates have none: give replicates a number"):
+    with pytest.raises(ValueError, match=r"adaptive .*: give replicates a number"):
         study.load(write_study(tmp_path), words)

@@ -136,7 +136,7 @@ def test_methods_are_compared_on_a_planted_cause():
     assert found["trace"]["srep"] > 0.8
     assert found["lime"] == found["leave-one-out"] == found["trace"]
     assert found["random"]["srep"] < 0.2
-    with pytest.raises(ValueError, match="method 'reagent' must be one of random, leave-one-out"):
+    with pytest.raises(ValueError, match=r"'reagent' .*random, leave-one-out"):
         compare_text(asked, how, 3, ["reagent"])
     with pytest.raises(ValueError, match="k = 0 must be 1 to 24"):
         compare_text(asked, how, 0)

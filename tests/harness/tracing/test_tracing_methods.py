@@ -68,7 +68,7 @@ def test_the_slice_of_the_target_keeps_the_truth():
     whole, part = (evidence(defect, prompt, Settings(target=target, strings=500), 0) for target in ("error", "token"))
     assert len(whole.hit) == 500
     assert len(part.hit) == round(500 * whole.preserved) < 500
-    with pytest.raises(ValueError, match="target = 'token' is for 2 symbols, and the task has 64: write error"):
+    with pytest.raises(ValueError, match=r"target = 'token' .* 64: write error"):
         evidence(*planted("order"), Settings(target="token", strings=50), 0)
 
 
@@ -209,7 +209,7 @@ def test_gradients_without_captum_are_refused_in_a_sentence(monkeypatch):
         return imported(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(ValueError, match=r"needs the package captum: pip install 'manyseeds\[tracing\]'"):
+    with pytest.raises(ValueError, match=r"captum: pip install 'manyseeds\[tracing\]'"):
         gradient_input(a_model(), planted("absolute")[1])
 
 
@@ -225,7 +225,7 @@ def test_attention_and_gradients_are_of_causal_transformers():
 
 
 def test_settings_and_traces_that_cannot_be():
-    with pytest.raises(ValueError, match="family = 'bert' must be one of type, gen, iid, shift"):
+    with pytest.raises(ValueError, match=r"family = 'bert' .*type, gen, iid, shift"):
         Settings(family="bert")
     with pytest.raises(ValueError, match="strings = 0 must be at least 1"):
         Settings(strings=0)

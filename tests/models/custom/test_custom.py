@@ -202,9 +202,9 @@ def test_a_wrong_name_or_option_is_one_sentence(path, options, reason):
 
 
 def test_a_class_that_can_not_be_called_and_one_without_outputs_are_refused():
-    with pytest.raises(ValueError, match="can't be called with vocabulary, length, width"):
+    with pytest.raises(ValueError, match="called with vocabulary, length, width"):
         make("Conv", width=None)
-    with pytest.raises(ValueError, match="takes no argument `outputs`, and the task has 3 classes"):
+    with pytest.raises(ValueError, match=r"no argument `outputs`.* 3 classes"):
         configure(f"{HERE}:Attention").make(Draw(torch.tensor([0]), "init"), 5, 12, outputs=3)
     assert (
         configure(f"{HERE}:Conv")
@@ -232,7 +232,7 @@ def test_a_module_that_breaks_when_it_is_imported_is_one_sentence(tmp_path, monk
     (tmp_path / "broken_models.py").write_text("1 / 0")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", [*sys.path])
-    with pytest.raises(ValueError, match="importing broken_models raised ZeroDivisionError: division by zero"):
+    with pytest.raises(ValueError, match=r"broken_models .*ZeroDivisionError: division by zero"):
         configure("broken_models:Mamba")
 
 
@@ -251,7 +251,7 @@ def test_running_out_of_memory_stays_what_it_is(monkeypatch):
 def test_a_tensor_on_another_device_is_one_sentence():
     packed = make("Placed")  # works here
     packed(strings())
-    with pytest.raises(ValueError, match=r"fails on meta \(.*cpu.*\): make tensors on tokens.device"):
+    with pytest.raises(ValueError, match=r"on meta \(.*cpu.*\): .*tokens.device"):
         _check_device(packed.to("meta"), strings()[0].to("meta"))  # which stands for CUDA
 
 

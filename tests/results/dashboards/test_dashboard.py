@@ -123,9 +123,7 @@ def test_a_dashboard_is_made_once_and_then_updated(
     with serve() as double:
         for name, value in {"BASE_URL": double.address, "API_KEY": "a" * 40, "MODE": "online"}.items():
             monkeypatch.setenv(f"WANDB_{name}", value)
-        with pytest.raises(
-            ValueError, match=r"^W&B has no project team/manyseeds: publish the study first, manyseeds publish STORE"
-        ):
+        with pytest.raises(ValueError, match=r"team/manyseeds.*: .*manyseeds publish STORE"):
             show_dashboard(study, None, None, print)
         publish(study, "online", tmp_path)
         main(["dashboard", study.root, "synthetic"])
@@ -147,13 +145,11 @@ def test_a_dashboard_is_made_once_and_then_updated(
 
 
 def test_what_is_missing_is_one_sentence(study: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="has no manifest, so there is no study to show: run it first"):
+    with pytest.raises(ValueError, match=r"no manifest.*: run it first"):
         show_dashboard(open_store(tmp_path, "nothing"), None, str(tmp_path), print)
-    with pytest.raises(ValueError, match=r"^W&B can't be asked \(.*\): log in with `wandb login`$"):
+    with pytest.raises(ValueError, match=r"W&B .*: log in with `wandb login`$"):
         show_dashboard(study, None, None, print)
     for name in [name for name in sys.modules if name.partition(".")[0] == "wandb_workspaces"]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(
-        ValueError, match=r"needs wandb-workspaces, and .* is not installed: pip install 'manyseeds\[dashboards\]'$"
-    ):
+    with pytest.raises(ValueError, match=r"wandb-workspaces.*: pip install 'manyseeds\[dashboards\]'$"):
         show_dashboard(study, None, str(tmp_path), print)

@@ -196,9 +196,9 @@ def test_off_does_nothing_and_does_not_import_wandb(study):
 
 
 def test_what_can_not_be_published_is_said_in_one_sentence(study, tmp_path):
-    with pytest.raises(ValueError, match="wandb='of' is no way to publish: use one of off, offline, online"):
+    with pytest.raises(ValueError, match=r"wandb='of' .*: use one of off, offline, online"):
         publish(study, "of")
-    with pytest.raises(ValueError, match="has no manifest, so there is no study to publish"):
+    with pytest.raises(ValueError, match=r"no manifest.* publish"):
         publish(open_store(tmp_path, "nothing"), "offline")
 
 

@@ -152,11 +152,11 @@ def test_links_that_lead_out_of_a_store_are_not_written_or_deleted_through(tmp_p
         lambda: store.delete(at, "checkpoints/precious.txt"),
         lambda: store.write_bytes(at, "rescored/own.parquet", b"x"),
     ):
-        with pytest.raises(OSError, match="a symbolic link on its way leads out of the store"):
+        with pytest.raises(OSError, match=r"symbolic link .*out of the store"):
             act()
     with pytest.raises(ValueError, match="is a symbolic link"):
         publish(at, "offline")
-    with pytest.raises(OSError, match="a symbolic link on its way leads out of the store"):
+    with pytest.raises(OSError, match=r"symbolic link .*out of the store"):
         write_report(at)
     store.delete(at, "probes")
     assert not (folder / "probes").is_symlink()
@@ -215,9 +215,7 @@ def test_metadata_beyond_the_limit_is_refused_before_they_are_parsed(tmp_path):
     at = open_store(tmp_path, "synthetic")
     sized(at, "curves", {"comment": "x" * (parquet.MOST_FOOTER + 1)})
     before = pa.total_allocated_bytes()
-    with pytest.raises(
-        ValueError, match=r"curves/fd-1.parquet has \d+ bytes of metadata, and at most 16777216 are read"
-    ) as caught:
+    with pytest.raises(ValueError, match=r"curves/fd-1.parquet .*metadata.* 16777216") as caught:
         read(at, "curves")
     assert "\n" not in str(caught.value)
     assert pa.total_allocated_bytes() - before < 2**20
@@ -228,7 +226,7 @@ def test_a_schema_of_a_million_columns_and_rows_that_no_file_can_hold_are_refuse
     sink = io.BytesIO()
     pq.write_table(pa.table({f"column{i}": [1] for i in range(5000)}), sink)
     store.write_bytes(at, "replicates/fd-1.parquet", sink.getvalue())
-    with pytest.raises(ValueError, match="has no column 'key' and a column 'column0' unknown to the table") as caught:
+    with pytest.raises(ValueError, match=r"no column 'key' .*'column0'") as caught:
         read(at, "replicates")
     assert len(str(caught.value)) < 500
     store.delete(at, "replicates/fd-1.parquet")
@@ -252,7 +250,7 @@ def test_a_manifest_beyond_the_limit_is_refused_before_it_is_read(tmp_path):
     with path.open("wb") as stream:
         stream.truncate(manifest.MOST_BYTES + 1)  # sparse: takes no space
     for act in (lambda: show_status(at, lambda line: None), lambda: write_report(at)):
-        with pytest.raises(ValueError, match=r"big.yaml has 268435457 bytes, and a manifest at most 268435456"):
+        with pytest.raises(ValueError, match=r"big.yaml .*268435457 .* 268435456"):
             act()
 
 

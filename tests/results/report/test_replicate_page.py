@@ -80,15 +80,13 @@ def test_names_are_text_and_the_page_fits_a_phone_and_asks_for_nothing(study: An
 
 def test_a_key_that_is_unknown_ambiguous_or_has_not_ended_is_one_sentence(study: Any, tmp_path: Path) -> None:
     store, plan = study
-    with pytest.raises(ValueError, match=r"^no replicate of synthetic has a key that begins with 'nothing': take one from"):
+    with pytest.raises(ValueError, match=r"synthetic .*'nothing': take one from"):
         write_replicate_page(store, "nothing")
-    with pytest.raises(ValueError, match=r"^no replicate of synthetic has a key that begins with ''"):
+    with pytest.raises(ValueError, match=r"synthetic .*''"):
         write_replicate_page(store, "")
     first = [row[0][0] for row in plan["replicates"]]
     shared = next(character for character in first if first.count(character) > 1)
-    with pytest.raises(
-        ValueError, match=rf"^{first.count(shared)} keys of synthetic begin with '{shared}', such as .*give more"
-    ):
+    with pytest.raises(ValueError, match=rf"^{first.count(shared)} keys .*'{shared}'.*give more"):
         write_replicate_page(store, shared)
     with pytest.raises(ValueError, match=r"has not ended, so there is nothing to draw"):
         write_replicate_page(store, plan["replicates"][5][0])

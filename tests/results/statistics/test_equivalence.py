@@ -21,7 +21,7 @@ def test_verdicts():
     assert (apart.interval.low, apart.interval.high) == (pytest.approx(0.05 ** (1 / 10)), 1.0)
     with pytest.raises(ValueError, match=r"margin = 0\.5 must be between 0 and 0.5"):
         compare(same, same, 0.5)
-    with pytest.raises(ValueError, match="1 and 400 replicates: an interval needs at least 2"):
+    with pytest.raises(ValueError, match=r"1 and 400 replicates.* at least 2"):
         compare([1.0], same, 0.1)
 
 

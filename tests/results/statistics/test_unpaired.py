@@ -128,7 +128,7 @@ def test_the_interval_turns_with_the_samples_and_is_exact_without_overlap():
     assert superiority(x, x + 100, 0.95)[1].low == pytest.approx(0.025 ** (1 / 25))
     tied = superiority([0.0] * 9, [0.0] * 7, 0.95)[1]
     assert (tied.low, tied.high) == (pytest.approx(0.025 ** (1 / 7) / 2), pytest.approx(1 - 0.025 ** (1 / 7) / 2))
-    with pytest.raises(ValueError, match="1 and 2 replicates: an interval needs at least 2"):
+    with pytest.raises(ValueError, match=r"1 and 2 replicates: an interval .*at least 2"):
         superiority([1.0], [1.0, 2.0], 0.9)
-    with pytest.raises(ValueError, match="1 and 2 replicates: a comparison needs at least 2"):
+    with pytest.raises(ValueError, match=r"1 and 2 replicates: a comparison .*at least 2"):
         brunner_munzel([1.0], [1.0, 2.0])

@@ -292,5 +292,5 @@ def test_spans_need_trees_and_a_level_that_they_have():
     with pytest.raises(ValueError, match="draw them with ancestors = True"):
         spans(derive("cfg3b", 13, _draw(0), 2, 40), 2)
     for level in (0, 5):
-        with pytest.raises(ValueError, match=f"level = {level} must be from 1, the tokens, to 4"):
+        with pytest.raises(ValueError, match=rf"level = {level} .*1, .*4"):
             spans(derive("cfg3b", 13, _draw(0), 2, 40, ancestors=True), level)

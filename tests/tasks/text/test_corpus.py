@@ -136,9 +136,7 @@ def test_the_hash_follows_the_bytes_and_the_parts_and_not_the_place(folder, tmp_
     np.save(moved / "test" / "0.npy", text(60, 9))
     changed = Corpus(str(moved), **BERT)
     assert changed.content != task.content
-    with pytest.raises(
-        ValueError, match=rf"^the files in .* are not those of task\.content = {task.content}, their hash is {changed.content}"
-    ):
+    with pytest.raises(ValueError, match=rf"task\.content = {task.content}.* {changed.content}"):
         replace(same, part="test")
 
 

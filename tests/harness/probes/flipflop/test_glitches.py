@@ -206,9 +206,7 @@ def module(store: Store, key: str, step: int) -> torch.nn.Module:
 def test_what_can_not_be_looked_into_is_one_sentence(store: Store, tmp_path: Path) -> None:
     one = keys(store, "transformer")[0]
     parity = open_store(store.root, "parity")
-    with pytest.raises(
-        ValueError, match=r"is for replicates of flipflop and flipflop_simulation, and .* is one of sparse_parity"
-    ):
+    with pytest.raises(ValueError, match=r"flipflop and flipflop_simulation.* sparse_parity"):
         record([store, parity], keys(parity, "parity")[0], device="cpu")
     cases = {
         keys(store, "diverged")[0]: "of glitchy has diverged, so it has no answers to look into",
@@ -217,12 +215,12 @@ def test_what_can_not_be_looked_into_is_one_sentence(store: Store, tmp_path: Pat
     for key, sentence in cases.items():
         with pytest.raises(ValueError, match=sentence):
             record([store], key, device="cpu")
-    with pytest.raises(ValueError, match="has no scores on a set nothing: give --set with one of sparse, dense"):
+    with pytest.raises(ValueError, match=r"set nothing: .*--set .*sparse, dense"):
         record([store], one, "nothing", device="cpu")
-    with pytest.raises(ValueError, match="--limit 0 must be at least 1 and --sisters 2 at least 0"):
+    with pytest.raises(ValueError, match=r"--limit 0 .*1 .*--sisters 2 .*0"):
         record([store], one, limit=0, sisters=2)
     last = keys(store, "lstm")[2]
     for step in artifacts.steps_of(store, last, 0):
         Path(artifacts.path(store, last, 0, step)).unlink()
-    with pytest.raises(ValueError, match=f"the weights of {last} were not kept: manyseeds rerun STORE {last[:8]} --keep"):
+    with pytest.raises(ValueError, match=rf"weights of {last} .*: manyseeds rerun STORE {last[:8]} --keep"):
         record([store], last, device="cpu")

@@ -117,7 +117,7 @@ def _claims(store, capsys):
 def test_a_model_without_its_tokenizer_is_one_sentence(folder, tmp_path):
     bare = shutil.copytree(folder, tmp_path / "bare", ignore=shutil.ignore_patterns("tokenizer*", "special_tokens*"))
     assert sorted(path.name for path in bare.iterdir()) == ["config.json", "generation_config.json", "model.safetensors"]
-    with pytest.raises(ValueError, match=r"bare has no tokenizer, such as tokenizer\.json: save it there"):
+    with pytest.raises(ValueError, match=r"bare .*tokenizer\.json: save it there"):
         load(bare, CPU)
 
 

@@ -77,6 +77,8 @@ def test_what_ray_is_asked_for_a_worker():
 def test_a_slot_that_shares_its_gpu_is_held_to_its_part_of_the_memory(share, asked, monkeypatch):
     found = []
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    for name in ("init", "current_device", "set_device"):  # torch without CUDA has these, and they raise
+        monkeypatch.setattr(torch.cuda, name, lambda *device: None)
     monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", found.append)
     prepare(torch.device("cuda"), share)
     assert found == asked

@@ -174,7 +174,6 @@ def test_tasks_and_models_know_torch_alone():
     assert {m: foreign for m in floors if (foreign := _imports(m)[1] - allowed)} == {}
 
 
-@pytest.mark.xfail(strict=True, reason="helpers stand in test files")
 def test_no_test_imports_another_test():
     imported = {}
     for path in (ROOT / "tests").rglob("*.py"):

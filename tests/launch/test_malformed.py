@@ -17,9 +17,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.study.load import STUDIES, from_tree, load
+from harness.study.load import from_tree, load
 from harness.study.stages import keys
 from harness.study.tree import read_tree
+from launch.families import find_study
 from results.errors import StudyError
 
 FOLDER = Path(__file__).parent / "malformed"
@@ -146,7 +147,7 @@ def test_a_hundred_thousand_replicates_are_a_study():
 
 def test_the_keys_of_valid_studies_are_as_they_were():
     for name, conditions, replicates, digest in _rows("valid_keys.tsv")[::5]:
-        study = load(STUDIES / f"{name}.yaml")
+        study = load(find_study(*name.split("/")))
         first = [key for each in study.conditions for key, _ in keys(replace(each, seeds=each.seeds[:1]))]
         assert len(study.conditions) == int(conditions)
         assert sum(len(each.seeds) for each in study.conditions) == int(replicates)

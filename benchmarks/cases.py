@@ -1,7 +1,7 @@
 """What is measured: shapes by name, and the packs that the harness trains of them."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from benchmarks.parity import SparseParity
 from harness.planning.pack import Pack, Replicate
@@ -11,6 +11,7 @@ from models.mlp import MLP
 from models.transformer.transformer import Transformer
 from tasks.batch import Batch
 from tasks.flipflop.flipflop import FlipFlop
+from tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,20 @@ CASES: dict[str, Case] = {
 
 
 @dataclass(frozen=True)
-class EveryPosition:
+class EveryPosition(Task):
     """A task as a harness would see it that knew nothing of needed positions: the loss is the same, everything is computed."""
+
+    metrics: ClassVar[tuple[str, ...]] = ("error",)
 
     task: Any
 
     @property
-    def length(self) -> int:
+    def length(self) -> int:  # type: ignore[override]
         return self.task.length
+
+    @property
+    def error(self) -> str:
+        return self.task.error
 
     @property
     def vocabulary(self) -> int:
@@ -58,7 +65,7 @@ class EveryPosition:
 
     @property
     def outputs(self) -> int:
-        return getattr(self.task, "outputs", self.task.vocabulary)
+        return self.task.outputs
 
     def scored_positions(self) -> None:
         return None

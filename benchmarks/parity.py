@@ -10,25 +10,27 @@ import torch
 from torch import Tensor
 
 from tasks.batch import Batch
+from tasks.task import Task
 
 _BITS = 32  # of a word
 
 
 @dataclass(frozen=True)
-class SparseParity:
+class SparseParity(Task):
     """Strings of `length` bits; the label is the parity of the first `relevant`."""
 
-    vectors: ClassVar[tuple[str, ...]] = ()
+    metrics: ClassVar[tuple[str, ...]] = ("parity",)
 
     length: int = 100
     relevant: int = 6
 
     @property
+    def error(self) -> str:
+        return "a string whose most probable class is not the parity of its relevant bits"
+
+    @property
     def vocabulary(self) -> int:
         return 2
-
-    def evaluation(self) -> "SparseParity":
-        return self
 
     def scored_positions(self) -> int:
         return 1

@@ -74,7 +74,9 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
     base = {key: value for key, value in tree.items() if key not in ("scale", "scales")}
     smaller = mapping(scales, scale, "scales.")
     refuse_unknown(smaller, [key for key in _KEYS if key not in ("scale", "scales", "name")], f"scales.{scale}")
-    merged = resolve(_merge_with_rule(_merge_with_rule(_with_wandb(base), _with_wandb(smaller)), _with_wandb(given)), where)
+    named = ((base, where), (smaller, f"scales.{scale}"), (given, "the command line"))
+    first, second, last = (_with_wandb(_one_spelling(words, source)) for words, source in named)
+    merged = resolve(_merge_with_rule(_merge_with_rule(first, second), last), where)
 
     for section in HASHED:
         if section in merged:
@@ -199,6 +201,12 @@ def _validate_sets(study: Study) -> None:
             if digest in hashes:
                 raise StudyError(f"evaluate.sets.{hashes[digest]} and evaluate.sets.{each.name} are the same set: remove one")
             hashes[digest] = each.name
+
+
+def _one_spelling(words: dict[str, Any], source: str) -> dict[str, Any]:
+    """The grid of one source with its dotted paths as nested mappings, so that a later source can replace a part of it."""
+    grid = words.get("grid")
+    return words | {"grid": nested(grid, f"grid of {source}")} if isinstance(grid, dict) else words
 
 
 def _merge_with_rule(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Batch-1 SGD without a launch a step: a perceptron's steps between two looks run in one call of a loop in C (sequential.c).
+"""Batch-1 SGD without a launch a step: a perceptron's steps between two looks run in one call of a loop in C (sgd_loop.c).
 
 Panigrahi et al. 2025 (section 4.2.7.1 of the thesis) take 20 million steps of one string each. The step is the ordinary one, to float32
 rounding: cross-entropy, the gradient of one string, W ← W - lr·g, lr of the step's own. The source is compiled once a process by the
@@ -32,7 +32,7 @@ from models.mlp import MLP
 from tasks.distillation.hierarchical_parity import HierarchicalParity
 from tasks.distillation.parity import SparseParity
 
-_SOURCE = Path(__file__).with_name("sequential.c")
+_SOURCE = Path(__file__).with_name("sgd_loop.c")
 # options of a training that may be whatever they are
 _KNOWN = "steps lr betas eps warmup schedule final_lr patience factor pool positions monitor".split()
 _FLAGS = (("-march=native",), ())  # some compilers do not know the first

@@ -118,4 +118,4 @@ def test_a_folder_that_hides_harness_from_rays_workers_is_named(tmp_path, monkey
     (tmp_path / "harness" / "__init__.py").touch()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StudyError, match=rf"^{tmp_path}/harness .*workers"):
-        _connect()
+        _connect(print)

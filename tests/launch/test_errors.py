@@ -80,7 +80,7 @@ def test_a_defect_in_a_task_is_told_from_a_setting_that_the_task_refuses(command
 
 
 def test_a_model_that_refuses_the_task_is_the_persons_and_a_training_that_breaks_is_ours(command, tmp_path, monkeypatch):
-    words = ("plan", write_study(tmp_path), f"store={tmp_path / 'runs'}")
+    words = ("plan", write_study(tmp_path), f"store={tmp_path / 'runs'}", "--fresh")
     with monkeypatch.context() as patch:
         patch.setattr("models.transformer.transformer.Transformer.make", _raising(ValueError("too few classes")))
         _is_one_sentence(command(*words), "too few classes")

@@ -14,6 +14,7 @@ from harness.planning.plan import replicates_of
 from harness.run import next_round, prepare, run
 from harness.study.load import load
 from results.progress.status import show_status
+from results.report.report import write_report
 from results.rows.summary import replicates_of as known_of
 from results.rows.summary import summarise
 from results.statistics.adaptive_rules import PENDING, Rule, decide, first_look
@@ -159,7 +160,7 @@ def test_a_study_stops_as_soon_as_the_interval_is_narrow_and_nothing_is_missing(
     status: list[str] = []
     show_status(store, status.append)
     assert sum("stopped at" in line and "narrow enough" in line for line in status) == 2
-    page = (tmp_path / "runs" / "tiny" / "report" / "index.html").read_text()
+    page = write_report(store).read_text()
     assert "not one of a fixed number of replicates" in page
     assert "narrow enough" in page
 
@@ -250,7 +251,8 @@ def _made(study, errors, seconds):
             "evaluate_s": 0.0,
         }
         replicates.append(row | ended)
-        sums = {"errors": wrong, "count": 100, "sequences": 100, "errors_sq": wrong, "errors_x_count": wrong, "count_sq": 100}
+        sums = {"errors": wrong, "count": 100, "sequences": 100, "sequences_wrong": wrong, "count_sq": 100}
+        sums |= {"errors_sq": wrong, "errors_x_count": wrong}
         scored = {"set": "sparse", "set_hash": hashes[name], "metric": "read", "weights": "raw", "step": 40}
         evaluations.append(row | scored | sums)
     failures = pa.table({"keys": pa.array([], pa.list_(pa.string())), "stage": pa.array([], pa.int32())})

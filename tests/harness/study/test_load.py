@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from harness.study.load import from_tree, load
 from harness.study.seeds import pairs_of, seeds_of
 from launch.families import find_study
 from results.errors import StudyError
+from tests.harness.tiny import STUDY
 
 SETS = {"sparse": {"p_ignore": 0.98, "sequences": 100}}
 
@@ -391,3 +393,11 @@ def test_a_manifest_needs_neither_omegaconf_nor_ray_nor_wandb():
         "assert not {'omegaconf', 'ray', 'wandb', 'yaml'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("grid", [{"task.length": [8, 16]}, {"task": {"length": [8, 16]}}])
+def test_the_command_line_replaces_one_axis_of_a_grid_however_the_file_spells_it(grid):
+    tree = yaml.safe_load(STUDY) | {"grid": grid | {"train.lr": [1e-3, 1e-2]}}
+    study = from_tree(tree, ["grid.task.length=[12]"])
+    assert {condition.task.length for condition in study.conditions} == {12}
+    assert {condition.train.lr for condition in study.conditions} == {1e-3, 1e-2}

@@ -77,8 +77,10 @@ def test_what_ray_is_asked_for_a_worker():
 def test_a_slot_that_shares_its_gpu_is_held_to_its_part_of_the_memory(share, asked, monkeypatch):
     found = []
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    for name in ("init", "current_device", "set_device"):  # torch without CUDA has these, and they raise
-        monkeypatch.setattr(torch.cuda, name, lambda *device: None)
+    for name in ("init", "set_device", "current_device"):
+        monkeypatch.setattr(torch.cuda, name, lambda *given: 0)
+    for name in ("use_deterministic_algorithms", "backends.cuda.enable_cudnn_sdp"):
+        monkeypatch.setattr(f"torch.{name}", lambda *given, **more: None)
     monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", found.append)
     prepare(torch.device("cuda"), share)
     assert found == asked
@@ -86,6 +88,8 @@ def test_a_slot_that_shares_its_gpu_is_held_to_its_part_of_the_memory(share, ask
 
 def test_what_tensors_may_take_of_a_slot(monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (30 * 10**9, 80 * 10**9))
+    for name in ("memory_reserved", "memory_allocated"):
+        monkeypatch.setattr(torch.cuda, name, lambda device: 0)
     assert room(torch.device("cuda"), 1) == int(0.85 * 30 * 10**9)  # what is free
     assert room(torch.device("cuda"), 2) == int(0.85 * 80 * 10**9) // 2  # what others take now is theirs
     assert 0 < room(torch.device("cpu"), 4) <= room(torch.device("cpu"), 1)

@@ -15,7 +15,7 @@ from tests.results.store.sample_rows import commit_pack
 def test_what_killed_writers_left_is_removed_when_it_is_old_and_nothing_else_is(tmp_path):
     at = open_store(tmp_path, "study")
     commit_pack(at, "fd-1", ["a"])
-    code = "import sys, os; from results import filesystem; os.replace = lambda *a: os.kill(os.getpid(), 9)\n" + (
+    code = "import sys, os; from results.store import filesystem; os.replace = lambda *a: os.kill(os.getpid(), 9)\n" + (
         "filesystem.write_local(sys.argv[1], b'rows')"
     )
     for path in (at.path("curves/fd-2.parquet"), at.shared("artifacts", "k", "0", "5.safetensors")):

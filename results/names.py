@@ -3,8 +3,8 @@
 import hashlib
 import re
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]|^[^A-Za-z0-9]")  # a first dot would hide a file, a first "-" looks like an option
-_MOST = 100  # characters: a digest and a suffix still fit into a file name
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]|^[.-]")  # a first dot would hide a file, a first "-" looks like an option
+_CUT, _DIGEST = 60, 8  # characters that are left of a name, and of what stands for the rest: two slugs fit into a file's name
 
 
 def slug(name: str) -> str:
@@ -15,7 +15,6 @@ def slug(name: str) -> str:
     >>> slug("since_write"), slug("p = 0.98")
     ('since_write', 'p___0.98-0bb593b6')
     """
-    safe = _UNSAFE.sub("_", name)[:_MOST]
-    if safe == name and name:
-        return name
-    return f"{safe or '_'}-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
+    if name and len(name) <= _CUT + 1 + _DIGEST and not _UNSAFE.search(name):
+        return name  # a slug is its own slug
+    return f"{_UNSAFE.sub('_', name)[:_CUT] or '_'}-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:_DIGEST]}"

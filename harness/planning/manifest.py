@@ -17,6 +17,7 @@ from harness.study.slot_kinds import parse as parse_kinds
 from harness.study.stages import link_of
 from results.errors import DamagedFile, StudyError
 from results.store.filesystem import public, public_override
+from results.store.manifest import checked
 from tasks.task import Task
 
 _KEYS = tuple(
@@ -97,12 +98,7 @@ def name_of_content(content: bytes) -> str:
 
 def read(content: bytes, where: str = "the manifest") -> dict[str, Any]:
     """The manifest of `to_bytes`. ValueError where it is something else."""
-    try:
-        manifest = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise DamagedFile(f"{where} is not a manifest (JSON): {error}; move it away") from error
-    if not isinstance(manifest, dict):
-        raise DamagedFile(f"{where} is not a manifest: it holds no mapping; move it away")
+    manifest = checked(content, where)
     refuse_unknown(manifest, (*_KEYS, *_ADDED), where)
     missing = [name for name in _KEYS if name not in manifest]
     if missing:

@@ -170,9 +170,18 @@ def training_law(conditions: Sequence[Condition]) -> float:
     return min(votes, key=lambda p: (-votes[p], abs(p - PAPER), p), default=PAPER)
 
 
-def flatten(node: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+class Settings(dict[str, Any]):
+    """Options by dotted path. One that a reader needs and that is not there is an error of the store."""
+
+    def __missing__(self, name: str) -> Any:
+        raise DamagedFile(
+            f"a condition in the manifest lacks the setting {name}: move the manifest away, and run the study again"
+        )
+
+
+def flatten(node: Mapping[str, Any], prefix: str = "") -> Settings:
     """Nested options by dotted path."""
-    flat: dict[str, Any] = {}
+    flat = Settings()
     for name, value in node.items():
         flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) and value else {f"{prefix}{name}": value}
     return flat

@@ -21,6 +21,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from results.names import slug
 from results.statistics.intervals import quantile
 
 Floats = NDArray[np.float64]
@@ -29,6 +30,7 @@ Errors = Mapping[str, Floats]  # error rates of a condition's replicates; infini
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MAX_LINES = 300  # light lines of single replicates over distance; more are left out, the pooled rate stays
 MARKERS = ("o", "s", "^", "D", "v", "P")
+_NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML document may hold
 INK, PAPER = "#1f2328", "#ffffff"  # stand-ins in the files; `inline_svg` replaces them by the page's own
 STYLE: Any = {
     "font.family": "sans-serif",
@@ -272,7 +274,7 @@ def svg(figure: Figure) -> str:
     with mpl.rc_context(STYLE):
         _lay_out(figure)
         figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": "manyseeds"})
-    return sink.getvalue()
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", sink.getvalue())
 
 
 def png(figure: Figure) -> bytes:
@@ -294,9 +296,9 @@ def _lay_out(figure: Figure) -> None:
 def inline_svg(document: str, prefix: str, title: str) -> str:
     """An `<svg>` element to stand in a page: ids of its own, transparent, in the page's colours `--paper` and `--c1` … `--c6`.
 
-    `title` must be escaped already. The page finds the width it was drawn for in `--natural`.
+    `title` must be escaped already; `prefix` may be any text. The page finds the width it was drawn for in `--natural`.
     """
-    element = document[document.index("<svg") :]
+    prefix, element = slug(prefix), document[document.index("<svg") :]
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
     element = re.sub(r'\bid="', f'id="{prefix}-', element)
     element = re.sub(r'((?:xlink:)?href=")#', rf"\1#{prefix}-", element)

@@ -18,6 +18,7 @@ from results.progress.adaptive_status import lines
 from results.rows.plural import counted
 from results.rows.summary import ENDINGS, Replicate, reported_sets
 from results.statistics.intervals import CONFIDENCE
+from results.store.json_columns import entries
 
 MOST = 8  # conditions, values or endings that are listed; of more, how many there are
 ASKED: dict[str, tuple[str, ...]] = {
@@ -248,7 +249,7 @@ def _made(manifest: dict[str, Any], rows: pa.Table) -> str:
         for git, dirty in zip(rows["git"].to_pylist(), rows["dirty"].to_pylist(), strict=True)
     ]
     versions = [
-        ", ".join(f"{name} {_value(name, value)}" for name, value in json.loads(text).items())
+        ", ".join(f"{name} {_value(name, value)}" for name, value in entries(text).items())
         for text in rows["versions"].to_pylist()
     ]
     return f"Trained on {_tallied(rows['device'].to_pylist())}, with {_tallied(versions)}, from {_tallied(commits)}."

@@ -23,6 +23,7 @@ from results.report import figures
 from results.report.flipflop.glitch_page import write_glitch_page
 from results.report.flipflop.glitches import sets_of
 from results.rows.summary import replicates_of, set_names
+from results.store.json_columns import entries
 from results.store.manifest import newest_manifest, reported
 from results.store.tables import Store, read
 
@@ -141,7 +142,7 @@ def _provenance(record: dict[str, Any]) -> dict[str, str]:
 
 
 def _joined(text: str) -> str:
-    return ", ".join(f"{name} {_plain(value)}" for name, value in json.loads(text).items())
+    return ", ".join(f"{name} {_plain(value)}" for name, value in entries(text).items())
 
 
 def _plain(value: Any) -> str:

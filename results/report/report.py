@@ -45,6 +45,7 @@ from results.rows.summary import (
 )
 from results.rows.task_conditions import is_of
 from results.statistics.intervals import zero_error_bound
+from results.store.json_columns import entries
 from results.store.manifest import label as stage_label
 from results.store.manifest import newest_manifest, reported, scoring_of, stage_of
 from results.store.tables import Store, committed, read
@@ -492,8 +493,8 @@ def _provenance(replicates: pa.Table, manifest: dict[str, Any]) -> dict[str, Any
     for git, dirty in zip(replicates["git"].to_pylist(), replicates["dirty"].to_pylist(), strict=True):
         name = "not in a git repository" if git is None else git + (" with uncommitted changes" if dirty else "")
         commits[name] = commits.get(name, 0) + 1
-    versions = [({k: _plain(v) for k, v in json.loads(text).items()}, count) for text, count in counts["versions"]]
-    numerics = [({k: _plain(v) for k, v in json.loads(text).items()}, count) for text, count in counts["numerics"]]
+    versions = [({k: _plain(v) for k, v in entries(text).items()}, count) for text, count in counts["versions"]]
+    numerics = [({k: _plain(v) for k, v in entries(text).items()}, count) for text, count in counts["numerics"]]
     hours = [(pc.sum(replicates[name]).as_py() or 0.0) / 3600 for name in ("train_s", "evaluate_s")]
     return {
         "devices": counts["device"],

@@ -7,6 +7,7 @@ replicate's last step, with the raw weights.
 
 import io
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from results.errors import DamagedFile
 from results.statistics.intervals import (
     Interval,
     clopper_pearson,
@@ -28,8 +30,11 @@ from results.statistics.intervals import (
     zero_error_bound,
 )
 from results.store.manifest import reported, stage_of
+from results.store.schema import STATUSES
+from results.terminal import printable
 
 QUANTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1.0}
+_FORMULA = r"^([=+\-@\t\r\n])"  # what a spreadsheet takes for the beginning of a formula
 ENDINGS = ("finished", "diverged", "no_transition", "failed", "missing")
 
 SUMMARY = pa.schema(
@@ -182,7 +187,15 @@ def raw_rows(manifest: dict[str, Any], known: Sequence[Replicate]) -> pa.Table:
 
 
 def to_csv(table: pa.Table) -> bytes:
-    """Comma-separated with a header; infinity is `inf`, an absent value is empty."""
+    """Comma-separated with a header; infinity is `inf`, an absent value is empty.
+
+    Spreadsheets run text that begins like a formula, so that an apostrophe stands before it; Parquet has it as it is.
+    """
+    texts = [index for index, field in enumerate(table.schema) if pa.types.is_string(field.type)]
+    for index in texts:
+        safe = pc.replace_substring_regex(table.column(index), _FORMULA, r"'\1")
+        table = table.set_column(index, table.schema.field(index), safe)
+    table = table.rename_columns([re.sub(_FORMULA, r"'\1", name) for name in table.column_names])
     sink = io.BytesIO()
     pyarrow.csv.write_csv(table, sink, pyarrow.csv.WriteOptions(quoting_style="needed"))
     return sink.getvalue()
@@ -221,17 +234,19 @@ _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    **{character: "\\" + character for character in "&%$#_{}"},
+    "{": r"\textbraceleft{}",  # BibTeX counts the brace of \{ too, and would end a field at one that has no partner
+    "}": r"\textbraceright{}",
+    **{character: "\\" + character for character in "&%$#_"},
 }
 
 
 def latex_escape(text: str) -> str:
-    """Text as LaTeX prints it: every character with a meaning is taken literally.
+    """Text as LaTeX prints it: every character with a meaning is taken literally, and control characters are escaped.
 
     >>> latex_escape("p_i = 98 %")
     'p\\\\_i = 98 \\\\%'
     """
-    return "".join(_LATEX.get(character, character) for character in text)
+    return "".join(_LATEX.get(character, character) for character in printable(text))
 
 
 def _latex_quantile(name: str) -> Callable[[dict[str, Any]], str]:
@@ -271,6 +286,11 @@ def _replicate(
     hashes = {name: value["hash"] for name, value in condition["sets"].items()}
     own = {name: score for (name, set_hash), score in scores.get(row, {}).items() if hashes.get(name) == set_hash}
     status = known["status"] if known else "failed" if row in failed else "missing"
+    if status not in ENDINGS:
+        raise DamagedFile(
+            f"a row of replicates/ has the status {status[:60]!r} for {row[0][:60]}, and there are {', '.join(STATUSES)}: "
+            "move its pack out of the store, or read it with the version that wrote it"
+        )
     loss = None if known is None or math.isnan(known["loss"]) else known["loss"]
     diverged_at = known["diverged_at"] if known else None
     return Replicate(condition["name"], row[1], row[0], init_seed, data_seed, status, loss, diverged_at, own)

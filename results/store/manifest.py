@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow.fs
 
 from results.errors import DamagedFile, StoreError, store_errors
 from results.store.filesystem import info_of, reason
+from results.store.manifest_schema import problem
 from results.store.tables import Store, list_names, read_bytes, write_bytes
 
 FOLDER = "manifests"
@@ -46,7 +48,7 @@ def newest_manifest(store: Store) -> tuple[str, dict[str, Any]] | None:
     """Hash and content of the manifest that was written last, or None: the one that the file `newest_manifest` names; where
     there is no such file, by the time of the files, and of several of one time the one that plans most.
 
-    Raises ValueError, naming the file, where it is none.
+    Raises DamagedFile, naming the file, where it is none.
     """
     names = [name for name in list_names(store, FOLDER) if name.endswith(SUFFIX)]
     if not names:
@@ -146,49 +148,31 @@ def manifest_bytes(store: Store, name: str) -> bytes:
 
 
 def read_manifest(store: Store, manifest_hash: str) -> dict[str, Any]:
-    """The content of one manifest. Raises ValueError, naming the file, where it is none."""
-    path = manifest_path(manifest_hash)
-    data = manifest_bytes(store, f"{manifest_hash}{SUFFIX}")
+    """The content of one manifest, which fits the schema. Raises DamagedFile, naming the file, where it does not."""
+    return checked(manifest_bytes(store, f"{manifest_hash}{SUFFIX}"), store.path(manifest_path(manifest_hash)))
+
+
+def checked(data: bytes, path: str) -> dict[str, Any]:
+    """The manifest that these bytes of a file hold. Raises DamagedFile where they hold none of `results.store.manifest_schema`."""
     try:
-        content = json.loads(data)
+        content = json.loads(data, parse_constant=_no_number, object_pairs_hook=_without_twins)
     except (ValueError, RecursionError) as error:
         raise DamagedFile(
-            f"{store.path(path)} is no manifest ({reason(error)}); move it out of the store, and run the study again"
+            f"{path} is no manifest ({reason(error)[:300]}); move it out of the store, and run the study again"
         ) from error
-    if not _is_plan(content):
-        raise DamagedFile(f"{store.path(path)} is no manifest of a study; move it out of the store, and run the study again")
-    return content
+    if wrong := problem(content):
+        raise DamagedFile(f"{path} is no manifest of a study: {wrong}; move it out of the store, and run the study again")
+    found: dict[str, Any] = content
+    return found
 
 
-def _is_plan(content: Any) -> bool:
-    """Whether the parts that every reader uses have their kinds, so that none of them stumbles over a file of someone else."""
-    if not isinstance(content, dict) or not {"study", "sets", "conditions", "replicates"} <= content.keys():
-        return False
-    sets, conditions, replicates = content["sets"], content["conditions"], content["replicates"]
-    if not (isinstance(sets, dict) and isinstance(conditions, list) and isinstance(replicates, list)):
-        return False
-    named = all(
-        isinstance(each, dict)
-        and isinstance(each.get("name"), str)
-        and isinstance(each.get("config", {}), dict)
-        and isinstance(each.get("sets", {}), dict)
-        and all(isinstance(one, dict) for one in each.get("sets", {}).values())
-        and type(each.get("replicates", 0)) is int
-        and ("scoring" not in each or _is_scoring(each["scoring"]))
-        for each in conditions
-    )
-    planned = all(
-        type(row) is list and len(row) >= 4 and type(row[0]) is str and type(row[1]) is int and 0 <= row[1] < len(conditions)
-        for row in replicates
-    )
-    return named and planned and all(isinstance(each, dict) for each in sets.values())
+def _no_number(name: str) -> None:
+    raise ValueError(f"it holds the number {name}")
 
 
-def _is_scoring(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("metrics"), list)
-        and bool(value["metrics"])
-        and all(isinstance(each, str) for each in [*value["metrics"], value.get("error"), value.get("direction")])
-        and all(value.get(name) is None or type(value[name]) is int for name in ("tokens", "outputs"))
-    )
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twin = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"it has the name {twin[:60]!r} twice in one mapping")
+    return found

@@ -25,6 +25,7 @@ from results.store import tables as store
 from results.store.tables import committed, open_store
 from tests.harness.tiny import STUDY, write_study
 from tests.pickle_bomb import Bomb
+from tests.results.synthetic import manifest as synthetic
 
 ROOT = Path(__file__).parents[2]
 MODULE = """
@@ -220,10 +221,13 @@ def test_a_pickle_in_place_of_a_checkpoint_or_kept_weights_runs_nothing(tmp_path
 
 
 def test_a_manifest_with_a_hostile_name_or_depth_is_refused():
-    with pytest.raises(ValueError, match="is not a manifest"):
+    with pytest.raises(ValueError, match="is no manifest"):
         read(b"[" * 100_000)
-    with pytest.raises(ValueError, match="has no key 'xxx") as caught:
+    with pytest.raises(ValueError, match="is no manifest of a study: study is missing"):
         read(json.dumps({"x" * 10**7: 1}).encode())
+    whole = synthetic() | dict.fromkeys(("executor", "store"), "") | {"pack_size": 1}
+    with pytest.raises(ValueError, match="has no key 'xxx") as caught:
+        read(json.dumps(whole | {"x" * 10**7: 1}).encode())
     assert len(str(caught.value)) < 1000
     condition = {"name": "c", "config": {"task": {"name": "flipflop"}, "model": {"name": "os:system"}, "train": {}}}
     with pytest.raises(ValueError, match="would import the module os"):

@@ -145,6 +145,11 @@ def test_a_failure_is_listed_with_where_its_log_and_traceback_lie(tmp_path, caps
     assert "worker-*-4711.out" in text
     assert "replicate b transformer, seeds" in text
     assert "title" not in text
+    assert said[-1] == "tracebacks: the same command with --full"
+    full = []
+    show_failures(at, True, full.append)
+    assert "\n".join(line for line in full if not line.startswith("    | ")) == "\n".join(said[:-1])
+    assert [line.split(".")[0] for line in full if line.startswith("    | ")] == ["    | …", "    | The actor died"]
     show_failures(at, True, say)
     printed = capsys.readouterr().out
     assert "| The actor died." in printed

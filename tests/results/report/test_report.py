@@ -170,7 +170,7 @@ def test_a_manifest_with_complete_settings_is_quoted_and_else_defaults_are_point
     assert "A setting that is not named has its default." in page
     plan = manifest(2)
     for condition in plan["conditions"]:
-        condition["settings"] = condition["config"] | {"train": {"warmup": 50}}
+        condition["settings"] = condition["config"] | {"train": condition["config"]["train"] | {"warmup": 50}}
     store = open_store(str(tmp_path), "complete")
     write(store, plan)
     text = write_report(store).read_text()

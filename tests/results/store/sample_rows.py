@@ -75,11 +75,15 @@ def manifest(conditions: dict[str, list[str]]) -> dict:
     sets["sparse_online"] = {"definition": {}, "sequences": 100, "every": 100, "seed": 0}
     hashes = {name: {"hash": set_hash, "task": {}} for name, set_hash in (SETS | {"sparse_online": "hash-online"}).items()}
     planned = [[key, index, number(key), 1] for index, keys in enumerate(conditions.values()) for key in keys]
-    listed = [{"name": n, "config": {"model": n}, "sets": hashes, "replicates": len(k)} for n, k in conditions.items()]
+    config = {"task": {"name": "flipflop"}, "train": {}}
+    listed = [
+        {"name": n, "config": config | {"model": {"name": n}}, "sets": hashes, "replicates": len(k)}
+        for n, k in conditions.items()
+    ]
     return {
         "study": "quick",
         "question": "How long is the tail?",
-        "scale": "laptop",
+        **{"source": {}, "scale": "laptop", "reductions": [], "overrides": []},
         "sets": sets,
         "conditions": listed,
         "replicates": planned,

@@ -1,0 +1,287 @@
+"""What a manifest is made of: the one schema that a manifest is checked against when it is read.
+
+A shape is a function of a value and of where it lies; it returns what is wrong as a part of a sentence, "" where nothing is. Fields that
+the schema does not know are left to the code that does: a newer version may have added them. The fields that a reader needs are required.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Shape = Callable[[Any, str], str]
+
+MOST_DEPTH = 40  # of mappings and lists in each other, as for a study file
+MOST_CONDITIONS = 20_000
+MOST_NAME = 2_000  # characters of what is drawn or is a name
+MOST_TEXT = 1_000_000
+_LARGEST = 2**63 - 1  # what a table's column holds
+
+
+def problem(content: Any) -> str:
+    """The first thing that is wrong with a manifest, such as "sets.dense.sequences must be a whole number", or ""."""
+    return _unfit(content) or MANIFEST(content, "") or _disagreement(content)
+
+
+def text(most: int = MOST_TEXT) -> Shape:
+    def check(value: Any, where: str) -> str:
+        if not isinstance(value, str):
+            return f"{where} must be text"
+        return f"{where} has {len(value)} characters, and at most {most} are read" if len(value) > most else ""
+
+    return check
+
+
+def whole(least: int = 0, most: int = _LARGEST) -> Shape:
+    def check(value: Any, where: str) -> str:
+        fits = type(value) is int and least <= value <= most
+        return (
+            "" if fits else f"{where} must be a whole number of at least {least}" + (f" and at most {most}" * (most < _LARGEST))
+        )
+
+    return check
+
+
+def number(value: Any, where: str) -> str:
+    return "" if type(value) in (int, float) else f"{where} must be a number"
+
+
+def flag(value: Any, where: str) -> str:
+    return "" if type(value) is bool else f"{where} must be true or false"
+
+
+def anything(value: Any, where: str) -> str:
+    return ""
+
+
+def optional(shape: Shape) -> Shape:
+    """The shape, or null."""
+    return lambda value, where: "" if value is None else shape(value, where)
+
+
+def items(shape: Shape, least: int = 0) -> Shape:
+    """A list of at least so many values of one shape."""
+
+    def check(value: Any, where: str) -> str:
+        if not isinstance(value, list):
+            return f"{where} must be a list"
+        if len(value) < least:
+            return f"{where} has {len(value)} entries, and needs at least {least}"
+        return next((wrong for index, each in enumerate(value) if (wrong := shape(each, f"{where}[{index}]"))), "")
+
+    return check
+
+
+def mapping(shape: Shape) -> Shape:
+    """A mapping of any names to values of one shape."""
+
+    def check(value: Any, where: str) -> str:
+        if not isinstance(value, dict):
+            return f"{where} must be a mapping"
+        for name, each in value.items():
+            if len(name) > MOST_NAME:
+                return f"{where} has a name of {len(name)} characters, and at most {MOST_NAME} are read"
+            if wrong := shape(each, _below(where, name)):
+                return wrong
+        return ""
+
+    return check
+
+
+def record(required: Mapping[str, Shape], known: Mapping[str, Shape] | None = None) -> Shape:
+    """A mapping with these names; those of `known` may be absent, and others are not looked at."""
+    shapes = {**required, **(known or {})}
+
+    def check(value: Any, where: str) -> str:
+        if not isinstance(value, dict):
+            return f"{where or 'it'} must be a mapping"
+        for name in required:
+            if name not in value:
+                return f"{_below(where, name)} is missing"
+        return next(
+            (wrong for name, shape in shapes.items() if name in value and (wrong := shape(value[name], _below(where, name)))),
+            "",
+        )
+
+    return check
+
+
+def _below(where: str, name: str) -> str:
+    shown = name if len(name) <= 60 else f"{name[:60]}…"
+    return f"{where}.{shown}" if where else shown
+
+
+def _replicate(value: Any, where: str) -> str:
+    """[key, place of the condition, init_seed, data_seed]; more may follow."""
+    if type(value) is not list or len(value) < 4:
+        return f"{where} must be a list of a key, a condition and two seeds"
+    if type(value[0]) is not str or len(value[0]) > MOST_NAME:
+        return f"{where}[0] must be a key"
+    for index in (1, 2, 3):
+        if type(value[index]) is not int or not 0 <= value[index] <= _LARGEST:
+            return f"{where}[{index}] must be a whole number of at least 0"
+    return ""
+
+
+# of a task, a model: what else there is depends on it, and a reader that needs it says so (`results.claims.evidence.Settings`)
+_TASK = record({"name": text(MOST_NAME)}, {"length": whole()})
+_MODEL = record({"name": text(MOST_NAME)}, dict.fromkeys(("layers", "width", "heads"), optional(whole())))
+_TRAIN = record(
+    {},
+    {
+        **dict.fromkeys(("steps", "batch", "warmup", "patience", "pool"), whole()),
+        **dict.fromkeys(("lr", "weight_decay", "eps", "momentum", "final_lr", "factor", "clip", "ema"), number),
+        **dict.fromkeys(("optimizer", "schedule", "precision", "positions"), text(MOST_NAME)),
+        "betas": items(number),
+        "monitor": optional(mapping(anything)),
+        "sharpen": optional(mapping(anything)),
+    },
+)
+_PARTS = {"task": _TASK, "model": _MODEL, "train": _TRAIN}
+_ALL_PARTS = record(_PARTS)
+_STAGED = _PARTS | {"stages": items(mapping(anything)), "stage": mapping(anything)}
+_SCORING = record(
+    {"metrics": items(text(MOST_NAME), least=1), "direction": text(MOST_NAME), "error": text()},
+    dict.fromkeys(("tokens", "outputs"), optional(whole())),
+)
+_CONDITION_FIELDS = record(
+    {
+        "name": text(MOST_NAME),
+        "config": record({}, _STAGED),
+        "sets": mapping(record({"hash": text(MOST_NAME)}, {"task": mapping(anything)})),
+        "replicates": whole(),
+    },
+    {"settings": record(_PARTS, _STAGED), "scored": optional(whole()), "scoring": optional(_SCORING)},
+)
+
+
+def _condition(value: Any, where: str) -> str:
+    """A condition's fields, and every part of it in `settings`, or in `config` where it has none, as older manifests do."""
+    if wrong := _CONDITION_FIELDS(value, where):
+        return wrong
+    return "" if "settings" in value else _ALL_PARTS(value["config"], f"{where}.config")
+
+
+_PACK = record(
+    {"id": text(MOST_NAME), "replicates": items(whole())}, {"stage": whole(), "signature": text(), "kind": text(MOST_NAME)}
+)
+_RULE_FIELDS = {
+    **dict.fromkeys(("minimum", "maximum", "step"), whole(1)),
+    **{"set": text(MOST_NAME), "limit": number, "baseline": optional(text(MOST_NAME)), "budget": optional(number)},
+}
+
+
+def _rule(value: Any, where: str) -> str:
+    """Of adaptive replicates (`results.statistics.adaptive_rules.Rule`): a field more would be another rule."""
+    wrong = record({name: _RULE_FIELDS[name] for name in ("minimum", "maximum", "step", "set", "limit")}, _RULE_FIELDS)(
+        value, where
+    )
+    return wrong or next((f"{_below(where, name)} is no part of a rule" for name in value if name not in _RULE_FIELDS), "")
+
+
+MANIFEST = record(
+    {
+        "study": text(MOST_NAME),
+        "question": text(),
+        "source": mapping(anything),
+        "scale": optional(text(MOST_NAME)),
+        "reductions": items(text()),
+        "overrides": items(text()),
+        "sets": mapping(
+            record(
+                {"definition": mapping(anything), "sequences": whole(1)},
+                {"every": optional(whole(1)), "seed": whole()},
+            )
+        ),
+        "conditions": items(_condition),
+        "replicates": items(_replicate),
+    },
+    {
+        **dict.fromkeys(("wandb", "wandb_runs", "keep", "device", "executor", "store"), text()),
+        **dict.fromkeys(("numerics", "versions"), mapping(anything)),
+        "claims": mapping(mapping(anything)),
+        "adaptive": optional(_rule),
+        "packs": items(_PACK),
+        "pack_size": optional(whole(1)),
+        "curve_every": whole(),
+        "git": optional(text(MOST_NAME)),
+        "dirty": optional(flag),
+    },
+)
+
+
+def _unfit(content: Any) -> str:
+    """What no place of a manifest may hold: numbers that are none, halves of characters, mappings without end."""
+    level, depth = [content], 0
+    while level:
+        depth += 1
+        if depth > MOST_DEPTH:
+            return f"it is more than {MOST_DEPTH} levels deep"
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                below += value
+                below += value.values()
+            elif isinstance(value, list):
+                below += value
+            elif isinstance(value, float) and not math.isfinite(value):
+                return f"it holds the number {value}"
+            elif isinstance(value, int) and abs(value) > 2**64:
+                return f"it holds a whole number of {value.bit_length()} bits, and at most 64 are read"
+            elif isinstance(value, str) and not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
+                return "it holds half of a character (a surrogate)"
+        level = below
+    return ""
+
+
+def _disagreement(content: dict[str, Any]) -> str:
+    """Where parts of a manifest that has its shape contradict each other."""
+    conditions, rows = content["conditions"], content["replicates"]
+    if len(conditions) > MOST_CONDITIONS:
+        return f"it has {len(conditions)} conditions, and at most {MOST_CONDITIONS} are read"
+    names: set[tuple[str, int]] = set()
+    for index, each in enumerate(conditions):
+        stage = max(0, len(each["config"].get("stages") or ()) - 1)
+        if (each["name"], stage) in names:
+            return f"conditions[{index}].name is that of a condition before it"
+        names.add((each["name"], stage))
+        if wrong := _other_settings(each, content["sets"]):
+            return f"conditions[{index}].{wrong}"
+    seen: set[tuple[str, int]] = set()
+    counts = [0] * len(conditions)
+    for index, row in enumerate(rows):
+        if row[1] >= len(conditions):
+            return f"replicates[{index}] is of condition {row[1]}, and there are {len(conditions)}"
+        if (row[0], row[1]) in seen:
+            return f"replicates[{index}] is listed before it"
+        seen.add((row[0], row[1]))
+        counts[row[1]] += 1
+    for index, (each, count) in enumerate(zip(conditions, counts, strict=True)):
+        if each["replicates"] != count:
+            return f"conditions[{index}].replicates is {each['replicates']}, and {count} are listed"
+    for index, pack in enumerate(content.get("packs", ())):
+        if any(place >= len(rows) for place in pack["replicates"]):
+            return f"packs[{index}] holds a replicate that is not listed"
+    return ""
+
+
+def _other_settings(condition: dict[str, Any], sets: dict[str, Any]) -> str:
+    """Where `settings`, which has every option, has another value than `config`, or a set another kind of value for an option."""
+    settings = condition.get("settings")
+    if settings is None:
+        return ""
+    for part in _PARTS:
+        for name, value in condition["config"].get(part, {}).items():
+            known = settings[part].get(name)
+            if name != "rev" and (_kind(known) != _kind(value) or (not isinstance(value, dict) and known != value)):
+                return f"settings.{_below(part, name)} has another value than config.{_below(part, name)}"
+    definitions = {name: each["definition"] for name, each in sets.items()}
+    for name, changes in (*definitions.items(), *((name, each.get("task", {})) for name, each in condition["sets"].items())):
+        for option, value in changes.items():
+            known = settings["task"].get(option)
+            if known is not None and not isinstance(known, list) and _kind(known) != _kind(value):
+                return f"settings.{_below('task', option)} is another kind of value than in the set {name[:60]}"
+    return ""
+
+
+def _kind(value: Any) -> type:
+    return float if type(value) is int else type(value)

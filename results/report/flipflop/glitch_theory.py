@@ -84,7 +84,8 @@ def _on_write(about: About, glitches: pa.Table) -> dict[Place, float]:
 def margins(store: Store, about: About) -> Margins | None:
     """What T3 says of this replicate and the others of its condition, None without its rows of the probe."""
     known = committed(store).filter((pc.field("condition") == about.condition) & (pc.field("stage") == about.stage)).to_pylist()
-    rows = read(store, "probes", filter=(pc.field("probe") == "drift") & pc.field("key").isin([row["key"] for row in known]))
+    keys = pa.array([row["key"] for row in known], pa.string())
+    rows = read(store, "probes", filter=(pc.field("probe") == "drift") & pc.field("key").isin(keys))
     values = by_key(rows)
     if about.key not in values:
         return None

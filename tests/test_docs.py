@@ -4,9 +4,11 @@ import csv
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import sys
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -17,10 +19,12 @@ from harness.run import run
 from harness.study.load import from_tree
 from harness.training.train import Training
 from models.transformer import positions
-from results.store.tables import committed, open_store
+from results.store.tables import commit, committed, open_store
+from tests.environments import PACKAGES
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import STUDY
 from tests.page_code import ANYWHERE, ROOT, blocks
+from tests.results.store.sample_rows import pack_tables
 
 
 def _import(text, name, folder, monkeypatch):
@@ -225,3 +229,28 @@ def test_the_code_and_the_numbers_of_the_distillation_page_are_true(capsys):
         law = grammar(name).lengths()
         exact = " | ".join(str(quantile(law, share)) for share in (0.25, 0.5, 0.75, 0.95))
         assert f"| `{name}` | {exact} |" in text
+
+
+def test_the_command_of_the_page_is_listed_and_prints(tmp_path):
+    """In a copy of the project, changed as the page says; the line of the section holds all its other commands too."""
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, tmp_path / name)
+    function, line = blocks("docs/adding-a-command.md", "python")
+    with (tmp_path / "launch" / "cli" / "read.py").open("a") as file:
+        file.write(f"\n\n{function}")
+    registry = tmp_path / "launch" / "cli" / "__init__.py"
+    before = re.search(r'^    "Read": .*\n', registry.read_text(), re.MULTILINE)[0]
+    assert line.replace(", read.slowest", "") == before
+    registry.write_text(registry.read_text().replace(before, line))
+    rows = pack_tables("fd-1", ["a" * 32, "b" * 32])
+    seconds = rows["replicates"].schema.get_field_index("train_s")
+    rows["replicates"] = rows["replicates"].set_column(seconds, "train_s", pa.array([1.25, 60.5]))
+    commit(open_store(str(tmp_path / "runs"), "quick"), "fd-1", rows)
+
+    def printed(*words):
+        command = [sys.executable, "-m", "launch", *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    listed = printed("--help").split("\nRead:\n")[1].split("\nExplain:\n")[0]
+    assert "slowest List the replicates of a study by training time" in " ".join(listed.split())
+    assert printed("slowest", "runs", "quick").splitlines() == ["bbbbbbbb  60.5 s  here", "aaaaaaaa  1.2 s  here"]

@@ -352,6 +352,7 @@ class _Run:
         except RayError as error:
             if not run.heard and self._hear() is None:
                 run.heard = True  # a board that is being started again knows nothing of it
+            self._started(time.monotonic())  # where it was, if it said so since the last look
             self._take(reference)
             ray.kill(run.worker.actor)  # one that is only out of reach must not go on beside its successor
             self._died(run, "oom" if isinstance(error, OutOfMemoryError) else "died", error)

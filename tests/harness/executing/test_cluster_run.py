@@ -1,140 +1,77 @@
-"""Which kind of slot a running study gives its packs to, without a Ray cluster."""
+"""Which slots run a study's packs, and what becomes of packs whose workers die: on a double of Ray in virtual time."""
 
 import itertools
-import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
-from ray.exceptions import ActorDiedError
 
-from harness.executing import cluster
-from harness.executing.hang_watch import Watch
-from harness.executing.placement import Placement
 from harness.planning.plan import shape
 from harness.planning.throughput import Rate
 from harness.study.slot_kinds import Kind
 from results.progress.failures import log_path
 from results.store.tables import open_store, read, read_bytes
-from tests.harness.executing.dispatches import dispatch_of
+from tests.harness.executing.ray_double import STEPS, Life, Node, RayDouble, run_packs
 from tests.harness.packs import condition, pack
 
 BIG, SMALL = Kind("cpu", resource="big"), Kind("cpu", resource="small")
+SECONDS = {"big": 10.0, "small": 100.0}  # of a pack on a slot of each kind
 
 
-class _Actor:
-    """A worker whose packs never end."""
-
-    def __init__(self, kind):
-        self.kind = kind
-        self.node = self.run = SimpleNamespace(remote=lambda *arguments: object())
+def packs_of(big, small=0):
+    """Packs of one replicate; so many are sized for each kind."""
+    kinds = [BIG] * big + [SMALL] * small
+    return [replace(pack(condition("lstm", steps=STEPS), [seed]), kind=kind.name) for seed, kind in enumerate(kinds)]
 
 
-class _Cluster:
-    """Stands for the connection: its slots by kind, and idle workers."""
-
-    def __init__(self, placement, most, now):
-        self.placement, self.most, self.now, self.waiting = placement, most, now, []
-
-    def worker(self, kind):
-        mine = [worker for worker in self.waiting if worker.kind == kind]
-        if mine:
-            self.waiting.remove(mine[0])
-            return mine[0]
-        return cluster._Worker(_Actor(kind), kind=kind)
-
-    def idle(self):
-        return [worker.kind for worker in self.waiting]
+def nodes(gone=float("inf")):
+    """One slot of each kind; the big one is lost at a second."""
+    return [Node("big", {"CPU": 1.0, "big": 1.0}, gone), Node("small", {"CPU": 1.0, "small": 1.0})]
 
 
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    """Two packs of the big kind and one of the small, which takes ten times as long for anything; one slot of each."""
-    packs = [replace(pack(condition("lstm"), [seed]), kind=kind.name) for seed, kind in enumerate((BIG, BIG, SMALL))]
-    rates = {shape(packs[0].signature, kind.name): Rate(1, step, 0.0, 10) for kind, step in ((BIG, 1.0), (SMALL, 10.0))}
-    placement = Placement((BIG, SMALL), rates, {BIG.name: 100, SMALL.name: 100})
-    one = object.__new__(cluster._Run)  # its __init__ starts an actor
-    one.dispatch, one.watch, one.running, one.numbers = (
-        dispatch_of(packs, open_store(tmp_path, "tiny")),
-        Watch(),
-        {},
-        itertools.count(),
-    )
-    one.progress, one.store, one.uri, one.board = one.dispatch.progress, one.dispatch.store, "", None
-    one.metrics = SimpleNamespace(started=lambda pack: None)
-    one.cluster = _Cluster(placement, {BIG.name: 1, SMALL.name: 1}, {BIG.name: 1, SMALL.name: 1})
-    one.left_at, one.killed = -math.inf, []
-    monkeypatch.setattr(cluster, "ray", SimpleNamespace(kill=one.killed.append))
-    return one
+def runs(packs, folder, monkeypatch, ray=None, kinds=(BIG, SMALL)):
+    """(seed, node, first second, last second) of every pack that ended; all are committed."""
+    ray = ray or RayDouble(nodes(), lambda pack, node: Life(SECONDS[node.name]))
+    rates = {shape(packs[0].signature, kind.name): Rate(1, SECONDS[kind.resource or "big"] / STEPS, 0.0, 10) for kind in kinds}
+    outcomes = run_packs(packs, open_store(folder, "tiny"), ray, kinds, rates, monkeypatch)
+    assert sorted(each.pack for each in outcomes if each.status == "committed") == sorted(each.id for each, *_ in ray.ran)
+    return [(each.replicates[0].init_seed, *rest) for each, *rest in ray.ran]
 
 
-def _where(run):
-    return {each.pack.replicates[0].init_seed: each.worker.kind for each in run.running.values()}
+def test_every_pack_runs_once_and_on_a_slot_of_its_own_kind_where_both_have_work(tmp_path, monkeypatch):
+    ran = runs(packs_of(big=10, small=1), tmp_path, monkeypatch)
+    assert sorted(seed for seed, *_ in ran) == list(range(11))
+    assert {seed for seed, node, *_ in ran if node == "small"} == {10}
 
 
-def test_every_slot_takes_a_pack_of_its_own_kind(run):
-    run._fill()
-    assert _where(run) == {0: BIG, 2: SMALL}
-    assert len(run.dispatch.queued()) == 1
+@pytest.mark.parametrize("count", [2, 9, 12, 15, 25])
+def test_a_study_ends_as_soon_as_with_the_best_sharing_of_its_packs(count, tmp_path, monkeypatch):
+    """Against every way to share them out: a slow slot takes a pack only where the fast ones would take longer."""
+    ends = [max(SECONDS["small"] * slow, SECONDS["big"] * (count - slow)) for slow in range(count + 1)]
+    ran = runs(packs_of(count), tmp_path, monkeypatch)
+    assert sorted(seed for seed, *_ in ran) == list(range(count))
+    assert max(last for *_, last in ran) == pytest.approx(min(ends), abs=2)  # a driver looks once a second
 
 
-def test_a_slow_slot_leaves_what_the_fast_ones_will_have_done_sooner(run):
-    run._fill()
-    _end(run, 2)
-    run._fill()
-    assert _where(run) == {0: BIG}
-    run.cluster.now[BIG.name], run.left_at = 0, -math.inf  # their nodes are gone, and a second has passed
-    run._fill()
-    assert _where(run) == {0: BIG, 1: SMALL}
+def test_packs_of_a_node_that_is_lost_run_on_the_slots_that_are_left(tmp_path, monkeypatch, capsys):
+    """Also the one that was given to a worker for which there is no place any more."""
+    ray = RayDouble(nodes(gone=15.0), lambda pack, node: Life(SECONDS[node.name]))
+    ran = runs(packs_of(big=4), tmp_path, monkeypatch, ray)
+    assert [node for _, node, *_ in ran] == ["big", "small", "small", "small"]
+    assert sorted(seed for seed, *_ in ran) == [0, 1, 2, 3]
+    assert all(one[3] <= other[2] for one, other in itertools.pairwise(ran))  # one slot, one pack at a time
+    assert "was on a node that is lost" in capsys.readouterr().out
 
 
-def test_a_pack_that_waits_for_a_node_that_is_gone_moves_to_an_idle_slot_of_another_kind(run):
-    run._fill()
-    _end(run, 2)
-    run.cluster.waiting = [cluster._Worker(_Actor(SMALL), "node", kind=SMALL)]
-    run._rebalance()
-    assert _where(run) == {0: BIG}  # it may come soon: the big slot's work is done sooner there
-    run.cluster.now[BIG.name] = 0
-    run._rebalance()
-    assert _where(run) == {0: SMALL}
-    assert [actor.kind for actor in run.killed] == [BIG]
-    assert math.isinf(run._left()[BIG.name])
-
-
-def _end(run, seed):
-    (reference,) = (reference for reference, each in run.running.items() if each.pack.replicates[0].init_seed == seed)
-    del run.running[reference]
-
-
-class _Ray:
-    """Stands for the ray module: the one running pack's worker is gone, and this is what the board was told."""
-
-    def __init__(self, noted):
-        self.noted = noted
-
-    def get(self, reference, timeout=None):
-        if reference == "board":
-            return self.noted, []
-        raise ActorDiedError()
-
-    def nodes(self):
-        return [{"NodeID": "n", "Alive": True, "NodeManagerHostname": "gpu-7"}]
-
-    def kill(self, actor):
-        """It is gone."""
-
-
-@pytest.mark.parametrize(("noted", "kinds"), [({}, []), ({0: 0}, ["died"])])
-def test_a_death_counts_once_the_pack_has_said_a_word(run, tmp_path, monkeypatch, noted, kinds):
-    """Of the pack's own first word on the board, step 0, which no poll had fetched yet."""
-    monkeypatch.setattr(cluster, "ray", _Ray(noted))
-    run.board = SimpleNamespace(take=SimpleNamespace(remote=lambda: "board"))
-    run.cluster.free = None
-    for _ in range(3):
-        each = run.dispatch.next()
-        run.running["pack"] = cluster._Running(0, cluster._Worker("actor", "n"), each)
-        run._settle("pack")
-    rows = read(run.store, "failures").to_pylist()
+@pytest.mark.parametrize(("begins", "kinds"), [(False, []), (True, ["died"])])
+def test_a_death_counts_once_the_pack_has_said_a_word(begins, kinds, tmp_path, monkeypatch):
+    """Three workers die under a pack within a second, before the driver has read what they said."""
+    lives = iter([Life(0.1, dies=True, begins=begins)] * 3)
+    ray = RayDouble([Node("gpu-7", {"CPU": 1.0})], lambda pack, node: next(lives, Life(10.0)))
+    one = replace(packs_of(big=1)[0], kind="cpu")
+    runs([one], tmp_path, monkeypatch, ray, kinds=(Kind("cpu"),))
+    store = open_store(tmp_path, "tiny")
+    rows = read(store, "failures").to_pylist()
     assert [row["kind"] for row in rows] == kinds
+    assert len(ray.ran) == (not begins)
     if rows:
-        assert read_bytes(run.store, log_path(rows[0]["pack"], rows[0]["attempt"])).startswith(b"host: gpu-7\n")
+        assert read_bytes(store, log_path(rows[0]["pack"], rows[0]["attempt"])).startswith(b"host: gpu-7\n")

@@ -1,0 +1,208 @@
+"""A Ray cluster in virtual time: nodes and workers are entries of a table, and packs take the seconds that a test gives them."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ray.exceptions import ActorDiedError
+
+from harness.executing import cluster
+from harness.executing.cluster import Cluster
+from harness.executing.progress import Progress
+from harness.executing.ray_worker import Board, Slot
+from harness.executing.run_pack import Outcome
+from harness.machine.interrupt import Interrupt
+from harness.planning.pack import Pack
+from harness.planning.plan import shape
+from harness.planning.throughput import Rate
+from harness.study.slot_kinds import Kind
+from results.store.tables import Store
+
+STEPS = 10  # of each pack
+
+
+@dataclass
+class Node:
+    """name: also its host's. resources: as Ray counts them. gone: the second from which on it is lost."""
+
+    name: str
+    resources: dict[str, float]
+    gone: float = math.inf
+
+
+@dataclass
+class Life:
+    """What a pack does on a node: it ends after `seconds`, in its death where `dies`, and says a word first where it `begins`."""
+
+    seconds: float
+    dies: bool = False
+    begins: bool = True
+
+
+@dataclass(eq=False)
+class Reference:
+    """An answer to come: how a pack ended, the node of a worker, or what the board has, which is there at once."""
+
+    actor: "Actor"
+    value: Any = None
+    run: int | None = None
+    pack: Pack | None = None
+    began: float | None = None
+    life: Life | None = None
+    ended: bool = False
+
+
+@dataclass(eq=False)
+class Actor:
+    """A worker, and the node on which it has a place."""
+
+    needs: dict[str, float]
+    node: Node | None = None
+    dead: bool = False
+    references: list[Reference] = field(default_factory=list)
+
+
+class RayDouble:
+    """The functions of the modules `ray` and `time` that `harness.executing.cluster` calls.
+
+    life(pack, node): what the pack does there. ran: (pack, node, first second, last second) of every pack that ended.
+    """
+
+    def __init__(self, nodes: list[Node], life: Callable[[Pack, Node], Life]):
+        self.table, self.life, self.now = nodes, life, 0.0
+        self.board, self.actors = Board(), list[Actor]()
+        self.ran = list[tuple[Pack, str, float, float]]()
+        self.util = SimpleNamespace(client=SimpleNamespace(ray=SimpleNamespace(is_connected=lambda: True)))
+
+    # the module `time`
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self._until(self.now + seconds)
+
+    # the module `ray`
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def shutdown(self) -> None:
+        """Nothing to end."""
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {}
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [
+            {"NodeID": node.name, "NodeManagerHostname": node.name, "Alive": self.now < node.gone, "Resources": node.resources}
+            for node in self.table
+        ]
+
+    def remote(self, kind: type) -> Any:
+        return SimpleNamespace(options=lambda **options: SimpleNamespace(remote=lambda *given: self._actor(kind, options)))
+
+    def get(self, reference: Reference, timeout: float | None = None) -> Any:
+        if reference.pack is None:
+            return reference.value or reference.actor.node.name
+        if not reference.ended:
+            raise ActorDiedError()
+        return Outcome(reference.pack.id, "committed", len(reference.pack.replicates))
+
+    def wait(self, references: list[Reference], num_returns: int = 1, timeout: float = 0.0) -> tuple[list, list]:
+        """The clock goes to the first answer, or by `timeout`."""
+        self._until(min([self.now + timeout, *(self._end(each) for each in references)]))
+        done = [each for each in references if self._end(each) <= self.now][:num_returns]
+        return done, [each for each in references if each not in done]
+
+    def kill(self, actor: Any) -> None:
+        actor.record.dead = True
+        self._until(self.now)
+
+    def _actor(self, kind: type, options: dict[str, Any]) -> Any:
+        if kind is Board:
+            record = Actor({})
+            names = {name: self._called(record, getattr(self.board, name)) for name in ("take", "stop")}
+            return SimpleNamespace(record=record, **names)
+        assert kind is Slot
+        record = Actor({"CPU": options["num_cpus"], **options.get("resources", {})})
+        self.actors.append(record)
+        self._until(self.now)
+        return SimpleNamespace(
+            record=record,
+            node=SimpleNamespace(remote=lambda: self._reference(record)),
+            run=SimpleNamespace(remote=lambda pack, uri, study, board, run, begun: self._reference(record, run=run, pack=pack)),
+        )
+
+    def _called(self, record: Actor, method: Callable) -> Any:
+        return SimpleNamespace(remote=lambda *given: Reference(record, value=method(*given)))
+
+    def _reference(self, actor: Actor, **values: Any) -> Reference:
+        actor.references.append(Reference(actor, **values))
+        self._until(self.now)
+        return actor.references[-1]
+
+    def _end(self, reference: Reference) -> float:
+        """The second at which an answer is there."""
+        if reference.actor.dead or reference.ended:
+            return self.now
+        if reference.pack is None:
+            return self.now if reference.actor.node else math.inf
+        return math.inf if reference.began is None else min(reference.began + reference.life.seconds, reference.actor.node.gone)
+
+    def _until(self, second: float) -> None:
+        """Let everything happen up to a second."""
+        while True:
+            self._step()
+            running = [each for actor in self.actors for each in actor.references if each.began is not None and not actor.dead]
+            events = [self._end(each) for each in running] + [node.gone for node in self.table]
+            following = min((each for each in events if self.now < each <= second), default=None)
+            if following is None:
+                break
+            self.now = following
+        self.now = max(self.now, second)
+        self._step()
+
+    def _step(self) -> None:
+        """What happens at this second: packs end, workers die, those that wait get a place, packs begin and say how far they are."""
+        for actor in self.actors:
+            actor.dead |= actor.node is not None and self.now >= actor.node.gone
+            for each in [] if actor.dead else list(actor.references):
+                if each.began is not None and self._end(each) <= self.now:
+                    actor.references.remove(each)
+                    actor.dead |= each.life.dies
+                    each.ended = not actor.dead
+                    if each.ended:
+                        self.ran.append((each.pack, actor.node.name, each.began, self.now))
+        for actor in self.actors:
+            if actor.node is None and not actor.dead:
+                actor.node = next((node for node in self.table if self.now < node.gone and self._fits(actor, node)), None)
+            for each in [] if actor.dead or actor.node is None else actor.references:
+                if each.pack is not None and each.began is None:
+                    each.began, each.life = self.now, self.life(each.pack, actor.node)
+                if each.pack is not None and each.life.begins:
+                    self.board.note(each.run, int((self.now - each.began) / each.life.seconds * STEPS), [])
+
+    def _fits(self, actor: Actor, node: Node) -> bool:
+        there = [other for other in self.actors if other.node is node and not other.dead]
+        return all(
+            sum(each.needs.get(name, 0) for each in [*there, actor]) <= node.resources.get(name, 0) for name in actor.needs
+        )
+
+
+def run_packs(
+    packs: list[Pack], store: Store, ray: RayDouble, kinds: Sequence[Kind], rates: Mapping[str, Rate], patch: pytest.MonkeyPatch
+) -> list[Outcome]:
+    """Run packs on the double's nodes; gives how they ended. rates: by shape, as they were measured."""
+    nothing = SimpleNamespace(**dict.fromkeys(("started", "ended", "poll"), lambda *given: None))
+    patch.setattr(cluster, "ray", ray)
+    patch.setattr(cluster, "time", ray)
+    patch.setattr(Cluster, "metrics", lambda self, study: nothing)
+    connection = Cluster("cpu", kinds=kinds)
+    connection.place(rates, {kind.name: 10**9 for kind in kinds})
+    seconds = {each.id: rates[shape(each.signature, each.kind)].pack_seconds(STEPS) for each in packs}
+    progress = Progress(packs, seconds, 0, sum(len(each.replicates) for each in packs))
+    return connection.run(packs, store, "", progress, Interrupt())

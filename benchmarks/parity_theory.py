@@ -25,8 +25,8 @@ from benchmarks.theory.parity_theory import (
     train,
 )
 from harness.draw import Draw
+from tasks.bits import bits
 from tasks.distillation.monomials import signs_of
-from tasks.distillation.parity import bits
 
 
 def every_input(length: int) -> Tensor:

@@ -84,6 +84,11 @@ class Draw:
     def replicates(self) -> int:
         return len(self.seeds)
 
+    @staticmethod
+    def of_seed(seed: int) -> "Draw":
+        """The draw of one seed, whatever this one's seeds are: for what all replicates share, such as a table."""
+        return Draw(torch.tensor([seed]))
+
     def named(self, name: str) -> "Draw":
         """The draw of a named tensor (a parameter): its step is the CRC-32 of the name, so that adding one changes no other."""
         return replace(self, step=zlib.crc32(name.encode()))

@@ -1,31 +1,22 @@
-"""What learns. A new architecture is one file and one line of `REGISTRY`."""
+"""What learns. A new architecture is one file and one name: in `GENERAL`, or in the `MODELS` of its family's folder.
+
+A new family is one line here.
+"""
 
 import dataclasses
 import difflib
 
 from models.custom import custom
-from models.lego.clauses import Clauses
-from models.lego.lego_theory import LegoTheory
-from models.lego.lego_transformer import LegoTransformer
+from models.draws import Draw
+from models.lego import MODELS as LEGO
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.model import Model
-from models.subsequences.attention_only import AttentionMLP, AttentionOnly, Disentangled
-from models.subsequences.disentangled import SimpleDisentangled
+from models.subsequences import MODELS as SUBSEQUENCES
 from models.transformer.transformer import Transformer
 
-REGISTRY: dict[str, type[Model]] = {
-    "transformer": Transformer,
-    "lstm": LSTM,
-    "mlp": MLP,
-    "simple_disentangled": SimpleDisentangled,
-    "disentangled": Disentangled,
-    "attn_only": AttentionOnly,
-    "attn_mlp": AttentionMLP,
-    "clauses": Clauses,
-    "lego_theory": LegoTheory,
-    "lego_transformer": LegoTransformer,
-}
+GENERAL: dict[str, type[Model]] = {"transformer": Transformer, "lstm": LSTM, "mlp": MLP}
+REGISTRY: dict[str, type[Model]] = GENERAL | SUBSEQUENCES | LEGO
 
 __all__ = ["REGISTRY", "build", "configure"]
 
@@ -48,7 +39,7 @@ def configure(name: str, **fields):
     return REGISTRY[name](**fields)
 
 
-def build(name: str, draw, *, vocabulary: int, length: int, **fields):
+def build(name: str, draw: Draw, *, vocabulary: int, length: int, **fields):
     """The model called `name` as a pack of `draw.replicates`: tokens [R, B, T] → logits [R, B, T, V]."""
     return configure(name, **fields).make(draw, vocabulary, length)
 

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from models.aligned import product
+from models.draws import Draw
 
 
-def parameter(draw, name: str, shape: tuple[int, ...], law: str, scale: float) -> nn.Parameter:
+def parameter(draw: Draw, name: str, shape: tuple[int, ...], law: str, scale: float) -> nn.Parameter:
     """[R, *shape] drawn by the parameter's name: law "uniform" is U(-scale, scale), "normal" is N(0, scale²), "constant" is scale."""
     if law == "constant":
         value = torch.full((draw.replicates, *shape), float(scale), device=draw.seeds.device)
@@ -25,7 +26,7 @@ class Linear(nn.Module):
     """x [R, N, in] → [R, N, out]. Weights U(±1/√in) as torch.nn.Linear (He et al. 2015 with a = √5), bias likewise;
     with `std`, weights N(0, std²) and biases 0 (GPT-2, BERT)."""
 
-    def __init__(self, draw, name: str, inputs: int, outputs: int, bias: bool = True, std: float | None = None):
+    def __init__(self, draw: Draw, name: str, inputs: int, outputs: int, bias: bool = True, std: float | None = None):
         super().__init__()
         law, scale = ("uniform", 1 / math.sqrt(inputs)) if std is None else ("normal", std)
         self.weight = parameter(draw, f"{name}.weight", (inputs, outputs), law, scale)
@@ -39,7 +40,7 @@ class Linear(nn.Module):
 class Bias(nn.Module):
     """What is left of a linear map whose weight is another's: its bias [R, out], 0 at first."""
 
-    def __init__(self, draw, name: str, outputs: int):
+    def __init__(self, draw: Draw, name: str, outputs: int):
         super().__init__()
         self.bias = parameter(draw, f"{name}.bias", (outputs,), "constant", 0.0)
 
@@ -47,7 +48,7 @@ class Bias(nn.Module):
 class Norm(nn.Module):
     """Layer normalisation with a gain and a bias a replicate; x [R, N, D]."""
 
-    def __init__(self, draw, name: str, width: int):
+    def __init__(self, draw: Draw, name: str, width: int):
         super().__init__()
         self.gain = parameter(draw, f"{name}.gain", (width,), "constant", 1.0)
         self.bias = parameter(draw, f"{name}.bias", (width,), "constant", 0.0)

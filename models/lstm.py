@@ -6,18 +6,16 @@ Width 128 with five tokens has 133,381 parameters: the skyline of Liu et al. 202
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from models.aligned import LINE, product
+from models.draws import Draw
 from models.linear import Linear, embed, parameter
 from models.model import Model
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
 
 _WIDEST = 20_000  # 13 GB of weights a layer
 
@@ -46,7 +44,7 @@ class LSTM(Model):
                 f"model.dropout = {self.dropout} acts between layers: give model.layers = 2 or more, or leave it out"
             )
 
-    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "Recurrent":
+    def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "Recurrent":
         if outputs is not None and outputs < 1:
             raise ValueError(f"the lstm needs at least 1 output, not {outputs}")
         return Recurrent(self, draw, vocabulary, vocabulary if outputs is None else outputs)
@@ -62,7 +60,7 @@ class Recurrent(nn.Module):
 
     packed: bool | None = None
 
-    def __init__(self, config: LSTM, draw: "Draw", vocabulary: int, outputs: int):
+    def __init__(self, config: LSTM, draw: Draw, vocabulary: int, outputs: int):
         super().__init__()
         self.config = config
         width, bound = config.width, 1 / math.sqrt(config.width)
@@ -108,7 +106,7 @@ class Recurrent(nn.Module):
 class _Layer(nn.Module):
     """A layer above the first: hidden states [R, T, B, D] of the one below → its own."""
 
-    def __init__(self, draw, name: str, width: int):
+    def __init__(self, draw: Draw, name: str, width: int):
         super().__init__()
         bound = 1 / math.sqrt(width)
         self.input = parameter(draw, f"{name}.input", (width, 4 * width), "uniform", bound)

@@ -7,18 +7,15 @@ linear layers start as in torch.nn.Linear.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from models.aligned import product
+from models.draws import Draw
 from models.model import Model
 from models.unfit import UnfitModel
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
-
 
 _NUMBERS = 2**22  # drawn at once at most: a draw holds some 60 bytes a number for a while
 
@@ -38,7 +35,7 @@ class MLP(Model):
             if getattr(self, name) < 1:
                 raise ValueError(f"model.{name} = {getattr(self, name)} must be at least 1")
 
-    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "Perceptron":
+    def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "Perceptron":
         """Raises ValueError for a vocabulary other than two tokens and for fewer than two outputs."""
         outputs = vocabulary if outputs is None else outputs
         if vocabulary != 2:
@@ -57,7 +54,7 @@ class Perceptron(nn.Module):
     guess, and no gradient comes from there. T is the length it was made for.
     """
 
-    def __init__(self, config: MLP, draw, length: int, outputs: int):
+    def __init__(self, config: MLP, draw: Draw, length: int, outputs: int):
         super().__init__()
         self.length = length
         sizes = [length] + [config.width] * config.layers
@@ -81,7 +78,7 @@ class Perceptron(nn.Module):
 class _Layer(nn.Module):
     """x [R, N, in] → [R, N, out]; weight and bias U(±1/√in), the same numbers as models.linear.Linear of this name."""
 
-    def __init__(self, draw, name: str, inputs: int, outputs: int):
+    def __init__(self, draw: Draw, name: str, inputs: int, outputs: int):
         super().__init__()
         bound = 1 / math.sqrt(inputs)
         weight = torch.empty(draw.replicates, inputs, outputs, device=draw.seeds.device)

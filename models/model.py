@@ -6,12 +6,11 @@ weights of R replicates. Shapes: R replicates, B strings, T positions, V classes
 
 from abc import abstractmethod
 from dataclasses import Field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from torch import nn
 
-if TYPE_CHECKING:
-    from harness.draw import Draw
+from models.draws import Draw
 
 
 @runtime_checkable
@@ -48,7 +47,7 @@ class Model(Protocol):
         return 0
 
     @abstractmethod
-    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> nn.Module:
+    def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> nn.Module:
         """A pack of draw.replicates for strings of `length` positions, with `outputs` classes (None: as many as tokens).
 
         Its call is model(tokens [R, B, T], needed=None, noise=None, attend=None) → logits [R, B, T, V]; with `needed`, blocks of

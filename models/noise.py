@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
+
+from models.draws import Draw
 
 _LEVELS = 2**16
 
@@ -18,8 +19,8 @@ class Noise:
     rates: float32 [R] by the name of the model's option, such as "attention_dropout", each in [0, 1) and rounded down to 2^-16.
     """
 
-    dropout: Any
-    offsets: Any
+    dropout: Draw
+    offsets: Draw
     rates: Mapping[str, Tensor]
 
     def drop(self, x: Tensor, option: str, site: int) -> Tensor:

@@ -1,33 +1,20 @@
-"""What is learned. A new task is one file and one line of `REGISTRY`."""
+"""What is learned. A new task is one file and one name in the `TASKS` of its family's folder; a new family is one line here."""
 
 import dataclasses
 import difflib
 from collections.abc import Iterable
 from typing import Any
 
-from tasks.automata.automata import Automaton
+from tasks.automata import TASKS as AUTOMATA
 from tasks.batch import Batch
-from tasks.distillation.hierarchical_parity import HierarchicalParity
-from tasks.distillation.parity import SparseParity
-from tasks.distillation.pcfg import PCFG
-from tasks.flipflop.flipflop import FlipFlop
-from tasks.flipflop.simulation import Simulation
-from tasks.lego.lego import Lego
-from tasks.subsequences.associations import Associations
+from tasks.distillation import TASKS as DISTILLATION
+from tasks.flipflop import TASKS as FLIPFLOP
+from tasks.lego import TASKS as LEGO
+from tasks.subsequences import TASKS as SUBSEQUENCES
 from tasks.task import Task
-from tasks.text.corpus import Corpus
+from tasks.text import TASKS as TEXT
 
-REGISTRY: dict[str, type[Task]] = {
-    "flipflop": FlipFlop,
-    "flipflop_simulation": Simulation,
-    "automaton": Automaton,
-    "lego": Lego,
-    "sparse_parity": SparseParity,
-    "hierarchical_parity": HierarchicalParity,
-    "pcfg": PCFG,
-    "corpus": Corpus,
-    "associations": Associations,
-}
+REGISTRY: dict[str, type[Task]] = FLIPFLOP | AUTOMATA | LEGO | DISTILLATION | TEXT | SUBSEQUENCES
 
 __all__ = ["REGISTRY", "Batch", "build"]
 

@@ -7,14 +7,12 @@ A task is a frozen dataclass that inherits from `Task` and gives at least `metri
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import Field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from torch import Tensor
 
 from tasks.batch import Batch
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
+from tasks.draws import Draw
 
 Forward = Callable[[Tensor, Sequence[Tensor] | None], Tensor]  # inputs and blocks of positions → logits, as models have it
 
@@ -89,7 +87,7 @@ class Task(Protocol):
         return None
 
     @abstractmethod
-    def sample(self, draw: "Draw", batch: int) -> Batch:
+    def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` strings for each of draw's R replicates."""
 
     @abstractmethod
@@ -105,7 +103,7 @@ class Task(Protocol):
 class Continued(Task, Protocol):
     """A task whose prompts a model answers by going on with them, so that its own answers can be a later stage's labels."""
 
-    def sentences(self, draw: "Draw", batch: int) -> tuple[Tensor, Tensor]:
+    def sentences(self, draw: Draw, batch: int) -> tuple[Tensor, Tensor]:
         """Prompts [R, B, P, …] and their true answers [R, B, length, …]."""
 
     def batch(self, prompt: Tensor, answers: Tensor) -> Batch:

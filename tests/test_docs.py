@@ -211,7 +211,8 @@ def test_the_students_of_the_page_on_stages_are_taught_as_it_says():
 def test_the_code_and_the_numbers_of_the_distillation_page_are_true(capsys):
     from omegaconf import OmegaConf
 
-    from tasks.distillation.grammars import NAMES, grammar, quantile
+    from tasks.distillation.grammars import NAMES, grammar
+    from tasks.quantile import quantile
 
     page = "docs/progressive-distillation.md"
     names: dict = {}

@@ -49,7 +49,7 @@ class Optimizer:
 
     adamw: Loshchilov & Hutter 2019, adam: Kingma & Ba 2015 with decay added to the gradient, sgd: with momentum; by torch's fused
     kernels, one call for neighbouring replicates of equal hyper-parameters: one pass over memory and no temporaries. Elementwise over
-    aligned rows, so neighbours change no bits. Decays every parameter, as the library default does that the flip-flop baseline used.
+    aligned rows, so neighbours change no bits. Decays every parameter, as torch does by default.
     """
 
     def __init__(self, flat: FlatParameters, trains):

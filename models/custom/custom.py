@@ -20,7 +20,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,11 +29,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from models.custom import custom_checks
 from models.custom.custom_recurrent import Unrolled, has_recurrence
+from models.draws import Draw
 from models.model import Model
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
-
 from models.unfit import UnfitModel
 
 _GIVEN = ("vocabulary", "length", "outputs")
@@ -58,7 +55,7 @@ class Custom(Model):
         """What is hashed: the path, every option given, and the class's `rev` unless it is 1 (raise it with a change of meaning)."""
         return {"name": self.path} | ({} if self.rev == 1 else {"rev": self.rev}) | dict(self.options)
 
-    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "Packed":
+    def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "Packed":
         """The pack of draw.replicates. Raises ValueError with the reason where the module can't be packed.
 
         The class is called R + 2 times: two more modules show that the weights follow from the seed, and that a pack equals its parts.

@@ -9,21 +9,18 @@ for studies of attention: with a residual the query's own clause reaches the fee
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, layer_norm, relu
 
 from models.aligned import product
+from models.draws import Draw
 from models.lego.lego_relu import smoothed_relu
 from models.linear import Linear, Norm, embed, parameter
 from models.model import Model
-from models.subsequences.plain_attention import attention, pick
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
-
+from models.plain_attention import attention, pick
 
 SLOTS = 5
 
@@ -62,7 +59,7 @@ class Clauses(Model):
             if getattr(self, name) not in known:
                 raise ValueError(f"model.{name} = {getattr(self, name)!r} must be one of {', '.join(known)}")
 
-    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "ClauseTransformer":
+    def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "ClauseTransformer":
         """outputs: number of tokens that a slot can hold, default `vocabulary`; length is not used, as there are no positions."""
         if vocabulary < 2:
             raise ValueError(
@@ -79,7 +76,7 @@ class ClauseTransformer(nn.Module):
     Attention is causal. Predicates come first, so every answer sees all of them, and the answers up to itself.
     """
 
-    def __init__(self, config: Clauses, draw: "Draw", vocabulary: int, outputs: int):
+    def __init__(self, config: Clauses, draw: Draw, vocabulary: int, outputs: int):
         super().__init__()
         self.config = config
         width = SLOTS * config.width

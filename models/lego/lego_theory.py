@@ -11,22 +11,19 @@ variable of a predicate, and against the answered variable of an answer.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from models.aligned import product
+from models.draws import Draw
 from models.lego.clauses import SLOTS
 from models.lego.lego_relu import smoothed_relu
 from models.linear import parameter
 from models.model import Model
-from models.subsequences.plain_attention import attention, pick
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
-
+from models.plain_attention import attention, pick
 
 INPUT, VARIABLE = 2, 3  # slots 3 and 4 of a clause, counted from 0
 
@@ -66,7 +63,7 @@ class LegoTheory(Model):
         if self.learns not in ("both", "feed_forward", "attention"):
             raise ValueError(f"model.learns = {self.learns!r} must be both, feed_forward or attention")
 
-    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "Theory":
+    def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "Theory":
         """Raises ValueError for outputs other than the vocabulary; length is not used, as there are no positions."""
         if vocabulary < 2:
             raise ValueError(f"lego_theory needs the blank and at least one other token, not a vocabulary of {vocabulary}")
@@ -82,7 +79,7 @@ class Theory(nn.Module):
     5·V·m (slot and token answered, neuron)], N(0, 1/V) at first. The bias V^(-1/2) log V is fixed.
     """
 
-    def __init__(self, config: LegoTheory, draw: "Draw", vocabulary: int):
+    def __init__(self, config: LegoTheory, draw: Draw, vocabulary: int):
         super().__init__()
         self.config, self.vocabulary = config, vocabulary
         scale = vocabulary**-0.5

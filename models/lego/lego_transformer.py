@@ -4,17 +4,15 @@ A clause's vector is its five embeddings side by side (the blank's is zero), and
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from models.draws import Draw
 from models.lego.clauses import SLOTS
 from models.linear import embed, parameter
 from models.transformer.transformer import Decoder, Transformer
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class LegoTransformer(Transformer):
         if self.tied:
             raise ValueError("model.tied = true needs one token a position, and a clause has five: write false")
 
-    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "ClauseDecoder":
+    def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "ClauseDecoder":
         """A pack for strings of `length` clauses; outputs: tokens that a slot can hold (None: vocabulary)."""
         if vocabulary < 2:
             raise ValueError(f"lego_transformer needs the blank and at least one other token, not a vocabulary of {vocabulary}")
@@ -52,7 +50,7 @@ class LegoTransformer(Transformer):
 class ClauseDecoder(Decoder):
     """tokens [R, B, T, 5] → logits [R, B, T, 5, V], otherwise as `Decoder`."""
 
-    def __init__(self, config: LegoTransformer, draw: "Draw", vocabulary: int, length: int, outputs: int):
+    def __init__(self, config: LegoTransformer, draw: Draw, vocabulary: int, length: int, outputs: int):
         super().__init__(config, draw, vocabulary, length, SLOTS * outputs)
         std = 1.0 if config.std is None else config.std
         self.tokens = parameter(draw, "tokens", (vocabulary - 1, config.width // SLOTS), "normal", std)  # of all but the blank

@@ -1,0 +1,10 @@
+from models.model import Model
+from models.subsequences.attention_only import AttentionMLP, AttentionOnly, Disentangled
+from models.subsequences.disentangled import SimpleDisentangled
+
+MODELS: dict[str, type[Model]] = {
+    "simple_disentangled": SimpleDisentangled,
+    "disentangled": Disentangled,
+    "attn_only": AttentionOnly,
+    "attn_mlp": AttentionMLP,
+}

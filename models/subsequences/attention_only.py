@@ -8,20 +8,18 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from models.aligned import product
+from models.draws import Draw
 from models.linear import embed, parameter
 from models.model import Model
+from models.plain_attention import attention, pick
 from models.subsequences.disentangled import FLOOR, refuse_length, refuse_unknown, refuse_width
-from models.subsequences.plain_attention import attention, pick
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class Disentangled(Model):
         if self.output == "log" and self.w_init == "zero":
             raise ValueError("model.w_init = 'zero' with model.output = 'log' has no gradient: choose w_init = 'normal'")
 
-    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "Appending":
+    def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "Appending":
         return Appending(self, draw, vocabulary, length, _classes(vocabulary, outputs))
 
 
@@ -73,7 +71,7 @@ class AttentionOnly(Model):
         object.__setattr__(self, "heads", _layers(self.heads))
         refuse_unknown(self, {"embed": ("one_hot", "learned"), "w_init": ("zero", "normal")})
 
-    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "Adding":
+    def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "Adding":
         return Adding(self, draw, vocabulary, length, _classes(vocabulary, outputs))
 
 
@@ -132,7 +130,7 @@ class _Layers(nn.Module, ABC):
 class Appending(_Layers):
     """r_ℓ = [r_{ℓ-1}, what head 1 read, …, what head h read]; logits r_L U (Definition 2.2)."""
 
-    def __init__(self, config: Disentangled, draw: "Draw", vocabulary: int, length: int, outputs: int):
+    def __init__(self, config: Disentangled, draw: Draw, vocabulary: int, length: int, outputs: int):
         width, layers = vocabulary + length, []
         scale = width**-0.5
         for i, heads in enumerate(config.heads):
@@ -162,7 +160,7 @@ class Appending(_Layers):
 class Adding(_Layers):
     """x ← x + f(Σ_h σ(x Q_h K_h x) x V_h), f the identity or an MLP; logits x W (Figures 4 and 7)."""
 
-    def __init__(self, config: AttentionOnly, draw: "Draw", vocabulary: int, length: int, outputs: int):
+    def __init__(self, config: AttentionOnly, draw: Draw, vocabulary: int, length: int, outputs: int):
         width = vocabulary + length
         layers = [_Heads(draw, f"layers.{i}", width, width, heads) for i, heads in enumerate(config.heads)]
         super().__init__(length, layers)
@@ -193,7 +191,7 @@ class Adding(_Layers):
 class _Heads(nn.Module):
     """σ(x Q_h K_h x) x V_h for each head; Q, K [R, D, H·E] and V [R, D, H·D] are N(0, 1/D)."""
 
-    def __init__(self, draw, name: str, width: int, inner: int, heads: int):
+    def __init__(self, draw: Draw, name: str, width: int, inner: int, heads: int):
         super().__init__()
         self.heads = heads
         self.query = parameter(draw, f"{name}.query", (width, heads * inner), "normal", width**-0.5)
@@ -211,7 +209,7 @@ class _TwoMaps(nn.Module):
     Both layers of a model draw W1 under one name: the code gave both the same random key.
     """
 
-    def __init__(self, draw, width: int):
+    def __init__(self, draw: Draw, width: int):
         super().__init__()
         self.up = parameter(draw, "mlp.up", (width, width), "normal", width**-0.5)
         self.up_bias = parameter(draw, "mlp.up_bias", (width,), "constant", 0.0)
@@ -230,7 +228,7 @@ def _one_hot_embedding(tokens: Tensor, vocabulary: int, length: int, dtype: torc
     return torch.cat([one_hot(tokens, vocabulary), positions], dim=-1).flatten(1, 2).to(dtype)
 
 
-def _read_out(draw, width: int, outputs: int, initial: str) -> nn.Parameter:
+def _read_out(draw: Draw, width: int, outputs: int, initial: str) -> nn.Parameter:
     law, scale = ("constant", 0.0) if initial == "zero" else ("normal", width**-0.5)
     return parameter(draw, "head", (width, outputs), law, scale)
 

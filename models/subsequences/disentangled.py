@@ -5,21 +5,18 @@ It is the model that they analyse; its general form and the residual models are 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from models.aligned import product
+from models.draws import Draw
 from models.linear import parameter
 from models.model import Model
-from models.subsequences.plain_attention import attention, pick
+from models.plain_attention import attention, pick
 from models.unfit import UnfitModel
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
-
 
 FLOOR = 1e-8  # added to a probability before its logarithm, as in the paper's loss
 
@@ -48,7 +45,7 @@ class SimpleDisentangled(Model):
             raise ValueError(f"model.qk_width = {self.qk_width} has no meaning with model.merged_qk = true: leave one out")
         refuse_unknown(self, {"v_init": ("normal", "identity")})
 
-    def make(self, draw: "Draw", vocabulary: int, length: int, outputs: int | None = None) -> "Simple":
+    def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "Simple":
         """Raises ValueError for outputs other than the vocabulary: the model averages the tokens it reads."""
         if outputs not in (None, vocabulary):
             raise ValueError(
@@ -65,7 +62,7 @@ class Simple(nn.Module):
     with r0 one-hot. The paper reads the last position alone. The softmax of these logits is p to within V·1e-8.
     """
 
-    def __init__(self, config: SimpleDisentangled, draw: "Draw", vocabulary: int, length: int):
+    def __init__(self, config: SimpleDisentangled, draw: Draw, vocabulary: int, length: int):
         super().__init__()
         self.config, self.vocabulary, self.length = config, vocabulary, length
         width = (config.m + 1) * vocabulary

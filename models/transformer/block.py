@@ -6,26 +6,25 @@ branch    x + norm(f(x))                 Liu's thesis, Dyck, equation 3.23
 none      x + f(x)
 """
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
 from models.aligned import product
+from models.draws import Draw
 from models.linear import Linear, Norm
 from models.transformer.attention import mix
 from models.transformer.feedforward import ACTIVATIONS
 from models.transformer.forward_pass import ATTENTION_BRANCH, FEED_FORWARD_BRANCH, HIDDEN, Rows, Scene, site
-
-if TYPE_CHECKING:
-    from models.transformer.transformer import Transformer
+from models.transformer.options import Options
 
 
 class Block(nn.Module):
     """Layer number `layer`, from 0. `block(x, scene)` is its output everywhere, `block.at` at needed positions alone."""
 
-    def __init__(self, config: "Transformer", draw, layer: int):
+    def __init__(self, config: Options, draw: Draw, layer: int):
         super().__init__()
         self.config, self.layer = config, layer
         name, width, bias, std = f"blocks.{layer}", config.width, config.bias, config.std

@@ -2,15 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from models.noise import Noise
-
-if TYPE_CHECKING:
-    from models.transformer.transformer import Transformer
+from models.transformer.options import Options
 
 # places of dropout in one layer, by number, after the embedding's 0
 ATTENTION, ATTENTION_BRANCH, HIDDEN, FEED_FORWARD_BRANCH = range(4)
@@ -31,7 +28,7 @@ class Scene:
     [R·B, 1, 1 or T, T] or [R·B, H, T, T].
     """
 
-    config: "Transformer"
+    config: Options
     batch: int
     length: int
     noise: Noise | None = None

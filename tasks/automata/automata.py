@@ -11,7 +11,7 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -22,11 +22,8 @@ from tasks.automata.observations import Observation, observation
 from tasks.automata.scratchpad import autoregressive, interleaved
 from tasks.automata.semiautomata import Semiautomaton, Table
 from tasks.batch import Batch
+from tasks.draws import Draw
 from tasks.task import Forward, Task
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
-
 
 LAWS = ("uniform", "abab", "abab_or_uniform")
 
@@ -121,7 +118,7 @@ class Automaton(Task):
         """Logits of an evaluation at the scored positions: with a scratchpad the model writes its own answers into the word."""
         return autoregressive(forward, inputs, self._kinds) if self.scratchpad else forward(inputs, blocks)
 
-    def sample(self, draw: "Draw", batch: int) -> Batch:
+    def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` words a replicate: inputs [R, B, T], targets [R, B, T], weights [R, B, T] (1, or 0 where the label is hidden).
 
         about: position [R, B, T], 0 … T-1. With a scratchpad 2T - 1 for T, and both a token and its label have its position.
@@ -142,7 +139,7 @@ class Automaton(Task):
         words = Batch(inputs, targets, weights, about)
         return interleaved(words, self._kinds) if self.scratchpad else words
 
-    def _tokens(self, draw: "Draw", batch: int) -> Tensor:
+    def _tokens(self, draw: Draw, batch: int) -> Tensor:
         """int64 [R, B, T] of a semiautomaton whose tokens are always valid."""
         shape, device = (batch, self.length), draw.seeds.device
         if self.ones is not None:

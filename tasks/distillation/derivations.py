@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from harness.draw import WORD, Draw
 from tasks.distillation.grammars import LEVELS, grammar, level_of, symbols_of
+from tasks.draws import WORD, Draw
 
 _SITES = 8  # of one attempt; the first attempt has sites 0 … 7 of a draw
 

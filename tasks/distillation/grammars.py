@@ -96,8 +96,3 @@ def _law(name: str, symbol: int, leaf: tuple[float, ...], level: int) -> np.ndar
     for each in sides:
         law[: len(each)] += each / len(sides)
     return law
-
-
-def quantile(law: np.ndarray, part: float) -> int:
-    """The smallest n with P(at most n) ≥ part."""
-    return int(np.searchsorted(law.cumsum(), part - 1e-12))

@@ -6,17 +6,15 @@ coordinates (n - 1)k … nk - 1, from 0; the others are irrelevant. The class fo
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from tasks.batch import Batch
-from tasks.distillation.parity import at_the_end, bits
+from tasks.bits import at_the_end, bits
+from tasks.draws import Draw
 from tasks.task import Task
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class HierarchicalParity(Task):
         """One: the last position."""
         return 1
 
-    def sample(self, draw: "Draw", batch: int) -> Batch:
+    def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], 1 at the last position and 0 elsewhere."""
         inputs = bits(draw, batch, self.length)
         groups = inputs[..., : self.nodes * self.degree].unflatten(-1, (self.nodes, self.degree))

@@ -6,13 +6,11 @@ its first class. Sets inside the support are compared with sets that are not, at
 
 import itertools
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from harness.draw import Draw
+from tasks.draws import Draw
 
 
 def signs_of(inputs: Tensor) -> Tensor:
@@ -32,7 +30,7 @@ def inside(support: tuple[int, ...], degree: int) -> Tensor:
     return torch.tensor(list(itertools.combinations(sorted(support), degree)))
 
 
-def outside(length: int, support: tuple[int, ...], degree: int, most: int, draw: "Draw", free: tuple[int, ...] = ()) -> Tensor:
+def outside(length: int, support: tuple[int, ...], degree: int, most: int, draw: Draw, free: tuple[int, ...] = ()) -> Tensor:
     """`most` different random sets of `degree` of the `length` coordinates that are not within the support, int64 [≤ most, degree].
 
     All of them where there are no more than `most`. free: of hierarchical parity, coordinates of which each set has one at least

@@ -8,16 +8,14 @@ position, so a causal model and a perceptron over the whole string learn the sam
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from tasks.batch import Batch
+from tasks.bits import at_the_end, bits
+from tasks.draws import Draw
 from tasks.task import Task
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ class SparseParity(Task):
         """One: the last position."""
         return 1
 
-    def sample(self, draw: "Draw", batch: int) -> Batch:
+    def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], 1 at the last position and 0 elsewhere."""
         inputs = bits(draw, batch, self.length)
         return at_the_end(inputs, inputs[..., list(self.coordinates)].sum(-1) % 2)
@@ -69,18 +67,3 @@ class SparseParity(Task):
     def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """read, the name that reports and claims are made from: the larger of the two logits is the other class's."""
         return {"read": logits.argmax(-1) != targets}
-
-
-def bits(draw: "Draw", batch: int, length: int) -> Tensor:
-    """Fair bits, int64 [R, B, T]: 32 of each word of the draw, the least significant first."""
-    words = draw.words((batch, -(-length // 32)), 0)
-    found = words[..., None] >> torch.arange(32, device=words.device) & 1
-    return found.flatten(-2)[..., :length].contiguous()
-
-
-def at_the_end(inputs: Tensor, classes: Tensor) -> Batch:
-    """Strings [R, B, T] whose class [R, B] is wanted at the last position."""
-    targets, weights = torch.zeros_like(inputs), torch.zeros(inputs.shape, device=inputs.device)
-    targets[..., -1] = classes
-    weights[..., -1] = 1
-    return Batch(inputs, targets, weights, {})

@@ -7,7 +7,7 @@ as in the authors' code: 0, 1, 2 the terminals, 3 the start of a string, 4 its e
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -16,13 +16,11 @@ from torch.nn.functional import pad
 
 from tasks.batch import Batch
 from tasks.distillation.derivations import Trees, derive
-from tasks.distillation.grammars import LEVELS, START, TERMINALS, grammar, level_of, quantile
+from tasks.distillation.grammars import LEVELS, START, TERMINALS, grammar, level_of
+from tasks.draws import Draw
+from tasks.quantile import quantile
 from tasks.task import Task
 from tasks.text.masking import masked, mean_weights
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
-
 
 KINDS, BEGIN, PADDING, MASK = len(TERMINALS), 3, 5, 6
 _FIT = 0.99  # probability at least that a string fits
@@ -112,7 +110,7 @@ class PCFG(Task):
             law = np.convolve(law, coin) if self.mask_start else law
         return min(self.length, -(-max(1, quantile(law, 0.999)) // 8) * 8)
 
-    def trees(self, draw: "Draw", batch: int, ancestors: bool = True) -> Trees:
+    def trees(self, draw: Draw, batch: int, ancestors: bool = True) -> Trees:
         """The strings that `sample` takes from this draw, without the start, with their trees: all [R, B, length - 1]."""
         return derive(self.grammar, self.root, draw, batch, self.length - 1, ancestors)
 
@@ -121,7 +119,7 @@ class PCFG(Task):
         inside = torch.arange(self.length, device=trees.tokens.device) <= trees.lengths[..., None]
         return torch.where(inside, pad(trees.tokens, (1, 0), value=BEGIN), PADDING), inside
 
-    def sample(self, draw: "Draw", batch: int) -> Batch:
+    def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], which average over a string's scored positions.
 
         about: level [R, B, T], the highest of a span that ends at the token that is predicted (0 for the start). hidden [R, B, T]: of

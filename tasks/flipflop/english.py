@@ -6,12 +6,9 @@ p_ignore = 0.8, reads and writes alike, and a prefix of its own for every string
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from tasks.draws import Draw
 from tasks.flipflop.flipflop import IGNORE, SYMBOL, WRITE, FlipFlop
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
 
 ANSWERS = (" off", " on")  # by the bit
 PREFIX = 16  # length of the string in front, in tokens of the flip-flop language
@@ -28,7 +25,7 @@ class Prompt:
     bit: int
 
 
-def prompts(before: "Draw", draw: "Draw", length: int, strings: int, p_ignore: float = 0.8) -> list[Prompt]:
+def prompts(before: Draw, draw: Draw, length: int, strings: int, p_ignore: float = 0.8) -> list[Prompt]:
     """`strings` prompts of a flip-flop string of `length` tokens (two an instruction), each behind a prefix of 16 tokens.
 
     before, draw: the randomness of prefixes and of strings, R = 1. Raises ValueError where the length is odd or below 4.

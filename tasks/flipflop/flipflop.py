@@ -10,17 +10,14 @@ A string is T/2 pairs (instruction, symbol). The first instruction is `w`, the l
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from tasks.batch import Batch
+from tasks.draws import Draw
 from tasks.task import Task
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
-
 
 WRITE, READ, IGNORE = 0, 1, 2
 SYMBOL = 3  # token of symbol 0; symbol s is token 3 + s
@@ -104,7 +101,7 @@ class FlipFlop(Task):
         most = max(_binomial_quantile(self.length // 2 - 2, read, 0.999) for _, read, _ in self.laws())
         return min(self.length, -(-(1 + most) // 8) * 8)
 
-    def sample(self, draw: "Draw", batch: int) -> Batch:
+    def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` strings a replicate: inputs [R, B, T], targets [R, B, T], weights [R, B, T].
 
         targets[t] = inputs[t + 1]; the last position has no target and weight 0, so the model sees x_1 … x_{T-1}.

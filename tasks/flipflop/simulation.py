@@ -11,17 +11,14 @@ equally likely.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from tasks.batch import Batch
+from tasks.draws import Draw
 from tasks.task import Task
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
-
 
 IGNORE, WRITE = 0, 1  # token of the write of state 0; the write of state q is token 1 + q
 
@@ -60,7 +57,7 @@ class Simulation(Task):
         """None: the loss needs every position."""
         return None
 
-    def sample(self, draw: "Draw", batch: int) -> Batch:
+    def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` strings a replicate: inputs [R, B, T], targets [R, B, T] in {0, 1}, weights [R, B, T], all 1.
 
         about: since_write [R, B, T], distance in inputs to the latest write (0 at a write).

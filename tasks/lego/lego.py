@@ -14,21 +14,18 @@ A clause is five tokens and one position: predicates x_n = g_n(x_{n-1}) come fir
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from tasks.batch import Batch
+from tasks.draws import Draw
 from tasks.lego.continuation import continued
 from tasks.lego.group_actions import Actions, GroupAction, group_action
 from tasks.lego.lego_draws import different, values_after
 from tasks.task import Continued
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
-
 
 SLOTS = 5  # of a clause: output variable, action, input variable, answered variable, value
 OUTPUT, ACTION, INPUT, VARIABLE, VALUE = range(SLOTS)
@@ -128,7 +125,7 @@ class Lego(Continued):
         """L: the positions whose next clause is an answer."""
         return self.length
 
-    def sample(self, draw: "Draw", batch: int) -> Batch:
+    def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` sentences a replicate: inputs [R, B, 2L, 5], targets [R, B, 2L, 5], weights [R, B, 2L], 1 where an answer follows.
 
         about: position [R, B, 2L], 0 … L-1 for the answers 1 … L.
@@ -136,7 +133,7 @@ class Lego(Continued):
         prompt, answers = self.sentences(draw, batch)
         return self.batch(prompt, answers)
 
-    def sentences(self, draw: "Draw", batch: int) -> tuple[Tensor, Tensor]:
+    def sentences(self, draw: Draw, batch: int) -> tuple[Tensor, Tensor]:
         """The prompts [R, B, L + 1, 5], L predicates and x_0 = y_0, and the true answers [R, B, L, 5]."""
         length, action = self.length, self.action
         names = different(draw.words((batch, length + 1), _NAME), self.variables) + 1

@@ -10,19 +10,22 @@ Decoys are single symbols: second ones before a, first ones behind b, so that no
 """
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from harness.draw import WORD, Draw
 from tasks.batch import Batch
-from tasks.distillation.parity import at_the_end
+from tasks.bits import at_the_end
+from tasks.draws import WORD, Draw
 from tasks.task import Task
 
 FINAL = 0  # token; then the first symbols, the second ones and the fillers
 _MOST = 4096  # symbols
+
+OfSeed = Callable[[int], Draw]
 
 # sites of the draws within a step; part of every committed result
 _PAIR, _PLACE, _SPLIT, _DECOY, _FILLER, _SURE, _OTHER = range(7)
@@ -97,14 +100,14 @@ class Associations(Task):
         weights = torch.arange(1, self.pairs + 1, dtype=torch.float64) ** -float(self.zipf)
         return weights / weights.sum()
 
-    def table(self) -> Tensor:
-        """First token, second token and own answer of each pair, int64 [pairs, 3]."""
-        return _table(self.pairs, self.symbols, self.outputs, self.table_seed)
+    def table(self, of_seed: OfSeed) -> Tensor:
+        """First token, second token and own answer of each pair, int64 [pairs, 3]. of_seed: `Draw.of_seed` of any draw."""
+        return _table(self.pairs, self.symbols, self.outputs, self.table_seed, of_seed)
 
-    def law(self) -> Tensor:
+    def law(self, of_seed: OfSeed) -> Tensor:
         """P(answer | the pair is in the string), float64 [pairs, outputs]: exact, since a string has one pair."""
         sure = self.sureness()[:, None]
-        own = torch.nn.functional.one_hot(self.table()[:, 2], self.outputs).double()
+        own = torch.nn.functional.one_hot(self.table(of_seed)[:, 2], self.outputs).double()
         return sure * own + (1 - sure) / (self.outputs - 1) * (1 - own)
 
     def sureness(self) -> Tensor:
@@ -119,14 +122,14 @@ class Associations(Task):
         """One: the last position."""
         return 1
 
-    def sample(self, draw: "Draw", batch: int) -> Batch:
+    def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], 1 at the last position and 0 elsewhere."""
         return self.holding(draw, draw.categorical(self.frequencies(), (batch,), _PAIR))
 
     def holding(self, draw: Draw, pairs: Tensor) -> Batch:
         """As `sample`, with the pairs of these numbers, int64 [R, B]: strings of the task's law given their pair."""
         batch, device = pairs.shape[1], pairs.device
-        first, second, answers = self.table().to(device)[pairs].unbind(-1)
+        first, second, answers = self.table(draw.of_seed).to(device)[pairs].unbind(-1)
         inputs = 1 + 2 * self.symbols + draw.integers(self.fillers, (batch, self.length), _FILLER)
         inputs[..., -1] = FINAL
 
@@ -151,8 +154,8 @@ class Associations(Task):
 
 
 @functools.lru_cache(maxsize=64)
-def _table(pairs: int, symbols: int, answers: int, seed: int) -> Tensor:
-    draw = Draw(torch.tensor([seed])).named("associations")
+def _table(pairs: int, symbols: int, answers: int, seed: int, of_seed: OfSeed) -> Tensor:
+    draw = of_seed(seed).named("associations")
     combination = draw.subset(symbols**2, pairs, (), _COMBINATION)[0]
     own = draw.integers(answers, (pairs,), _ANSWER)[0]
     return torch.stack([1 + combination // symbols, 1 + symbols + combination % symbols, own], dim=-1)

@@ -1,28 +1,25 @@
 """Windows of a text of a user's own, as token ids: masked prediction as with BERT, or the next token as with GPT-2.
 
-Panigrahi et al., "Progressive distillation induces an implicit curriculum" (ICLR 2025), section 4.2.10 of the thesis, on Wikipedia and
-books, is the use; the masking is that of grammars (`tasks/text/masking.py`). The files are described in `tasks/text/token_files.py`.
+Used for section 4.2.10 of the thesis (Panigrahi et al., ICLR 2025), on Wikipedia and books; the masking is that of grammars
+(`tasks/text/masking.py`). The files are described in `tasks/text/token_files.py`.
 
     Corpus("data/wiki", vocabulary=30522, mask=103, begin=101, special=(0, 100, 101, 102, 103))      101 2023 103 1037 …
 """
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from tasks.batch import Batch
-from tasks.distillation.grammars import quantile
+from tasks.draws import Draw
+from tasks.quantile import quantile
 from tasks.task import Task
 from tasks.text.masking import masked, mean_weights
 from tasks.text.token_files import Ids, content, pieces
-
-if TYPE_CHECKING:
-    from harness.draw import Draw
-
 
 _MASK_SITE = 60000
 _WINDOW_SITE = 0
@@ -98,7 +95,7 @@ class Corpus(Task):
             return None
         return min(self.length, -(-max(1, quantile(_binomial(self.read, self.mask_rate), 0.999)) // 8) * 8)
 
-    def windows(self, draw: "Draw", batch: int) -> Tensor:
+    def windows(self, draw: Draw, batch: int) -> Tensor:
         """Tokens of `batch` windows a replicate, int64 [R, B, T]."""
         runs = self._runs()
         ends = np.cumsum([len(run) - self.read + 1 for run in runs])
@@ -113,7 +110,7 @@ class Corpus(Task):
             tokens[index][front:] = runs[run][first : first + self.read]
         return torch.from_numpy(tokens).to(draw.seeds.device)
 
-    def sample(self, draw: "Draw", batch: int) -> Batch:
+    def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` windows a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], the mean over a window's predicted tokens."""
         tokens = self.windows(draw, batch)
         plain = torch.ones_like(tokens, dtype=torch.bool)

@@ -7,7 +7,7 @@ Panigrahi et al. 2025, Definition 24 of the thesis (section 4.2.8): every positi
 import torch
 from torch import Tensor
 
-from harness.draw import WORD, Draw
+from tasks.draws import WORD, Draw
 
 MASKED, RANDOM = 0.8, 0.1  # of the selected; the others stay
 

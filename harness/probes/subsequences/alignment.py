@@ -44,7 +44,7 @@ def alignment(model: Any, task: Associations, count: int, settings: Alignment) -
     for all pairs. exact: the generator's P(answer | the traced tokens stand in the string in order), counted in strings of it where they
     are not one pair.
     """
-    law, table = task.law(), task.table()
+    law, table = task.law(Draw.of_seed), task.table(Draw.of_seed)
     pool, held = _corpus(task)
     prompts = task.holding(_draw("prompts"), torch.arange(task.pairs)[None]).inputs[0, :, :-1]
     rows = [("least error", float((task.frequencies() * (1 - law.amax(-1))).sum()))]

@@ -22,7 +22,7 @@ def associations(model: Any, task: Associations, count: int, settings: PairGaps)
     gradient": f · ‖gradient over all parameters of the mean loss over these strings‖; the loss is the cross entropy with the exact law
     of the answer, so that no drawn answer adds noise.
     """
-    law, frequencies, own = task.law(), task.frequencies().tolist(), task.table()[:, 2].tolist()
+    law, frequencies, own = task.law(Draw.of_seed), task.frequencies().tolist(), task.table(Draw.of_seed)[:, 2].tolist()
     draw = Draw(torch.tensor([SEED]), "evaluate")
     last = torch.full((1, count, 1), task.length - 1)
     parameters = [each for each in model.parameters() if each.requires_grad]

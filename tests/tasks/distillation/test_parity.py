@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import tasks
 from harness.draw import Draw
+from tasks.bits import bits
 from tasks.distillation.hierarchical_parity import HierarchicalParity
-from tasks.distillation.parity import SparseParity, bits
+from tasks.distillation.parity import SparseParity
 
 
 def _draw(*seeds, **rest):

@@ -9,8 +9,9 @@ import torch
 import tasks
 from harness.draw import Draw
 from tasks.distillation.derivations import derive, spans
-from tasks.distillation.grammars import NAMES, START, grammar, level_of, quantile, symbols_of
+from tasks.distillation.grammars import NAMES, START, grammar, level_of, symbols_of
 from tasks.distillation.pcfg import PCFG, level_from_root
+from tasks.quantile import quantile
 
 # thesis, section 4.2.8: percentiles 25, 50, 75, 95 of the lengths; of cfg3b with one rule the card's own simulation of 20,000 strings
 PRINTED = {

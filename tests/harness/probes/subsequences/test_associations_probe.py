@@ -50,11 +50,11 @@ def test_a_constant_answer_has_the_gradient_of_its_softmax():
     found, said, law = (
         by_item(associations(model, TASK, 7, PairGaps())),
         model.logits[0].detach().double().softmax(-1),
-        TASK.law(),
+        TASK.law(Draw.of_seed),
     )
     assert len(found) == 3 * TASK.pairs
     for pair, frequency in enumerate(TASK.frequencies().tolist()):
-        own = int(TASK.table()[pair, 2])
+        own = int(TASK.table(Draw.of_seed)[pair, 2])
         assert found[f"pair={pair} frequency"] == frequency
         assert found[f"pair={pair} gap"] == pytest.approx(abs(float(said[own]) - 0.8))
         assert found[f"pair={pair} gradient"] == pytest.approx(frequency * float((said - law[pair]).norm()), rel=1e-6)
@@ -62,7 +62,7 @@ def test_a_constant_answer_has_the_gradient_of_its_softmax():
 
 def test_an_answer_by_the_exact_law_has_neither_gap_nor_gradient():
     same = Associations(8, 4, 2, 2, 4, sure=0.5)
-    law = same.law()
+    law = same.law(Draw.of_seed)
     pair = 1
     found = by_item(associations(Constant(law[pair].log().tolist()), same, 4, PairGaps()))
     assert found[f"pair={pair} gap"] == pytest.approx(0, abs=1e-6)
@@ -77,7 +77,7 @@ def test_a_network_has_those_of_the_strings_that_are_sampled():
     model = config.make(Draw(torch.tensor([3]), "init"), task.vocabulary, task.length, task.outputs)
     found, count = by_item(associations(model, task, 3000, PairGaps())), 6000
     batch = task.sample(Draw(torch.tensor([5])), count)
-    for pair, (first, second, own) in enumerate(task.table().tolist()):
+    for pair, (first, second, own) in enumerate(task.table(Draw.of_seed).tolist()):
         has = torch.tensor([first in row and second in row[row.index(first) :] for row in batch.inputs[0].tolist()])
         assert abs(has.double().mean() - found[f"pair={pair} frequency"]) < 5 / (2 * count**0.5)
         logits = model(batch.inputs[:, has])[0, :, -1]

@@ -1,0 +1,42 @@
+"""The randomness that a task is given: keyed numbers, so that a string depends on its seed and number alone."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from torch import Tensor
+
+WORD = 2**32  # a word is uniform in 0 … WORD - 1
+
+
+class Draw(Protocol):
+    """A source of random numbers for R replicates; what is drawn has R as its first axis. `site` tells the draws of one step apart."""
+
+    @property
+    def seeds(self) -> Tensor:
+        """int64 [R], on the device where strings are made."""
+
+    @property
+    def replicates(self) -> int:
+        """R."""
+
+    @staticmethod
+    def of_seed(seed: int) -> "Draw":
+        """The draw of one seed, R = 1, whatever this one's seeds are: for what all replicates share, such as a table."""
+
+    def named(self, name: str) -> "Draw":
+        """The draw of the table of this name."""
+
+    def words(self, shape: Sequence[int], site: int = 0) -> Tensor:
+        """uint32 words in int64, [R, *shape]."""
+
+    def integers(self, high: int, shape: Sequence[int], site: int = 0) -> Tensor:
+        """int64 in 0 … high - 1, [R, *shape]."""
+
+    def categorical(self, probabilities: Tensor, shape: Sequence[int], site: int = 0) -> Tensor:
+        """Numbers of categories, int64 [R, *shape]; probabilities [V] or, one law a replicate, [R, V]."""
+
+    def permutation(self, size: int, shape: Sequence[int] = (), site: int = 0) -> Tensor:
+        """Permutations of 0 … size - 1, int64 [R, *shape, size]."""
+
+    def subset(self, size: int, count: int, shape: Sequence[int] = (), site: int = 0) -> Tensor:
+        """`count` different numbers of 0 … size - 1 in random order, int64 [R, *shape, count]."""

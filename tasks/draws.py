@@ -32,6 +32,12 @@ class Draw(Protocol):
     def integers(self, high: int, shape: Sequence[int], site: int = 0) -> Tensor:
         """int64 in 0 … high - 1, [R, *shape]."""
 
+    def uniform(self, shape: Sequence[int], site: int = 0) -> Tensor:
+        """float32 in [0, 1), [R, *shape]."""
+
+    def normal(self, shape: Sequence[int], site: int = 0) -> Tensor:
+        """Standard normal float32, [R, *shape]."""
+
     def categorical(self, probabilities: Tensor, shape: Sequence[int], site: int = 0) -> Tensor:
         """Numbers of categories, int64 [R, *shape]; probabilities [V] or, one law a replicate, [R, V]."""
 

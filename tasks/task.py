@@ -31,6 +31,9 @@ class Task(Protocol):
     vectors: ClassVar[tuple[str, ...]] = ()
     """Fields that may differ between the replicates of a pack, since no tensor's shape depends on them."""
 
+    classifies: ClassVar[bool] = False
+    """Whether a string has one answer alone: a class, wanted at the last position with weight 1."""
+
     length: int
     """Length of a string, as the task counts it."""
 

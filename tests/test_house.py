@@ -77,7 +77,6 @@ def _general() -> Iterator[str]:
     return (module for module, path in _modules().items() if _family(module) is None and path not in registries)
 
 
-@pytest.mark.xfail(strict=True, reason="tasks and models type their draws by harness.draw")
 def test_an_import_only_goes_down():
     upward = [
         f"{module} imports {imported}"

@@ -124,6 +124,14 @@ def _check_batch(path: str, task: Task, batch: Batch, replicates: int) -> None:
     _require(
         path, bool((weights > 0).any()), "the weights of sample are all 0, so nothing would be learned: weigh some position"
     )
+    if task.classifies:
+        last = torch.zeros_like(weights)
+        last[..., -1] = 1
+        _require(
+            path,
+            torch.equal(weights, last),
+            "the weights of sample must be 1 at the last position and 0 elsewhere, as classifies says",
+        )
     scored = weights > 0
     for name, values, most in (
         ("inputs", batch.inputs, task.vocabulary),

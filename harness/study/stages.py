@@ -85,9 +85,7 @@ def after(parent: Condition, given: Link, task: Any, model: Any, train: Any, whe
     if name_of(task) != name_of(parent.task):
         raise StudyError(f"{where}.task.name = {name_of(task)!r} is another task than {name_of(parent.task)}: a chain has one")
     if given.labels == "previous" and not isinstance(task, Continued):
-        raise StudyError(
-            f"{where}.labels = previous needs a task with answers that are fed back, such as lego, and {name_of(task)} has none"
-        )
+        raise StudyError(f"{where}.labels = previous needs a task with answers that are fed back, and {name_of(task)} has none")
     if given.labels == "teacher":
         _refuse_teacher(parent, condition, given, where)
     if "previous" in (given.labels, given.init):

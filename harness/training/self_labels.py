@@ -18,7 +18,7 @@ from harness.training.evaluate import batch_size
 from results.errors import DamagedFile
 from results.store.tables import Store
 from tasks.batch import Batch, join
-from tasks.lego.continuation import continued
+from tasks.continuation import continued
 
 Weights = Sequence[Mapping[str, Tensor]]  # of the replicates of a pack, by name, without the replicate axis
 

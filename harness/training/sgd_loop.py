@@ -29,8 +29,6 @@ from harness.training.schedule import Scalars
 from harness.training.teachers import Teachers
 from harness.training.training_strings import Feed
 from models.mlp import MLP
-from tasks.distillation.hierarchical_parity import HierarchicalParity
-from tasks.distillation.parity import SparseParity
 
 _SOURCE = Path(__file__).with_name("sgd_loop.c")
 # options of a training that may be whatever they are
@@ -41,11 +39,11 @@ _PRODUCTS = 2**31  # of a call, at most: half a second, so that a stop is soon h
 
 
 def fits(condition: Condition) -> bool:
-    """Whether the loop computes a condition's steps: one hidden layer, one labelled string a step, SGD with nothing added to it.
+    """Whether the loop computes a condition's steps: one hidden layer, one string of bits with one class a step, plain SGD.
 
     An option that the loop knows nothing of has to be at its default.
     """
-    train, wanted = condition.train, Train(batch=1, optimizer="sgd", weight_decay=0.0)
+    train, task, wanted = condition.train, condition.task, Train(batch=1, optimizer="sgd", weight_decay=0.0)
     plain = all(getattr(train, each.name) == getattr(wanted, each.name) for each in fields(Train) if each.name not in _KNOWN)
     # labels are the task's own or a teacher's; weights may begin as those of the stage before
     link = link_of(condition) or Link()
@@ -54,7 +52,7 @@ def fits(condition: Condition) -> bool:
         and replace(link, labels="task", init="fresh", temperature=1.0, teacher=Teacher()) == Link()
     )
     perceptron = isinstance(condition.model, MLP) and condition.model == MLP(condition.model.width)
-    return plain and labelled and perceptron and isinstance(condition.task, SparseParity | HierarchicalParity)
+    return plain and labelled and perceptron and task.classifies and task.vocabulary == 2
 
 
 def takes(pack: Pack, device: torch.device) -> bool:

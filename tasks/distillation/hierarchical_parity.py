@@ -25,6 +25,7 @@ class HierarchicalParity(Task):
     error: ClassVar[str] = "a string whose most probable class is not the leaf that its parities lead to"
     rev: ClassVar[int] = 1
     vocabulary: ClassVar[int] = 2
+    classifies: ClassVar[bool] = True
 
     length: int = 100
     depth: int = 3

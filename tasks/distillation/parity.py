@@ -26,6 +26,7 @@ class SparseParity(Task):
     error: ClassVar[str] = "a string whose most probable class is not the sign of the product of its support"
     rev: ClassVar[int] = 1
     vocabulary: ClassVar[int] = 2
+    classifies: ClassVar[bool] = True
     vectors: ClassVar[tuple[str, ...]] = ("degree", "support")  # may differ within a pack
 
     length: int = 100

@@ -21,8 +21,8 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from tasks.batch import Batch
+from tasks.continuation import continued
 from tasks.draws import Draw
-from tasks.lego.continuation import continued
 from tasks.lego.group_actions import Actions, GroupAction, group_action
 from tasks.lego.lego_draws import different, values_after
 from tasks.task import Continued

@@ -45,6 +45,7 @@ class Associations(Task):
     metrics: ClassVar[tuple[str, ...]] = ("read",)
     error: ClassVar[str] = "a string whose most probable answer is not the one that was drawn for it"
     rev: ClassVar[int] = 1
+    classifies: ClassVar[bool] = True
     vectors: ClassVar[tuple[str, ...]] = ("pairs", "decoys", "zipf", "sure", "table_seed", "spread")  # may differ within a pack
 
     length: int = 16

@@ -35,6 +35,11 @@ MISTAKES = {
     "of_the_batch": (DRAWN, DRAWN + " * (batch % 2)", "strings of a larger batch"),
     "undeclared": ('{"position":', '{"place":', r"return these"),
     "unshaped": ("logits.argmax(-1) != targets}", "(logits.argmax(-1) != targets).any(-1)}", "one a position"),
+    "one_class": (
+        "    metrics:",
+        "    classifies: ClassVar[bool] = True\n    metrics:",
+        "1 at the last position and 0 elsewhere",
+    ),
     "raises": (BITS, "raise KeyError('no bits')", "sample raised KeyError"),
 }
 

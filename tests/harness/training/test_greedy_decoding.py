@@ -1,4 +1,6 @@
-"""Rollouts against one word after the other, against teacher-forced scores, and labels that follow from weights and seeds alone."""
+"""Greedy decoding against one word after the other, against teacher-forced scores, and as labels that follow from weights and seeds."""
+
+from dataclasses import replace
 
 import pytest
 import torch
@@ -7,9 +9,9 @@ from harness.draw import Draw
 from harness.planning.pack import Pack, Replicate, ScoredSet
 from harness.study.config import Condition, EvaluationSet, Train, build
 from harness.training.evaluate import batch_size, score, strings
-from harness.training.rollout import label, rollout
+from harness.training.self_labels import Annotator
 from harness.training.train import Training
-from tasks.lego.continuation import continued
+from tasks.continuation import continued
 from tasks.lego.lego import VALUE, VARIABLE, Lego
 from tests.models.lego.construction import load
 
@@ -20,6 +22,18 @@ FAST = {"batch": 64, "optimizer": "adam", "lr": 3e-3, "weight_decay": 0.0, "warm
 
 def _set(task, sequences, name="set"):
     return ScoredSet(name, task.evaluation(), sequences, None, EvaluationSet(name, {}, sequences).hash(task, 0))
+
+
+def _free(scored):
+    """The same strings, answered by the model alone."""
+    return replace(scored, task=replace(scored.task, decode="greedy"))
+
+
+def _labelled(model, task, seeds, pool):
+    """The strings of a pool with the greedy answers of a model as their labels."""
+    rows = torch.arange(pool).expand(len(seeds), -1)
+    annotator = Annotator(model, [task] * len(seeds), seeds, pool, lambda: None)
+    return annotator.batch(Draw(seeds, "pool").pick(rows), pool, 1, rows)
 
 
 def _pack(task, model, seeds, steps, **train):
@@ -63,7 +77,7 @@ def _counted(model, passes):
 @pytest.mark.parametrize("order", ["chain", "shuffled"])
 @pytest.mark.parametrize("length", [1, 4, 11])
 @torch.no_grad()
-def test_a_rollout_is_what_the_model_says_word_by_word(half_trained, length, order):
+def test_a_continuation_is_what_the_model_says_word_by_word(half_trained, length, order):
     task = Lego("S3", length=length, variables=12, order=order)
     prompt, truth = task.sentences(Draw(torch.tensor([1, 2, 3])), 50)
     expected = _one_by_one(half_trained, prompt, length)
@@ -78,7 +92,7 @@ def test_a_rollout_is_what_the_model_says_word_by_word(half_trained, length, ord
 
 
 @torch.no_grad()
-def test_an_untrained_model_and_one_of_several_layers_roll_out_word_by_word():
+def test_an_untrained_model_and_one_of_several_layers_continue_word_by_word():
     task = Lego("C6", length=7, variables=9)
     prompt, _ = task.sentences(Draw(torch.tensor([1, 2])), 6)
     for model in (SMALL, {"name": "lego_transformer", "width": 20, "layers": 2, "positions": "rotary", "heads": 5}):
@@ -88,7 +102,7 @@ def test_an_untrained_model_and_one_of_several_layers_roll_out_word_by_word():
 
 
 @torch.no_grad()
-def test_tokens_without_slots_roll_out_word_by_word():
+def test_tokens_without_slots_continue_word_by_word():
     made = build("model", {"name": "transformer", "width": 16, "heads": 2, "layers": 2}).make(Draw(torch.tensor([0, 1])), 7, 20)
     given = torch.randint(0, 7, (2, 5, 6), generator=torch.Generator().manual_seed(0))
     assert torch.equal(continued(made, given, 14), _one_by_one(made, given, 14))
@@ -124,16 +138,16 @@ def test_a_draft_goes_on_from_what_was_said(order):
     assert 0 <= garbage.min() <= garbage.max() < task.vocabulary
 
 
-def test_counts_of_a_rollout(half_trained):
+def test_counts_of_greedy_answers(half_trained):
     """Against counts made string by string; and a string is right throughout where every teacher-forced clause is."""
     task = Lego("S3", length=9, variables=12)
     scored = _set(task, 1000)  # two passes
-    found = rollout(half_trained, [scored] * 3, CPU, "fp32")
+    found = score(half_trained, [_free(scored)] * 3, CPU, "fp32")
     forced = score(half_trained, [scored] * 3, CPU, "fp32")
     batches = list(strings(scored, CPU))
     assert len(batches) > 1
-    for slot, each in enumerate(found):
-        rows = {row["metric"]: row for row in each.evaluation_rows(False)}
+    for slot, (scores, number) in enumerate(found):
+        rows = {row["metric"]: row for row in scores.evaluation_rows(number, False)}
         wrong, clauses = [], []
         with torch.no_grad():
             for batch in batches:
@@ -142,62 +156,52 @@ def test_counts_of_a_rollout(half_trained):
                 wrong.append(said[..., VALUE] != truth[0, ..., VALUE])
                 clauses.append((said != truth[0]).any(-1))
         wrong, clauses = torch.cat(wrong), torch.cat(clauses)
-        assert each.steps == wrong.sum(0).tolist()
-        assert (rows["rollout"]["errors"], rows["rollout"]["count"]) == (int(wrong.sum()), 9000)
-        assert rows["rollout"]["sequences_wrong"] == int(wrong.any(-1).sum())
-        assert rows["rollout_clause"]["errors"] == int(clauses.sum())
-        assert sum(row["errors"] for row in each.profile_rows()) == rows["rollout"]["errors"]
-        assert [row["errors"] for row in each.profile_rows()] == each.steps
+        assert (rows["read"]["errors"], rows["read"]["count"]) == (int(wrong.sum()), 9000)
+        assert rows["read"]["sequences_wrong"] == int(wrong.any(-1).sum())
+        assert rows["clause"]["errors"] == int(clauses.sum())
+        by_step = [row["errors"] for row in scores.profile_rows(number)]
+        assert by_step == wrong.sum(0).tolist()
         scores, number = forced[slot]
         teacher = {row["metric"]: row for row in scores.evaluation_rows(number, False)}
-        assert 0 < teacher["clause"]["sequences_wrong"] == rows["rollout_clause"]["sequences_wrong"] < 1000
-        assert 0 < each.steps[-1] <= rows["rollout"]["sequences_wrong"]
-    assert rollout(half_trained, [scored] * 3, CPU, "fp32", lambda: True) is None
+        assert 0 < teacher["clause"]["sequences_wrong"] == rows["clause"]["sequences_wrong"] < 1000
+        assert 0 < by_step[-1] <= rows["read"]["sequences_wrong"]
+    assert score(half_trained, [_free(scored)] * 3, CPU, "fp32", lambda: True) is None
 
 
 def test_replicates_with_sets_of_their_own_are_scored_on_them(half_trained):
-    sets = [_set(Lego("S3", length=4, variables=12, order=order), 30) for order in ("chain", "shuffled", "chain")]
-    together = rollout(half_trained, sets, CPU, "fp32")
-    for slot, one in enumerate(sets):
-        alone = rollout(half_trained, [one] * 3, CPU, "fp32")[slot]
-        assert together[slot].evaluation_rows(False) == alone.evaluation_rows(False)
-        assert together[slot].steps == alone.steps
+    sets = [_free(_set(Lego("S3", length=4, variables=12, order=order), 30)) for order in ("chain", "shuffled", "chain")]
+    together = score(half_trained, sets, CPU, "fp32")
+    for slot, (one, (scores, number)) in enumerate(zip(sets, together, strict=True)):
+        alone, place = score(half_trained, [one] * 3, CPU, "fp32")[slot]
+        assert scores.evaluation_rows(number, False) == alone.evaluation_rows(place, False)
+        assert scores.profile_rows(number) == alone.profile_rows(place)
 
 
 def test_labels_are_a_function_of_weights_seed_and_number(half_trained):
-    task = Lego("S3", length=8, variables=12)
-    size = batch_size(_set(task, 1), CPU)
-    whole = label(half_trained, task, Draw(torch.tensor([7, 8, 9]), "pool"), size + 20)
-    assert whole.answers.shape == (3, size + 20, 8, 5)
-    assert 0 < whole.exact.min() <= whole.exact.max() < size + 20
-    fewer = label(half_trained, task, Draw(torch.tensor([7, 8, 9]), "pool"), size + 3)
-    assert torch.equal(fewer.answers, whole.answers[:, : size + 3])
-    prompt, truth = task.sentences(Draw(torch.tensor([7, 8, 9]), "pool"), size + 20)
-    assert whole.exact.tolist() == (whole.answers == truth).flatten(2).all(-1).sum(-1).tolist()
+    task, seeds = Lego("S3", length=8, variables=12), torch.tensor([7, 8, 9])
+    size = batch_size(_set(task, 1), CPU)  # strings that are answered at once
+    whole = _labelled(half_trained, task, seeds, size + 20)
+    answers = whole.targets[:, :, 8:]
+    assert answers.shape == (3, size + 20, 8, 5)
+    fewer = _labelled(half_trained, task, seeds, size + 3)
+    assert torch.equal(fewer.targets[:, :, 8:], answers[:, : size + 3])
+    prompt, truth = task.sentences(Draw(seeds, "pool"), size + 20)
+    assert 0 < (answers == truth).flatten(2).all(-1).float().mean() < 1
     with torch.no_grad():
-        assert torch.equal(whole.answers[:, :40], _one_by_one(half_trained, prompt[:, :40], 8))
+        assert torch.equal(answers[:, :40], _one_by_one(half_trained, prompt[:, :40], 8))
+    assert torch.equal(whole.inputs[:, :, :9], prompt)
+    assert torch.equal(whole.inputs[:, :, 9:], answers[:, :, :-1])
     # alone as in the pack, bit for bit
     alone = build("model", SMALL).make(Draw(torch.tensor([0])), task.vocabulary, task.tokens)
     with torch.no_grad():
-        for mine, theirs in zip(alone.parameters(), half_trained.parameters(), strict=True):
-            mine.copy_(theirs[1:2])
-    assert torch.equal(label(alone, task, Draw(torch.tensor([8]), "pool"), 40).answers, whole.answers[1:2, :40])
-    batch = task.batch(prompt[:, :40], whole.answers[:, :40])
-    assert torch.equal(batch.targets[:, :, 8:], whole.answers[:, :40])
-    assert torch.equal(batch.inputs[:, :, 9:], whole.answers[:, :40, :-1])
+        for parameter, packed in zip(alone.parameters(), half_trained.parameters(), strict=True):
+            parameter.copy_(packed[1:2])
+    assert torch.equal(_labelled(alone, task, seeds[1:2], 40).targets[:, :, 8:], answers[1:2, :40])
 
 
-def test_what_cannot_continue_is_refused():
-    made = build("model", {"name": "transformer", "width": 16, "heads": 2, "layers": 1, "causal": False})
+def test_a_model_that_reads_ahead_cannot_go_on_with_its_own_answers():
     greedy = build("task", {"name": "lego", "length": 2, "variables": 8, "group": "C2", "decode": "greedy"})
     blind = build("model", {"name": "lego_transformer", "causal": False})
     model = blind.make(Draw(torch.tensor([0])), greedy.vocabulary, greedy.tokens)
-    with pytest.raises(ValueError, match="causal = false reads what comes after"):
+    with pytest.raises(ValueError, match="causal"):
         score(model, [ScoredSet("s", greedy, 3, None, "0" * 16)], CPU, "fp32")
-    with pytest.raises(ValueError, match="causal = false reads what comes after"):
-        label(model, greedy, Draw(torch.tensor([0])), 3)
-    task = build("task", {"name": "flipflop"})
-    with pytest.raises(ValueError, match="FlipFlop has no answers that are fed back"):
-        label(made, task, Draw(torch.tensor([0])), 3)
-    with pytest.raises(ValueError, match="FlipFlop has no answers that are fed back"):
-        rollout(made, [ScoredSet("s", task, 3, None, "0" * 16)], CPU, "fp32")

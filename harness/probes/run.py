@@ -11,14 +11,13 @@ from typing import Any, cast
 
 from harness.exchange.replicate import find
 from harness.exchange.weights import single
-from harness.probes.flipflop.attention import Rows
-from harness.probes.registry import PROBES
+from harness.probes import registry
+from harness.probes.probe import Rows
 from harness.study.config import Condition, condition_of
 from harness.study.identity import describe, typed
 from harness.training import weights as artifacts
 from models.transformer.transformer import Decoder
 from results.errors import StudyError
-from results.report.flipflop.attention_figures import write_figures
 from results.rows.probe_values import add, probed
 from results.store.filesystem import names
 from results.store.tables import Store, committed
@@ -38,10 +37,13 @@ def run(
     defaults, rows have them in the probe's name, such as nonterminals-heads-4.
     Raises ValueError where no replicate has kept weights, or none is of a kind that the probe is for.
     """
+    chosen_probe = registry.probe(probe)
     settings = _settings(probe, options)
-    count = PROBES[probe].strings if count is None else count
+    count = chosen_probe.strings if count is None else count
     if count < 1:
         raise StudyError(f"--strings {count} must be at least 1")
+    if figures is not None and chosen_probe.figures is None:
+        raise StudyError(f"--figures {figures}: the {probe} probe has no figures: leave it out")
     chosen = [(store, row) for store in stores for row in committed(store).to_pylist() if _has_weights(store, row["key"])]
     if not chosen:
         raise StudyError(
@@ -51,26 +53,26 @@ def run(
     suited = [(store, row) for store, row in chosen if row["status"] == "finished" and suits(probe, condition_of(row))]
     if not suited:
         raise StudyError(
-            f"the {probe} probe is for {PROBES[probe].kind}, and none of the {len(chosen)} replicates with weights is one"
+            f"the {probe} probe is for {chosen_probe.kind}, and none of the {len(chosen)} replicates with weights is one"
         )
     for store in stores:
         mine = [row for each, row in suited if each is store]
         if mine:
             fresh = _probe(store, mine, probe, count, settings)
             say(f"{store.study}: {probe} of {fresh} replicates added, {len(mine) - fresh} had it")
-        if figures is not None:
-            for path in write_figures(store, Path(figures) / store.study):
+        if figures is not None and chosen_probe.figures is not None:
+            for path in chosen_probe.figures(store, Path(figures) / store.study):
                 say(f"  {path}")
 
 
 def suits(probe: str, condition: Condition) -> bool:
     """Whether a probe is for the replicates of a condition."""
-    return PROBES[probe].suits(condition.model, condition.task)
+    return registry.probe(probe).suits(condition.model, condition.task)
 
 
 def _settings(probe: str, options: Sequence[str]) -> Any:
     """What is set of a probe. ValueError in one sentence."""
-    kind = PROBES[probe].settings
+    kind = registry.probe(probe).settings
     if options and not fields(kind):
         raise StudyError(f"--option {options[0]}: nothing can be set of the {probe} probe")
     given = {}
@@ -98,7 +100,7 @@ def _probe(store: Store, rows: list[dict[str, Any]], probe: str, count: int, set
         stage = row["stage"]
         if find(store, row["key"]).stage != stage:
             continue
-        steps = artifacts.steps_of(store, row["key"], stage)[0 if PROBES[probe].every_step else -1 :]
+        steps = artifacts.steps_of(store, row["key"], stage)[0 if registry.probe(probe).every_step else -1 :]
         missing = [step for step in steps if (row["key"], stage, step) not in held]
         found: dict[str, Rows] = {}
         for step in missing:
@@ -113,7 +115,8 @@ def _probe(store: Store, rows: list[dict[str, Any]], probe: str, count: int, set
 
 def _found(probe: str, own: str, model: Decoder, task: Any, count: int, settings: Any) -> dict[str, Rows]:
     """Rows of one replicate and step by the probe's name in the store."""
-    return PROBES[probe].beside(model, task) | {own: PROBES[probe].run(model, task, count, settings)}
+    chosen = registry.probe(probe)
+    return chosen.beside(model, task) | {own: chosen.run(model, task, count, settings)}
 
 
 def _model(store: Store, row: dict[str, Any], step: int) -> tuple[Decoder, Any]:

@@ -1,6 +1,6 @@
 """What a replicate is, as a hash: the same on every machine, for ever.
 
-    config = {"task": {"name": "flipflop"}, "model": {"name": "lstm"}, "train": {"steps": 500}}
+    config = {"task": {"name": "automaton"}, "model": {"name": "lstm"}, "train": {"steps": 500}}
     key(config, stage=0, init_seed=0, data_seed=0)             # 32 hexadecimal digits
 
 A field equal to its default is left out and a default never changes, so a new option re-hashes nothing; a change of meaning bumps

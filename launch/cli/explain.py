@@ -2,33 +2,21 @@
 
 import click
 
+from harness.probes.registry import PROBES
 from launch.cli.arguments import ALLOW, open_study, study_names
 from results.errors import StudyError
 from results.terminal import say
-
-_PROBES = (
-    "alignment",
-    "associations",
-    "attention",
-    "boundaries",
-    "concentration",
-    "dilution",
-    "drift",
-    "heads",
-    "monomials",
-    "ngrams",
-    "nonterminals",
-    "support_attention",
-)
 
 
 @click.command()
 @click.argument("store")
 @click.argument("study", required=False)
-@click.option("--probe", "name", required=True, type=click.Choice(_PROBES))
+@click.option("--probe", "name", required=True, type=click.Choice(sorted(PROBES)))
 @click.option("--strings", type=int, help="Of its task that each model is shown; by default 64, or the paper's number.")
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="A setting of the probe, such as heads=4.")
-@click.option("--figures", type=click.Path(file_okay=False), help="Also draw the simulation's figures into this folder.")
+@click.option(
+    "--figures", type=click.Path(file_okay=False), help="Also draw the probe's figures into this folder, where it has any."
+)
 @ALLOW
 def probe(store: str, study: str | None, name: str, strings: int | None, options: tuple[str, ...], figures: str | None) -> None:
     """Measure every replicate whose weights are kept, and add the rows to the store."""

@@ -50,7 +50,8 @@ def test_no_source_file_unpickles_or_evaluates():
         for path in (ROOT / folder).rglob("*.py"):
             words = r"\bpickle\b|torch\.load\(|allow_pickle=True|yaml\.(unsafe_|full_)?load\(|(?<![.\w])(eval|exec)\(|import_module\("
             found += [f"{path.name}: {match[0]}" for match in re.finditer(words, path.read_text())]
-    assert found == ["custom.py: import_module("]
+    # a user's own, once it is allowed; and our own probes, by names that are constants of harness/probes
+    assert sorted(found) == ["custom.py: import_module(", "registry.py: import_module("]
 
 
 def test_a_module_that_was_not_allowed_is_not_imported(tmp_path, monkeypatch, capsys):

@@ -1,0 +1,3 @@
+PROBES = {
+    "boundaries": "harness.probes.automata.boundaries:BOUNDARIES",
+}

@@ -5,11 +5,14 @@ before it. Measured is the mass of a query's row on visits, on the latest one, a
 attention over the same tokens has. The walk starts at state 0, which no token holds; queries before the first visit are left out.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from harness.probes.flipflop.attention import Rows, see, strings
-from models.transformer.transformer import Decoder
+from harness.probes.probe import Probe, Rows
+from harness.probes.strings import see, strings
+from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
 from tasks.automata.automata import Automaton
 from tasks.automata.composition import states_after
@@ -69,3 +72,15 @@ def masses(weights: Tensor, kinds: Tensor, asked: Tensor) -> Tensor:
     """Attention [B, H, T, T] summed over the keys of each kind and the queries asked for, [3, H]."""
     rows = weights * asked[:, None, :, None]
     return torch.stack([(rows * kind[:, None]).sum((0, 2, 3)) for kind in kinds])
+
+
+def _of_walks(model: Any, task: Any) -> bool:
+    walks = isinstance(task, Automaton) and str(task.automaton).startswith("Grid") and not task.scratchpad
+    return walks and isinstance(model, Transformer) and model.causal
+
+
+BOUNDARIES = Probe(
+    lambda model, task, count, settings: boundaries(model, task, count),
+    _of_walks,
+    "causal transformers of automaton on Grid<n>, without scratchpad, that have not diverged",
+)

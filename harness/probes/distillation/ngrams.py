@@ -12,7 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.probes.flipflop.attention import Rows, strings
+from harness.probes.probe import Probe, Rows
+from harness.probes.strings import strings
+from models.transformer.transformer import Transformer
 from results.errors import StudyError
 from tasks.distillation.ngrams import causally_hidden, hidden, median, shift
 from tasks.distillation.pcfg import MASK, PADDING, PCFG
@@ -108,3 +110,18 @@ def _padding(task: PCFG | Corpus, tokens: Tensor) -> Tensor:
 
 def _name(task: PCFG | Corpus) -> str:
     return task.folder if isinstance(task, Corpus) else f"{task.grammar} from {task.root}"
+
+
+def reads_strings(model: Any, task: Any) -> bool:
+    """Whether a model is a transformer that can be asked for every token of a grammar's or a corpus's strings."""
+    return isinstance(model, Transformer) and isinstance(task, PCFG | Corpus) and (task.objective == "masked" or model.causal)
+
+
+NGRAMS = Probe(
+    ngrams,
+    reads_strings,
+    "transformers of pcfg and corpus that have not diverged, causal ones where the objective is next",
+    strings=1024,
+    settings=NGrams,
+    every_step=True,
+)

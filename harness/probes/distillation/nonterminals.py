@@ -17,7 +17,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from harness.draw import Draw
-from harness.probes.flipflop.attention import SEED, Rows
+from harness.probes.distillation.ngrams import reads_strings
+from harness.probes.probe import Probe, Rows
+from harness.probes.strings import SEED
 from harness.study.config import Train
 from harness.training.key_mask import hiding
 from harness.training.schedule import learning_rate
@@ -56,7 +58,7 @@ class NonTerminals:
             raise StudyError(f"positions = {self.positions!r} must be every or boundary")
 
 
-class Probe(nn.Module):
+class NonTerminalReader(nn.Module):
     """e [B, T, D] of strings whose own positions are `inside`, bool [B, T] → logits [B, T, levels · 3]."""
 
     def __init__(self, settings: NonTerminals, width: int, length: int, levels: int):
@@ -88,7 +90,7 @@ def nonterminals(model: Any, task: PCFG, count: int, settings: NonTerminals) -> 
     levels = range(2, level_of(task.root))
     if not levels:
         raise StudyError(f"task.root = {task.root} has no non-terminals below it: nothing can be asked for")
-    probe = Probe(settings, model.config.width, task.length - 1, len(levels))
+    probe = NonTerminalReader(settings, model.config.width, task.length - 1, len(levels))
     optimizer = torch.optim.Adam(probe.parameters(), lr=settings.lr)
     steps = settings.epochs * -(-count // settings.batch)
     schedule = Train(steps=steps, lr=settings.lr, warmup=round(settings.warmup * steps), schedule="cosine")
@@ -107,7 +109,7 @@ def nonterminals(model: Any, task: PCFG, count: int, settings: NonTerminals) -> 
 
 
 @torch.no_grad()
-def _scores(probe: Probe, model: Any, task: PCFG, settings: NonTerminals, levels: range) -> Rows:
+def _scores(probe: NonTerminalReader, model: Any, task: PCFG, settings: NonTerminals, levels: range) -> Rows:
     right = torch.zeros(len(levels), 2, dtype=torch.int64)
     asked = torch.zeros(len(levels), 2, dtype=torch.int64)
     seen = torch.zeros(len(levels), _CLASSES, dtype=torch.int64)
@@ -155,3 +157,13 @@ def _asked(logits: Tensor, trees: Trees, levels: range) -> tuple[Tensor, Tensor]
     first = torch.tensor([symbols_of(level)[0] for level in levels])
     symbols = trees.ancestors[0][..., [level - 1 for level in levels]].long()
     return logits.unflatten(-1, (len(levels), _CLASSES)), (symbols - first).clamp(min=0)
+
+
+NONTERMINALS = Probe(
+    nonterminals,
+    lambda model, task: isinstance(task, PCFG) and reads_strings(model, task),
+    "transformers of pcfg that have not diverged, causal ones where the objective is next",
+    strings=51_200,
+    settings=NonTerminals,
+    every_step=True,
+)

@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from harness.draw import Draw
-from harness.probes.flipflop.attention import SEED, Rows, see, strings
+from harness.probes.probe import Probe, Rows
+from harness.probes.strings import SEED, see, strings
 from models.model import config_of
+from models.transformer.transformer import Transformer
 from results.errors import StudyError
 from tasks.distillation.hierarchical_parity import HierarchicalParity
 from tasks.distillation.monomials import contrast, correlations, first_class, inside, outside, signs_of
@@ -108,3 +110,21 @@ def _groups(task: Any) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
     free = tuple(range(task.nodes * task.degree, task.length))
     away = tuple(each for node in range(1, task.nodes + 1) if node not in path for each in task.group(node))
     return [(f"node={node} ", task.group(node), free or away) for node in path]
+
+
+MONOMIALS = Probe(
+    monomials,
+    lambda model, task: isinstance(task, SparseParity | HierarchicalParity),
+    "models of sparse_parity and hierarchical_parity that have not diverged",
+    strings=100_000,
+    settings=Monomials,
+    every_step=True,
+)
+SUPPORT_ATTENTION = Probe(
+    support_attention,
+    lambda model, task: isinstance(task, SparseParity) and isinstance(model, Transformer),
+    "transformers of sparse_parity that have not diverged",
+    strings=1024,
+    settings=SupportAttention,
+    every_step=True,
+)

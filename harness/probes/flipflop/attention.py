@@ -1,23 +1,21 @@
 """Where a model attends: by layer and head, over the query rows that its task scores (Liu's thesis, 3.5.6.5, figures 3.26, 3.35, 3.37)."""
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from harness.draw import Draw
-from models.transformer.transformer import Decoder
+from harness.probes.probe import Probe, Rows
+from harness.probes.strings import see, strings
+from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
+from results.report.flipflop.attention_figures import write_figures
 from tasks.batch import Batch
 from tasks.flipflop.flipflop import FlipFlop
 from tasks.flipflop.simulation import Simulation
 
 PATTERN = (2, 0, 1, 0, 0, 1, 2, 0)  # s1 ⊥ s0 ⊥ ⊥ s0 s1 ⊥ of figure 3.37
-SEED = 0  # of the strings, on the stream of evaluation sets
 _ELEMENTS = 2**24  # of one layer's attention weights in a forward pass
-
-Rows = list[dict[str, Any]]
 
 
 def attention(model: Decoder, task: Any, count: int) -> Rows:
@@ -67,13 +65,6 @@ def pattern(model: Decoder) -> Rows:
     return found
 
 
-def strings(task: Any, count: int, size: int) -> Iterator[Batch]:
-    """`count` strings of the task's evaluation, as batches of at most `size` with R = 1."""
-    draw = Draw(torch.tensor([SEED]), "evaluate")
-    for first in range(0, count, size):
-        yield task.evaluation().sample(draw.rows(first), min(size, count - first))
-
-
 def correct_write(task: Any, batch: Batch) -> Tensor:
     """The position that answers each position, int64 [R, B, T]; where nothing is scored it means nothing. ValueError for other tasks."""
     index = torch.arange(batch.inputs.shape[-1])
@@ -84,7 +75,20 @@ def correct_write(task: Any, batch: Batch) -> Tensor:
     raise StudyError(f"the attention probe knows the writes of flipflop and flipflop_simulation, not of {type(task).__name__}")
 
 
-@torch.no_grad()
-def see(model: Decoder, tokens: Tensor, look: Callable[[int, Tensor], None]) -> Tensor:
-    """One forward pass of tokens int64 [1, B, T], each layer's weights shown to `look`; the logits."""
-    return model(tokens, attend=look)
+def of_flipflop(model: Any, task: Any) -> bool:
+    """Whether a model is a transformer and its task the language or the simulation."""
+    return isinstance(model, Transformer) and isinstance(task, FlipFlop | Simulation)
+
+
+def of_simulation(model: Any, task: Any) -> bool:
+    """Whether a model is a transformer and its task the simulation."""
+    return isinstance(model, Transformer) and isinstance(task, Simulation)
+
+
+ATTENTION = Probe(
+    lambda model, task, count, settings: attention(model, task, count),
+    of_flipflop,
+    "transformers of flipflop and flipflop_simulation that have not diverged",
+    beside=lambda model, task: {"pattern": pattern(model)} if isinstance(task, Simulation) else {},
+    figures=write_figures,
+)

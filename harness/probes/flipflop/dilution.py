@@ -10,12 +10,15 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from harness.probes.flipflop.attention import Rows, see, strings
+from harness.probes.flipflop.attention import of_flipflop
+from harness.probes.probe import Probe, Rows
+from harness.probes.strings import see, strings
 from models.linear import Linear
 from models.transformer.block import Block
 from models.transformer.positions import ENCODINGS
 from models.transformer.transformer import Decoder
 from results.errors import StudyError
+from results.report.flipflop.attention_figures import write_figures
 
 
 def dilution(model: Decoder, task: Any, count: int) -> Rows:
@@ -97,3 +100,11 @@ def _by_head(linear: Linear, heads: int) -> Tensor:
     """[1, D, H·K] and its bias → [H, D (+ 1), K]."""
     weight = linear.weight[0] if linear.bias is None else torch.cat([linear.weight[0], linear.bias[:1]])
     return weight.unflatten(1, (heads, -1)).transpose(0, 1)
+
+
+DILUTION = Probe(
+    lambda model, task, count, settings: dilution(model, task, count),
+    lambda model, task: of_flipflop(model, task) and model.positions not in ("rotary", "alibi"),
+    "transformers of flipflop and flipflop_simulation, without rotary and alibi positions, that have not diverged",
+    figures=write_figures,
+)

@@ -9,10 +9,13 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from harness.probes.flipflop.attention import Rows, see
+from harness.probes.flipflop.attention import of_simulation
+from harness.probes.probe import Probe, Rows
+from harness.probes.strings import see
 from models.transformer.block import Block
 from models.transformer.transformer import Decoder
 from results.errors import StudyError
+from results.report.flipflop.attention_figures import write_figures
 from tasks.flipflop.simulation import IGNORE, WRITE
 
 TAIL, GAP, EVERY = (
@@ -92,3 +95,11 @@ def follow(model: Decoder, tokens: Tensor, every: int) -> dict[str, float]:
     if len(lost):
         found["drifts"] = float(lost[0])
     return found
+
+
+DRIFT = Probe(
+    lambda model, task, count, settings: drift(model, task),
+    lambda model, task: of_simulation(model, task) and (model.layers, model.heads, model.positions) == (1, 1, "linear"),
+    "transformers of flipflop_simulation with 1 layer, 1 head and positions: linear",
+    figures=write_figures,
+)

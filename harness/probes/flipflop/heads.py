@@ -12,9 +12,12 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from harness.probes.flipflop.attention import PATTERN, Rows, correct_write, strings
+from harness.probes.flipflop.attention import PATTERN, correct_write, of_simulation
+from harness.probes.probe import Probe, Rows
+from harness.probes.strings import strings
 from models.transformer.block import Block
 from models.transformer.transformer import Decoder
+from results.report.flipflop.attention_figures import write_figures
 from tasks.flipflop.simulation import IGNORE, WRITE, Simulation
 
 _ELEMENTS = 2**24  # of attention weights of all layers in a forward pass
@@ -143,3 +146,12 @@ def _norms(model: Decoder) -> Rows:
 
 def _row(layer: int | None, head: int | None, item: str, value: float) -> dict[str, object]:
     return {"layer": layer, "head": head, "item": item, "value": value}
+
+
+HEADS = Probe(
+    lambda model, task, count, settings: heads(model, task, count),
+    of_simulation,
+    "transformers of flipflop_simulation that have not diverged",
+    every_step=True,
+    figures=write_figures,
+)

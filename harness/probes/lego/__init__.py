@@ -1,0 +1,3 @@
+PROBES = {
+    "concentration": "harness.probes.lego.concentration:CONCENTRATION",
+}

@@ -10,7 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.probes.flipflop.attention import Rows, strings
+from harness.probes.probe import Probe, Rows
+from harness.probes.strings import strings
+from models.lego.clauses import Clauses
+from models.lego.lego_theory import LegoTheory
+from models.lego.lego_transformer import LegoTransformer
 from tasks.lego.lego import Lego
 from tasks.lego.lego_attention import Concentration, concentration
 
@@ -67,3 +71,10 @@ def means(model: nn.Module, task: Lego, count: int) -> list[Tensor]:
 
         model(batch.inputs, attend=look)
     return [totals[layer] / count for layer in sorted(totals)]
+
+
+CONCENTRATION = Probe(
+    lambda model, task, count, settings: concentrations(model, task, count),
+    lambda model, task: isinstance(task, Lego) and isinstance(model, Clauses | LegoTransformer | LegoTheory),
+    "models of lego that have not diverged",
+)

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from harness.draw import Draw
-from harness.probes.flipflop.attention import SEED, Rows
+from harness.probes.probe import Probe, Rows
+from harness.probes.strings import SEED
 from harness.tracing.hits import logits_at
 from harness.tracing.search import Search
 from harness.tracing.subsequence_search import search_tokens
@@ -100,3 +101,12 @@ def _probability(model: Any, strings: Tensor, answer: int) -> Tensor:
     tokens = torch.nn.functional.pad(strings, (0, 1), value=FINAL)
     query = torch.full((len(tokens),), tokens.shape[1] - 1)
     return logits_at(model, tokens, query).softmax(-1)[:, answer]
+
+
+ALIGNMENT = Probe(
+    alignment,
+    lambda model, task: isinstance(task, Associations),
+    "models of associations that have not diverged",
+    strings=512,
+    settings=Alignment,
+)

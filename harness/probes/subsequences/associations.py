@@ -1,21 +1,16 @@
 """How far each pair is learned and how hard it pulls: gap and gradient (Sun et al. 2025, proposition 2.5; the card's prediction 4)."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from harness.draw import Draw
-from harness.probes.flipflop.attention import SEED, Rows
+from harness.probes.probe import Nothing, Probe, Rows
+from harness.probes.strings import SEED
 from tasks.subsequences.associations import Associations
 
 
-@dataclass(frozen=True)
-class PairGaps:
-    """Nothing can be set."""
-
-
-def associations(model: Any, task: Associations, count: int, settings: PairGaps) -> Rows:
+def associations(model: Any, task: Associations, count: int, settings: Nothing) -> Rows:
     """Three rows a pair, over `count` strings that hold it, the same ones but for the pair; the model is a pack with R = 1.
 
     "pair=3 frequency": the probability f that a string has it, exact. "pair=3 gap": |mean p̂(own answer) - P(own answer)|. "pair=3
@@ -36,3 +31,11 @@ def associations(model: Any, task: Associations, count: int, settings: PairGaps)
         values = {"frequency": frequency, "gap": gap, "gradient": frequency * square**0.5}
         rows += [(f"pair={pair} {item}", value) for item, value in values.items()]
     return [{"layer": None, "head": None, "item": item, "value": value} for item, value in rows]
+
+
+ASSOCIATIONS = Probe(
+    associations,
+    lambda model, task: isinstance(task, Associations),
+    "models of associations that have not diverged",
+    every_step=True,
+)

@@ -5,7 +5,7 @@ import torch
 
 from benchmarks.theory.constructions import gridworld
 from harness.probes.automata.boundaries import boundaries, places
-from harness.probes.flipflop.attention import strings
+from harness.probes.strings import strings
 from harness.run import run as run_study
 from harness.study.load import load
 from launch.cli import main

@@ -6,7 +6,7 @@ import torch
 import models
 from harness.draw import Draw
 from harness.probes.distillation.ngrams import NGrams, ngrams
-from harness.probes.flipflop.attention import strings
+from harness.probes.strings import strings
 from tasks.distillation.pcfg import MASK, PADDING, PCFG
 
 MASKED = PCFG(root=13, length=28)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.probes.distillation.nonterminals import NonTerminals, Probe, nonterminals
+from harness.probes.distillation.nonterminals import NonTerminalReader, NonTerminals, nonterminals
 from tasks.distillation.pcfg import PCFG
 
 SMALL = {"heads": 2, "width": 8, "epochs": 2, "batch": 16, "validation": 48, "lr": 0.05}
@@ -14,7 +14,7 @@ def by_item(rows):
 
 
 def test_the_probe_is_definition_26():
-    probe = Probe(NonTerminals(heads=2, width=4), 3, 5, 2)
+    probe = NonTerminalReader(NonTerminals(heads=2, width=4), 3, 5, 2)
     with torch.no_grad():
         probe.positions.mul_(3)
     vectors = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0))

@@ -8,7 +8,7 @@ import torch
 import models
 from harness.draw import Draw
 from harness.probes.distillation.parity import Monomials, SupportAttention, monomials, support_attention
-from harness.probes.flipflop.attention import strings
+from harness.probes.strings import strings
 from tasks.distillation.hierarchical_parity import HierarchicalParity
 from tasks.distillation.parity import SparseParity
 

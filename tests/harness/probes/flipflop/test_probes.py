@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.draw import Draw
-from harness.probes.flipflop.attention import PATTERN, attention, correct_write, pattern, strings
+from harness.probes.flipflop.attention import PATTERN, attention, correct_write, pattern
 from harness.probes.flipflop.dilution import dilution, lengths, measure
 from harness.probes.flipflop.drift import drift, margin
+from harness.probes.strings import strings
 from harness.run import run as run_study
 from harness.study.load import load
 from launch.cli import main

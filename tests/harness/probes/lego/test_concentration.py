@@ -5,8 +5,8 @@ import torch
 
 import models
 from harness.draw import Draw
-from harness.probes.flipflop.attention import strings
 from harness.probes.lego.concentration import concentrations, lengths, means
+from harness.probes.strings import strings
 from harness.run import run as run_study
 from harness.study.load import load
 from launch.cli import main

@@ -7,7 +7,8 @@ from torch.nn.functional import cross_entropy
 
 import models
 from harness.draw import Draw
-from harness.probes.subsequences.associations import PairGaps, associations
+from harness.probes.probe import Nothing
+from harness.probes.subsequences.associations import associations
 from harness.run import run as run_study
 from harness.study.load import load
 from launch.cli import main
@@ -48,7 +49,7 @@ class Constant(nn.Module):
 def test_a_constant_answer_has_the_gradient_of_its_softmax():
     model = Constant([0.3, -1.0, 0.5, 2.0])
     found, said, law = (
-        by_item(associations(model, TASK, 7, PairGaps())),
+        by_item(associations(model, TASK, 7, Nothing())),
         model.logits[0].detach().double().softmax(-1),
         TASK.law(Draw.of_seed),
     )
@@ -64,7 +65,7 @@ def test_an_answer_by_the_exact_law_has_neither_gap_nor_gradient():
     same = Associations(8, 4, 2, 2, 4, sure=0.5)
     law = same.law(Draw.of_seed)
     pair = 1
-    found = by_item(associations(Constant(law[pair].log().tolist()), same, 4, PairGaps()))
+    found = by_item(associations(Constant(law[pair].log().tolist()), same, 4, Nothing()))
     assert found[f"pair={pair} gap"] == pytest.approx(0, abs=1e-6)
     assert found[f"pair={pair} gradient"] == pytest.approx(0, abs=1e-6)
     assert max(found[f"pair={other} gradient"] for other in range(4)) > 0.01
@@ -75,7 +76,7 @@ def test_a_network_has_those_of_the_strings_that_are_sampled():
     task = Associations(length=6, pairs=3, symbols=2, fillers=2, outputs=3, zipf=1.0)
     config = models.REGISTRY["transformer"](layers=1, width=8, heads=2)
     model = config.make(Draw(torch.tensor([3]), "init"), task.vocabulary, task.length, task.outputs)
-    found, count = by_item(associations(model, task, 3000, PairGaps())), 6000
+    found, count = by_item(associations(model, task, 3000, Nothing())), 6000
     batch = task.sample(Draw(torch.tensor([5])), count)
     for pair, (first, second, own) in enumerate(task.table(Draw.of_seed).tolist()):
         has = torch.tensor([first in row and second in row[row.index(first) :] for row in batch.inputs[0].tolist()])

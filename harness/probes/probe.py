@@ -1,0 +1,37 @@
+"""What a probe declares: what it measures, on which replicates, and what can be set.
+
+A new probe is a function and a `Probe` in a file of its family, and a name for it in `PROBES` of the family's `__init__.py`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from results.store.tables import Store
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """No option."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """run(model, task, strings, settings) gives rows; `suits(model's configuration, task)`; kind: what it is for, in words.
+
+    strings: how many it takes by default. every_step: at each step whose weights are kept, not at the last alone. beside(model, task):
+    rows of further names. figures(store, folder): draws what the store holds of it, and returns the files written; None: no figures.
+    """
+
+    run: Callable[[Any, Any, int, Any], Rows]
+    suits: Callable[[Any, Any], bool]
+    kind: str
+    strings: int = 64
+    settings: type = Nothing
+    every_step: bool = False
+    beside: Callable[[Any, Any], dict[str, Rows]] = lambda model, task: {}
+    figures: Callable[["Store", Path], list[Path]] | None = None

@@ -40,6 +40,7 @@ from harness.planning.amounts import duration
 from harness.planning.pack import Pack
 from harness.planning.throughput import Rate
 from harness.study.slot_kinds import Kind
+from models.custom.custom import allowed
 from results.errors import StoreError, StudyError
 from results.store.filesystem import info_of
 from results.store.tables import Store, delete, open_store, write_bytes
@@ -195,7 +196,7 @@ class Cluster:
             if worker.kind == kind:
                 self._idle.remove(worker)
                 return worker
-        actor = ray.remote(Slot).options(**kind.options()).remote(kind.device, kind.per_gpu)
+        actor = ray.remote(Slot).options(**kind.options()).remote(kind.device, kind.per_gpu, allowed())
         return _Worker(actor, kind=kind)
 
     def free(self, worker: _Worker) -> None:

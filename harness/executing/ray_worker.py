@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import ray
@@ -47,11 +48,16 @@ class Board:
 
 
 class Slot:
-    """The actor: one device slot. Packs run in its main thread, whose memory glibc can be told to keep. share: slots on its GPU."""
+    """The actor: one device slot. Packs run in its main thread, whose memory glibc can be told to keep.
 
-    def __init__(self, device: str, share: int = 1):
+    share: slots on its GPU. allowed: modules of a user's own that the driver lets its studies name.
+    """
+
+    def __init__(self, device: str, share: int = 1, allowed: Sequence[str] = ()):
         from harness.machine.device import prepare, resolve
+        from models.custom.custom import allow
 
+        allow(*allowed)
         self._device = resolve(device)
         self._share = share if self._device.type == "cuda" else os.cpu_count() or 1
         prepare(self._device, share)

@@ -8,7 +8,6 @@ The class is a frozen dataclass that inherits from `tasks.task.Task`. Importing 
 
 import dataclasses
 import functools
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -31,8 +30,7 @@ def path_of(kind: type) -> str:
 
 def task_class(path: str) -> type[Task]:
     """The class at `path`. ValueError where its module is not allowed, or where it is no task."""
-    if path.partition(":")[0] not in sys.modules:  # nothing more is run by naming a module that is imported
-        custom.refuse_others(path, "task")
+    custom.refuse_others(path, "task")
     kind: type[Task] = custom.imported(path, "task", Task)
     parameters = vars(kind).get("__dataclass_params__")
     if parameters is None or not parameters.frozen:

@@ -43,6 +43,11 @@ def allow(*modules: str) -> None:
     _allowed.update(modules)
 
 
+def allowed() -> tuple[str, ...]:
+    """The modules that `allow` has named in this process, which a driver hands to its workers."""
+    return tuple(sorted(_allowed))
+
+
 @dataclass(frozen=True)
 class Custom(Model):
     """A user's class by its import path MODULE:CLASS, and the keyword arguments it is called with, by name."""

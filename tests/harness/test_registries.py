@@ -1,6 +1,8 @@
 """The registries hold what every family's folder offers, and no two families offer the same name."""
 
 import pkgutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
@@ -8,8 +10,11 @@ from typing import Any
 
 import pytest
 
+import harness.probes
 import models
 import tasks
+from harness.probes import registry
+from harness.probes.probe import Probe
 
 
 def offered(floor: ModuleType, attribute: str) -> list[str]:
@@ -20,8 +25,12 @@ def offered(floor: ModuleType, attribute: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("floor", "attribute", "general", "registry"),
-    [(tasks, "TASKS", {}, tasks.REGISTRY), (models, "MODELS", models.GENERAL, models.REGISTRY)],
-    ids=["tasks", "models"],
+    [
+        (tasks, "TASKS", {}, tasks.REGISTRY),
+        (models, "MODELS", models.GENERAL, models.REGISTRY),
+        (harness.probes, "PROBES", {}, registry.PROBES),
+    ],
+    ids=["tasks", "models", "probes"],
 )
 def test_a_registry_is_the_union_of_its_families(
     floor: ModuleType, attribute: str, general: Mapping[str, Any], registry: Mapping[str, Any]
@@ -29,3 +38,11 @@ def test_a_registry_is_the_union_of_its_families(
     names = offered(floor, attribute)
     assert len(names) > 1
     assert sorted([*general, *names]) == sorted(registry)
+
+
+def test_every_name_of_a_probe_leads_to_one_and_is_known_without_torch():
+    probes = {name: registry.probe(name) for name in registry.PROBES}
+    assert all(isinstance(probe, Probe) for probe in probes.values())
+    assert len({id(probe) for probe in probes.values()}) == len(probes)
+    code = "import sys, harness.probes.registry; assert not {'torch', 'pyarrow', 'matplotlib'} & {*sys.modules}"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -3,12 +3,17 @@
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from harness.executing import cluster, ray_worker
+from harness.machine import device
 from harness.study.config import build, name_of
 from harness.study.custom_tasks import path_of
 from harness.study.identity import describe
+from harness.study.slot_kinds import Kind
+from models.custom import custom
 from models.custom.custom import allow
 from results.errors import StudyError
 
@@ -83,3 +88,34 @@ def test_options_are_checked_as_those_of_our_tasks(tmp_path, monkeypatch):
         task(tmp_path, monkeypatch, "own_options", RIGHT, p_on=0.1)
     with pytest.raises(StudyError, match="a probability"):
         task(tmp_path, monkeypatch, "own_options", RIGHT, p_one=3.0)
+
+
+def test_a_module_that_is_imported_already_is_not_allowed_by_that(tmp_path, monkeypatch):
+    own = task(tmp_path, monkeypatch, "own_imported", RIGHT)
+    monkeypatch.setattr(custom, "_allowed", set())
+    assert "own_imported" in sys.modules
+    with pytest.raises(StudyError, match="--allow-import own_imported"):
+        build("task", describe(own, name_of(own)))
+
+
+def test_workers_are_told_what_their_driver_allows(tmp_path, monkeypatch):
+    """Without Ray: what the cluster starts a worker with, and that worker in this process."""
+    own = task(tmp_path, monkeypatch, "own_remote", RIGHT)
+    started = []
+
+    class Remote:
+        def options(self, **resources):
+            return self
+
+        def remote(self, *arguments):
+            started.append(arguments)
+
+    monkeypatch.setattr(cluster.ray, "remote", lambda kind: Remote())
+    cluster.Cluster.worker(SimpleNamespace(_idle=[]), Kind("cpu"))
+    monkeypatch.setattr(custom, "_allowed", set())
+    monkeypatch.setattr(ray_worker.signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr(device, "prepare", lambda device, share: None)
+    with pytest.raises(StudyError):
+        build("task", describe(own, name_of(own)))
+    ray_worker.Slot(*started[0])
+    assert build("task", describe(own, name_of(own))) == own

@@ -14,6 +14,7 @@ import harness.planning.amounts as amounts
 import harness.planning.manifest as manifests
 import harness.training.sgd_loop as sequential
 import harness.training.weights as artifacts
+from harness.executing.compaction import compact_alone
 from harness.executing.missing_mount import begun
 from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome, attempts
@@ -270,6 +271,8 @@ def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -
     bad = [outcome for outcome in outcomes if outcome.status not in ("committed", "stopped", "unstored")]
     unstored = sum(outcome.replicates for outcome in outcomes if outcome.status == "unstored")
     try:
+        if study.leases and not (stopped or unstored):  # without leases nothing tells whether another driver works
+            compact_alone(prepared.store, say)
         finish(prepared, say, PATIENCE_S if not (stopped or unstored) else 0.0)
     except DamagedFile:
         raise

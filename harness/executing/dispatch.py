@@ -3,6 +3,9 @@
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from typing import Any
+
+import pyarrow.compute as pc
 
 import harness.training.checkpoint as checkpoints
 from harness.executing.death_policy import Deaths
@@ -15,8 +18,8 @@ from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack
 from results.errors import StoreError
 from results.store.filesystem import info_of
-from results.store.parquet import SUFFIX, read_file
-from results.store.tables import Store, check_there
+from results.store.parquet import COMPACTED, SUFFIX
+from results.store.tables import Store, check_there, read_files, table_files
 
 _LOOK_S = 3.0  # between looks at packs that another driver runs
 _LOST = 3  # packs in a row that the store would not take, after waiting for it each time: it is gone
@@ -43,6 +46,7 @@ class Dispatch:
         self.outcomes: list[Outcome] = []
         self._queue = list(packs)
         self._elsewhere: list[Pack] = []
+        self._others: set[str] = set()  # ids of packs that were seen to run elsewhere
         self._looked = 0.0
         self._said = False
         self._deaths = Deaths()
@@ -82,6 +86,7 @@ class Dispatch:
                 self._queue = parts + self._queue
             else:
                 self._elsewhere.append(pack)
+                self._others.add(pack.id)
         if self._elsewhere and not self._said:
             self._said = True
             count = f"{len(self._elsewhere)} packs are" if len(self._elsewhere) > 1 else "one pack is"
@@ -173,15 +178,19 @@ class Dispatch:
 
     def _committed(self, pack: Pack) -> Outcome | None:
         """The outcome of a pack that another driver has committed meanwhile, scored on all its sets."""
-        path = self.store.path("replicates", f"{pack.id}{SUFFIX}")
+
+        def rows_of(table: str, columns: list[str]) -> list[dict[str, Any]]:
+            compacted = [name for name in table_files(self.store, table) if name.startswith(COMPACTED)] if not alone else []
+            rows = read_files(self.store, table, [own] if alone else compacted, [*columns, "pack"])
+            return rows.filter(pc.field("pack") == pack.id).to_pylist()
+
+        own = f"{pack.id}{SUFFIX}"
         try:
-            if not info_of(self.store.filesystem, path).is_file:
+            alone = info_of(self.store.filesystem, self.store.path("replicates", own)).is_file
+            if not alone and pack.id not in self._others:  # the driver that ran it may have compacted the study since
                 return None
-            rows = read_file(self.store.filesystem, path, "replicates", ["key", "stage", "sets", "status"], None).to_pylist()
-            scores: list[dict[str, str]] = []
-            if pack.replicates[0].sets:
-                path = self.store.path("evaluations", f"{pack.id}{SUFFIX}")
-                scores = read_file(self.store.filesystem, path, "evaluations", ["key", "set_hash"]).to_pylist()
+            rows = rows_of("replicates", ["key", "stage", "sets", "status"])
+            scores = rows_of("evaluations", ["key", "set_hash"]) if pack.replicates[0].sets else []
         except StoreError:
             return None  # trained here then
         scored = {(row["key"], row["set_hash"]) for row in scores}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from results.store.filesystem import info_of, refuse_links_out
-from results.store.tables import Store, check_there, delete, read_bytes, write_bytes
+from results.store.tables import Store, check_there, delete, list_names, read_bytes, write_bytes
 
 LEASE_S = 120.0  # that a lease lasts unless it is renewed
 _RENEW_S = LEASE_S / 4
@@ -83,13 +83,8 @@ class Leases:
             self.drop(pack)
 
     def _other(self, pack: str) -> bool:
-        """Whether another driver holds the lease: it reads as one, has not expired, and its process is not known to be gone."""
-        found = read(self.store, pack)
-        if found is None:
-            return False
-        holder, expires = found
-        # one that lasts longer than any was written by a clock that is wrong
-        return holder != self.holder and 0 < expires - time.time() < 2 * LEASE_S and not _gone(holder)
+        holder = _living(self.store, pack)
+        return holder is not None and holder != self.holder
 
     def _write(self, pack: str) -> None:
         content = {"holder": self.holder, "expires": time.time() + LEASE_S}
@@ -122,6 +117,23 @@ def read(store: Store, pack: str) -> tuple[str, float] | None:
     except (ValueError, TypeError, KeyError, OverflowError):
         return None
     return (holder, expires) if isinstance(holder, str) and math.isfinite(expires) else None
+
+
+def other_drivers(store: Store) -> bool:
+    """Whether a living driver in another process holds a lease of the study."""
+    packs = [name.removesuffix(".json") for name in list_names(store, "leases") if name.endswith(".json")]
+    holders = (_living(store, pack) for pack in packs)
+    return any(holder is not None and not holder.startswith(f"{_place()}:{os.getpid()}:") for holder in holders)
+
+
+def _living(store: Store, pack: str) -> str | None:
+    """Who holds a pack's lease: it reads as one, has not expired, and its process is not known to be gone."""
+    found = read(store, pack)
+    if found is None:
+        return None
+    holder, expires = found
+    # one that lasts longer than any was written by a clock that is wrong
+    return holder if 0 < expires - time.time() < 2 * LEASE_S and not _gone(holder) else None
 
 
 def _content(store: Store, pack: str) -> dict[str, Any] | None:

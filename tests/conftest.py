@@ -48,12 +48,45 @@ UNREPORTED = {
 }
 # `pytest -m quick`: files of every floor that take seconds
 QUICK = {
-    "tests/tasks/": {"test_associations", "test_group_actions", "test_majority", "test_parity", "test_semiautomata"},
-    "tests/models/": {"test_clauses", "test_lstm", "test_positions", "test_transformer_options"},
-    "tests/harness/": {"test_draw", "test_identity", "test_plan", "test_schedule", "test_optimizer", "test_train"},
-    "tests/results/": {"test_schema", "test_statistics", "test_store", "test_summary", "test_transition"},
-    "tests/launch/": {"test_studies"},
+    "tests/tasks/automata/test_semiautomata.py",
+    "tests/tasks/distillation/test_parity.py",
+    "tests/tasks/lego/test_group_actions.py",
+    "tests/tasks/subsequences/test_associations.py",
+    "tests/models/lego/test_clauses.py",
+    "tests/models/test_lstm.py",
+    "tests/models/transformer/test_positions.py",
+    "tests/harness/executing/test_leases.py",
+    "tests/harness/planning/test_plan.py",
+    "tests/harness/study/test_identity.py",
+    "tests/harness/test_draw.py",
+    "tests/harness/training/test_optimizer.py",
+    "tests/harness/training/test_schedule.py",
+    "tests/results/rows/test_summary.py",
+    "tests/results/statistics/test_intervals.py",
+    "tests/results/statistics/test_transition.py",
+    "tests/results/store/test_schema.py",
+    "tests/results/store/test_seal.py",
+    "tests/launch/cluster/test_cluster_manifests.py",
+    "tests/launch/test_errors.py",
+    "tests/launch/cluster/test_slurm_script.py",
 }
+
+
+def _path(config, path):
+    return path.relative_to(config.rootpath).as_posix()
+
+
+def pytest_configure(config):
+    gone = sorted(path for path in QUICK if not (config.rootpath / path).is_file())
+    if gone:
+        raise pytest.UsageError(f"QUICK in tests/conftest.py lists files that are not there: {', '.join(gone)}")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """To import all test files takes longer than the quick ones take."""
+    if config.option.markexpr == "quick" and collection_path.name.startswith("test_"):
+        return _path(config, collection_path) not in QUICK
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -63,18 +96,24 @@ def pytest_collection_modifyitems(config, items):
     These go first: they are the longest group, and the other process has the rest meanwhile.
     """
     for item in items:
-        name, path = item.path.stem, item.path.relative_to(config.rootpath).as_posix()
+        name, path = item.path.stem, _path(config, item.path)
         item.add_marker(pytest.mark.xdist_group("clusters" if name in CLUSTERS else path))
-        if name in QUICK.get(path.removesuffix(item.path.name), ()) and item.get_closest_marker("slow") is None:
+        if path in QUICK and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.quick)
     items.sort(key=lambda item: item.path.stem not in CLUSTERS)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _a_study_takes_no_longer_than_its_training(request):
-    """Nobody asks a test how long a study would take, so its steps are timed for a moment; nor where its report is, in some files."""
+    """Nobody asks a test how long a study would take, so its steps are timed for a moment; nor where its report is, in some files.
+
+    Tests of the timing itself are marked `measures`.
+    """
     from tests.harness.killed import untimed, without_report
 
+    if request.node.get_closest_marker("measures") is not None:
+        yield
+        return
     with pytest.MonkeyPatch.context() as patch:
         (without_report if request.path.stem in UNREPORTED else untimed)(patch)
         yield

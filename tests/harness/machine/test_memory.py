@@ -1,4 +1,4 @@
-"""What a pack of the paper's baseline takes: 16 bytes a parameter (value, gradient, two moments), little more, and its activations."""
+"""What a pack takes: 16 bytes a parameter (value, gradient, two moments), little more, and its activations."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from results.errors import StudyError
 from tests.harness.packs import condition, pack
 
 CPU = resolve("cpu")
-BASELINE = {"layers": 3, "width": 256, "heads": 8}  # the baseline at half its width and depth: 16 bytes are 16 bytes
+MODEL = {"layers": 3, "width": 256, "heads": 8}  # of the baseline half the width and depth
 
 
 def saved_bytes(state: Training, strings: Strings) -> int:
@@ -32,9 +32,9 @@ def saved_bytes(state: Training, strings: Strings) -> int:
     return sum(kept.values())
 
 
-def test_a_pack_of_the_baseline_holds_little_beside_its_state_and_activations():
+def test_a_pack_of_three_layers_of_width_256_holds_little_beside_its_state_and_activations():
     with Memory(CPU) as memory:
-        state = Training(pack(condition(length=64, model_fields=BASELINE, batch=1), [(0, 0), (1, 1)], sets=()), CPU)
+        state = Training(pack(condition(length=64, model_fields=MODEL, batch=1), [(0, 0), (1, 1)], sets=()), CPU)
         state.advance()
         state.advance()
         peak = memory.peak()

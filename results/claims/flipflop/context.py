@@ -6,16 +6,18 @@ from results.claims.evidence import Condition, Evidence, require
 from results.statistics.intervals import quantile_interval
 
 
-def floor(p_ignore: float, context: int, length: int) -> float:
+def floor(p_ignore: float, context: int, length: int, symbols: int = 2) -> float:
     """Least expected error rate on FFL(length, p_ignore) from the last `context` tokens, the `r` that asks included.
 
-    m = floor((context - 1)/2) earlier instructions are visible; a read fails half the time where they all are ignores. The first
-    instruction is a write, so reads among the first m + 1 never fail; the last instruction is always a read. `length` in tokens.
+    m = ceil((context - 1)/2) earlier instructions leave evidence: whole pairs, and of the oldest its symbol alone where `context` is
+    even. Without evidence of a write or read the best guess fails for 1 - 1/symbols; a lone symbol is the wanted one unless its
+    instruction is an ignore, so it counts as a whole pair. The first instruction is a write, so reads among the first m + 1 never
+    fail; the last instruction is always a read. `length` in tokens.
     """
-    m, instructions = (context - 1) // 2, length // 2
+    m, instructions = context // 2, length // 2
     read = (1 - p_ignore) / 2
     blind = max(instructions - 2 - m, 0) * read + (m < instructions - 1)
-    return 0.5 * p_ignore**m * blind / ((instructions - 2) * read + 1)
+    return (1 - 1 / symbols) * p_ignore**m * blind / ((instructions - 2) * read + 1)
 
 
 def limited_context_fails(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -26,8 +28,8 @@ def limited_context_fails(evidence: Evidence, terms: Terms, needs: int) -> Findi
     limited = min(found, key=_tokens)
     names = [evidence.sparse(), evidence.dense()]
     require([limited], names, needs)
-    length = limited.settings["task.length"]
-    floors = [floor(evidence.sets[name], _tokens(limited), length) for name in names]
+    length, symbols = limited.settings["task.length"], limited.settings.get("task.symbols", 2)
+    floors = [floor(evidence.sets[name], _tokens(limited), length, symbols) for name in names]
     medians = [quantile_interval(limited.errors(name), 0.5, 1 - 0.05 / len(names)) for name in names]
     rows = zip(names, floors, medians, strict=True)
     return decide(
@@ -54,7 +56,7 @@ def _context(condition: Condition) -> int | None:
 
 T0 = Claim(
     "T0",
-    "A model that sees only the last n tokens errs on at least p_ignore^floor((n-1)/2) / 2 of the reads: many sparse ones, few dense ones.",
+    "A model that sees only the last n tokens errs on at least p_ignore^ceil((n-1)/2) / 2 of the reads: many sparse ones, few dense ones.",
     "Liu's thesis, section 3.5 (card, section 4)",
     "part of the floor that the median error must reach",
     8,

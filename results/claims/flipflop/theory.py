@@ -12,6 +12,7 @@ from results.statistics.intervals import clopper_pearson
 ALPHA = 0.05
 ROUNDING = 1e-9  # of a bound that is taken in float64
 INFORMATIVE = 0.99  # a bound above says little
+RARER = 2  # failures of each sign, below which 15 failures cannot show an association
 
 
 def attention_dilutes(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -20,7 +21,7 @@ def attention_dilutes(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     if not conditions:
         settle(NOT_RUN, "no replicate has rows of the dilution probe: manyseeds probe STORE --probe dilution")
     require_probed(evidence, conditions, "dilution", needs)
-    above, heads, low, fell, of = 0, 0, 0, 0, 0
+    above, heads, low, fell, of, told = 0, 0, 0, 0, 0, 0
     for each in conditions:
         for _, values in evidence.probed(each, "dilution"):
             items = _items(values)
@@ -30,6 +31,7 @@ def attention_dilutes(evidence: Evidence, terms: Terms, needs: int) -> Finding:
                 above += int((largest > bounds * (1 + ROUNDING)).sum())
             heads += len(items[longest, "bound"])
             low += int((items[longest, "bound"] < INFORMATIVE).sum())
+            told += bool((items[longest, "bound"] < INFORMATIVE).any())
             fell += bool(items[longest, "mean"].mean() < items[shortest, "mean"].mean())
             of += 1
     interval = clopper_pearson(fell, of)
@@ -37,6 +39,13 @@ def attention_dilutes(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         f"{above} weights above their bound; the bound of {low} of {heads} heads is below {INFORMATIVE} on the longest strings; "
         f"the largest weights are smaller there than on the shortest in {percent(fell, of)} replicates"
     )
+    if told < needs and not above:
+        settle(
+            PRECONDITION,
+            f"{told} of {of} replicates have a head whose bound is below {INFORMATIVE} on the longest strings, and {needs} must: a bound "
+            "of 1 holds for any weight",
+            measured,
+        )
     if above:
         return Finding(NOT_REPRODUCED, measured, "no weight may be above its bound")
     return decide(
@@ -65,6 +74,14 @@ def margin_predicts_failure(evidence: Evidence, terms: Terms, needs: int) -> Fin
     if len(failures) < needs:
         settle(TOO_FEW, f"{len(failures)} of {probed} replicates fail, and the claim needs {needs} that do")
     positive, recent = (np.array(column) for column in zip(*failures, strict=True))
+    rarer = min(int(positive.sum()), int((~positive).sum()))
+    if rarer < RARER:
+        sign = "above" if positive.sum() > rarer else "below"
+        settle(
+            PRECONDITION,
+            f"the margins of {len(failures) - rarer} of {len(failures)} replicates that fail are {sign} 0: the claim compares both "
+            f"signs, and {RARER} must have the other",
+        )
     table = [[int((positive & recent).sum()), int((positive & ~recent).sum())]]
     table.append([int((~positive & recent).sum()), int((~positive & ~recent).sum())])
     predicted, opposite = (float(scipy.stats.fisher_exact(table, side).pvalue) for side in ("greater", "less"))

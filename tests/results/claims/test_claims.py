@@ -1,7 +1,9 @@
 """Each claim gives each verdict that it can, on rows that deserve it; and nothing is looked up by a name."""
 
+import itertools
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -264,18 +266,42 @@ def test_a_share_is_held_against_the_papers_with_the_papers_own_uncertainty() ->
     assert share_below(9, 25, 0.24, 25) > 0.5
 
 
-@pytest.mark.parametrize(("p", "context", "length"), [(0.8, 5, 16), (0.5, 4, 12), (0.98, 7, 40)])
-def test_the_floor_is_the_error_of_the_best_guess_from_the_last_tokens(p: float, context: int, length: int) -> None:
-    rng, half, m = np.random.default_rng(0), length // 2, (context - 1) // 2
-    instructions = rng.choice(3, (100_000, half), p=[(1 - p) / 2, (1 - p) / 2, p])  # write, read, ignore
-    instructions[:, 0], instructions[:, -1] = 0, 1
-    reads = wrong = 0.0
-    for j in range(1, half):
-        here = instructions[:, j] == 1
-        seen = instructions[:, max(j - m, 0) : j] != 2
-        reads += here.sum()
-        wrong += 0.5 * (here & ~seen.any(1)).sum()
-    assert floor(p, context, length) == pytest.approx(wrong / reads, rel=0.03)
+def _least_error(p: float, context: int, instructions: int, symbols: int) -> float:
+    """Expected errors over expected reads of the best guess from the last `context` tokens, by enumerating every string."""
+    answers: dict[tuple[str, ...], Counter[int]] = {}
+    total = 0.0
+    ordinary = [(kind, symbol) for kind in "wri" for symbol in range(symbols)]
+    for first in range(symbols):
+        for middle in itertools.product(ordinary, repeat=instructions - 2):
+            tokens, memory, weight = ["w", str(first)], first, 1 / symbols
+            asked: list[tuple[tuple[str, ...], int]] = []
+            for kind, symbol in [*middle, ("r", None)]:
+                if kind == "r":
+                    asked.append((tuple([*tokens, "r"][-context:]), memory))
+                    symbol = memory if symbol in (memory, None) else -1
+                if symbol == -1:
+                    weight = 0.0  # a read says what is stored: another symbol never follows
+                    break
+                weight *= (
+                    1
+                    if kind == "r" and len(tokens) == 2 * instructions - 2
+                    else {"w": (1 - p) / 2 / symbols, "r": (1 - p) / 2, "i": p / symbols}[kind]
+                )
+                memory = symbol if kind == "w" else memory
+                tokens += [kind, str(symbol)]
+            for seen, answer in asked if weight else []:
+                answers.setdefault(seen, Counter())[answer] += weight
+                total += weight
+    return sum(sum(votes.values()) - max(votes.values()) for votes in answers.values()) / total
+
+
+@pytest.mark.parametrize("p", [0.1, 0.8, 0.98])
+@pytest.mark.parametrize(("symbols", "instructions"), [(2, 5), (3, 4)])
+@pytest.mark.parametrize("context", [1, 2, 3, 4, 5, 6])
+def test_the_floor_is_the_error_of_the_best_guess_from_the_last_tokens(p, symbols, instructions, context) -> None:
+    assert floor(p, context, 2 * instructions, symbols) == pytest.approx(
+        _least_error(p, context, instructions, symbols), abs=1e-12
+    )
 
 
 def say_all(stores: list[Store]) -> tuple[int, str]:

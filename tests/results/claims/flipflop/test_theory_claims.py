@@ -52,6 +52,8 @@ def dilution(bound=0.9, short=0.8, long=0.3):
         (NOT_REPRODUCED, 15, lambda seed: dilution(short=0.3, long=0.8)),  # they grow
         (TOO_FEW, 15, lambda seed: dilution() if seed < 8 else dilution(short=0.3, long=0.8)),
         (TOO_FEW, 14, lambda seed: dilution()),
+        (PRECONDITION, 15, lambda seed: dilution(bound=1.0)),  # a bound that any weight keeps
+        (NOT_REPRODUCED, 15, lambda seed: dilution(bound=0.999, short=0.97, long=0.96)),  # vacuous, and broken all the same
         (TOO_FEW, 20, lambda seed: dilution() if seed < 19 else None),  # one not probed
         (NOT_RUN, 15, lambda seed: None),
     ],
@@ -75,7 +77,7 @@ def as_told(seed):
         (REPRODUCED, 15, as_told),
         (REPRODUCED, 15, lambda seed: drift(-1, 0, 1) if seed < 2 else drift(1, 1, 0)),  # the power that the claim states
         (NOT_REPRODUCED, 15, lambda seed: drift(-1.0, 0.9, 0.0) if seed % 3 else drift(1.0, 0.1, 0.8)),
-        (TOO_FEW, 15, lambda seed: drift(1, 1, 0)),  # one sign only
+        (PRECONDITION, 15, lambda seed: drift(1, 1, 0)),  # one sign only
         (TOO_FEW, 15, lambda seed: drift(1, 0.2, 0.2) if seed else drift(1, 1, 0)),  # one failure
         (TOO_FEW, 14, as_told),
         (PRECONDITION, 15, lambda seed: drift(1, 0.2, 0.2)),  # nobody fails

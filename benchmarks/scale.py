@@ -97,8 +97,14 @@ def write_store(root: str, replicates: int, packs: int, form: str) -> None:
 
 def _plan(keys: list[str], ids: list[str], size: int) -> dict[str, Any]:
     count = len(keys)
+    same = {"task": {"name": "flipflop"}, "model": {"name": "transformer"}}
     conditions = [
-        {"name": f"setting_{i}", "config": {"train": {"lr": i}}, "sets": {}, "replicates": len(range(i, count, CONDITIONS))}
+        {
+            "name": f"setting_{i}",
+            "config": same | {"train": {"lr": i}},
+            "sets": {},
+            "replicates": len(range(i, count, CONDITIONS)),
+        }
         for i in range(CONDITIONS)
     ]
     packs = [
@@ -106,7 +112,8 @@ def _plan(keys: list[str], ids: list[str], size: int) -> dict[str, Any]:
         for i, name in enumerate(ids)
     ]
     rows = [[key, index % CONDITIONS, index, index] for index, key in enumerate(keys)]
-    return {"study": STUDY, "sets": {}, "conditions": conditions, "replicates": rows, "packs": packs}
+    about = {"study": STUDY, "question": "", "source": {}, "scale": None, "reductions": [], "overrides": []}
+    return about | {"sets": {}, "conditions": conditions, "replicates": rows, "packs": packs}
 
 
 def _rows(keys: list[str], ids: list[str], size: int) -> pa.Table:

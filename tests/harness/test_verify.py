@@ -1,6 +1,7 @@
 """Flipped bits: every one shows in `manyseeds verify`, a reader passes none on as data, and a run goes on from what is whole."""
 
 import hashlib
+import json
 import os
 import random
 from pathlib import Path
@@ -23,11 +24,11 @@ from results.store.seal import BLANK
 from results.store.tables import Store, commit, open_store, read, write_bytes
 from results.store.verify import state_of, verify
 from tests.harness.packs import condition, pack
-from tests.results.store.sample_rows import commit_pack, pack_tables
+from tests.results.store.sample_rows import commit_pack, manifest, pack_tables
 
 CPU = torch.device("cpu")
 KEY = "a" * 32
-PLAN = b'{"study": "quick", "sets": {}, "conditions": [], "replicates": []}'
+PLAN = json.dumps(manifest({})).encode()
 
 
 @pytest.fixture

@@ -17,13 +17,13 @@ import models
 from benchmarks.tables import conditions, markdown, number, write
 from harness.draw import Draw
 from harness.machine.device import prepare
-from harness.tracing.corpus import perturbed
-from harness.tracing.hits import hits
-from harness.tracing.methods import BASELINES, Case, asked
-from harness.tracing.prompt import prompt_of
-from harness.tracing.replay import replay
+from harness.tracing.flipflop.corpus import perturbed
+from harness.tracing.flipflop.hits import hits
+from harness.tracing.flipflop.methods import BASELINES, Case, asked
+from harness.tracing.flipflop.prompt import prompt_of
+from harness.tracing.flipflop.replay import replay
+from harness.tracing.flipflop.trace import Evidence, Settings
 from harness.tracing.search import search
-from harness.tracing.trace import Evidence, Settings
 from tasks.flipflop.flipflop import FlipFlop
 
 BOUND = 60.0  # seconds, on two cores; held where one core is enough

@@ -15,13 +15,14 @@ from benchmarks.planted import FAMILIES, expected_recall, plant, plant_literal, 
 from benchmarks.tables import conditions, markdown, write
 from harness.draw import Draw
 from harness.machine.device import prepare
-from harness.tracing.baselines import last_write, leave_one_out, lime, random_scores, ridge
-from harness.tracing.hits import logits_at
-from harness.tracing.prompt import prompt_of
+from harness.tracing.flipflop.baselines import last_write, leave_one_out, lime, random_scores
+from harness.tracing.flipflop.prompt import prompt_of
+from harness.tracing.flipflop.trace import Settings, evidence, searched
+from harness.tracing.last_logits import logits_at
+from harness.tracing.scores import ridge
 from harness.tracing.search import Search
 from harness.tracing.subsequence_search import search_tokens
 from harness.tracing.tokens import neighbours, perturbed_tokens
-from harness.tracing.trace import Settings, evidence, searched
 
 EFFECTS = (0.1, 0.2, 0.5, 0.8)
 LITERAL_STRINGS, LITERAL_TOP = 512, 10

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from harness.draw import Draw
-from harness.probes.flipflop.language_models import LanguageModel
+from harness.exchange.language_model import LanguageModel
 
 _SAMPLE = 4096  # first site of the draws of tokens that are said
 

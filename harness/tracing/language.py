@@ -1,6 +1,6 @@
 """Tracing a causal language model of a local Hugging Face folder: which tokens of a text make it say a target (Sun et al. 2025).
 
-`load` of `harness/probes/flipflop/language_models.py` opens the folder. All strings of a corpus have as many tokens as the text,
+`load` of `harness/exchange/language_model.py` opens the folder. All strings of a corpus have as many tokens as the text,
 so they run in batches without padding.
 """
 
@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from harness.draw import Draw
-from harness.probes.flipflop.language_models import LanguageModel
+from harness.exchange.language_model import LanguageModel
 from harness.tracing.answers import alike, probability, said
-from harness.tracing.corpus import MASKINGS
+from harness.tracing.masking import MASKINGS
 from harness.tracing.search import Found, Search
 from harness.tracing.subsequence_search import search_tokens
 from harness.tracing.text import Target, accepting, detect, refuse_echoes

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from harness.tracing.baselines import TRIES, ridge
 from harness.tracing.language import Asked, TextSettings, replay_places, replay_text, text_evidence, text_hits, trace_text
-from harness.tracing.network import SAMPLES, captum, seeded
+from harness.tracing.scores import SAMPLES, TRIES, captum, ridge, seeded
 from harness.tracing.tokens import perturbed_tokens
 from results.errors import StudyError
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from harness.draw import Draw
-from harness.tracing.corpus import kept
+from harness.tracing.masking import kept
 
 TOKEN_FAMILIES = ("near", "rand", "moved")
 

@@ -87,8 +87,8 @@ def trace(
 
     Wrong is metric read_restricted: the largest logit of the symbols alone.
     """
-    from harness.tracing.run import Wanted, run
-    from harness.tracing.trace import Settings
+    from harness.tracing.flipflop.run import Wanted, run
+    from harness.tracing.flipflop.trace import Settings
 
     wanted = Wanted(methods, glitches, events, sets, replays, seed, corpora, Settings(strings=strings))
     run([open_study(store, each) for each in study_names(store, study)], key, wanted, device, say)

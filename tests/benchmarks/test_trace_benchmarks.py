@@ -4,8 +4,8 @@ import pytest
 
 from benchmarks import trace_speed
 from benchmarks.planted.__main__ import measure, summary, table, verdict
+from harness.tracing.flipflop.trace import Settings
 from harness.tracing.search import Search
-from harness.tracing.trace import Settings
 
 
 def test_the_protocol_in_small_finds_strong_causes():

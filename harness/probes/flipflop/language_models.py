@@ -6,17 +6,15 @@ optional, and nothing is downloaded.
 """
 
 import datetime
-import hashlib
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
 import harness.machine.device
 from harness.draw import Draw
+from harness.exchange.language_model import LanguageModel, load
 from harness.probes.flipflop.language_rows import STRINGS, Answers, write
 from results.errors import StudyError
 from results.store.tables import Store
@@ -24,49 +22,6 @@ from tasks.flipflop.english import ANSWERS, Prompt, prompts
 
 LENGTHS = (16, 32, 64, 128, 256, 512)
 _TOKENS = 2**13  # of a forward pass
-
-
-@dataclass(frozen=True)
-class LanguageModel:
-    """model(input_ids [B, T]) → logits [B, T, V]; longest: tokens that it takes, or None; about: what its replicate is."""
-
-    model: Any
-    tokenizer: Any
-    name: str
-    parameters: int
-    longest: int | None
-    content: str
-
-
-def load(folder: Path, device: torch.device) -> LanguageModel:
-    """The model and tokenizer of a local folder. ValueError in one sentence where either, or `transformers`, is missing."""
-    try:
-        import transformers
-    except ImportError as error:
-        raise StudyError("language models need the package transformers: pip install transformers") from error
-    if not (folder / "config.json").is_file():
-        raise StudyError(f"{folder} is not the folder of a Hugging Face model: it has no config.json (nothing is downloaded)")
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        model: Any = transformers.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype="auto")
-    except (OSError, ValueError, KeyError) as error:
-        raise StudyError(f"{folder} can't be opened as a causal language model: {str(error).splitlines()[0]}") from error
-    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):  # what transformers makes of a folder without one
-        raise StudyError(f"{folder} has no tokenizer, such as tokenizer.json: save it there with tokenizer.save_pretrained")
-    model = model.to(device).eval()
-    count = sum(parameter.numel() for parameter in model.parameters())
-    longest = getattr(model.config, "max_position_embeddings", None)
-    return LanguageModel(model, tokenizer, folder.resolve().name, count, longest, _content(folder))
-
-
-def _content(folder: Path) -> str:
-    """SHA-256 of the weights, configuration and vocabulary: 32 digits."""
-    whole = hashlib.sha256()
-    kinds = (".safetensors", ".bin", ".json", ".txt", ".model")
-    for path in sorted(each for each in folder.iterdir() if each.suffix in kinds):
-        with path.open("rb") as stream:
-            whole.update(f"{path.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
-    return whole.hexdigest()[:32]
 
 
 def asked(length: int, strings: int, seed: int) -> list[Prompt]:

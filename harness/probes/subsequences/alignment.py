@@ -14,7 +14,7 @@ from torch import Tensor
 from harness.draw import Draw
 from harness.probes.probe import Probe, Rows
 from harness.probes.strings import SEED
-from harness.tracing.hits import logits_at
+from harness.tracing.last_logits import logits_at
 from harness.tracing.search import Search
 from harness.tracing.subsequence_search import search_tokens
 from harness.tracing.tokens import TOKEN_FAMILIES, around, perturbed_tokens, places_of

@@ -10,8 +10,8 @@ import torch
 from benchmarks.planted import plant
 from benchmarks.planted.flipflop import BACKGROUND
 from harness.tracing.additivity import additivity
-from harness.tracing.prompt import prompt_of
-from harness.tracing.trace import Settings, evidence
+from harness.tracing.flipflop.prompt import prompt_of
+from harness.tracing.flipflop.trace import Settings, evidence
 
 EVENTS = (3, 8, 11)
 

@@ -7,7 +7,7 @@ import torch
 
 from benchmarks.planted import plant_literal
 from harness.draw import Draw
-from harness.probes.flipflop.language_models import LanguageModel, load
+from harness.exchange.language_model import LanguageModel, load
 from harness.tracing.answers import said as answers
 from harness.tracing.language import TextSettings, ask, replay_text, text_hits, trace_text
 from harness.tracing.search import Search

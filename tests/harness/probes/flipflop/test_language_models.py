@@ -8,7 +8,8 @@ import shutil
 import pytest
 import torch
 
-from harness.probes.flipflop.language_models import asked, encode, errors, load, run
+from harness.exchange.language_model import load
+from harness.probes.flipflop.language_models import asked, encode, errors, run
 from launch.cli import main
 from results.claims import scoreboard
 from results.store.tables import committed, open_store, read

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from harness.draw import Draw
-from harness.tracing.corpus import FAMILIES, conditioned, perturbed
-from harness.tracing.prompt import Prompt, prompt_of
+from harness.tracing.flipflop.corpus import FAMILIES, conditioned, perturbed
+from harness.tracing.flipflop.prompt import Prompt, prompt_of
 from harness.tracing.search import Search, chosen, lower_bound, search
 from tasks.flipflop.flipflop import IGNORE, READ, SYMBOL, WRITE, FlipFlop
 

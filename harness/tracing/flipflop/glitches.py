@@ -7,7 +7,7 @@ import torch
 
 from harness.planning.pack import ScoredSet
 from harness.probes.flipflop.wrong_reads import RESTRICTED, wrong_reads
-from harness.tracing.prompt import Prompt, prompt_of
+from harness.tracing.flipflop.prompt import Prompt, prompt_of
 
 
 @dataclass(frozen=True)

@@ -18,22 +18,15 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from harness.draw import WORD, Draw
-from harness.tracing.prompt import Prompt
+from harness.tracing.flipflop.prompt import Prompt
+from harness.tracing.masking import PLACES, kept
 from tasks.flipflop.flipflop import IGNORE, READ, SYMBOL, WRITE
 
 FAMILIES = ("type", "gen", "iid", "shift")
 ANCHORS = ("position", "offset")
-MASKINGS = ("rgrand", "bernoulli")
 
-_COUNT, _PLACES, _FIRST, _SECOND, _LAW, _SHIFT, _SITES = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    8,
-)  # sites of the draws; each use and family has its own
+# sites of the draws, after those of `masking`; each use and family has its own
+_FIRST, _SECOND, _LAW, _SHIFT, _SITES = 2, 3, 4, 5, 8
 
 
 @dataclass(frozen=True)
@@ -49,18 +42,6 @@ class Corpus:
     truth: Tensor
     same: Tensor
     known: Tensor
-
-
-def kept(n: int, count: int, rate: float, masking: str, draw: Draw, base: int) -> Tensor:
-    """Which of n places are left as they are, bool [N, n].
-
-    masking: rgrand, the paper's code: M places without replacement, M uniform in 1 … max(1, rate · n); bernoulli, its text: each place
-    is replaced with probability `rate`.
-    """
-    if masking == "bernoulli":
-        return draw.uniform((count, n), base + _PLACES)[0] >= rate
-    most = draw.integers(max(1, int(rate * n)), (count, 1), base + _COUNT)[0] + 1
-    return draw.permutation(n, (count,), base + _PLACES)[0] >= most  # ranks below M are at M random places
 
 
 def perturbed(
@@ -127,7 +108,7 @@ def _filled(
     if family != "iid":
         first = torch.where(column == start, WRITE, first)
         if held:
-            dice = draw.uniform(first.shape, base + _PLACES)[0]
+            dice = draw.uniform(first.shape, base + PLACES)[0]
             _hold(first, second, mine, [each + ahead for each in held], start, dice)
     last = _latest((first == WRITE) & (second >= SYMBOL) & inside)
     memory = second.gather(-1, last.clamp(min=0))

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from harness.tracing.corpus import ANCHORS, FAMILIES, MASKINGS, perturbed
-from harness.tracing.hits import Model, hits
-from harness.tracing.prompt import Prompt
+from harness.tracing.flipflop.corpus import ANCHORS, FAMILIES, perturbed
+from harness.tracing.flipflop.hits import hits
+from harness.tracing.flipflop.prompt import Prompt
+from harness.tracing.last_logits import Model
+from harness.tracing.masking import MASKINGS
 from harness.tracing.search import Found, Search, chosen, search
 from results.errors import StudyError
 

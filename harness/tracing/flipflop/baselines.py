@@ -3,12 +3,13 @@
 import torch
 from torch import Tensor
 
-from harness.tracing.corpus import refilled
-from harness.tracing.hits import Model, hits
-from harness.tracing.prompt import Prompt
-from harness.tracing.trace import Evidence
+from harness.tracing.flipflop.corpus import refilled
+from harness.tracing.flipflop.hits import hits
+from harness.tracing.flipflop.prompt import Prompt
+from harness.tracing.flipflop.trace import Evidence
+from harness.tracing.last_logits import Model
+from harness.tracing.scores import TRIES, ridge
 
-TRIES = 16  # strings that an event is left out of
 _TIE = 1000  # site of the order of equal scores
 
 
@@ -35,13 +36,6 @@ def leave_one_out(model: Model, prompt: Prompt, seed: int, tries: int = TRIES) -
 def lime(given: Evidence, penalty: float = 1.0) -> Tensor:
     """LIME (Ribeiro et al. 2016) on the tracer's own strings: ridge regression of the hit on which events stand in a string."""
     return ridge(given.same[:, :-1], given.hit, penalty)
-
-
-def ridge(same: Tensor, hit: Tensor, penalty: float = 1.0) -> Tensor:
-    """Coefficients float64 [P] of the ridge regression of hit [N] on same bool [N, P], with an intercept."""
-    x, y = same.double(), hit
-    x, y = x - x.mean(0), y - y.mean()
-    return torch.linalg.solve(x.T @ x + penalty * torch.eye(x.shape[1], dtype=torch.float64), x.T @ y)
 
 
 def top(scores: Tensor, k: int, prompt: Prompt, seed: int) -> tuple[int, ...]:

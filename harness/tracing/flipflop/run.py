@@ -22,12 +22,12 @@ import torch
 
 import harness.machine.device
 from harness.tracing.additivity import Additivity, additivity
-from harness.tracing.baselines import top
-from harness.tracing.glitches import Glitch, glitches
-from harness.tracing.methods import BASELINES, TRACE, Case, asked
-from harness.tracing.replay import STRINGS, replay
-from harness.tracing.replicate import Replicate, loaded, rows_of
-from harness.tracing.trace import Settings, Trace, evidence, searched
+from harness.tracing.flipflop.baselines import top
+from harness.tracing.flipflop.glitches import Glitch, glitches
+from harness.tracing.flipflop.methods import BASELINES, TRACE, Case, asked
+from harness.tracing.flipflop.replay import STRINGS, replay
+from harness.tracing.flipflop.replicate import Replicate, loaded, rows_of
+from harness.tracing.flipflop.trace import Settings, Trace, evidence, searched
 from results.errors import StudyError
 from results.rows.probe_values import add
 from results.statistics.intervals import quantile_interval

@@ -8,8 +8,8 @@ import torch
 
 from harness.run import run as run_study
 from harness.study.load import load
-from harness.tracing.glitches import glitches
-from harness.tracing.replicate import loaded, rows_of
+from harness.tracing.flipflop.glitches import glitches
+from harness.tracing.flipflop.replicate import loaded, rows_of
 from launch.cli import main
 from results.store.tables import open_store, read
 from tests.harness.tiny import write_study
@@ -177,7 +177,7 @@ def test_no_weights_and_another_task_are_one_sentence(store, tmp_path, capsys):
 
 
 def test_a_model_that_makes_no_error_has_nothing_to_trace(store, monkeypatch, capsys):
-    import harness.tracing.run as runs
+    import harness.tracing.flipflop.run as runs
 
     monkeypatch.setattr(runs, "glitches", lambda *rest: [])
     root, key = str(store.root).removesuffix("/tiny"), key_of(store, "lstm")

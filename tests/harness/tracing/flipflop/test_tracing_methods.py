@@ -9,14 +9,15 @@ import torch
 import models
 from benchmarks.planted import plant
 from harness.draw import Draw
-from harness.tracing.baselines import last_write, leave_one_out, lime, random_scores, top
-from harness.tracing.corpus import FAMILIES, conditioned
-from harness.tracing.hits import hits, logits_at, wrongness
-from harness.tracing.network import attends, attention, gradient_input, gradient_shap, rollout
-from harness.tracing.prompt import prompt_of
-from harness.tracing.replay import replay
+from harness.tracing.flipflop.baselines import last_write, leave_one_out, lime, random_scores, top
+from harness.tracing.flipflop.corpus import FAMILIES, conditioned
+from harness.tracing.flipflop.hits import hits, wrongness
+from harness.tracing.flipflop.network import attends, attention, gradient_input, gradient_shap, rollout
+from harness.tracing.flipflop.prompt import prompt_of
+from harness.tracing.flipflop.replay import replay
+from harness.tracing.flipflop.trace import Settings, evidence, searched, trace
+from harness.tracing.last_logits import logits_at
 from harness.tracing.search import Search
-from harness.tracing.trace import Settings, evidence, searched, trace
 from tasks.flipflop.flipflop import SYMBOL, FlipFlop
 
 QUICK = Settings(strings=1024, search=Search(size=3))

@@ -6,10 +6,11 @@ from typing import Any
 
 from torch import Tensor
 
-from harness.tracing.baselines import last_write, leave_one_out, lime, random_scores
-from harness.tracing.network import attends, attention, captum, gradient_input, gradient_shap, rollout
-from harness.tracing.prompt import Prompt
-from harness.tracing.trace import Evidence
+from harness.tracing.flipflop.baselines import last_write, leave_one_out, lime, random_scores
+from harness.tracing.flipflop.network import attends, attention, gradient_input, gradient_shap, rollout
+from harness.tracing.flipflop.prompt import Prompt
+from harness.tracing.flipflop.trace import Evidence
+from harness.tracing.scores import captum
 from results.errors import StudyError
 
 TRACE = "trace"

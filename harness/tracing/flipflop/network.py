@@ -3,21 +3,17 @@
 Each returns float64 [P - 1], one number an event before the read: the sum over its two tokens.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from harness.tracing.prompt import Prompt
+from harness.tracing.flipflop.prompt import Prompt
+from harness.tracing.scores import SAMPLES, captum, seeded
 from models.transformer.transformer import Decoder
-from results.errors import StudyError
 from tasks.flipflop.flipflop import SYMBOL
-
-SAMPLES = 50  # of Gradient-SHAP
 
 
 def attention(model: Decoder, prompt: Prompt) -> Tensor:
@@ -49,15 +45,6 @@ def gradient_shap(model: Decoder, prompt: Prompt, seed: int) -> Tensor:
     with seeded(int(prompt.draw(seed).words((1,), 2000))):
         found = attr.GradientShap(wrong).attribute(vectors, baselines=origin, n_samples=SAMPLES, stdevs=0.0)
     return _by_event(found[0].detach().double().sum(-1))
-
-
-def captum() -> Any:
-    """The library's attribution methods. ValueError in one sentence where it is not installed."""
-    try:
-        from captum import attr
-    except ImportError as error:
-        raise StudyError("attribution by gradients needs the package captum: pip install 'manyseeds[tracing]'") from error
-    return attr
 
 
 def attends(model: Any) -> bool:
@@ -94,16 +81,3 @@ def _from_vectors(model: Decoder, prompt: Prompt) -> tuple[Callable[[Tensor], Te
 def _by_event(tokens: Tensor) -> Tensor:
     """[2P - 1] values of tokens, the read's instruction last, to [P - 1] values of events."""
     return tokens[:-1].view(-1, 2).sum(-1).cpu()
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """captum draws from the global generators: seeded here, and put back afterwards."""
-    state = np.random.get_state()
-    np.random.seed(seed)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            yield
-    finally:
-        np.random.set_state(state)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.tracing.corpus import FAMILIES, conditioned
-from harness.tracing.hits import Model, hits
-from harness.tracing.prompt import Prompt
+from harness.tracing.flipflop.corpus import FAMILIES, conditioned
+from harness.tracing.flipflop.hits import hits
+from harness.tracing.flipflop.prompt import Prompt
+from harness.tracing.last_logits import Model
 
 STRINGS = 1024  # of a family
 

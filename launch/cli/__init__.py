@@ -8,6 +8,7 @@ import click
 
 from launch.cli import explain, maintain, read, run, share, watch
 from launch.cli.arguments import ALLOW, OVERRIDES
+from launch.cli.flipflop import EXPLAIN as FLIPFLOP
 from launch.families import find_family, find_study
 from results.errors import STATUS_MENDABLE, StoreError, StudyError, tell_of_defect
 from results.terminal import say
@@ -17,7 +18,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Run": (run.studies, run.plan, run.estimate, run.run, run.retry),
     "Watch": (watch.status, watch.watch, watch.failures),
     "Read": (read.report, read.claims, read.compare, read.spread),
-    "Explain": (explain.probe, explain.glitches, explain.trace, explain.language_model),
+    "Explain": (explain.probe, *FLIPFLOP),
     "Share": (share.publish, share.dashboard, share.export),
     "Maintain": (maintain.merge, maintain.verify, maintain.compact, maintain.rerun, maintain.evaluate),
 }

@@ -1,12 +1,14 @@
 """The batch-1 benchmark in small: its ways train alike, and its table has a row for each."""
 
+import shutil
+
 import pytest
 
 import harness.training.sgd_loop as sequential
 from benchmarks import batch_one
 
 
-@pytest.mark.skipif(bool(sequential.missing()), reason=sequential.missing())
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler: cc")
 @pytest.mark.filterwarnings("ignore:There is a performance drop")  # of vmap, which is measured
 def test_a_small_run_has_a_rate_and_equal_losses_for_every_way():
     rows = batch_one.measure(size=3, width=20, rounds=1, seconds=0.02, steps=50)

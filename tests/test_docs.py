@@ -13,14 +13,20 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import yaml
+from torch.nn.functional import cross_entropy
 
 import models
+from harness.exchange.replicate import find
+from harness.exchange.weights import single
+from harness.probes.strings import strings
 from harness.run import run
+from harness.study.config import condition_of
 from harness.study.load import from_tree
 from harness.training.train import Training
 from models.transformer import positions
-from results.store.tables import commit, committed, open_store
+from results.store.tables import commit, committed, open_store, read
 from tests.environments import PACKAGES
+from tests.harness.killed import without_report
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import STUDY
 from tests.page_code import ANYWHERE, ROOT, blocks
@@ -74,9 +80,9 @@ def _run_a_page(page, files, folder, *more):
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def test_the_task_of_the_page_is_trained_and_reported(tmp_path):
+def test_a_task_of_ones_own_is_trained_and_reported_as_the_page_says(tmp_path):
     _run_a_page(
-        "docs/adding-a-task.md", {"python": "my_tasks.py", "yaml": "my_parity.yaml"}, tmp_path, "executor=local", "wandb=off"
+        "docs/own-task.md", {"python": "my_tasks.py", "yaml": "my_parity.yaml"}, tmp_path, "executor=local", "wandb=off"
     )
     text = _refuse_an_empty_report(tmp_path / "runs" / "my-parity", "position", 2)
     assert "An error is a position whose more probable class is not the parity of the bits up to it." in text
@@ -232,26 +238,84 @@ def test_the_code_and_the_numbers_of_the_distillation_page_are_true(capsys):
         assert f"| `{name}` | {exact} |" in text
 
 
-def test_the_command_of_the_page_is_listed_and_prints(tmp_path):
-    """In a copy of the project, changed as the page says; the line of the section holds all its other commands too."""
+@pytest.fixture
+def project(tmp_path):
+    """A copy of the packages, to be changed as a page says."""
     for name in PACKAGES:
         shutil.copytree(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def _launch(project, *words):
+    """What a command of the copy prints."""
+    done = subprocess.run([sys.executable, "-m", "launch", *words], cwd=project, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def _add_file(project, page):
+    """Write the first block of a page into the file that it names first."""
+    name = re.search(r"`(\w+(?:/\w+)+\.py)`", (ROOT / page).read_text())[1]
+    assert not (project / name).exists()
+    (project / name).write_text(blocks(page, "python")[0])
+
+
+def _change(file, pattern, text):
+    """Replace what a pattern finds once in a file."""
+    changed, count = re.subn(pattern, lambda found: text, file.read_text(), flags=re.MULTILINE)
+    assert count == 1
+    file.write_text(changed)
+
+
+def test_the_command_of_the_page_is_listed_and_prints(project):
     function, line = blocks("docs/adding-a-command.md", "python")
-    with (tmp_path / "launch" / "cli" / "read.py").open("a") as file:
+    with (project / "launch/cli/read.py").open("a") as file:
         file.write(f"\n\n{function}")
-    registry = tmp_path / "launch" / "cli" / "__init__.py"
-    before = re.search(r'^    "Read": .*\n', registry.read_text(), re.MULTILINE)[0]
-    assert line.replace(", read.slowest", "") == before
-    registry.write_text(registry.read_text().replace(before, line))
+    registry = project / "launch/cli/__init__.py"
+    assert line.replace(", read.slowest", "") in registry.read_text()  # with all its other commands
+    _change(registry, r'^    "Read": .*\n', line)
     rows = pack_tables("fd-1", ["a" * 32, "b" * 32])
     seconds = rows["replicates"].schema.get_field_index("train_s")
     rows["replicates"] = rows["replicates"].set_column(seconds, "train_s", pa.array([1.25, 60.5]))
-    commit(open_store(str(tmp_path / "runs"), "quick"), "fd-1", rows)
-
-    def printed(*words):
-        command = [sys.executable, "-m", "launch", *words]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True).stdout
-
-    listed = printed("--help").split("\nRead:\n")[1].split("\nExplain:\n")[0]
+    commit(open_store(str(project / "runs"), "quick"), "fd-1", rows)
+    listed = _launch(project, "--help").split("\nRead:\n")[1].split("\nExplain:\n")[0]
     assert "slowest List the replicates of a study by training time" in " ".join(listed.split())
-    assert printed("slowest", "runs", "quick").splitlines() == ["bbbbbbbb  60.5 s  here", "aaaaaaaa  1.2 s  here"]
+    assert _launch(project, "slowest", "runs", "quick").splitlines() == ["bbbbbbbb  60.5 s  here", "aaaaaaaa  1.2 s  here"]
+
+
+def test_the_task_of_the_page_is_trained_and_reported(project):
+    page = "docs/adding-a-task.md"
+    _add_file(project, page)
+    registry = project / "tasks/automata/__init__.py"
+    entry = re.search(r'`("prefix_parity": PrefixParity)`', (ROOT / page).read_text())[1]
+    _change(registry, r"}$", f", {entry}}}")
+    registry.write_text(f"from tasks.automata.prefix_parity import PrefixParity\n{registry.read_text()}")
+    study = (
+        blocks("docs/own-task.md", "yaml")[0]
+        .replace('"my_tasks:Parity"', "prefix_parity")
+        .replace("few: {p_one: 0.1, ", "few: {")
+    )
+    (project / "prefix.yaml").write_text(study)
+    _launch(project, "run", "prefix.yaml", "executor=local", "wandb=off", "train.steps=20")
+    text = _refuse_an_empty_report(project / "runs" / "my-parity", "position", 2)
+    assert "An error is a position whose more probable class is not the parity of the bits up to it." in text
+
+
+def test_the_rows_of_the_probe_of_the_page_are_in_the_store(project, monkeypatch):
+    without_report(monkeypatch)
+    tree = yaml.safe_load(STUDY) | {"conditions": {}, "store": str(project / "runs"), "keep": "all"}
+    assert run(from_tree(tree, ["replicates=2", "train.steps=2"]), say=lambda text: None) == 0
+    _add_file(project, "docs/adding-a-probe.md")
+    _, line = blocks("docs/adding-a-probe.md", "python")
+    _change(project / "harness/probes/flipflop/__init__.py", r"^}$", f"{line}}}")
+    _launch(project, "probe", "runs", "--probe", "confidence", "--strings", "30")
+    store = open_store(str(project / "runs"), "tiny")
+    found = {row["key"]: row["value"] for row in read(store, "probes").to_pylist() if row["probe"] == "confidence"}
+    replicates = committed(store).to_pylist()
+    assert len(found) == len(replicates) == 2
+    for row in replicates:
+        one, weights = condition_of(row), find(store, row["key"]).tensors
+        model = single(one.model, one.task.vocabulary, one.task.length, weights, row["init_seed"], outputs=one.task.outputs)
+        (batch,) = strings(one.task, 30, 30)
+        losses = cross_entropy(model(batch.inputs).flatten(0, 2), batch.targets.flatten(), reduction="none")
+        assert found[row["key"]] == pytest.approx((-losses[batch.weights.flatten() > 0]).exp().mean().item())

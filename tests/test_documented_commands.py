@@ -120,7 +120,7 @@ def test_what_is_run_is_ours():
 # --- what is run ---
 
 FILES = {  # written beside the commands of a page: (language, number of the block)
-    "docs/adding-a-task.md": {"my_tasks.py": ("python", 0), "my_parity.yaml": ("yaml", 0)},
+    "docs/own-task.md": {"my_tasks.py": ("python", 0), "my_parity.yaml": ("yaml", 0)},
     "docs/automata.md": {"c2.yaml": ("yaml", -1)},
     "docs/bring-your-own.md": {"my_models.py": ("python", 0), "my_study.yaml": ("yaml", 0)},
     "docs/gauntlet.md": {"my_models.py": ("python", 0), "my_gauntlet.yaml": ("yaml", 0)},

@@ -283,22 +283,25 @@ def test_the_command_of_the_page_is_listed_and_prints(project):
     assert _launch(project, "slowest", "runs", "quick").splitlines() == ["bbbbbbbb  60.5 s  here", "aaaaaaaa  1.2 s  here"]
 
 
-def test_the_task_of_the_page_is_trained_and_reported(project):
+UNREPORTED = "import harness.run; harness.run._report = lambda store: 'none'; from launch.cli import main; main()"
+
+
+def test_the_task_of_the_page_is_trained_and_scored(project):
     page = "docs/adding-a-task.md"
     _add_file(project, page)
     registry = project / "tasks/automata/__init__.py"
     entry = re.search(r'`("prefix_parity": PrefixParity)`', (ROOT / page).read_text())[1]
     _change(registry, r"}$", f", {entry}}}")
     registry.write_text(f"from tasks.automata.prefix_parity import PrefixParity\n{registry.read_text()}")
-    study = (
-        blocks("docs/own-task.md", "yaml")[0]
-        .replace('"my_tasks:Parity"', "prefix_parity")
-        .replace("few: {p_one: 0.1, ", "few: {")
-    )
-    (project / "prefix.yaml").write_text(study)
-    _launch(project, "run", "prefix.yaml", "executor=local", "wandb=off", "train.steps=20")
-    text = _refuse_an_empty_report(project / "runs" / "my-parity", "position", 2)
-    assert "An error is a position whose more probable class is not the parity of the bits up to it." in text
+    tree = yaml.safe_load(blocks("docs/own-task.md", "yaml")[0]) | {"task": {"name": "prefix_parity", "length": 16}}
+    tree["evaluate"]["sets"] = {"same": {"sequences": 200}, "longer": {"length": 40, "sequences": 100}}
+    (project / "prefix.yaml").write_text(yaml.safe_dump(tree))
+    command = [sys.executable, "-c", UNREPORTED, "run", "prefix.yaml", "executor=local", "wandb=off", "train.steps=20"]
+    subprocess.run(command, cwd=project, capture_output=True, timeout=120, check=True)
+    store = open_store(str(project / "runs"), "my-parity")
+    assert {json.loads(row["config"])["task"]["name"] for row in committed(store).to_pylist()} == {"prefix_parity"}
+    rows = [(row["set"], row["metric"], row["count"]) for row in read(store, "evaluations").to_pylist()]
+    assert sorted(rows) == sorted([("same", "position", 200 * 16), ("longer", "position", 100 * 40)] * 2)
 
 
 def test_the_rows_of_the_probe_of_the_page_are_in_the_store(project, monkeypatch):

@@ -88,22 +88,14 @@ class Training:
         set_matmul(self.train.precision)
         own = torch.tensor([replicate.init_seed for replicate in pack.replicates], device=device)
         self.init_seeds = parents.seeds_at(own, pack.stage, 0)
+        self.should_stop = should_stop
         self.model = self._made()
-        annotator = None
-        if parents.annotates(pack):
-            teacher = self._made()
-            if weights is not None:
-                parents.fill(teacher, weights)
-            tasks = [replicate.condition.task for replicate in pack.replicates]
-            # a reference back would be a circle, which only the garbage collector frees: in the midst of a graph's capture, say
-            still = partial(Training._still, weakref.proxy(self))
-            annotator = parents.Annotator(teacher, tasks, data_seeds(pack, device), self.train.pool, still)
-        # where only the cost is measured, a step has the task's own labels; the time of these is measured apart
-        self.feed = Feed(pack, device, None if weights is None else annotator)
-        self.teachers = Teachers(pack, device, None) if teachers is None and is_student(pack) else teachers
         if weights is not None and parents.begins(pack):
             parents.fill(self.model, weights)
-        self.should_stop = should_stop
+        # where only the cost is measured, a step has the task's own labels; the time of these is measured apart
+        annotator = self._annotator(weights) if weights is not None and parents.annotates(pack) else None
+        self.feed = Feed(pack, device, annotator)
+        self.teachers = Teachers(pack, device, None) if teachers is None and is_student(pack) else teachers
         self.rates = _rates(pack, device)
         self.flat = FlatParameters(self.model)
         self.optimizer = Optimizer(self.flat, self.trains)
@@ -130,16 +122,29 @@ class Training:
                 "the CUDA graph of this pack computes another step than its kernels: they are launched one by one", stacklevel=1
             )
         if self.teachers is not None:
-            untaught = torch.tensor([each.diverged or bool(each.without) for each in self.teachers.schedules], device=device)
-            self.diverged_at[untaught] = 0
-            with torch.no_grad():
-                self.flat.values[untaught] = torch.nan  # whatever the temperature makes of such a teacher's answers
+            self._end_untaught(self.teachers)
 
     def _made(self) -> nn.Module:
         """A fresh packed model."""
         draw, task = Draw(self.init_seeds, "init"), self.task
         with settings_errors():
             return self.pack.replicates[0].condition.model.make(draw, task.vocabulary, task.tokens, task.outputs)
+
+    def _annotator(self, weights: parents.Weights) -> parents.Annotator:
+        """What answers the training strings as the models of these weights do."""
+        model = self._made()
+        parents.fill(model, weights)
+        tasks = [replicate.condition.task for replicate in self.pack.replicates]
+        # a reference back would be a circle, which only the garbage collector frees: in the midst of a graph's capture, say
+        still = partial(Training._still, weakref.proxy(self))
+        return parents.Annotator(model, tasks, data_seeds(self.pack, self.device), self.train.pool, still)
+
+    def _end_untaught(self, teachers: Teachers) -> None:
+        """Mark the students as diverged at step 0 whose teacher has diverged or has no checkpoint to learn from."""
+        untaught = torch.tensor([each.diverged or bool(each.without) for each in teachers.schedules], device=self.device)
+        self.diverged_at[untaught] = 0
+        with torch.no_grad():
+            self.flat.values[untaught] = torch.nan  # whatever the temperature makes of such a teacher's answers
 
     def _still(self) -> None:
         if self.should_stop():

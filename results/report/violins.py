@@ -4,6 +4,7 @@ Each evaluation set has an order of its own. Replicates without an error and div
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -26,6 +27,7 @@ from results.report.figures import (
 from results.statistics.intervals import quantile
 
 MAX_CONDITIONS, MAX_DOTS = 60, 6  # drawn conditions a set; dots in one band of one condition
+Points = dict[Any, list[Floats]]  # coordinates [2, points], by what they look like
 MARKS = ((0.0, 0.16), (0.25, 0.26), (0.5, 0.4), (0.75, 0.26), (1.0, 0.16))  # quantile and half height of its mark
 
 
@@ -69,8 +71,14 @@ def sweep(errors: Mapping[str, Errors], baseline: str, most: int = MAX_CONDITION
         figure, panels = rows_of_panels(len(errors), 5.2, 0.23 * rows + 1.3, "none", columns=2)
         for panel, (name, by) in zip(panels, errors.items(), strict=True):
             panel.set_title(name)
+            marks: Points = {}
+            dots: Points = {}
             for row, condition in enumerate(chosen[name]):
-                _row(panel, scale, row, by[condition], COLOURS[1] if condition == baseline else COLOURS[0])
+                _row(panel, scale, row, by[condition], COLOURS[1] if condition == baseline else COLOURS[0], marks, dots)
+            for width, points in marks.items():
+                panel.plot(*np.concatenate(points, axis=1), color=INK, lw=width, solid_capstyle="butt")
+            for colour, points in dots.items():
+                panel.plot(*np.concatenate(points, axis=1), "o", ms=2.2, mfc=colour, mec="none")
             _error_axis(panel, scale, "x")
             if by[baseline].size:
                 middle = float(scale.place(quantile(by[baseline], 0.5)))
@@ -84,7 +92,8 @@ def sweep(errors: Mapping[str, Errors], baseline: str, most: int = MAX_CONDITION
     return figure
 
 
-def _row(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str) -> None:
+def _row(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, marks: Points, dots: Points) -> None:
+    """Draw a row, and add its marks by their width and its dots by their colour: those of one kind are drawn at once, as one path."""
     positive = errors[(errors > 0) & np.isfinite(errors)]
     logs = np.log10(positive)
     if positive.size >= 5 and np.ptp(logs) > 0:
@@ -95,13 +104,13 @@ def _row(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str) -
     elif positive.size:
         panel.plot(logs, np.full(logs.size, at), "o", ms=3, mfc=colour, mec=PAPER, mew=0.3)
     places = scale.place([quantile(errors, q) for q, _ in MARKS])
-    for width, chosen in ((0.9, (0, 1, 3, 4)), (2.0, (2,))):  # the marks of one width are one path: few bytes
+    for width, chosen in ((0.9, (0, 1, 3, 4)), (2.0, (2,))):
         x = np.repeat(places[list(chosen)], 3)
         y = np.ravel([(at - MARKS[i][1], at + MARKS[i][1], np.nan) for i in chosen])
-        panel.plot(x, y, color=INK, lw=width, solid_capstyle="butt")
+        marks.setdefault(width, []).append(np.array([x, y]))
     for members, place in ((errors == 0, scale.zero), (np.isinf(errors), scale.infinite)):
         if count := int(members.sum()):
-            dots = min(count, MAX_DOTS)
-            spread = 0.05 * scale.span * (np.arange(dots) / max(MAX_DOTS - 1, 1) - 0.5)
-            panel.plot(place + spread, np.full(dots, at + 0.22), "o", ms=2.2, mfc=colour, mec="none")
+            drawn = min(count, MAX_DOTS)
+            spread = 0.05 * scale.span * (np.arange(drawn) / max(MAX_DOTS - 1, 1) - 0.5)
+            dots.setdefault(colour, []).append(np.array([place + spread, np.full(drawn, at + 0.22)]))
             panel.annotate(str(count), (place, at - 0.14), ha="center", va="center", fontsize=7)

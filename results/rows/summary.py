@@ -298,7 +298,8 @@ def _replicate(
 
 def _scores(replicates: pa.Table, evaluations: pa.Table) -> dict[tuple[str, int], dict[tuple[str, str], Score]]:
     """Scores at the last step by (key, stage), then by (set, set_hash). Lengths of one set are pooled."""
-    chosen = evaluations.filter((pc.field("weights") == "raw") & pc.field("errors").is_valid())
+    ends = pc.field("step").isin(replicates["steps"].unique())  # first: of the other rows no string is compared
+    chosen = evaluations.filter(ends).filter((pc.field("weights") == "raw") & pc.field("errors").is_valid())
     last = replicates.select(["key", "stage", "pack", "steps"]).rename_columns(["key", "stage", "pack", "step"])
     chosen = chosen.join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
     by = ["key", "stage", "set", "set_hash"]

@@ -19,6 +19,7 @@ from results.claims import REGISTRY
 from results.claims.claim import Terms, terms_of
 from results.claims.evidence import Condition, Evidence, gather
 from results.claims.flipflop.context import floor
+from results.claims.flipflop.read_sets import p_ignore_of_sets, training_p_ignore
 from results.rows.probe_values import Name
 from results.rows.summary import Replicate, Score
 from results.statistics.intervals import clustered_rates
@@ -85,12 +86,12 @@ def logs(random: Random, n: int, median: float, sigma: float = 2.0) -> Floats:
 def fill(stage: Stage, rows: Rows, random: Random) -> Evidence:
     """Its evidence with a replicate for each count: no error in distribution and of LSTMs, log-normal ones elsewhere, unless given."""
     evidence = stage.evidence
-    inside = [name for name, p in evidence.sets.items() if p == evidence.trained]
+    inside = [name for name, p in p_ignore_of_sets(evidence).items() if p == training_p_ignore(evidence)]
     conditions = []
     for each in evidence.conditions:
         n, perfect = stage.counts[each.name], each.settings.get("model.name") == "lstm"
         scores = {}
-        for name in evidence.sets:
+        for name in p_ignore_of_sets(evidence):
             quiet = perfect or name in inside
             found = rows.errors.get((each.name, name))
             found = found if found is not None else np.zeros(n) if quiet else logs(random, n, BUSY)
@@ -239,7 +240,7 @@ def _both(campaign: Stage) -> Iterator[Edge]:
 
 def _sharpened(campaign: Stage) -> Iterator[Edge]:
     """R8: its error half without probes, which can only refute it; then with attention drawn too."""
-    n, names = campaign.counts, [*campaign.evidence.sets]
+    n, names = campaign.counts, [*p_ignore_of_sets(campaign.evidence)]
 
     def drawn(zero: float, median: float, harder: float | None) -> Callable[[Random], Rows]:
         def draw(random: Random) -> Rows:

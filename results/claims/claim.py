@@ -1,13 +1,11 @@
 """What a claim of a paper is, and what can come of holding it against a study's rows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
+from results.claims.evidence import Evidence
 from results.errors import StudyError
-
-if TYPE_CHECKING:
-    from results.claims.evidence import Evidence
 
 REPRODUCED = "reproduced"
 SCALED = "reproduced (scaled)"  # at another size than the paper's: the reductions are printed beside it
@@ -56,8 +54,17 @@ class Claim:
     quantity: str
     needs: int
     power: str
-    judge: Callable[["Evidence", Terms, int], Finding]
+    judge: Callable[[Evidence, Terms, int], Finding]
     study: str = ""
+
+
+def by_id(claims: Iterable[Claim]) -> dict[str, Claim]:
+    """Claims by their ids, in the given order. Raises ValueError where two share one."""
+    listed = list(claims)
+    ids = [claim.id for claim in listed]
+    if repeated := sorted({name for name in ids if ids.count(name) > 1}):
+        raise ValueError(f"two claims are called {', '.join(repeated)}: give each an id of its own")
+    return dict(zip(ids, listed, strict=True))
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.claims import scoreboard
-from results.claims.evidence import flatten
 from results.dashboards.dashboard_count import RUNS, check_count
 from results.errors import StudyError
 from results.report.figures import Figure
 from results.report.report import draw_all
 from results.rows.error_by_step import online_bands, plotted, pooled
+from results.rows.options import flatten
 from results.rows.summary import Replicate, raw_rows, replicates_of, summarise
 from results.store.manifest import label, newest_manifest, stage_of
 from results.store.tables import Store, committed, read

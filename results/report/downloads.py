@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.report.citations import harness, references
+from results.report.family import ReportFamily
 from results.report.methods import methods_text
 from results.rows.summary import Replicate, to_parquet
 
@@ -38,13 +39,18 @@ def final_rows(known: Sequence[Replicate], replicates: pa.Table, evaluations: pa
 
 
 def for_a_paper(
-    manifest: dict[str, Any], known: Sequence[Replicate], replicates: pa.Table, summary: pa.Table
+    manifest: dict[str, Any],
+    known: Sequence[Replicate],
+    replicates: pa.Table,
+    summary: pa.Table,
+    families: Sequence[ReportFamily],
 ) -> dict[str, Any]:
     """What `methods.html` shows."""
     keys = pa.array([each.key for each in known], pa.string())
     commits = replicates.filter(pc.is_in(replicates["key"], keys))["git"].drop_null().unique().to_pylist()
+    papers = {name: entries for family in families for name, entries in family.references.items()}
     return {
-        "methods_text": methods_text(manifest, known, replicates, summary),
-        "references": [*references(manifest.get("source")), harness(sorted(commits))],
+        "methods_text": methods_text(manifest, known, replicates, summary, families),
+        "references": [*references(manifest.get("source"), papers), harness(sorted(commits))],
         "downloads": TABLES,
     }

@@ -1,4 +1,4 @@
-"""Heat maps of accuracy by automaton and depth, and lines of accuracy with bands over seeds. Plain values in, matplotlib figures out."""
+"""Heat maps of shares, and lines with bands over seeds. Plain values in, matplotlib figures out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from results.report.figures import INK, STYLE, Floats, _colour, _legend, _marker
 
 _MAP = "cividis"
 _DARK, _LIGHT = "#101418", "#fdfdfd"  # of numbers in cells: not the page's colours, since the cells have their own
+BANDS = "Bold: the median over seeds; shading: from their 25 % to their 75 % quantile; thin: the best and the worst seed."
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,12 @@ def bands_of(points: Sequence[tuple[float, Floats]]) -> Bands | None:
         return None
     rows = np.array([np.quantile(values, [0, 0.25, 0.5, 0.75, 1]) for _, values in points])
     return Bands(np.array([x for x, _ in points], dtype=np.float64), *rows.T)
+
+
+def common_points(rows: Sequence[Mapping[int, float]], of: float | None = None) -> list[tuple[float, Floats]]:
+    """(x, values of the seeds) at every x that all of them have; of: x in per cent of this."""
+    places = sorted(set.intersection(*(set(row) for row in rows))) if rows else []
+    return [(place if of is None else 100 * place / of, np.array([row[place] for row in rows])) for place in places]
 
 
 def heat_maps(

@@ -1,28 +1,30 @@
 """A methods paragraph for a paper, made from a study's manifest and its committed rows: no value in it comes from anywhere else.
 
 Options that every replicate of a study shares are named once, those that differ with their values. An option is named where a condition
-sets it, or where a reader asks for it (ASKED); what this code has no words for is listed as `name = value`, so that a task or a model of
-one's own is described as well. The text is plain: a page must escape it.
+sets it, or where a reader asks for it (ASKED, and `task_options` of the families); what this code has no words for is listed as
+`name = value`, so that a task or a model of one's own is described as well. The text is plain: a page must escape it.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.claims import reductions
-from results.claims.evidence import flatten
 from results.progress.adaptive_status import lines
-from results.rows.plural import counted
+from results.report.family import ReportFamily
+from results.report.family_sections import FAMILIES
+from results.rows.options import flatten
+from results.rows.plural import counted, ranges
 from results.rows.summary import ENDINGS, Replicate, reported_sets
 from results.statistics.intervals import CONFIDENCE
 from results.store.json_columns import entries
 
 MOST = 8  # conditions, values or endings that are listed; of more, how many there are
 ASKED: dict[str, tuple[str, ...]] = {
-    "task": ("name", "length", "p_ignore", "mode", "symbols", "automaton", "law", "p_one", "ones", "observe", "p_reveal"),
+    "task": ("name", "length"),
     "model": ("name", "layers", "width", "heads", "positions", "activation", "norm"),
     "train": ("steps", "batch", "optimizer", "lr", "betas", "weight_decay", "warmup", "schedule", "precision", "pool"),
 }
@@ -43,7 +45,13 @@ NAMES = {"train.optimizer": {"adamw": "AdamW", "adam": "Adam", "sgd": "SGD"}, "t
 Settings = Mapping[str, Any]
 
 
-def methods_text(manifest: dict[str, Any], known: Sequence[Replicate], replicates: pa.Table, summary: pa.Table) -> str:
+def methods_text(
+    manifest: dict[str, Any],
+    known: Sequence[Replicate],
+    replicates: pa.Table,
+    summary: pa.Table,
+    families: Sequence[ReportFamily] = FAMILIES,
+) -> str:
     """The paragraph, as one line of plain text.
 
     `known` is of `results.rows.summary.replicates_of`, `replicates` the committed rows and `summary` that of
@@ -51,10 +59,12 @@ def methods_text(manifest: dict[str, Any], known: Sequence[Replicate], replicate
     """
     keys = pa.array([each.key for each in known], pa.string())
     rows = replicates.filter(pc.is_in(replicates["key"], keys))
-    configs = [_options(each) for each in manifest["conditions"]]
+    asked = ASKED | {"task": (*ASKED["task"], *(option for family in families for option in family.task_options))}
+    configs = [_options(each, asked) for each in manifest["conditions"]]
     sentences = [
         _study(manifest, known),
-        *(_part(part, manifest, configs, rows) for part in ("task", "model", "train")),
+        _part("task", manifest, configs, rows, _phrases(manifest, families)),
+        *(_part(part, manifest, configs, rows) for part in ("model", "train")),
         _stages(manifest),
         "An option that is not named has its default.",
         _sets(manifest, summary, any(config.get("train.ema") for config in configs)),
@@ -77,19 +87,19 @@ def _study(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
     )
 
 
-def _options(condition: dict[str, Any]) -> dict[str, Any]:
+def _options(condition: dict[str, Any], options: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     """{dotted option: value} of one condition, of those that are named; defaults too where the manifest has them."""
     config, settings = condition.get("config", {}), condition.get("settings", {})
     found: dict[str, Any] = {}
     for part in ("task", "model", "train"):
         stated, complete = flatten(_mapping(config.get(part)), f"{part}."), flatten(_mapping(settings.get(part)), f"{part}.")
-        asked = {name: complete[name] for name in (f"{part}.{each}" for each in ASKED[part]) if name in complete}
+        asked = {name: complete[name] for name in (f"{part}.{each}" for each in options[part]) if name in complete}
         found |= {name: value for name, value in {**asked, **stated}.items() if value is not None}
     return found
 
 
-def _part(part: str, manifest: dict[str, Any], configs: Sequence[Settings], rows: pa.Table) -> str:
-    """One sentence on the task, the model or the training: what all conditions share, then what differs."""
+def _part(part: str, manifest: dict[str, Any], configs: Sequence[Settings], rows: pa.Table, phrases: Sequence[str] = ()) -> str:
+    """One sentence on the task, the model or the training: what all conditions share, `phrases` included, then what differs."""
     mine = [{name: value for name, value in config.items() if name.startswith(f"{part}.")} for config in configs]
     names = list(dict.fromkeys(name for config in mine for name in config))
     if not names:
@@ -99,8 +109,7 @@ def _part(part: str, manifest: dict[str, Any], configs: Sequence[Settings], rows
     said = [_words(name, value) for name, value in shared.items()]
     if part == "train" and "train.pool" in shared and not shared["train.pool"]:
         said[list(shared).index("train.pool")] = "fresh strings at every step"
-    if part == "task" and manifest["conditions"] and all(map(_even, manifest["conditions"])):
-        said.append("writes and reads equally likely")
+    said += phrases
     text = f"{'Training' if part == 'train' else part.capitalize()}: {', '.join(said) or 'no option is the same in all conditions'}"
     if varied and len(mine) <= MOST:
         each = [
@@ -116,10 +125,11 @@ def _part(part: str, manifest: dict[str, Any], configs: Sequence[Settings], rows
     return text + "."
 
 
-def _even(condition: dict[str, Any]) -> bool:
-    """Whether a condition's flip-flop strings share what p_ignore leaves equally: known only where its defaults are."""
-    task = _mapping(condition.get("settings", {}).get("task"))
-    return task.get("name") == "flipflop" and task.get("p_write", 0) is None and task.get("p_read", 0) is None
+def _phrases(manifest: dict[str, Any], families: Sequence[ReportFamily]) -> list[str]:
+    """What families say of the task of every condition alike."""
+    tasks = [_mapping(condition.get("settings", {}).get("task")) for condition in manifest["conditions"]]
+    said = [{family.task_phrase(task) for task in tasks} for family in families if family.task_phrase is not None]
+    return [phrase for phrases in said if len(phrases) == 1 for phrase in phrases if phrase is not None]
 
 
 def _values(name: str, configs: Sequence[Settings]) -> str:
@@ -202,8 +212,8 @@ def _seeds(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
         paired = ", paired" if pairs and all(init == data for init, data in pairs) else ""
         counts = ", ".join(f"{count:,} {ending.replace('_', ' ')}" for ending, count in endings[name].items() if count)
         texts[name] = (
-            f"{counted(len(pairs), 'replicate')} (initialisation seeds {ranges(init for init, _ in pairs)}, data seeds "
-            f"{ranges(data for _, data in pairs)}{paired}; {'over all stages ' if staged else ''}{counts or 'none ended'})"
+            f"{counted(len(pairs), 'replicate')} (initialisation seeds {ranges(init for init, _ in pairs) or 'none'}, data seeds "
+            f"{ranges(data for _, data in pairs) or 'none'}{paired}; {'over all stages ' if staged else ''}{counts or 'none ended'})"
         )
     return f"Planned replicates and how they ended: {_grouped(texts, len(texts))}."
 
@@ -253,17 +263,6 @@ def _made(manifest: dict[str, Any], rows: pa.Table) -> str:
         for text in rows["versions"].to_pylist()
     ]
     return f"Trained on {_tallied(rows['device'].to_pylist())}, with {_tallied(versions)}, from {_tallied(commits)}."
-
-
-def ranges(seeds: Iterable[int]) -> str:
-    """Runs of whole numbers: 0 to 24, 30."""
-    runs: list[list[int]] = []
-    for seed in sorted(set(seeds)):
-        if runs and seed == runs[-1][1] + 1:
-            runs[-1][1] = seed
-        else:
-            runs.append([seed, seed])
-    return ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in runs) or "none"
 
 
 def _grouped(texts: Mapping[str, str], of: int) -> str:

@@ -4,21 +4,19 @@ The page gets one compact JSON block, arrays by condition, and a script of this 
 rows hold reaches the page as escaped JSON and is shown as text.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from results.claims.claim import Settled
 from results.claims.evidence import gather
+from results.report.family import ReportFamily, first_answer
+from results.report.page_template import FOLDER, render, script_json
 from results.rows.summary import Replicate
 from results.statistics.intervals import Floats
 from results.store.manifest import label, reported
@@ -36,14 +34,13 @@ class Axes:
     online: str | None
 
 
-def axes_of(manifest: dict[str, Any], known: Sequence[Replicate]) -> Axes | None:
-    """The study's sparse and dense set, by p_ignore as the claims find them; None for a study that lacks one of them."""
+def axes_of(manifest: dict[str, Any], known: Sequence[Replicate], families: Sequence[ReportFamily]) -> Axes | None:
+    """The two sets that a family sets against each other; None for a study without them."""
     conditions = [{"settings": each["config"]} | each for each in manifest["conditions"]]
-    evidence = gather(manifest | {"conditions": conditions}, known)
-    try:
-        sparse, dense = evidence.sparse(), evidence.dense()
-    except Settled:
+    pair = first_answer((family.trade_off for family in families), gather(manifest | {"conditions": conditions}, known))
+    if pair is None:
         return None
+    sparse, dense = pair
     online = [name for name, value in manifest["sets"].items() if value.get("every") is not None]
     definition = manifest["sets"][sparse]["definition"]
     online.sort(key=lambda name: manifest["sets"][name]["definition"] != definition)
@@ -77,12 +74,14 @@ def chosen_curves(sparse: Floats, dense: Floats, most: int) -> NDArray[np.int64]
     return np.sort(np.concatenate([order[:each], sample, order[len(order) - each :]]))
 
 
-def section(manifest: dict[str, Any], known: Sequence[Replicate], evaluations: pa.Table) -> Markup | None:
-    """The section of the page; None for a study without a dense and a sparse set, or without a replicate scored on both.
+def section(
+    manifest: dict[str, Any], known: Sequence[Replicate], evaluations: pa.Table, families: Sequence[ReportFamily]
+) -> Markup | None:
+    """The section of the page; None for a study without two such sets, or without a replicate scored on both.
 
     `evaluations`: rows of the store's table, of which those of the reported metric with the raw weights are used.
     """
-    axes = axes_of(manifest, known)
+    axes = axes_of(manifest, known, families)
     if axes is None:
         return None
     shown = [r for r in known if r.error(axes.sparse) is not None and r.error(axes.dense) is not None]
@@ -103,27 +102,16 @@ def section(manifest: dict[str, Any], known: Sequence[Replicate], evaluations: p
         "steps": steps,
         "curves": curves,
     }
-    folder = Path(__file__).parent
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
     return Markup(
-        environment.get_template("pareto.html").render(
+        render(
+            FOLDER / "pareto.html",
             sparse=axes.sparse,
             dense=axes.dense,
             sentences=_sentences(axes, sparse, dense, best, len(curves)),
             data=script_json(data),
-            script=Markup((folder / "pareto.js").read_text(encoding="utf-8")),
+            script=Markup((FOLDER / "pareto.js").read_text(encoding="utf-8")),
         )
     )
-
-
-def script_json(value: Any) -> Markup:
-    """Compact JSON that can stand in a `<script>` element whatever its strings hold: no <, >, & or line separator is left in it."""
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))  # U+2028 and U+2029 become \u escapes
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
 
 
 def _label(replicate: Replicate) -> str:

@@ -3,25 +3,24 @@
 write_replicate_page(open_store("runs", "fflm-quick"), "3f2a")  # → runs/fflm-quick/report/replicate-3f2a….html
 """
 
-import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
-from results.claims.evidence import flatten
 from results.errors import StudyError
 from results.names import slug
 from results.output import report_folder
 from results.report import figures
-from results.report.flipflop.glitch_page import write_glitch_page
-from results.report.flipflop.glitches import sets_of
+from results.report.family import Links, ReportFamily
+from results.report.family_sections import FAMILIES
+from results.report.page_template import FOLDER, plain, render
+from results.rows.options import flatten
 from results.rows.summary import replicates_of, set_names
 from results.store.json_columns import entries
 from results.store.manifest import newest_manifest, reported
@@ -30,7 +29,9 @@ from results.store.tables import Store, read
 Curve = tuple[figures.Floats, figures.Floats]  # steps and error rates, both [points]
 
 
-def write_replicate_page(store: Store, prefix: str, out: str | os.PathLike[str] | None = None) -> Path:
+def write_replicate_page(
+    store: Store, prefix: str, out: str | os.PathLike[str] | None = None, families: Sequence[ReportFamily] = FAMILIES
+) -> Path:
     """Write replicate-<beginning of its key>.html into `out` (default: the study's report folder); returns the path.
 
     Raises FileNotFoundError where the store has no manifest of the study, ValueError where no key of its newest plan begins with
@@ -48,7 +49,9 @@ def write_replicate_page(store: Store, prefix: str, out: str | os.PathLike[str] 
             f"the replicate {row[0]} of {manifest['study']} has not ended, so there is nothing to draw: run the study again"
         )
     evaluations = read(store, "evaluations", filter=mine & reported(manifest) & (pc.field("weights") == "raw"))
-    links = {name: write_glitch_page(store, row[0], name, out).name for name in sets_of(store, row[0])}
+    links: dict[str, Mapping[str, str]] = {}
+    for family in families:
+        links |= family.replicate_links(store, row[0], out) if family.replicate_links is not None else {}
     text = page(manifest, row, ended, evaluations, links)
     return report_folder(store, out).write(f"replicate-{slug(row[0][:12])}.html", text.encode())
 
@@ -68,15 +71,11 @@ def planned(manifest: dict[str, Any], prefix: str) -> list[Any]:
     return list(found[0])
 
 
-def page(
-    manifest: dict[str, Any], row: list[Any], ended: pa.Table, evaluations: pa.Table, links: Mapping[str, str] | None = None
-) -> str:
+def page(manifest: dict[str, Any], row: list[Any], ended: pa.Table, evaluations: pa.Table, links: Links | None = None) -> str:
     """The page as one string of HTML; `ended` has a row a stage, and both tables hold rows of this replicate alone.
 
-    links: pages of its glitches by set.
+    links: further pages of the replicate, by heading.
     """
-    from results.report.report import format_rate  # the report imports what this module imports, not this module
-
     condition = manifest["conditions"][row[1]]
     failures = pa.table({"keys": pa.array([], pa.list_(pa.string())), "stage": pa.array([], pa.int32())})
     known = replicates_of(manifest | {"replicates": [row]}, ended, evaluations, failures)
@@ -91,15 +90,8 @@ def page(
                 figures.inline_svg(document, f"stage-{replicate.stage}", "Error rate by training step, a panel a set")
             )
         stages.append({"replicate": replicate, "record": record, "figure": drawn, "provenance": _provenance(record)})
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["rate"] = format_rate
-    return environment.get_template("replicate.html").render(
+    return render(
+        FOLDER / "replicate.html",
         study=manifest["study"],
         key=row[0],
         condition=condition["name"],
@@ -107,7 +99,7 @@ def page(
         data_seed=row[3],
         stages=stages,
         sets=[name for name in set_names(manifest) if name in condition["sets"]],
-        settings={name: _plain(value) for name, value in flatten(condition.get("settings", condition["config"])).items()},
+        settings={name: plain(value) for name, value in flatten(condition.get("settings", condition["config"])).items()},
         links=links or {},
         complete="settings" in condition,
     )
@@ -142,8 +134,4 @@ def _provenance(record: dict[str, Any]) -> dict[str, str]:
 
 
 def _joined(text: str) -> str:
-    return ", ".join(f"{name} {_plain(value)}" for name, value in entries(text).items())
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return ", ".join(f"{name} {plain(value)}" for name, value in entries(text).items())

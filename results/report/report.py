@@ -6,14 +6,12 @@ Everything is made from the rows of the store and its newest manifest, can be ma
 still runs, and needs neither torch nor ray.
 """
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,10 +23,14 @@ from results.errors import StudyError
 from results.names import slug
 from results.output import report_folder
 from results.progress.adaptive_status import CAUTION, lines
-from results.report import family_sections as pages
 from results.report import figures, pareto, violins
 from results.report.downloads import for_a_paper, more_tables
+from results.report.family import ReportFamily
+from results.report.family_sections import FAMILIES
+from results.report.page_template import FOLDER, plain, render
 from results.report.survival_figure import baseline, survival_drawing
+from results.rows.options import flatten
+from results.rows.plural import ranges
 from results.rows.probe_values import by_key
 from results.rows.summary import (
     ENDINGS,
@@ -52,17 +54,6 @@ from results.store.tables import Store, committed, read
 
 MAX_CURVES, MAX_PANELS, MAX_OPEN_ROWS, MAX_FAILURES = 75, 24, 200, 20  # curves a figure; the interactive one has its own
 MAX_ROWS, SWEEP = 500, 4  # rows of a large table; conditions of a small study
-AXES = {
-    "since_write": ("Error by distance to the last write", "instructions since the last write"),
-    "since_event": (
-        "Error by distance to the last instruction that is not ignored",
-        "instructions since the last write or read",
-    ),
-    "level": (
-        "Error by level of the span that ends at the token",
-        "highest level, from the leaves, of which a span ends there",
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -73,10 +64,11 @@ class Drawing:
     figure: figures.Figure
 
 
-def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Path:
+def write_report(store: Store, out: str | os.PathLike[str] | None = None, families: Sequence[ReportFamily] = FAMILIES) -> Path:
     """Write index.html, figures/ and the tables of `results.report.downloads.TABLES`; returns the path of the page.
 
-    `out` is a local folder: `<store>/<study>/report` by default, or `./report-<study>` when the store is not local.
+    `out` is a local folder: `<store>/<study>/report` by default, or `./report-<study>` when the store is not local. `families` are
+    those whose sections are drawn.
     Raises FileNotFoundError where the store has no manifest of the study, ValueError where a file of the store is broken.
     """
     newest = newest_manifest(store)
@@ -91,17 +83,20 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
     evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
     known = replicates_of(manifest, finished, evaluations, failures)
     summary, rows = summarise(manifest, known), raw_rows(manifest, known)
-    drawn = pa.array([r.key for members in _shown(manifest, known).values() for r in members], pa.string())
+    drawn = pa.array([r.key for members in _shown(manifest, known, families).values() for r in members], pa.string())
     profiles = read(store, "profiles", winning=finished, packs=_packs(finished, drawn))
-    if is_of(manifest, "automaton"):
-        profiles = profiles.filter(pc.field("axis") != "position")  # drawn there
+    hidden = [
+        axis for family in families for task, axes in family.hidden_axes.items() if is_of(manifest, task) for axis in axes
+    ]
+    profiles = profiles.filter(~pc.field("axis").isin(pa.array(hidden, pa.string())))
     # a claim may look at every curve; the figure shows a few, and the others need not be opened
     first = pa.array([key for members in _first(_ended(known, finished)).values() for key, _ in members], pa.string())
     packs = None if manifest.get("claims") else _packs(finished, first)
     losses = read(store, "curves", filter=pc.field("metric") == "loss", winning=finished, packs=packs)
     measured = read(store, "probes", winning=finished)
-    drawings = draw_all(manifest, known, finished, evaluations, profiles, losses)
-    drawings += [Drawing(*each) for each in pages.drawings(store, manifest, known, finished)]
+    drawings = draw_all(manifest, known, finished, evaluations, profiles, losses, families)
+    sections = [section for family in families for section in family.sections]
+    drawings += [Drawing(*drawn) for section in sections for drawn in section(store, manifest, known, finished)]
     files = {
         "summary.csv": to_csv(summary),
         "summary.tex": to_latex(summary).encode(),
@@ -124,7 +119,8 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None) -> Pat
         failures,
         shown,
         claims_html(verdicts(manifest, known, by_key(measured), evaluations, measured, losses)),
-        interactive=pareto.section(manifest, known, evaluations),
+        interactive=pareto.section(manifest, known, evaluations, families),
+        families=families,
     ).encode()  # last: it links to the others
     for name, data in files.items():
         page_path = folder.write(name, data)
@@ -138,6 +134,7 @@ def draw_all(
     evaluations: pa.Table,
     profiles: pa.Table,
     losses: pa.Table,
+    families: Sequence[ReportFamily] = FAMILIES,
 ) -> list[Drawing]:
     """Every figure that there are rows for."""
     label, groups = _labels(known), _by_label(known)
@@ -150,14 +147,14 @@ def draw_all(
             "the broken axis" + (", diverged ones above it." if any(r.status == "diverged" for r in known) else ".")
         )
         if len(groups) > SWEEP:
-            first = baseline(manifest, groups) or next(iter(groups))
+            first = baseline(manifest, groups, families) or next(iter(groups))
             caption += f" Each set has its own order, by the median; the dashed line is the median of the baseline, “{first}”."
             caption = caption.replace("below the broken axis", "left of the broken axis").replace("above it", "right of it")
             drawings.append(Drawing("errors", "Error by condition", caption, violins.sweep(errors, first)))
-            groups = _shown(manifest, known)
+            groups = _shown(manifest, known, families)
         else:
             drawings.append(Drawing("errors", "Error by condition", caption, figures.errors_by_condition(errors)))
-        caption, figure = survival_drawing(manifest, _by_label(known), reported)
+        caption, figure = survival_drawing(manifest, _by_label(known), reported, families)
         drawings.append(Drawing("survival", "Survival curves of error", caption, figure))
     if len(reported) > 1:
         x, y = ("sparse", "dense") if {"sparse", "dense"} <= set(reported) else (reported[0], reported[1])
@@ -174,7 +171,7 @@ def draw_all(
             drawings.append(Drawing("scatter", f"{y} against {x}".capitalize(), caption, figures.scatter(pairs, x, y)))
     drawn = [r for members in groups.values() for r in members if r.status == "finished"]
     alive = {(r.key, r.stage): label[r.key, r.stage] for r in drawn}
-    for axis, (title, axis_label) in _axes(profiles).items():
+    for axis, (title, axis_label) in _axes(profiles, families).items():
         by_set = _profiles(profiles, replicates, axis, reported, alive)
         if by_set:
             caption = (
@@ -206,20 +203,13 @@ def page(
     drawings: Sequence[tuple[Drawing, Markup]],
     claims: Markup | None = None,
     interactive: Markup | None = None,
+    families: Sequence[ReportFamily] = FAMILIES,
 ) -> str:
     """The page as one string of HTML."""
-    folder = Path(__file__).parent
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"rate": format_rate, "share": format_share, "plain": _plain, "number": _number}
     keys = {replicate.key for replicate in known}
     statuses = [replicate.status for replicate in known]
-    return environment.get_template("report.html").render(
+    return render(
+        FOLDER / "report.html",
         manifest=manifest,
         adaptive=lines(manifest, known),
         adaptive_caution=CAUTION,
@@ -235,9 +225,9 @@ def page(
         drawings=drawings,
         claims=claims,
         interactive=interactive,
-        definition=_definition(manifest),
+        definition=_definition(manifest, families),
         methods=_methods(manifest, summary),
-        **for_a_paper(manifest, known, replicates, summary),
+        **for_a_paper(manifest, known, replicates, summary, families),
         known=_worst(manifest, known),
         conditions_drawn=violins.MAX_CONDITIONS,
         many=len(known) > MAX_OPEN_ROWS,
@@ -248,35 +238,16 @@ def page(
     )
 
 
-def _definition(manifest: dict[str, Any]) -> str:
-    wrong = "; or ".join(dict.fromkeys(scoring_of(each).error for each in manifest["conditions"]))
+def _definition(manifest: dict[str, Any], families: Sequence[ReportFamily]) -> str:
+    errors = {task: error for family in families for task, error in family.errors.items()}
+
+    def error(condition: dict[str, Any]) -> str:
+        task = condition.get("settings", condition.get("config", {})).get("task", {}).get("name")
+        fallback = f"a scored position of {task} where the most probable answer is wrong"
+        return scoring_of(condition).error or errors.get(task, fallback)
+
+    wrong = "; or ".join(dict.fromkeys(map(error, manifest["conditions"])))
     return f"An error is {wrong}. The error rate is errors divided by such positions over a whole set, at the last step."
-
-
-def format_rate(rate: float | None) -> str:
-    """0.0123, 4.2×10⁻⁵, 0, or diverged for infinity; – for none."""
-    if rate is None or np.isnan(rate):
-        return "–"
-    if np.isinf(rate):
-        return "diverged"
-    if rate == 0 or rate >= 0.001:
-        return f"{rate:.3g}"
-    mantissa, exponent = f"{rate:.1e}".split("e")
-    return f"{mantissa}×10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
-
-
-def format_share(share: float) -> str:
-    """A proportion in per cent, with one decimal."""
-    return f"{100 * share:.1f} %"
-
-
-def _number(value: int | None) -> str:
-    return "–" if value is None else f"{value:,}"
-
-
-def _plain(value: Any) -> str:
-    """A configuration's value as one would type it."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _labels(known: Iterable[Replicate]) -> dict[tuple[str, int], str]:
@@ -291,12 +262,12 @@ def _by_label(known: Sequence[Replicate]) -> dict[str, list[Replicate]]:
     return groups
 
 
-def _axes(profiles: pa.Table) -> dict[str, tuple[str, str]]:
-    found = profiles["axis"].unique().to_pylist()
-    others = {
-        axis: (f"Error by {axis.replace('_', ' ')}", axis.replace("_", " ")) for axis in sorted(found) if axis not in AXES
-    }
-    return {axis: text for axis, text in (AXES | others).items() if axis in found}
+def _axes(profiles: pa.Table, families: Sequence[ReportFamily]) -> dict[str, tuple[str, str]]:
+    """Title and label by axis of the rows: what families call theirs, then the others by their names."""
+    present = profiles["axis"].unique().to_pylist()
+    named = {axis: text for family in families for axis, text in family.axes.items() if axis in present}
+    plain_names = {axis: axis.replace("_", " ") for axis in sorted(present) if axis not in named}
+    return named | {axis: (f"Error by {name}", name) for axis, name in plain_names.items()}
 
 
 def _profiles(
@@ -341,13 +312,15 @@ def _errors(groups: dict[str, list[Replicate]], names: Sequence[str]) -> dict[st
     }
 
 
-def _shown(manifest: dict[str, Any], known: Sequence[Replicate]) -> dict[str, list[Replicate]]:
+def _shown(
+    manifest: dict[str, Any], known: Sequence[Replicate], families: Sequence[ReportFamily]
+) -> dict[str, list[Replicate]]:
     """The conditions that figures of single replicates show, in the study's order: of a large study those furthest from its baseline."""
     groups, first_set = _by_label(known), reported_sets(manifest)[:1]
     errors = _errors(groups, first_set)
     if len(groups) <= SWEEP or not any(values.size for by in errors.values() for values in by.values()):
         return groups
-    kept = set(violins.largest(errors[first_set[0]], baseline(manifest, groups) or next(iter(groups))))
+    kept = set(violins.largest(errors[first_set[0]], baseline(manifest, groups, families) or next(iter(groups))))
     return {name: members for name, members in groups.items() if name in kept}
 
 
@@ -426,7 +399,7 @@ def _methods(manifest: dict[str, Any], summary: pa.Table) -> dict[str, Any]:
     # `config` is what is hashed, so it leaves defaults out; `settings`, where a manifest has it, is complete
     complete = all("settings" in condition for condition in conditions)
     configs = [condition["settings" if complete else "config"] for condition in conditions]
-    flat = [_flatten({name: part for name, part in config.items() if part not in ([], {}, None)}) for config in configs]
+    flat = [flatten({name: part for name, part in config.items() if part not in ([], {}, None)}) for config in configs]
     names = list(dict.fromkeys(name for settings in flat for name in settings))
     shared = {name: flat[0].get(name) for name in names if all(name in f and f[name] == flat[0].get(name) for f in flat)}
     varied = [name for name in names if name not in shared]
@@ -434,7 +407,7 @@ def _methods(manifest: dict[str, Any], summary: pa.Table) -> dict[str, Any]:
     sets = [
         {
             "name": name,
-            "definition": _flatten(value["definition"]),
+            "definition": flatten(value["definition"]),
             "sequences": value["sequences"],
             "every": value.get("every"),
             "seed": value.get("seed"),
@@ -455,28 +428,10 @@ def _methods(manifest: dict[str, Any], summary: pa.Table) -> dict[str, Any]:
         "varied": varied,
         "conditions": settings,
         "sets": sets,
-        "init_seeds": _ranges(row[2] for row in manifest["replicates"]),
-        "data_seeds": _ranges(row[3] for row in manifest["replicates"]),
+        "init_seeds": ranges((row[2] for row in manifest["replicates"]), " … "),
+        "data_seeds": ranges((row[3] for row in manifest["replicates"]), " … "),
         "paired": all(row[2] == row[3] for row in manifest["replicates"]),
     }
-
-
-def _flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, item in value.items():
-        flat |= _flatten(item, f"{prefix}{name}.") if isinstance(item, dict) else {f"{prefix}{name}": item}
-    return flat
-
-
-def _ranges(seeds: Iterable[int]) -> str:
-    """0 … 24, 30"""
-    runs: list[list[int]] = []
-    for seed in sorted(set(seeds)):
-        if runs and seed == runs[-1][1] + 1:
-            runs[-1][1] = seed
-        else:
-            runs.append([seed, seed])
-    return ", ".join(f"{low}" if low == high else f"{low} … {high}" for low, high in runs)
 
 
 def _failures(failures: pa.Table, keys: set[str]) -> list[dict[str, Any]]:
@@ -493,8 +448,8 @@ def _provenance(replicates: pa.Table, manifest: dict[str, Any]) -> dict[str, Any
     for git, dirty in zip(replicates["git"].to_pylist(), replicates["dirty"].to_pylist(), strict=True):
         name = "not in a git repository" if git is None else git + (" with uncommitted changes" if dirty else "")
         commits[name] = commits.get(name, 0) + 1
-    versions = [({k: _plain(v) for k, v in entries(text).items()}, count) for text, count in counts["versions"]]
-    numerics = [({k: _plain(v) for k, v in entries(text).items()}, count) for text, count in counts["numerics"]]
+    versions = [({k: plain(v) for k, v in entries(text).items()}, count) for text, count in counts["versions"]]
+    numerics = [({k: plain(v) for k, v in entries(text).items()}, count) for text, count in counts["numerics"]]
     hours = [(pc.sum(replicates[name]).as_py() or 0.0) / 3600 for name in ("train_s", "evaluate_s")]
     return {
         "devices": counts["device"],

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from results.claims.claim import Settled
 from results.claims.evidence import gather
+from results.report.family import ReportFamily, first_answer
 from results.report.figures import (
     STYLE,
     ErrorScale,
@@ -31,22 +31,22 @@ LINES = ("-", "--", ":", "-.")
 Groups = Mapping[str, Sequence[Replicate]]  # by what a figure calls their condition, in the summary's order
 
 
-def survival_drawing(manifest: dict[str, Any], groups: Groups, sets: Sequence[str]) -> tuple[str, Figure]:
+def survival_drawing(
+    manifest: dict[str, Any], groups: Groups, sets: Sequence[str], families: Sequence[ReportFamily]
+) -> tuple[str, Figure]:
     """Caption and figure: a panel an evaluation set, a curve a condition, of at most MOST conditions."""
-    chosen = choose(groups, baseline(manifest, groups))
+    chosen = choose(groups, baseline(manifest, groups, families))
     curves = {name: {label: curve(groups[label], name) for label in chosen} for name in sets}
     return caption(groups, chosen), draw(curves)
 
 
-def baseline(manifest: dict[str, Any], groups: Groups) -> str | None:
+def baseline(manifest: dict[str, Any], groups: Groups, families: Sequence[ReportFamily]) -> str | None:
     """The condition that the study's claims compare with; None where it states none, or has no such condition."""
     if not manifest.get("claims") or any("settings" not in each for each in manifest["conditions"]):
         return None
-    try:
-        found = gather(manifest, [each for members in groups.values() for each in members]).baseline()
-    except Settled:
-        return None
-    return next((label for label, members in groups.items() if members[0].condition == found.name), None)
+    evidence = gather(manifest, [each for members in groups.values() for each in members])
+    base = first_answer((family.baseline for family in families), evidence)
+    return next((label for label, members in groups.items() if base and members[0].condition == base.name), None)
 
 
 def choose(groups: Groups, first: str | None) -> list[str]:

@@ -1,6 +1,19 @@
 """Numbers in sentences."""
 
+from collections.abc import Iterable
+
 
 def counted(number: int, what: str) -> str:
     """Such as 1 layer, or 2 layers."""
     return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def ranges(numbers: Iterable[int], to: str = " to ") -> str:
+    """Runs of whole numbers, such as 0 to 24, 30."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(f"{low}" if low == high else f"{low}{to}{high}" for low, high in runs)

@@ -41,3 +41,17 @@ def by_key(rows: pa.Table) -> dict[str, dict[Name, float]]:
     for row in sorted(rows.filter(pc.field("stage") == 0).to_pylist(), key=lambda row: row["step"]):
         found.setdefault(row["key"], {})[row["probe"], row["layer"], row["head"], row["item"]] = row["value"]
     return found
+
+
+def by_step(rows: pa.Table, probe: str) -> dict[str, dict[int, dict[str, float]]]:
+    """Values of a probe by key, step and item. Of runs with different options the one with most rows: options are in the name."""
+    named = [row for row in rows.to_pylist() if row["probe"] == probe or row["probe"].startswith(f"{probe}-")]
+    counts: dict[str, int] = {}
+    for row in named:
+        counts[row["probe"]] = counts.get(row["probe"], 0) + 1
+    chosen = max(sorted(counts), key=lambda name: counts[name], default=probe)
+    found: dict[str, dict[int, dict[str, float]]] = {}
+    for row in named:
+        if row["probe"] == chosen:
+            found.setdefault(row["key"], {}).setdefault(row["step"], {})[row["item"]] = row["value"]
+    return found

@@ -1,11 +1,14 @@
-"""What the parts of a report begin with that are of one task: its conditions by label, their settings, and the sets that are reported."""
+"""The conditions of a study of one task, by label: their settings, their replicates with accuracies, and the reported sets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from results.claims.evidence import flatten
+import numpy as np
+
+from results.rows.options import flatten
 from results.rows.summary import Replicate, reported_sets
+from results.statistics.intervals import Floats
 from results.store.manifest import label, stage_of
 
 Settings = Mapping[str, Mapping[str, Any]]
@@ -13,7 +16,7 @@ Members = Mapping[str, Sequence[Replicate]]
 
 
 @dataclass(frozen=True)
-class Family:
+class TaskConditions:
     """settings: options by dotted path; members: replicates; both by label of the condition, a later stage with a label of its own.
     definitions: of the reported sets, by name."""
 
@@ -27,7 +30,7 @@ def is_of(manifest: Mapping[str, Any], task: str) -> bool:
     return all(each.get("settings", each["config"])["task"]["name"] == task for each in manifest["conditions"])
 
 
-def family(manifest: dict[str, Any], known: Sequence[Replicate], task: str) -> Family | None:
+def conditions_of(manifest: dict[str, Any], known: Sequence[Replicate], task: str) -> TaskConditions | None:
     """None for a study of another task, and for a manifest that lacks the settings."""
     if not is_of(manifest, task) or any("settings" not in each for each in manifest["conditions"]):
         return None
@@ -35,4 +38,10 @@ def family(manifest: dict[str, Any], known: Sequence[Replicate], task: str) -> F
     members: dict[str, list[Replicate]] = {name: [] for name in settings}
     for each in known:
         members[label(each.condition, each.stage)].append(each)
-    return Family(settings, members, {name: manifest["sets"][name]["definition"] for name in reported_sets(manifest)})
+    return TaskConditions(settings, members, {name: manifest["sets"][name]["definition"] for name in reported_sets(manifest)})
+
+
+def accuracy(members: Sequence[Replicate], name: str) -> Floats:
+    """1 - error of the replicates that have a number on a set; 0 for one that diverged."""
+    errors = [error for each in members if (error := each.error(name)) is not None]
+    return 1 - np.minimum(np.array(errors, dtype=np.float64), 1.0)

@@ -21,16 +21,6 @@ NEWEST = "newest_manifest"  # a file of the study that names one: times of files
 SUFFIX = ".yaml"
 _MOST_NAME = 200  # bytes
 MOST_BYTES = 2**28  # 2 × 10^6 replicates
-_ERRORS = {  # what counts as an error, by task: for manifests from before they had `scoring`
-    "flipflop": "a read position, the one after an “r”, where the most probable token of the whole vocabulary is not the bit of the last "
-    "write",
-    "flipflop_simulation": "a position where the more probable state is not the state after its input",
-    "automaton": "a position where the most probable answer is not the (observed) state after its token",
-    "sparse_parity": "a string whose most probable class is not the sign of the product of its support",
-    "hierarchical_parity": "a string whose most probable class is not the leaf that its parities lead to",
-    "associations": "a string whose most probable answer is not the one that was drawn for it",
-    "pcfg": "a predicted position where the most probable token of the whole vocabulary is not the string's own",
-}
 
 
 def manifest_path(manifest_hash: str) -> str:
@@ -88,11 +78,11 @@ class Scoring:
     """What a condition's task says of its numbers.
 
     metrics: kinds of errors, the first of which is reported; error: what counts as one, a noun phrase; tokens: positions of a string
-    that a model reads; outputs: classes that it chooses from. The last two are None in manifests that do not say.
+    that a model reads; outputs: classes that it chooses from. All but the metrics are None in manifests that do not say.
     """
 
     metrics: tuple[str, ...]
-    error: str
+    error: str | None = None
     tokens: int | None = None
     outputs: int | None = None
 
@@ -103,14 +93,13 @@ class Scoring:
 
 
 def scoring_of(condition: Mapping[str, Any]) -> Scoring:
-    """The scoring of a manifest's condition; of an older manifest, which lacks it, what the tasks of that time had.
+    """The scoring of a manifest's condition; an older manifest lacks it, and has the metric of its time.
 
     Raises StoreError for numbers of which larger ones are better: no reader of this version ranks those.
     """
     scoring = condition.get("scoring")
     if scoring is None:
-        task = condition.get("settings", condition.get("config", {})).get("task", {}).get("name")
-        return Scoring(("read",), _ERRORS.get(task, f"a scored position of {task} where the most probable answer is wrong"))
+        return Scoring(("read",))
     if scoring["direction"] != "lower":
         raise StoreError(
             f"condition {condition['name']} has numbers of which {scoring['direction']} ones are better, and this version reads errors "

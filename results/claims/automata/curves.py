@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from results.claims.automata.groups import arms, describe, same_words, wrong
+from results.claims.automata.groups import arms, describe
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import percent
-from results.claims.evidence import Evidence, require
+from results.claims.evidence import Evidence
+from results.claims.requirements import in_distribution_set, require
 from results.rows.accuracy_curves import Look, watch
 
 NEAR = 0.01  # of its best accuracy: what ends well
@@ -24,7 +25,7 @@ def lost(curve: Sequence[Look]) -> float:
 
 def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Of the runs that end within a point of their best, how many lost `value` on the way."""
-    conditions, name = arms(evidence), same_words(evidence)
+    conditions, name = arms(evidence), in_distribution_set(evidence)
     if not conditions:
         settle(NOT_RUN, "no condition is the plain transformer")
     require(conditions, [name], needs)
@@ -38,7 +39,7 @@ def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Find
         settle(PRECONDITION, f"{len(well)} of {len(found)} runs end within a point of their best, and the claim needs {needs}")
     fell = sum(lost(curve) >= terms.value for curve in well)
     worst = max(map(lost, found.values()))
-    ranges = "; ".join(f"{describe(each, name)}, range {float(np.ptp(wrong(each, name))):.3f}" for each in conditions)
+    ranges = "; ".join(f"{describe(each, name)}, range {float(np.ptp(each.wrong(name))):.3f}" for each in conditions)
     return decide(
         fell > 0,
         fell == 0,

@@ -1,18 +1,10 @@
 """A1 and what follows from it: how many layers a semiautomaton needs (card A1)."""
 
-from results.claims.automata.groups import (
-    MEMORY,
-    NON_ABELIAN,
-    arms,
-    best,
-    median,
-    one_by_automaton,
-    same_words,
-    wrong,
-)
+from results.claims.automata.groups import MEMORY, NON_ABELIAN, arms, best, median, one_by_automaton
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import exceeds
-from results.claims.evidence import Condition, Evidence, require
+from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import in_distribution_set, require
 from results.rows.plural import counted
 
 DEEPEST = 16  # of the thesis
@@ -41,7 +33,7 @@ def by_depth(evidence: Evidence) -> Cells:
 
 def some_depth_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """The best replicate of the best depth, for every automaton."""
-    cells, name = by_depth(evidence), same_words(evidence)
+    cells, name = by_depth(evidence), in_distribution_set(evidence)
     require([each for row in cells.values() for each in row.values()], [name], needs)
     parts, reached, open_ends = [], [], []
     for machine, row in cells.items():
@@ -69,14 +61,14 @@ def some_depth_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding
 
 def deeper_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Most layers against fewest, for every non-abelian group."""
-    cells, name = by_depth(evidence), same_words(evidence)
+    cells, name = by_depth(evidence), in_distribution_set(evidence)
     groups = {machine: row for machine, row in cells.items() if NON_ABELIAN.match(machine) and len(row) > 1}
     if not groups:
         settle(NOT_RUN, "no non-abelian group is simulated at more than one depth")
     pairs = {machine: (row[min(row)], row[max(row)]) for machine, row in groups.items()}
     require([each for pair in pairs.values() for each in pair], [name], needs)
     found = {
-        machine: exceeds(wrong(few, name), wrong(many, name), terms.value, 1 - 0.05 / len(pairs))
+        machine: exceeds(few.wrong(name), many.wrong(name), terms.value, 1 - 0.05 / len(pairs))
         for machine, (few, many) in pairs.items()
     }
     return decide(
@@ -92,7 +84,7 @@ def deeper_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 def seeds_differ(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Somewhere the best replicate is far above the median one."""
-    cells, name = by_depth(evidence), same_words(evidence)
+    cells, name = by_depth(evidence), in_distribution_set(evidence)
     every = [each for row in cells.values() for each in row.values()]
     require(every, [name], needs)
     gaps = []
@@ -111,7 +103,7 @@ def seeds_differ(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 def memory_is_easiest(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """At the smallest depth: memory-only automata against non-abelian groups, and D8 against Q8."""
-    cells, name = by_depth(evidence), same_words(evidence)
+    cells, name = by_depth(evidence), in_distribution_set(evidence)
     shallow = {machine: row[min(row)] for machine, row in cells.items()}
     easy = [machine for machine in shallow if MEMORY.match(machine)]
     hard = [machine for machine in shallow if NON_ABELIAN.match(machine)]
@@ -122,7 +114,7 @@ def memory_is_easiest(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         pairs.append(("Q8", "D8"))
     require([shallow[machine] for machine in {machine for pair in pairs for machine in pair}], [name], needs)
     found = {
-        (one, other): exceeds(wrong(shallow[one], name), wrong(shallow[other], name), terms.value, 1 - 0.05 / len(pairs))
+        (one, other): exceeds(shallow[one].wrong(name), shallow[other].wrong(name), terms.value, 1 - 0.05 / len(pairs))
         for one, other in pairs
     }
     return decide(

@@ -1,14 +1,12 @@
 """What the claims on automata share: conditions by automaton and arm, sets by what they change, and accuracies of replicates."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
-
-import numpy as np
 
 from results.claims.claim import NOT_RUN, settle
 from results.claims.evidence import Condition, Evidence
-from results.statistics.intervals import CONFIDENCE, Floats, Interval, quantile, quantile_interval
+from results.statistics.intervals import CONFIDENCE, Interval, quantile, quantile_interval
 
 MEMORY = re.compile(r"(Dyck|Grid)")
 NON_ABELIAN = re.compile(r"(D\d+|Q8|A\d+|S\d+.*)$")
@@ -54,11 +52,6 @@ def automaton(condition: Condition) -> str:
     return str(condition.settings.get("task.automaton", "table"))
 
 
-def same_words(evidence: Evidence) -> str:
-    """The largest set of the training distribution."""
-    return _one(evidence, lambda definition: not definition, "of the training distribution")
-
-
 def sets_along(evidence: Evidence, option: str) -> dict[float, str]:
     """Sets that change this option of the task and no other, by its value, in order. Settles a claim on fewer than two."""
     found = {float(each[option]): name for name, each in evidence.definitions.items() if set(each) == {option}}
@@ -67,30 +60,18 @@ def sets_along(evidence: Evidence, option: str) -> dict[float, str]:
     return dict(sorted(found.items()))
 
 
-def _one(evidence: Evidence, fits: Callable[[Any], bool], what: str) -> str:
-    names = [name for name, definition in evidence.definitions.items() if fits(definition)]
-    if not names:
-        settle(NOT_RUN, f"no set that is scored at the end is {what}")
-    return max(names, key=lambda name: evidence.sequences.get(name, 0))
-
-
-def wrong(condition: Condition, name: str) -> Floats:
-    """Error rates of the replicates, a diverged one's as 1: 1 - error is the thesis' token-level accuracy."""
-    return np.minimum(condition.errors(name), 1.0)
-
-
 def best(condition: Condition, name: str) -> float:
     """Accuracy of the best replicate."""
-    return float(1 - wrong(condition, name).min())
+    return float(1 - condition.wrong(name).min())
 
 
 def median(condition: Condition, name: str, confidence: float = CONFIDENCE) -> Interval:
     """Interval of the median accuracy."""
-    errors = quantile_interval(wrong(condition, name), 0.5, confidence)
+    errors = quantile_interval(condition.wrong(name), 0.5, confidence)
     return Interval(1 - min(errors.high, 1.0), 1 - errors.low)
 
 
 def describe(condition: Condition, name: str) -> str:
     """Best and median accuracy, always both."""
-    errors = wrong(condition, name)
+    errors = condition.wrong(name)
     return f"{condition.name}: best {1 - errors.min():.3f}, median {1 - quantile(errors, 0.5):.3f}"

@@ -3,14 +3,15 @@
 import math
 
 from results.claims.automata.depth import needed
-from results.claims.automata.groups import NON_SOLVABLE, arms, automaton, same_words
+from results.claims.automata.groups import NON_SOLVABLE, arms, automaton
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
-from results.claims.evidence import Condition, Evidence, require
+from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import in_distribution_set, require
 
 
 def only_non_solvable_grow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Fewest layers that suffice at the shortest and at the longest words, by automaton."""
-    name = same_words(evidence)
+    name = in_distribution_set(evidence)
     table: dict[str, dict[int, dict[int, Condition]]] = {}
     for each in arms(evidence):
         at = table.setdefault(automaton(each), {}).setdefault(each.settings["task.length"], {})

@@ -1,10 +1,11 @@
 """A3: heads of the last layer that look for the ends of a gridworld, from the rows of the probe `boundaries` (card A3)."""
 
-from results.claims.automata.groups import arms, automaton, same_words
+from results.claims.automata.groups import arms, automaton
 from results.claims.automata.shift import gate
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import percent
-from results.claims.evidence import Evidence, require, require_probed
+from results.claims.evidence import Evidence
+from results.claims.requirements import in_distribution_set, require, require_probed
 from results.rows.probe_values import Name
 from results.statistics.intervals import clopper_pearson, quantile
 
@@ -17,7 +18,7 @@ def heads_find_the_ends(evidence: Evidence, terms: Terms, needs: int) -> Finding
     found = [each for each in arms(evidence) if automaton(each).startswith("Grid") and each.settings["model.causal"]]
     if not found:
         settle(NOT_RUN, "no condition is the plain transformer on a gridworld")
-    name = same_words(evidence)
+    name = in_distribution_set(evidence)
     require(found, [name], needs)
     gate(found, name, Terms(RIGHT, gate=terms.gate))
     require_probed(evidence, found, "boundaries", needs)

@@ -1,10 +1,11 @@
 """A7, A8: words longer than those of the training (card A7, A8)."""
 
-from results.claims.automata.groups import arms, describe, median, one_by_automaton, same_words, sets_along, wrong
+from results.claims.automata.groups import arms, describe, median, one_by_automaton, sets_along
 from results.claims.automata.shift import gate, higher, with_recency
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import exceeds
-from results.claims.evidence import Evidence, require
+from results.claims.evidence import Evidence
+from results.claims.requirements import in_distribution_set, require
 
 RIGHT = 0.99  # accuracy that counts as right at the training length, where a claim's value is a factor
 
@@ -28,7 +29,7 @@ def longer_words_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     within, beyond = _ends(evidence)
     require([*plain.values(), *lstm.values()], [within, beyond], needs)
     gate([*plain.values(), *lstm.values()], within, terms)
-    found = {one: exceeds(wrong(each, beyond), wrong(each, within), 1, 1 - 0.05 / len(plain)) for one, each in plain.items()}
+    found = {one: exceeds(each.wrong(beyond), each.wrong(within), 1, 1 - 0.05 / len(plain)) for one, each in plain.items()}
     middles = {one: median(each, beyond) for one, each in lstm.items()}
     lows, highs = higher(list(found.values()))
     return decide(
@@ -59,7 +60,7 @@ def shift_and_none_improve(evidence: Evidence, terms: Terms, needs: int) -> Find
     require([each for _, *pair in pairs for each in pair], [within, beyond], needs)
     judged = [*plain.values(), *arms_of["shifted positions"].values()]
     gate(judged, within, Terms(RIGHT, gate=terms.gate))
-    found = [exceeds(wrong(one, beyond), wrong(each, beyond), terms.value, 1 - 0.05 / len(pairs)) for _, one, each in pairs]
+    found = [exceeds(one.wrong(beyond), each.wrong(beyond), terms.value, 1 - 0.05 / len(pairs)) for _, one, each in pairs]
     return decide(
         *higher(found),
         "; ".join(
@@ -92,7 +93,7 @@ def sinusoidal_is_worse_at_twice(evidence: Evidence, terms: Terms, needs: int) -
     plain = one_by_automaton(arms(evidence), "the plain transformer")
     linear = one_by_automaton(arms(evidence, model__positions="linear"), "a transformer with linear positions")
     grids = [one for one in plain if one.startswith("Grid") and one in linear]
-    trained = same_words(evidence)
+    trained = in_distribution_set(evidence)
     lengths = {each["length"]: name for name, each in evidence.definitions.items() if set(each) == {"length"}}
     if not grids or "abab" not in plain or "abab" not in linear or not lengths:
         settle(
@@ -102,8 +103,8 @@ def sinusoidal_is_worse_at_twice(evidence: Evidence, terms: Terms, needs: int) -
     beyond = lengths[max(lengths)]
     every = [each[one] for each in (plain, linear) for one in (*grids, "abab")]
     require(every, [trained, beyond], needs)
-    found = [exceeds(wrong(plain[one], beyond), wrong(linear[one], beyond), terms.value, 1 - 0.05 / 2) for one in grids]
-    found.append(exceeds(wrong(linear["abab"], trained), wrong(plain["abab"], trained), terms.value, 1 - 0.05 / 2))
+    found = [exceeds(plain[one].wrong(beyond), linear[one].wrong(beyond), terms.value, 1 - 0.05 / 2) for one in grids]
+    found.append(exceeds(linear["abab"].wrong(trained), plain["abab"].wrong(trained), terms.value, 1 - 0.05 / 2))
     return decide(
         *higher(found),
         "; ".join(f"{describe(each, name)} on {name}" for each in every for name in (trained, beyond))

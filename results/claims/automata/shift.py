@@ -1,9 +1,10 @@
 """A6: parity where ones are rarer or more frequent than in the training (card A6)."""
 
-from results.claims.automata.groups import arms, describe, median, one_by_automaton, same_words, sets_along, wrong
+from results.claims.automata.groups import arms, describe, median, one_by_automaton, sets_along
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import Exceeds, exceeds
-from results.claims.evidence import Condition, Evidence, require
+from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import in_distribution_set, require
 
 
 def with_recency(evidence: Evidence) -> dict[str, Condition]:
@@ -15,7 +16,7 @@ def with_recency(evidence: Evidence) -> dict[str, Condition]:
 def gate(conditions: list[Condition], name: str, terms: Terms) -> None:
     """Settles a claim unless enough replicates are right where they were trained: only those say something about elsewhere."""
     for each in conditions:
-        errors = wrong(each, name)
+        errors = each.wrong(name)
         right = int((errors <= 1 - terms.value).sum())
         if right < terms.gate * len(errors):
             reached = f"{right} of {len(errors)} replicates of {each.name} have {terms.value:g} of {name} right"
@@ -29,7 +30,7 @@ def higher(found: list[Exceeds]) -> tuple[bool, bool]:
 
 def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Errors at the rarest and the most frequent ones against those in training; LSTM and scratchpad with recency at every set."""
-    name, along = same_words(evidence), sets_along(evidence, "p_one")
+    name, along = in_distribution_set(evidence), sets_along(evidence, "p_one")
     plain = one_by_automaton(arms(evidence), "the plain transformer")
     lstm = one_by_automaton(arms(evidence, model__name="lstm"), "an LSTM")
     steady = {each.name: each for each in (*lstm.values(), *with_recency(evidence).values())}
@@ -39,7 +40,7 @@ def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     ends = [along[min(along)], along[max(along)]]
     confidence = 1 - 0.05 / (len(ends) * len(plain))
     falls = {
-        (one, end): exceeds(wrong(each, end), wrong(each, name), 1, confidence) for one, each in plain.items() for end in ends
+        (one, end): exceeds(each.wrong(end), each.wrong(name), 1, confidence) for one, each in plain.items() for end in ends
     }
     middles = {label: min((median(each, one) for one in sets), key=lambda found: found.low) for label, each in steady.items()}
     lows, highs = higher(list(falls.values()))
@@ -65,7 +66,7 @@ def rare_ones_are_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding
     frequent = next(each for p, each in along.items() if abs(1 - min(low) - p) < 1e-9)
     plain = one_by_automaton(arms(evidence), "the plain transformer")
     require(plain.values(), [rare, frequent], needs)
-    found = [exceeds(wrong(each, rare), wrong(each, frequent), terms.value, 1 - 0.05 / len(plain)) for each in plain.values()]
+    found = [exceeds(each.wrong(rare), each.wrong(frequent), terms.value, 1 - 0.05 / len(plain)) for each in plain.values()]
     return decide(
         *higher(found),
         "; ".join(

@@ -1,9 +1,10 @@
 """A4, A5: labels that show a part of the state, and labels that are hidden in training (card A4, A5)."""
 
-from results.claims.automata.groups import arms, automaton, best, describe, median, one_by_automaton, same_words, wrong
+from results.claims.automata.groups import arms, automaton, best, describe, median, one_by_automaton
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import exceeds
-from results.claims.evidence import Condition, Evidence, require
+from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import in_distribution_set, require
 
 THESIS = {  # accuracy of the best of 25 by automaton, observed map and law (figure 3.18)
     ("Dyck_4_8", "top", "uniform"): 1.0,
@@ -22,7 +23,7 @@ def _task(condition: Condition) -> tuple[str, str, str]:
 
 def a_part_of_the_state_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """The best transformer and the best LSTM of every partly observed automaton."""
-    name = same_words(evidence)
+    name = in_distribution_set(evidence)
     found = [each for each in arms(evidence) if each.settings["task.observe"] != "state"]
     others = [each for each in arms(evidence, model__name="lstm") if each.settings["task.observe"] != "state"]
     if not found or not others:
@@ -45,7 +46,7 @@ def a_part_of_the_state_suffices(evidence: Evidence, terms: Terms, needs: int) -
 
 def sinusoidal_learns_abab(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """(abab)* with linear against sinusoidal positions, under each law of its words."""
-    name = same_words(evidence)
+    name = in_distribution_set(evidence)
     pairs = []
     for one in arms(evidence):
         beside = [each for each in arms(evidence, model__positions="linear") if _task(each) == _task(one)]
@@ -53,7 +54,7 @@ def sinusoidal_learns_abab(evidence: Evidence, terms: Terms, needs: int) -> Find
     if not pairs:
         settle(NOT_RUN, "no condition trains on (abab)* with linear positions and another with sinusoidal ones")
     require([each for pair in pairs for each in pair], [name], needs)
-    found = [exceeds(wrong(b, name), wrong(a, name), terms.value, 1 - 0.05 / len(pairs)) for a, b in pairs]
+    found = [exceeds(b.wrong(name), a.wrong(name), terms.value, 1 - 0.05 / len(pairs)) for a, b in pairs]
     return decide(
         all(each.interval.low > 0.5 for each in found),
         any(each.interval.high < 0.5 for each in found),
@@ -66,7 +67,7 @@ def sinusoidal_learns_abab(evidence: Evidence, terms: Terms, needs: int) -> Find
 
 def few_labels_hurt_the_transformer(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """LSTMs at every p_reveal; a transformer on a group at the smallest against the largest; on a cyclic one at every."""
-    name = same_words(evidence)
+    name = in_distribution_set(evidence)
     lstm = arms(evidence, model__name="lstm", task__p_reveal=None)
     transformers = arms(evidence, task__p_reveal=None)
     groups = [each for each in transformers if not automaton(each).startswith("C")]
@@ -90,7 +91,7 @@ def few_labels_hurt_the_transformer(evidence: Evidence, terms: Terms, needs: int
     both = most.keys() & fewest.keys()
     if not both:
         settle(NOT_RUN, f"no group is trained with p_reveal {min(shares):g} and {max(shares):g}")
-    worse = {one: exceeds(wrong(fewest[one], name), wrong(most[one], name), 1, 1 - 0.05 / len(both)) for one in sorted(both)}
+    worse = {one: exceeds(fewest[one].wrong(name), most[one].wrong(name), 1, 1 - 0.05 / len(both)) for one in sorted(both)}
     steady = [median(each, name) for each in lstm]
     parts = [describe(each, name) for each in [*lstm, *cyclic]]
     parts += [f"{one} with p_reveal {min(shares):g} errs {each} as much as with {max(shares):g}" for one, each in worse.items()]

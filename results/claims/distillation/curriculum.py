@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
 from results.claims.distillation.parity import LABELS, looks_of, median, reached, said, strategy
-from results.claims.evidence import Condition, Evidence, differing, require
+from results.claims.evidence import Condition, Evidence, differing
+from results.claims.requirements import require
 from results.statistics.comparison import differences, pair_superiority
 from results.statistics.intervals import clopper_pearson, quantile
 from results.statistics.transition import Transition, transition

@@ -5,12 +5,13 @@ says, although it also means less use of the context outside the window.
 """
 
 from collections.abc import Callable, Mapping
+from statistics import fmean
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE
 from results.claims.distillation.students import Cell, Seeds, cells, gate_teacher, majority, right
 from results.claims.distillation.sweep import PEAK, Values, probed
 from results.claims.evidence import Evidence
-from results.report.distillation.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, mean
 from results.rows.accuracy_curves import looks, watched
 from results.statistics.intervals import clopper_pearson
 
@@ -79,18 +80,18 @@ def _of(cell: Cell, kind: str, values: Values, measure: Callable[[Mapping[str, f
 
 def _robust(items: Mapping[str, float]) -> float:
     """The more the better: minus the mean over n."""
-    return -mean(value for item, value in items.items() if item.startswith("robust") and item.endswith("tv"))
+    return -fmean(value for item, value in items.items() if item.startswith("robust") and item.endswith("tv"))
 
 
 def _close(items: Mapping[str, float]) -> float:
     names = [item for item in items if item.startswith("close") and item.endswith("tv")]
-    return -mean(items[item] for item in names if int(item.split()[1].removeprefix("n=")) >= LONG)
+    return -fmean(items[item] for item in names if int(item.split()[1].removeprefix("n=")) >= LONG)
 
 
 def _symbols(items: Mapping[str, float]) -> float:
     """The upper half of the levels, those nearest to the root, the middle one with them."""
     levels = sorted(int(item.split()[0].removeprefix("level=")) for item in items if item.endswith("boundary"))
-    return mean(items[f"level={level} boundary"] for level in levels[: -(-len(levels) // 2)])
+    return fmean(items[f"level={level} boundary"] for level in levels[: -(-len(levels) // 2)])
 
 
 R5 = Claim(

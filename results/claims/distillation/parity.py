@@ -11,7 +11,8 @@ import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
-from results.claims.evidence import Condition, Evidence, require
+from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import require
 from results.rows.accuracy_curves import Look, watch
 from results.statistics.comparison import differences, pair_superiority
 from results.statistics.intervals import quantile

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE
 from results.claims.distillation.students import Cell, cells, gate_teacher, majority, middle, together
 from results.claims.evidence import Evidence
-from results.report.distillation.pcfg import LABELS, ONE_SHOT, PROGRESSIVE
 
 
 def better(first: str, second: str, criterion: bool = False) -> Callable[[Evidence, Terms, int], Finding]:

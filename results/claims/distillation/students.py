@@ -7,13 +7,15 @@ one-shot. So it is with labels. The progressive strategy has one condition a hor
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, settle
-from results.claims.evidence import Condition, Evidence, require
-from results.report.distillation.pcfg import LABELS, PROGRESSIVE, mean, strategy, teacher_config
+from results.claims.distillation.strategies import LABELS, PROGRESSIVE, strategy, teacher_config
+from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import require
 from results.statistics.intervals import CONFIDENCE, clopper_pearson, quantile
 
 Seeds = tuple[int, int]
@@ -78,7 +80,7 @@ def cells(evidence: Evidence, wanted: Sequence[str], needs: int) -> list[Cell]:
         if len(arms.get(PROGRESSIVE, [])) > 1:
             settle(NOT_RUN, f"at {horizon} steps there are several progressive conditions, and the claim is of one")
         require([each for members in arms.values() for each in members], [test], needs)
-        best = {kind: max(members, key=lambda each: mean(right(each, test).values())) for kind, members in arms.items()}
+        best = {kind: max(members, key=lambda each: fmean(right(each, test).values())) for kind, members in arms.items()}
         student = next(each for kind, each in best.items() if kind != LABELS)
         found.append(Cell(student.settings["task.level"], horizon, best, teacher_of(evidence, student), test))
     if not found:
@@ -117,7 +119,7 @@ def majority(values: Sequence[float], needs: int, tests: int = 1) -> tuple[bool,
 def together(rows: Sequence[BySeed]) -> dict[Seeds, float]:
     """The mean of several numbers of each seed that has all of them."""
     common = set.intersection(*(set(row) for row in rows))
-    return {seeds: mean(row[seeds] for row in rows) for seeds in sorted(common)}
+    return {seeds: fmean(row[seeds] for row in rows) for seeds in sorted(common)}
 
 
 def middle(row: BySeed) -> float:

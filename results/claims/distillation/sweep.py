@@ -5,13 +5,17 @@ Rows are those of `manyseeds probe STORE --probe ngrams` of the teacher's kept s
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.distillation.phases import losses, phases
+from results.claims.distillation.strategies import ONE_SHOT, TWO, first_checkpoint, strategy
 from results.claims.distillation.students import Seeds, grammars, majority, reported, right, teacher_of
-from results.claims.evidence import Condition, Evidence, require
-from results.report.distillation.pcfg import ONE_SHOT, TWO, by_step, first_checkpoint, losses, mean, phases, strategy
+from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import require
+from results.rows.probe_values import by_step
 from results.statistics.intervals import quantile
 
 PEAK = "robust n=3 tv"
@@ -98,7 +102,7 @@ def best_where_robust_peaks(evidence: Evidence, terms: Terms, needs: int) -> Fin
 
 
 def gate_phases(evidence: Evidence, teacher: Condition, share: float, needs: int) -> str:
-    """Settles a claim unless three phases are visible (`results.report.distillation.pcfg.phases`) in `share` of the teachers; says
+    """Settles a claim unless three phases are visible (`results.claims.distillation.phases`) in `share` of the teachers; says
     where the rapid one is.
     """
     if evidence.losses is None:
@@ -136,7 +140,7 @@ def probed(evidence: Evidence, conditions: Sequence[Condition], probe: str, need
 
 
 def _mean(values: Mapping[Seeds, float]) -> float:
-    return mean(values.values())
+    return fmean(values.values())
 
 
 R4 = Claim(

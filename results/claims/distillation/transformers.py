@@ -14,7 +14,8 @@ import scipy
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.distillation.parity import looks_of, reached
-from results.claims.evidence import Condition, Evidence, require
+from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import require
 from results.statistics.intervals import Floats, quantile
 
 SIZES = ("model.heads", "model.width", "model.head_dim", "model.feed_forward")

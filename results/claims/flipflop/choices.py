@@ -6,7 +6,9 @@ import scipy
 
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between, exceeds, percent
-from results.claims.evidence import Condition, Evidence, differing, gate_in_distribution, gate_tail, require, require_probed
+from results.claims.evidence import Condition, Evidence, differing
+from results.claims.flipflop.read_sets import baseline, dense_set, gate_in_distribution, p_ignore_of_sets, sparse_set
+from results.claims.requirements import gate_tail, require, require_probed
 from results.statistics.intervals import clopper_pearson, quantile
 from results.statistics.unpaired import superiority
 
@@ -16,7 +18,7 @@ MORE_OFTEN_THAN_NOT = 0.5
 
 def choices_move_errors(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Embedding dropout 0.5 on sparse strings; the best non-trainable encoding on dense ones, corrected over encodings."""
-    base, sparse, dense = evidence.baseline(), evidence.sparse(), evidence.dense()
+    base, sparse, dense = baseline(evidence), sparse_set(evidence), dense_set(evidence)
     dropped = [each for each in evidence.beside(base, ["model.embedding_dropout"]) if _is(each, "model.embedding_dropout", 0.5)]
     fixed = [each for each in evidence.beside(base, ["model.positions"]) if each.settings["model.positions"] in NOT_TRAINED]
     if not dropped or not fixed:
@@ -40,7 +42,7 @@ def choices_move_errors(evidence: Evidence, terms: Terms, needs: int) -> Finding
 
 def nothing_improves_both(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """P(sparse and dense error below the baseline's medians) of every other transformer on the same data, corrected over them."""
-    base, sparse, dense = evidence.baseline(), evidence.sparse(), evidence.dense()
+    base, sparse, dense = baseline(evidence), sparse_set(evidence), dense_set(evidence)
     others = [each for each in evidence.conditions if each is not base and _same_data(each, base)]
     if not others:
         settle(NOT_RUN, "no other condition is a transformer trained on the baseline's data")
@@ -65,11 +67,11 @@ def nothing_improves_both(evidence: Evidence, terms: Terms, needs: int) -> Findi
 
 def sharpened_still_err(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Errors persist and are rarer, by the error rows; attention is harder than the baseline's, by those of the attention probe."""
-    base, sparse = evidence.baseline(), evidence.sparse()
+    base, sparse = baseline(evidence), sparse_set(evidence)
     sharp = evidence.beside(base, ["train.sharpen"])
     if not sharp:
         settle(NOT_RUN, "no condition is the baseline with an attention-sharpening penalty")
-    names = list(evidence.sets)
+    names = list(p_ignore_of_sets(evidence))
     require([base, *sharp], names, needs)
     gate_in_distribution(evidence, base, terms.gate)
     gate_tail(base, sparse)

@@ -2,7 +2,9 @@
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
-from results.claims.evidence import Condition, Evidence, require
+from results.claims.evidence import Condition, Evidence
+from results.claims.flipflop.read_sets import dense_set, p_ignore_of_sets, sparse_set
+from results.claims.requirements import require
 from results.statistics.intervals import quantile_interval
 
 
@@ -26,10 +28,10 @@ def limited_context_fails(evidence: Evidence, terms: Terms, needs: int) -> Findi
     if not found:
         settle(NOT_RUN, "no condition's model has an option `context`, the number of last tokens that it sees")
     limited = min(found, key=_tokens)
-    names = [evidence.sparse(), evidence.dense()]
+    names = [sparse_set(evidence), dense_set(evidence)]
     require([limited], names, needs)
     length, symbols = limited.settings["task.length"], limited.settings.get("task.symbols", 2)
-    floors = [floor(evidence.sets[name], _tokens(limited), length, symbols) for name in names]
+    floors = [floor(p_ignore_of_sets(evidence)[name], _tokens(limited), length, symbols) for name in names]
     medians = [quantile_interval(limited.errors(name), 0.5, 1 - 0.05 / len(names)) for name in names]
     rows = zip(names, floors, medians, strict=True)
     return decide(

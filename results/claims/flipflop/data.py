@@ -2,7 +2,16 @@
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import exceeds, percent, share_below
-from results.claims.evidence import Condition, Evidence, gate_in_distribution, gate_tail, require
+from results.claims.evidence import Condition, Evidence
+from results.claims.flipflop.read_sets import (
+    baseline,
+    dense_set,
+    gate_in_distribution,
+    p_ignore_of_sets,
+    sparse_set,
+    training_p_ignore,
+)
+from results.claims.requirements import gate_tail, require
 
 THESIS_MIXTURE = {0.9, 0.98, 0.1}
 FACTOR = 10.0  # "by far", "orders of magnitude": at least one
@@ -12,7 +21,7 @@ SIZE = ("model.layers", "model.width", "model.heads", "model.head_dim")
 def mixture(evidence: Evidence, base: Condition) -> Condition:
     """The baseline trained on several p_ignore on both sides of its own; the thesis' three of them before others."""
     found = [each for each in evidence.beside(base, ["task.p_ignore"]) if isinstance(each.settings["task.p_ignore"], list)]
-    found = [each for each in found if _around(each.settings["task.p_ignore"], evidence.trained)]
+    found = [each for each in found if _around(each.settings["task.p_ignore"], training_p_ignore(evidence))]
     if not found:
         settle(NOT_RUN, "no condition is the baseline trained on a mixture of sparse and dense strings")
     return min(found, key=lambda each: (set(each.settings["task.p_ignore"]) != THESIS_MIXTURE, -len(each.replicates)))
@@ -20,8 +29,8 @@ def mixture(evidence: Evidence, base: Condition) -> Condition:
 
 def rare_strings_help_most(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Mixture against baseline: median at least a factor below on each set, and a share without error not below the paper's."""
-    base, sets = evidence.baseline(), (evidence.sparse(), evidence.dense())
-    mixed, every = mixture(evidence, base), list(evidence.sets)
+    base, sets = baseline(evidence), (sparse_set(evidence), dense_set(evidence))
+    mixed, every = mixture(evidence, base), list(p_ignore_of_sets(evidence))
     require([base, mixed], every, needs)
     gate_in_distribution(evidence, base, terms.gate)
     for name in sets:
@@ -41,7 +50,7 @@ def rare_strings_help_most(evidence: Evidence, terms: Terms, needs: int) -> Find
 
 def resources_trade(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Most steps against fewest, fresh and on a pool: fewer sparse errors, more dense ones; these and larger models far above R4."""
-    base, sparse, dense = evidence.baseline(), evidence.sparse(), evidence.dense()
+    base, sparse, dense = baseline(evidence), sparse_set(evidence), dense_set(evidence)
     axes = [pair for pair in (_fresh(evidence, base), _pool(evidence, base)) if pair]
     if not axes:
         settle(NOT_RUN, "no two conditions differ in train.steps alone, on fresh strings or on a fixed pool")

@@ -2,7 +2,17 @@
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import percent
-from results.claims.evidence import Condition, Evidence, gate_in_distribution, require
+from results.claims.evidence import Condition, Evidence
+from results.claims.flipflop.read_sets import (
+    baseline,
+    dense_set,
+    gate_in_distribution,
+    in_distribution,
+    p_ignore_of_sets,
+    sparse_set,
+    training_p_ignore,
+)
+from results.claims.requirements import require
 from results.rows.summary import Replicate
 from results.statistics.intervals import clopper_pearson
 
@@ -11,8 +21,8 @@ DECADE = 10.0
 
 def irregular_tail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Of the baseline's replicates without an in-distribution error: how many err elsewhere, and how far apart they lie."""
-    base = evidence.baseline()
-    inside, sparse, dense = evidence.in_distribution(), evidence.sparse(), evidence.dense()
+    base = baseline(evidence)
+    inside, sparse, dense = in_distribution(evidence), sparse_set(evidence), dense_set(evidence)
     require([base], [inside, sparse, dense], needs)
     gate_in_distribution(evidence, base, terms.gate)
     perfect = Condition(base.name, base.settings, tuple(each for each in base.replicates if each.error(inside) == 0))
@@ -47,12 +57,12 @@ def spread(condition: Condition, name: str) -> tuple[float, float]:
 
 def lstm_never_errs(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Every replicate of the LSTM, on every set jointly. One that errs refutes it; a diverged one errs."""
-    found = [each for each in evidence.conditions if _is_lstm(each, evidence.trained)]
+    found = [each for each in evidence.conditions if _is_lstm(each, training_p_ignore(evidence))]
     if not found:
         settle(NOT_RUN, "no condition is a one-layer LSTM trained on the baseline's data")
     lstm = max(found, key=lambda each: len(each.replicates))
-    names = list(evidence.sets)
-    evidence.sparse(), evidence.dense()
+    names = list(p_ignore_of_sets(evidence))
+    sparse_set(evidence), dense_set(evidence)
     zero, of = lstm.joint_zeros(names)
     reason = f"every replicate must be without error on {', '.join(names)}"
     if zero == of:

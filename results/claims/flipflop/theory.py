@@ -5,7 +5,9 @@ import scipy
 
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import percent
-from results.claims.evidence import Condition, Evidence, gate_in_distribution, require_probed
+from results.claims.evidence import Condition, Evidence
+from results.claims.flipflop.read_sets import gate_in_distribution
+from results.claims.requirements import require_probed
 from results.rows.probe_values import Name
 from results.statistics.intervals import clopper_pearson
 

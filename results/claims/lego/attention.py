@@ -6,9 +6,10 @@ import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between, percent
-from results.claims.evidence import Condition, Evidence, require, require_probed
+from results.claims.evidence import Condition, Evidence
 from results.claims.lego.lengths import NO_RESIDUAL, PRACTICAL, learned, lengths
-from results.report.lego.figures import SYMMETRY, items_by_length, others
+from results.claims.lego.sentences import SYMMETRY, items_by_length, others
+from results.claims.requirements import require, require_probed
 from results.rows.probe_values import Name
 from results.statistics.intervals import Floats, Interval, clopper_pearson, quantile_interval
 

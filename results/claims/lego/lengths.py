@@ -6,8 +6,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.evidence import Condition, Evidence, require
-from results.report.lego.figures import SIMPLY_TRANSITIVE, SYMMETRY, sentences_wrong, sets_by_length
+from results.claims.evidence import Condition, Evidence
+from results.claims.lego.sentences import SIMPLY_TRANSITIVE, SYMMETRY, sentences_wrong, sets_by_length
+from results.claims.requirements import require
 from results.statistics.intervals import Floats, Interval, quantile, quantile_interval
 
 LEARNED = 0.99  # accuracy at the training length, below which a replicate says nothing of longer ones

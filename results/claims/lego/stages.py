@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
-from results.claims.evidence import Condition, Evidence, require
+from results.claims.evidence import Condition, Evidence
 from results.claims.lego.lengths import FAR, FARTHEST, PRACTICAL, gated, learned, of_family, only, wrong
-from results.report.lego.figures import SIMPLY_TRANSITIVE, SYMMETRY
+from results.claims.lego.sentences import SIMPLY_TRANSITIVE, SYMMETRY
+from results.claims.requirements import require
 from results.statistics.intervals import Floats, clopper_pearson, quantile, quantile_interval
 
 SELF = {"stage.labels": "previous", "stage.init": "previous"}  # labelled by the stage before, whose weights go on

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from results.claims.automata.groups import same_words
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.evidence import Condition, Evidence, require, require_probed
+from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import in_distribution_set, require, require_probed
 from results.rows.probe_values import Name
 from results.statistics.intervals import quantile, quantile_interval
 
@@ -19,7 +19,7 @@ def aligned(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     mine = [each for each in evidence.conditions if each.settings.get("task.name") == "associations"]
     if not mine:
         settle(NOT_RUN, "no condition is on the task associations")
-    name = same_words(evidence)
+    name = in_distribution_set(evidence)
     require(mine, [name], needs)
     require_probed(evidence, mine, PROBE, needs)
     found, parts = [], []

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from statistics import median_low
 
-from results.claims.automata.groups import same_words
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import percent
-from results.claims.evidence import Condition, Evidence, differing, require
+from results.claims.evidence import Condition, Evidence, differing
+from results.claims.requirements import in_distribution_set, require
 from results.statistics.intervals import clopper_pearson
 
 Seeds = tuple[int, int]
@@ -72,7 +72,7 @@ def exceeds_times(large: int, small: int, factor: int, swept: Sequence[int]) -> 
 
 def capacity_grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Every doubling of the width at the largest inner width, by seeds; and whether the inner width is what binds there."""
-    name, table = same_words(evidence), cells(evidence)
+    name, table = in_distribution_set(evidence), cells(evidence)
     require([each for row in table.values() for each in row.values()], [name], needs)
     held = {at: most(row, name, terms.value) for at, row in table.items()}
     swept = sorted(next(iter(table.values())))

@@ -8,9 +8,9 @@ if a layer can at most double what is joined, not with fewer than ⌈log2 η⌉ 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from results.claims.automata.groups import same_words, wrong
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
-from results.claims.evidence import Condition, Evidence, require
+from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import in_distribution_set, require
 from results.statistics.intervals import clopper_pearson
 
 MOST = 0.5
@@ -59,7 +59,7 @@ def by_length(evidence: Evidence) -> Cells:
 
 def solved(condition: Condition, name: str, value: float) -> tuple[int, int]:
     """How many replicates have an accuracy of `value` or more over all positions, of how many; a diverged one has none."""
-    errors = wrong(condition, name)
+    errors = condition.wrong(name)
     return int((1 - errors >= value).sum()), len(errors)
 
 
@@ -74,7 +74,7 @@ def smallest(row: dict[int, Condition], name: str, value: float, confidence: flo
 
 def enough_layers(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Some depth up to 1 + ⌈log2 η⌉ must be enough for every length that was run; refuted where all of them were run and none is."""
-    cells, name = by_length(evidence), same_words(evidence)
+    cells, name = by_length(evidence), in_distribution_set(evidence)
     asked = {length: _upto(row, layers_needed(length) + 1) for length, row in cells.items()}
     found, measured = _judged(cells, asked, name, terms.value, needs)
     unknown = [length for length, row in asked.items() if len(row) <= layers_needed(length) and found[length].shown is None]
@@ -96,7 +96,7 @@ def enough_layers(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 def fewer_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """No depth below ⌈log2 η⌉ may be enough, for every length that was run with one."""
-    cells, name = by_length(evidence), same_words(evidence)
+    cells, name = by_length(evidence), in_distribution_set(evidence)
     asked = {length: _upto(row, layers_needed(length) - 1) for length, row in cells.items()}
     asked = {length: row for length, row in asked.items() if row}
     if not asked:

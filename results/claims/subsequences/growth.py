@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from results.claims.automata.groups import same_words
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
-from results.claims.evidence import Condition, Evidence, require
+from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import in_distribution_set, require
 from results.claims.subsequences.survival_slope import slope
-from results.report.distillation.pcfg import by_step
+from results.rows.probe_values import by_step
 from results.statistics.intervals import Floats, quantile_interval
 
 LEARNED = 0.1  # a smaller gap is called learned
@@ -37,7 +37,7 @@ def measured(evidence: Evidence, needs: int, optimizers: Sequence[str] = OPTIMIZ
     ]
     if not mine:
         settle(NOT_RUN, f"no condition is of associations whose pairs are not equally frequent, with {' or '.join(optimizers)}")
-    require(mine, [same_words(evidence)], needs)
+    require(mine, [in_distribution_set(evidence)], needs)
     rows = {} if evidence.measured is None else by_step(evidence.measured, "associations")
     return {each.name: _of(each, rows, needs) for each in mine}
 

@@ -1,0 +1,11 @@
+"""What reports say of automata beside what they say of every study."""
+
+from results.report.automata.page import drawings
+from results.report.family import ReportFamily
+
+FAMILY = ReportFamily(
+    sections=(drawings,),
+    hidden_axes={"automaton": ("position",)},
+    errors={"automaton": "a position where the most probable answer is not the (observed) state after its token"},
+    task_options=("automaton", "law", "p_one", "ones", "observe", "p_reveal"),
+)

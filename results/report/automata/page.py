@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from results.report.automata import thesis
-from results.report.automata.trained import BANDS, Drawn, arm_of, machine_of, positions, rates
-from results.report.lines_and_maps import Bands, bands_of, heat_maps, lines, steps
+from results.report.automata.positions_and_rates import arm_of, machine_of, positions, rates
+from results.report.family import Drawn
+from results.report.lines_and_maps import BANDS, Bands, bands_of, heat_maps, lines, steps
 from results.rows.summary import Replicate
-from results.rows.task_conditions import family
+from results.rows.task_conditions import accuracy, conditions_of
 from results.statistics.intervals import Floats
 from results.store.tables import Store
 
@@ -23,7 +24,7 @@ AXES = {"length": "length of the words", "p_one": "probability of a 1", "ones": 
 
 def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    mine = family(manifest, known, "automaton")
+    mine = conditions_of(manifest, known, "automaton")
     if mine is None:
         return []
     settings, by, definitions = mine.settings, mine.members, mine.definitions
@@ -33,12 +34,6 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
         found += _depths(settings, by, same) + _shares(settings, by, same)
     found += [each for option in AXES for each in _along(settings, by, definitions, option)]
     return found + positions(store, settings, by, definitions, finished) + rates(store, settings, by, finished)
-
-
-def accuracy(members: Sequence[Replicate], name: str) -> Floats:
-    """Of the replicates that have a number on a set."""
-    errors = [error for each in members if (error := each.error(name)) is not None]
-    return 1 - np.minimum(np.array(errors, dtype=np.float64), 1.0)
 
 
 def _depths(settings: Mapping[str, Mapping[str, Any]], by: Mapping[str, Sequence[Replicate]], name: str) -> list[Drawn]:

@@ -1,0 +1,19 @@
+"""What reports say of distillation beside what they say of every study."""
+
+from results.report.distillation import page, pcfg_page
+from results.report.family import ReportFamily
+
+FAMILY = ReportFamily(
+    sections=(page.drawings, pcfg_page.drawings),
+    axes={
+        "level": (
+            "Error by level of the span that ends at the token",
+            "highest level, from the leaves, of which a span ends there",
+        ),
+    },
+    errors={
+        "sparse_parity": "a string whose most probable class is not the sign of the product of its support",
+        "hierarchical_parity": "a string whose most probable class is not the leaf that its parities lead to",
+        "pcfg": "a predicted position where the most probable token of the whole vocabulary is not the string's own",
+    },
+)

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.report.automata.trained import Drawn
 from results.report.distillation.figures import Lesson, Spikes, lessons, spikes
-from results.report.lines_and_maps import Bands, bands_of
+from results.report.family import Drawn
+from results.report.lines_and_maps import Bands, bands_of, common_points
 from results.rows.accuracy_curves import Look, watch
 from results.rows.summary import Replicate
-from results.rows.task_conditions import Family, family
+from results.rows.task_conditions import TaskConditions, conditions_of
 from results.store.manifest import reported
 from results.store.tables import Store, read
 
@@ -31,7 +31,7 @@ _ITEM = re.compile(r"(node=\d+ )?degree=(\d+) (inside|outside|outside_sd|x\d+)$"
 
 def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    mine = next((found for name in TASKS if (found := family(manifest, known, name)) is not None), None)
+    mine = next((found for name in TASKS if (found := conditions_of(manifest, known, name)) is not None), None)
     if mine is None:
         return []
     evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
@@ -41,7 +41,7 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
     return _lessons(mine, curves, finished) + _spikes(mine, curves, probes)
 
 
-def _lessons(mine: Family, curves: Curves, finished: pa.Table) -> list[Drawn]:
+def _lessons(mine: TaskConditions, curves: Curves, finished: pa.Table) -> list[Drawn]:
     """A panel for every condition that teaches others, and for each model and horizon of its students where they differ."""
     by_key = {each.key: name for name, members in mine.members.items() for each in members}
     rows = {row["key"]: row for row in finished.select(["key", "parent_key", "parent_step"]).to_pylist()}
@@ -74,7 +74,7 @@ def _lessons(mine: Family, curves: Curves, finished: pa.Table) -> list[Drawn]:
     return [("students-and-teachers", "Students and their teachers", caption, lessons(panels))]
 
 
-def _kind(mine: Family, name: str) -> Kind:
+def _kind(mine: TaskConditions, name: str) -> Kind:
     """What the trainings of one panel have in common: options of model and task, and the number of steps."""
     kept = {option: str(value) for option, value in mine.settings[name].items() if option.startswith(("model.", "task."))}
     return tuple(sorted((kept | {"train.steps": str(mine.settings[name]["train.steps"])}).items()))
@@ -86,14 +86,16 @@ def _title(teacher: str, kind: Kind, kinds: Sequence[Kind]) -> str:
     return f"{teacher}; students: {', '.join(apart)}" if apart else teacher
 
 
-def _bands(mine: Family, name: str, curves: Curves) -> Bands | None:
+def _bands(mine: TaskConditions, name: str, curves: Curves) -> Bands | None:
     """Accuracy over the seeds at the steps that all of them were scored at."""
     rows = [dict(curves[each.key]) for each in mine.members[name] if each.key in curves]
-    steps = sorted(set.intersection(*(set(row) for row in rows))) if rows else []
-    return bands_of([(step, np.array([row[step] for row in rows])) for step in steps]) if len(steps) > 1 else None
+    points = common_points(rows)
+    return bands_of(points) if len(points) > 1 else None
 
 
-def _learnt(mine: Family, name: str, rows: Mapping[str, Mapping[str, Any]], curves: Curves) -> list[tuple[float, float]]:
+def _learnt(
+    mine: TaskConditions, name: str, rows: Mapping[str, Mapping[str, Any]], curves: Curves
+) -> list[tuple[float, float]]:
     """(step, accuracy) of the first checkpoint of each seed, its teacher's accuracy at the nearest look; not the teacher's last one."""
     found = []
     for each in mine.members[name]:
@@ -104,7 +106,7 @@ def _learnt(mine: Family, name: str, rows: Mapping[str, Mapping[str, Any]], curv
     return sorted(set(found))
 
 
-def _spikes(mine: Family, curves: Curves, probes: pa.Table) -> list[Drawn]:
+def _spikes(mine: TaskConditions, curves: Curves, probes: pa.Table) -> list[Drawn]:
     """A figure a degree, of the replicates that were probed at several steps."""
     values: dict[str, dict[int, dict[tuple[str, int, str], float]]] = {}
     for row in probes.select(["key", "step", "item", "value"]).to_pylist():

@@ -5,21 +5,20 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from results.report.automata.page import accuracy
-from results.report.automata.trained import BANDS, Drawn
+from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE, TWO, first_checkpoint, strategy
 from results.report.distillation import pcfg_thesis as thesis
-from results.report.distillation.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, TWO, first_checkpoint, strategy
 from results.report.distillation.pcfg_students import VARIED, Student
-from results.report.lines_and_maps import Bands, bands_of, lines
+from results.report.family import Drawn
+from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points, lines
 from results.rows.accuracy_curves import looks, watched
-from results.rows.task_conditions import Family
+from results.rows.task_conditions import TaskConditions, accuracy
 from results.statistics.intervals import Floats
 
 Panels = dict[str, dict[str, Bands]]
 Steps = Mapping[str, Mapping[int, Mapping[str, float]]]
 
 
-def sweep(mine: Family, students: Sequence[Student], test: str, ngrams: Steps, evaluations: pa.Table) -> list[Drawn]:
+def sweep(mine: TaskConditions, students: Sequence[Student], test: str, ngrams: Steps, evaluations: pa.Table) -> list[Drawn]:
     """(2, T) students by their first checkpoint, beside what their teacher rests on there and how accurate it is."""
     two = [each for each in students if each.kind == TWO and first_checkpoint(each.settings) is not None]
     if not two:
@@ -49,12 +48,12 @@ def sweep(mine: Family, students: Sequence[Student], test: str, ngrams: Steps, e
     rows = [ngrams[each.key] for each in mine.members[teacher] if each.key in ngrams]
     for item in ("robust n=3 tv", "close n=3 tv"):
         name = f"L_{item.split()[0]} of 3-grams"
-        panels[f"Teacher's {name}"] = _lines({name: _common([{at: row[at][item] for at in row} for row in rows], steps)})
+        panels[f"Teacher's {name}"] = _lines({name: common_points([{at: row[at][item] for at in row} for row in rows], steps)})
     watching = watched(evaluations)
     if watching is not None:
         curves = looks(evaluations, watching)
         mean = [dict(curves[each.key]) for each in mine.members[teacher] if each.key in curves]
-        panels["Teacher's accuracy"] = _lines({"teacher": _common(mean, steps)})
+        panels["Teacher's accuracy"] = _lines({"teacher": common_points(mean, steps)})
     panels = {title: by for title, by in panels.items() if by}
     caption = (
         f"Students of {horizon} steps in all, on “{test}”; L_robust and L_close are medians over strings and positions, half the L1 "
@@ -64,7 +63,7 @@ def sweep(mine: Family, students: Sequence[Student], test: str, ngrams: Steps, e
     return [("sweep", "The first checkpoint of (2, T) students, and their teacher there", caption, figure)]
 
 
-def measures(mine: Family, students: Sequence[Student], ngrams: Steps, symbols: Steps) -> list[Drawn]:
+def measures(mine: TaskConditions, students: Sequence[Student], ngrams: Steps, symbols: Steps) -> list[Drawn]:
     """Progress measures of students at the longest horizon up to their teacher's: figure 4.8."""
     plain = [each for each in students if each.kind in (ONE_SHOT, PROGRESSIVE)]
     longest = max((each.settings["train.steps"] for each in plain if _fits(mine, each)), default=None)
@@ -86,7 +85,7 @@ def measures(mine: Family, students: Sequence[Student], ngrams: Steps, symbols: 
             rows = [table[each.key] for each in mine.members[name] if name in chosen and each.key in table]
             lasts = [_numbered(row[max(row)], prefix, ending) for row in rows]
             if lasts:
-                points[name] = _common(lasts)
+                points[name] = common_points(lasts)
         panels |= {title: _lines(points)} if points else {}
     if not panels:
         return []
@@ -94,7 +93,7 @@ def measures(mine: Family, students: Sequence[Student], ngrams: Steps, symbols: 
     return [("measures", "Progress measures of students", caption, lines(panels, "n, or level", value="", shared="none"))]
 
 
-def _fits(mine: Family, student: Student) -> bool:
+def _fits(mine: TaskConditions, student: Student) -> bool:
     return bool(student.settings["train.steps"] <= mine.settings[student.teacher]["train.steps"])
 
 
@@ -105,12 +104,6 @@ def _numbered(items: Mapping[str, float], prefix: str, ending: str) -> dict[int,
         for item, value in items.items()
         if item.startswith(prefix) and item.endswith(ending)
     }
-
-
-def _common(rows: Sequence[Mapping[int, float]], of: float | None = None) -> list[tuple[float, Floats]]:
-    """Values of the seeds at every x that all of them have; of: x in per cent of this."""
-    places = sorted(set.intersection(*(set(row) for row in rows))) if rows else []
-    return [(place if of is None else 100 * place / of, np.array([row[place] for row in rows])) for place in places]
 
 
 def _lines(points: Mapping[str, Sequence[tuple[float, Floats]]]) -> dict[str, Bands]:

@@ -11,21 +11,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.report.automata.trained import BANDS, Drawn
+from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE
 from results.report.distillation import pcfg_thesis as thesis
-from results.report.distillation.pcfg import LABELS, ONE_SHOT, PROGRESSIVE, by_step
 from results.report.distillation.pcfg_measured import measures, sweep
 from results.report.distillation.pcfg_students import Student, arms, distilled, title_of
-from results.report.lines_and_maps import Bands, bands_of, heat_maps, lines
+from results.report.family import Drawn
+from results.report.lines_and_maps import BANDS, Bands, bands_of, heat_maps, lines
+from results.rows.probe_values import by_step
 from results.rows.summary import Replicate
-from results.rows.task_conditions import Family, family
+from results.rows.task_conditions import TaskConditions, conditions_of
 from results.store.manifest import reported
 from results.store.tables import Store, read
 
 
 def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    mine = family(manifest, known, "pcfg")
+    mine = conditions_of(manifest, known, "pcfg")
     if mine is None:
         return []
     test = next((name for name, changed in mine.definitions.items() if not changed), None)
@@ -42,7 +43,7 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
     )
 
 
-def strategies(mine: Family, students: Sequence[Student], test: str) -> list[Drawn]:
+def strategies(mine: TaskConditions, students: Sequence[Student], test: str) -> list[Drawn]:
     """Lines of accuracy by horizon, and a table beside the thesis'."""
     tables: dict[str, list[list[float | None]]] = {}
     panels: dict[str, dict[str, Bands]] = {}

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from results.report.automata.page import accuracy
+from results.claims.distillation.strategies import LABELS, TWO, strategy, teacher_config
 from results.report.distillation import pcfg_thesis as thesis
-from results.report.distillation.pcfg import LABELS, TWO, strategy, teacher_config
-from results.rows.task_conditions import Family
+from results.rows.task_conditions import TaskConditions, accuracy
 from results.statistics.intervals import Floats
 from results.store.manifest import label, stage_of
 
@@ -29,7 +28,7 @@ class Student:
         return tuple(self.settings[name] for name in VARIED)
 
 
-def distilled(mine: Family, manifest: Mapping[str, Any]) -> list[Student]:
+def distilled(mine: TaskConditions, manifest: Mapping[str, Any]) -> list[Student]:
     """The students of the study whose teacher is a condition of it too."""
     configs = {label(each["name"], stage_of(each)): each["config"] for each in manifest["conditions"]}
     found = []
@@ -41,7 +40,7 @@ def distilled(mine: Family, manifest: Mapping[str, Any]) -> list[Student]:
     return found
 
 
-def arms(mine: Family, students: Sequence[Student], test: str) -> dict[tuple[Any, ...], dict[str, dict[float, Floats]]]:
+def arms(mine: TaskConditions, students: Sequence[Student], test: str) -> dict[tuple[Any, ...], dict[str, dict[float, Floats]]]:
     """Accuracies of the replicates by student, strategy and steps over the teacher's; of several conditions the one with the best mean.
 
     thesis.TEACHER: models like the teacher's on labels, at their own steps.

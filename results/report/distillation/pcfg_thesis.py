@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from results.report.distillation.pcfg import LABELS, ONE_SHOT, PROGRESSIVE
+from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE
 
 TEACHER = "teacher"
 STEPS = 8000  # of the teacher, T0

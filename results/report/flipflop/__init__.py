@@ -1,0 +1,52 @@
+"""What reports say of flip-flop language modelling beside what they say of every study."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from results.claims.evidence import Evidence
+from results.claims.flipflop.read_sets import baseline, dense_set, sparse_set
+from results.report.family import Links, ReportFamily
+from results.report.flipflop.glitch_page import write_glitch_page
+from results.report.flipflop.glitches import sets_of
+from results.report.flipflop.references import FFLM, THESIS
+from results.store.tables import Store
+
+
+def even(task: Mapping[str, Any]) -> str | None:
+    """Whether writes and reads share what p_ignore leaves equally: known only where the defaults are."""
+    plain = task.get("name") == "flipflop" and task.get("p_write", 0) is None and task.get("p_read", 0) is None
+    return "writes and reads equally likely" if plain else None
+
+
+def glitch_links(store: Store, key: str, out: str | os.PathLike[str] | None) -> Links:
+    """Pages of the replicate's glitches, one a set."""
+    pages = {f"on {name}": write_glitch_page(store, key, name, out).name for name in sets_of(store, key)}
+    return {"Its glitches": pages} if pages else {}
+
+
+def sparse_and_dense(evidence: Evidence) -> tuple[str, str]:
+    """The two sets of which one gets better where the other gets worse."""
+    return sparse_set(evidence), dense_set(evidence)
+
+
+FAMILY = ReportFamily(
+    axes={
+        "since_write": ("Error by distance to the last write", "instructions since the last write"),
+        "since_event": (
+            "Error by distance to the last instruction that is not ignored",
+            "instructions since the last write or read",
+        ),
+    },
+    errors={
+        "flipflop": "a read position, the one after an “r”, where the most probable token of the whole vocabulary is not the bit of the "
+        "last write",
+        "flipflop_simulation": "a position where the more probable state is not the state after its input",
+    },
+    references={"fflm": (FFLM, THESIS)},
+    task_options=("p_ignore", "mode", "symbols"),
+    task_phrase=even,
+    replicate_links=glitch_links,
+    baseline=baseline,
+    trade_off=sparse_and_dense,
+)

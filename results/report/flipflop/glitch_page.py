@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import pyarrow as pa
 from markupsafe import Markup
@@ -21,7 +20,7 @@ from results.report.figures import inline_svg, svg
 from results.report.flipflop import glitches
 from results.report.flipflop.glitch_theory import Dilution, Margins, dilution, dilution_figure, margin_figure, margins
 from results.report.flipflop.glitches import About
-from results.report.pareto import script_json
+from results.report.page_template import render, script_json
 from results.store.tables import Store
 
 MOST = 1000  # glitches of a page
@@ -47,14 +46,8 @@ def page_name(key: str, set_name: str) -> str:
 def page(about: About, rows: pa.Table, bounds: Dilution | None = None, drift: Margins | None = None) -> str:
     """The page as one string of HTML; bounds and drift: what theory says of it, where probes left rows."""
     folder = Path(__file__).parent
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("glitches.html").render(
+    return render(
+        folder / "glitches.html",
         about=about,
         found=rows.num_rows,
         shown=min(MOST, rows.num_rows),

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.report.automata.trained import BANDS, Drawn
-from results.report.lego.figures import items_by_length, sentences_wrong, sets_by_length
-from results.report.lines_and_maps import Bands, bands_of, lines
+from results.claims.lego.sentences import items_by_length, sentences_wrong, sets_by_length
+from results.report.family import Drawn
+from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points, lines
 from results.rows.probe_values import Name, by_key
 from results.rows.summary import Replicate
-from results.rows.task_conditions import Members, Settings, family
+from results.rows.task_conditions import Members, Settings, conditions_of
 from results.statistics.intervals import Floats
 from results.store.manifest import reported
 from results.store.tables import Store, read
@@ -28,7 +28,7 @@ Panels = dict[str, dict[str, Bands]]
 
 def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    mine = family(manifest, known, "lego")
+    mine = conditions_of(manifest, known, "lego")
     if mine is None:
         return []
     settings, by, definitions = mine.settings, mine.members, mine.definitions
@@ -83,7 +83,7 @@ def _concentration(settings: Settings, by: Members, probes: Mapping[str, Mapping
         for condition, options in settings.items():
             for layer, line, mine in _probed(condition, by, probes):
                 rows = [items_by_length(values, item, layer) for values in mine]
-                _add(panels, options, line, _common(rows))
+                _add(panels, options, line, common_points(rows))
         if panels:
             caption = (
                 f"{what}, by equations 19 and 20 of the paper, mean of a layer's heads. {BANDS} Dashed: the training length."
@@ -101,7 +101,7 @@ def _masses(settings: Settings, by: Members, probes: Mapping[str, Mapping[Name, 
             length = DRAWN * options["task.length"]
             for layer, line, mine in _probed(condition, by, probes):
                 rows = [_by_answer(values, length, name, layer) for values in mine]
-                _add(panels, options, line, _common(rows), f"{_group(options)}, {title}, L = {length}")
+                _add(panels, options, line, common_points(rows), f"{_group(options)}, {title}, L = {length}")
     if not panels:
         return []
     caption = f"Mean attention of a layer's heads when the answer is given, as in figures 6 and 7 of the paper. {BANDS}"
@@ -125,12 +125,6 @@ def _by_answer(values: Mapping[Name, float], length: int, name: str, layer: int)
         if match:
             found[int(match[1])] = value
     return found
-
-
-def _common(rows: Sequence[Mapping[int, float]]) -> list[tuple[float, Floats]]:
-    """Values of the seeds at every x that all of them have."""
-    places = sorted(set.intersection(*(set(row) for row in rows))) if rows else []
-    return [(place, np.array([row[place] for row in rows])) for place in places]
 
 
 def _add(

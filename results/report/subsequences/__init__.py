@@ -1,0 +1,9 @@
+"""What reports say of subsequences beside what they say of every study."""
+
+from results.report.family import ReportFamily
+from results.report.subsequences import page, tracing_page
+
+FAMILY = ReportFamily(
+    sections=(page.drawings, tracing_page.drawings),
+    errors={"associations": "a string whose most probable answer is not the one that was drawn for it"},
+)

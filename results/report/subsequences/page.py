@@ -16,13 +16,11 @@ from results.claims.subsequences.alignment import PROBE, column
 from results.claims.subsequences.depth import layers_needed, length_of
 from results.claims.subsequences.gradients import rank
 from results.claims.subsequences.growth import LEARNED, Steps, arrays, learned_between
-from results.report.automata.page import accuracy
-from results.report.automata.trained import BANDS, Drawn
-from results.report.distillation.pcfg import by_step
-from results.report.lines_and_maps import Bands, bands_of, heat_maps, lines
-from results.rows.probe_values import by_key
+from results.report.family import Drawn
+from results.report.lines_and_maps import BANDS, Bands, bands_of, heat_maps, lines
+from results.rows.probe_values import by_key, by_step
 from results.rows.summary import Replicate
-from results.rows.task_conditions import Family, family
+from results.rows.task_conditions import TaskConditions, accuracy, conditions_of
 from results.statistics.intervals import Floats
 from results.store.tables import Store, read
 
@@ -31,7 +29,7 @@ SOLVED = 0.99  # of the answers, as claim S1 has it
 
 def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    pieces, mine = family(manifest, known, "automaton"), family(manifest, known, "associations")
+    pieces, mine = conditions_of(manifest, known, "automaton"), conditions_of(manifest, known, "associations")
     if pieces is not None:
         return _depth(pieces)
     if mine is None:
@@ -46,7 +44,7 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
     return [*_held(mine), *_times(learned), *_order(learned), *_aligned(mine, probes)]
 
 
-def _depth(mine: Family) -> list[Drawn]:
+def _depth(mine: TaskConditions) -> list[Drawn]:
     """How many replicates solve a length with so many layers, and the median accuracy."""
     if not mine.definitions:
         return []
@@ -76,7 +74,7 @@ def _depth(mine: Family) -> list[Drawn]:
     return [("subsequence-depth", "Layers that see a subsequence", caption, figure)]
 
 
-def _held(mine: Family) -> list[Drawn]:
+def _held(mine: TaskConditions) -> list[Drawn]:
     """Accuracy against the number of pairs, a line a width, a panel an inner width."""
     if len({options["task.pairs"] for options in mine.settings.values()}) < 2 or not mine.definitions:
         return []
@@ -153,7 +151,7 @@ def _order(learned: Mapping[str, Sequence[Steps]]) -> list[Drawn]:
     return [("gradient-order", "What orders the gradients", caption, figure)]
 
 
-def _aligned(mine: Family, probes: pa.Table) -> list[Drawn]:
+def _aligned(mine: TaskConditions, probes: pa.Table) -> list[Drawn]:
     """S_rep of the traced pairs against the generator's own probability of their answers."""
     by = by_key(probes.filter(pc.field("probe") == PROBE))
     panels: dict[str, dict[str, Bands]] = {}

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
-from results.report.automata.trained import Drawn
+from results.report.family import Drawn
 from results.report.figures import INK, PAPER, STYLE, label_rows, rows_of_panels
 from results.rows.summary import Replicate
-from results.rows.task_conditions import family
+from results.rows.task_conditions import conditions_of
 from results.statistics.intervals import quantile_interval
 from results.store.tables import Store, read
 
@@ -25,7 +25,7 @@ _BLUE, _SPREAD = "#0072B2", 0.16
 
 def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """A panel a condition; [] where nothing was traced. `finished` are the committed rows of `replicates`."""
-    mine = family(manifest, known, "flipflop")
+    mine = conditions_of(manifest, known, "flipflop")
     if mine is None:
         return []
     rows = read(store, "probes", ["key", "probe", "value"], pc.field("item") == MEDIAN, winning=finished).to_pylist()

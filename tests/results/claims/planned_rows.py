@@ -7,7 +7,7 @@ import harness.planning.manifest as manifests
 from harness.planning.plan import plan
 from harness.study.load import load
 from launch.families import find_study
-from results.claims.evidence import flatten
+from results.rows.options import flatten
 from results.rows.summary import Replicate, Score
 
 READS = 100_000

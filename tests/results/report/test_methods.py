@@ -8,8 +8,9 @@ import pyarrow.parquet
 import pytest
 
 from results.report.downloads import TABLES
-from results.report.methods import methods_text, ranges
+from results.report.methods import methods_text
 from results.report.report import write_report
+from results.rows.plural import ranges
 from results.rows.summary import replicates_of, summarise
 from results.store.tables import Store, committed, open_store, read
 from tests.results.claims.planned_rows import planned
@@ -121,7 +122,8 @@ def test_defaults_that_a_manifest_has_are_named_where_a_reader_asks_for_them() -
 
 def test_ranges_of_seeds() -> None:
     assert ranges([4, 0, 1, 2, 7]) == "0 to 2, 4, 7"
-    assert ranges([]) == "none"
+    assert ranges([]) == ""
+    assert ranges([0, 1], " … ") == "0 … 1"
 
 
 def test_hostile_names_are_text_of_one_line_and_the_links_resolve(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 import pytest
 
 from results.report import pareto
+from results.report.family_sections import FAMILIES
+from results.report.page_template import script_json
 from results.rows.summary import Replicate, Score, replicates_of
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, committed, open_store, read
@@ -67,7 +69,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], lis
     store, plan = open_store(str(tmp_path_factory.mktemp("store")), "synthetic"), manifest(12, names=("transformer", EVIL))
     write(store, plan)
     known, evaluations = parts(store, plan)
-    found = pareto.section(plan, known, evaluations)
+    found = pareto.section(plan, known, evaluations, FAMILIES)
     assert found is not None
     return plan, known, evaluations, str(found)
 
@@ -111,8 +113,8 @@ def test_what_rows_hold_cannot_leave_the_script(study: Any) -> None:
     assert "alert(1)" in text
     assert "<script>alert" not in text
     assert "\u2028" not in text
-    assert json.loads(pareto.script_json({"a": EVIL})) == {"a": EVIL}
-    assert not set("<>&\u2028\u2029") & set(pareto.script_json({"a": "<!--&>\u2028\u2029"}))
+    assert json.loads(script_json({"a": EVIL})) == {"a": EVIL}
+    assert not set("<>&\u2028\u2029") & set(script_json({"a": "<!--&>\u2028\u2029"}))
 
 
 def test_the_front_is_what_no_replicate_dominates() -> None:
@@ -145,7 +147,7 @@ def test_ten_thousand_replicates_stay_small() -> None:
         scores = {n: Score(1, 1000, 100, float(r), 0.0, 1.0) for n, r in zip(("sparse", "dense"), rates, strict=True)}
         name = plan["conditions"][condition]["name"]
         known.append(Replicate(name, 0, key, init_seed, data_seed, "finished", 0.1, None, scores))
-    text = pareto.section(plan, known, SCHEMAS["evaluations"].empty_table())
+    text = pareto.section(plan, known, SCHEMAS["evaluations"].empty_table(), FAMILIES)
     assert text is not None
     assert len(text.encode()) < 900_000
     assert len(known) > 10_625
@@ -155,11 +157,11 @@ def test_a_study_without_a_sparse_or_a_dense_set_has_no_section(tmp_path: Path) 
     store, plan = open_store(str(tmp_path), "some"), manifest(2)
     write(store, plan)
     known, evaluations = parts(store, plan)
-    assert pareto.section(plan, known, evaluations) is not None
+    assert pareto.section(plan, known, evaluations, FAMILIES) is not None
     del plan["sets"]["dense"]
-    assert pareto.section(plan, known, evaluations) is None
+    assert pareto.section(plan, known, evaluations, FAMILIES) is None
     nothing = [SCHEMAS[table].empty_table() for table in ("replicates", "evaluations", "failures")]
-    assert pareto.section(manifest(2), replicates_of(manifest(2), *nothing), evaluations) is None
+    assert pareto.section(manifest(2), replicates_of(manifest(2), *nothing), evaluations, FAMILIES) is None
 
 
 def test_hover_and_keys_tell_and_open_a_replicate_at_the_width_of_a_phone(study: Any, tmp_path: Path) -> None:

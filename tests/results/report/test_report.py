@@ -12,7 +12,8 @@ import pytest
 
 from results.errors import StudyError
 from results.report import figures
-from results.report.report import format_rate, write_report
+from results.report.page_template import format_rate
+from results.report.report import write_report
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, commit, open_store, table_files, write_bytes
 from tests.results.report.browser import FLAGS, browser

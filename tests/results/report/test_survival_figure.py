@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+from results.report.family_sections import FAMILIES
 from results.report.figures import Profile, error_scale, errors_by_distance, rate_quartiles, svg
 from results.report.survival_figure import LINES, MOST, baseline, choose, curve, draw, steps, survival_drawing
 from results.rows.summary import Replicate, Score
@@ -48,9 +49,9 @@ def test_without_any_number_the_band_is_everything_and_no_curve_is_drawn() -> No
 def test_the_claims_baseline_comes_first_and_at_most_eight_are_shown() -> None:
     plan = manifest({"R2": {"value": 1.0}}, [condition(1, model__name="lstm")] + [condition(1 + (i == 9)) for i in range(10)])
     groups = {f"c{i}": [replicate(f"c{i}", seed, 0.01) for seed in range(1 + (i == 10))] for i in range(11)}
-    assert baseline(plan, groups) == "c10"  # the plain transformer with most replicates
+    assert baseline(plan, groups, FAMILIES) == "c10"  # the plain transformer with most replicates
     assert choose(groups, "c10") == ["c10", *(f"c{i}" for i in range(7))]
-    caption, figure = survival_drawing(plan, groups, ["rare"])
+    caption, figure = survival_drawing(plan, groups, ["rare"], FAMILIES)
     assert "c10, c0, c1, c2, c3, c4, c5, c6; 3 more conditions are not" in caption
     assert len({(line.get_color(), line.get_linestyle()) for line in figure.axes[0].lines if len(line.get_xdata()) > 2}) == MOST
 
@@ -59,8 +60,8 @@ def test_a_study_without_claims_or_with_no_plain_transformer_keeps_its_order() -
     groups = {"c0": [replicate("c0", 0, 0.01)], "c1": [replicate("c1", 0, 0.0)]}
     lstms = [condition(1, model__name="lstm")] * 2
     for plan in (manifest({}, [condition(1)] * 2), manifest({"R2": {"value": 1.0}}, lstms)):
-        assert baseline(plan, groups) is None
-        assert "more conditions" not in survival_drawing(plan, groups, ["rare"])[0]
+        assert baseline(plan, groups, FAMILIES) is None
+        assert "more conditions" not in survival_drawing(plan, groups, ["rare"], FAMILIES)[0]
     assert choose(groups, None) == ["c0", "c1"]
     assert len(set(LINES)) == len(LINES)
 

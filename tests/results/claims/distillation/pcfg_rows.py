@@ -10,7 +10,7 @@ from harness.planning.plan import plan
 from harness.study.load import load
 from launch.families import find_study
 from results.claims import Verdict, verdicts
-from results.claims.evidence import flatten
+from results.rows.options import flatten
 from results.rows.summary import Replicate, Score
 from results.store.manifest import label, stage_of
 from results.store.schema import SCHEMAS

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from results.report.lego.figures import others
+from results.claims.lego.sentences import others
 from results.rows.probe_values import Name
 from results.rows.summary import Replicate, Score
 from results.store.manifest import label, stage_of

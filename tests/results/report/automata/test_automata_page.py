@@ -9,8 +9,9 @@ import yaml
 from harness.run import run
 from harness.study.load import from_tree
 from results.report.automata import thesis
-from results.report.automata.page import accuracy, drawings
+from results.report.automata.page import drawings
 from results.report.lines_and_maps import bands_of
+from results.rows.task_conditions import accuracy
 from results.store.tables import committed, open_store, read
 from tests.harness.tiny import STUDY
 from tests.results.claims.planned_rows import planned, replicates

@@ -7,9 +7,8 @@ import yaml
 from harness.run import run
 from harness.study.load import from_tree
 from results.report.distillation import pcfg_thesis as thesis
-from results.report.distillation.pcfg import by_step
 from results.report.distillation.pcfg_page import drawings
-from results.rows.probe_values import add
+from results.rows.probe_values import add, by_step
 from results.rows.summary import replicates_of
 from results.store.manifest import label, newest_manifest
 from results.store.schema import SCHEMAS

@@ -8,7 +8,7 @@ import yaml
 from harness.run import run
 from harness.study.load import from_tree
 from launch.cli import main
-from results.report.lego import figures as lego
+from results.claims.lego import sentences as lego
 from results.report.lego.page import drawings
 from results.rows.probe_values import by_key
 from results.rows.summary import Replicate

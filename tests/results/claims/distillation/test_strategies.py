@@ -6,19 +6,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from results.claims.evidence import flatten
-from results.report.distillation.pcfg import (
+from results.claims.distillation.phases import losses, phases
+from results.claims.distillation.strategies import (
     LABELS,
     ONE_SHOT,
     PROGRESSIVE,
     TWO,
-    by_step,
     first_checkpoint,
-    losses,
-    phases,
     strategy,
     teacher_config,
 )
+from results.rows.options import flatten
+from results.rows.probe_values import by_step
 from results.store.schema import SCHEMAS
 from tests.results.claims.distillation.pcfg_rows import planned
 

@@ -6,17 +6,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from matplotlib.figure import Figure
 
-from results.report.lines_and_maps import Bands, bands_of, lines
+from results.report.family import Drawn
+from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points, lines
 from results.rows.plural import counted
 from results.rows.summary import Replicate
 from results.statistics.intervals import Floats
 from results.store.tables import Store, read
 
 MOST_LINES = 36
-BANDS = "Bold: the median over seeds; shading: from their 25 % to their 75 % quantile; thin: the best and the worst seed."
-Drawn = tuple[str, str, str, Figure]  # name of its files, title, caption
 
 
 def machine_of(options: Mapping[str, Any]) -> str:
@@ -52,8 +50,7 @@ def positions(
     panels: dict[str, dict[str, Bands]] = {}
     for condition, options in settings.items():
         mine = [cells[each.key] for each in by[condition] if each.key in cells]
-        places = sorted(set.intersection(*(set(each) for each in mine))) if mine else []
-        bands = bands_of([(place, np.array([each[place] for each in mine])) for place in places])
+        bands = bands_of(common_points(mine))
         if bands is not None:
             panels.setdefault(machine_of(options), {})[arm_of(condition, options)] = bands
     caption = f"Share of words of “{name}” whose state is right at a position, diverged seeds aside. {BANDS} Dashed: the training length."

@@ -1,0 +1,95 @@
+"""Conditions and sets of flip-flop studies by what they are: the baseline, and sparse, dense and in-distribution strings."""
+
+from collections.abc import Callable
+
+from results.claims.claim import NOT_RUN, PRECONDITION, settle
+from results.claims.evidence import Condition, Evidence, differing
+
+PAPER = 0.8  # p_ignore of the distribution that the paper trains on
+PLAIN = {
+    "task.name": "flipflop",
+    "task.mode": "deterministic",
+    "model.name": "transformer",
+    "model.positions": "learned",
+    "model.activation": "gelu",
+    "model.norm": "pre",
+    "model.causal": True,
+    "model.shift": 0,
+    "model.embedding_dropout": 0,
+    "model.attention_dropout": 0,
+    "model.residual_dropout": 0,
+    "model.feed_forward_dropout": 0,
+    "train.optimizer": "adamw",
+    "train.pool": 0,
+    "train.sharpen.weight": 0,
+    "train.clip": 0,
+    "train.ema": 0,
+}
+
+
+def training_p_ignore(evidence: Evidence) -> float:
+    """The one p_ignore that most replicates are trained on; of several, the one nearest to the paper's 0.8; 0.8 for none."""
+    votes: dict[float, int] = {}
+    for each in evidence.conditions:
+        p = each.settings.get("task.p_ignore")
+        if isinstance(p, int | float):
+            votes[float(p)] = votes.get(float(p), 0) + len(each.replicates)
+    return min(votes, key=lambda p: (-votes[p], abs(p - PAPER), p), default=PAPER)
+
+
+def p_ignore_of_sets(evidence: Evidence) -> dict[str, float]:
+    """p_ignore by name of every set that is scored at the end and differs from the training in p_ignore at most."""
+    trained = training_p_ignore(evidence)
+    laws = {name: each.get("p_ignore", trained) for name, each in evidence.definitions.items() if each.keys() <= {"p_ignore"}}
+    return {name: float(p) for name, p in laws.items() if isinstance(p, int | float)}
+
+
+def sparse_set(evidence: Evidence) -> str:
+    """The set with most ignored instructions."""
+    trained = training_p_ignore(evidence)
+    return _set(evidence, lambda p: p > trained, lambda p: -p, f"sparse: p_ignore above {trained:g}")
+
+
+def dense_set(evidence: Evidence) -> str:
+    """The set with fewest ignored instructions."""
+    trained = training_p_ignore(evidence)
+    return _set(evidence, lambda p: p < trained, lambda p: p, f"dense: p_ignore below {trained:g}")
+
+
+def in_distribution(evidence: Evidence) -> str:
+    """The set of the training distribution."""
+    trained = training_p_ignore(evidence)
+    return _set(evidence, lambda p: p == trained, lambda p: p, "of the training distribution")
+
+
+def _set(evidence: Evidence, fits: Callable[[float], bool], order: Callable[[float], float], what: str) -> str:
+    names = {name: order(p) for name, p in p_ignore_of_sets(evidence).items() if fits(p)}
+    if not names:
+        settle(NOT_RUN, f"no set that is scored at the end is {what}")
+    return min(names, key=lambda name: (names[name], -evidence.sequences[name]))
+
+
+def baseline(evidence: Evidence) -> Condition:
+    """The plain transformer with most replicates; of several, with fewest steps, then the one that the others differ least from."""
+    trained = training_p_ignore(evidence)
+    plain = PLAIN | {"task.p_ignore": trained}
+    plain_conditions = [each for each in evidence.conditions if all(each.settings.get(k, v) == v for k, v in plain.items())]
+    if not plain_conditions:
+        settle(NOT_RUN, f"no condition is the plain transformer trained on p_ignore = {trained:g}")
+
+    def order(condition: Condition) -> tuple[int, int, int]:
+        differences = sum(len(differing(condition, other)) for other in evidence.conditions)
+        return -len(condition.replicates), condition.settings["train.steps"], differences
+
+    return min(plain_conditions, key=order)
+
+
+def gate_in_distribution(evidence: Evidence, base: Condition, share: float) -> None:
+    """Settles a claim unless `share` of the replicates have no error on the training distribution."""
+    errors = base.errors(in_distribution(evidence))
+    zero = int((errors == 0).sum())
+    if zero < share * len(errors):
+        settle(
+            PRECONDITION,
+            f"{zero} of {len(errors)} replicates of {base.name} have no error on the training distribution, and {share:.0%} must",
+        )

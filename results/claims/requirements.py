@@ -1,0 +1,58 @@
+"""What must hold of the rows before a claim is tested; each function settles the claim where it does not."""
+
+from collections.abc import Iterable
+
+from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, settle
+from results.claims.evidence import Condition, Evidence
+from results.statistics.intervals import quantile
+
+
+def in_distribution_set(evidence: Evidence) -> str:
+    """The largest set of the training distribution."""
+    names = [name for name, definition in evidence.definitions.items() if not definition]
+    if not names:
+        settle(NOT_RUN, "no set that is scored at the end is of the training distribution")
+    return max(names, key=lambda name: evidence.sequences[name])
+
+
+def require(conditions: Iterable[Condition], names: Iterable[str], needs: int) -> None:
+    """Settles a claim as too few replicates unless each condition has ended, with `needs` numbers on each set.
+
+    Those that end first are no fair sample, so a number is waited for; a replicate that failed is left out.
+    """
+    names = tuple(names)
+    for each in conditions:
+        waiting = sum(replicate.ending(name) == "missing" for name in names for replicate in each.replicates)
+        if waiting:
+            settle(
+                TOO_FEW, f"{waiting} numbers of {each.name} are still missing, and replicates that end first are no fair sample"
+            )
+        for name in names:
+            found = len(each.errors(name))
+            if found < needs:
+                settle(TOO_FEW, f"{each.name} has {found} replicates with a number on {name}, and the claim needs {needs}")
+
+
+def gate_tail(base: Condition, name: str) -> None:
+    """Settles a claim that compares medians with a baseline that mostly has no error."""
+    if quantile(base.errors(name), 0.5) == 0:
+        settle(PRECONDITION, f"the median error of {base.name} on {name} is 0: there is no tail to improve")
+
+
+def require_probed(evidence: Evidence, conditions: Iterable[Condition], probe: str, needs: int) -> None:
+    """Settles a claim unless every replicate that finished has values of a probe, and `needs` of each condition have.
+
+    Those whose weights were kept because they are the worst are no fair sample.
+    """
+    for each in conditions:
+        finished = sum(replicate.status == "finished" for replicate in each.replicates)
+        found = len(evidence.probed(each, probe))
+        if not found:
+            settle(
+                NOT_RUN, f"{each.name} has no {probe} rows: manyseeds probe STORE --probe {probe}, with keep: all in its study"
+            )
+        if found < max(needs, finished):
+            settle(
+                TOO_FEW,
+                f"{found} of {finished} finished replicates of {each.name} have {probe} rows, and the claim needs {needs} and all",
+            )

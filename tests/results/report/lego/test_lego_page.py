@@ -12,7 +12,7 @@ from results.claims.lego import sentences as lego
 from results.report.lego.page import drawings
 from results.rows.probe_values import by_key
 from results.rows.summary import Replicate
-from results.rows.task_conditions import family
+from results.rows.task_conditions import conditions_of
 from results.store.schema import SCHEMAS
 from results.store.tables import open_store, read
 from tests.harness.tiny import STUDY
@@ -157,10 +157,10 @@ def test_a_later_stage_is_a_condition_of_its_own(tmp_path):
         "settings": {"task": {"name": "lego", "length": 10}, "stage": {"number": 1}},
     }
     known = [Replicate("warm", stage, f"k{stage}", 0, 0, "finished", None, None, {}) for stage in (0, 1)]
-    found = family({"conditions": [plain, later], "sets": {}}, known, "lego")
+    found = conditions_of({"conditions": [plain, later], "sets": {}}, known, "lego")
     assert {name: options["task.length"] for name, options in found.settings.items()} == {"warm": 5, "warm, stage 1": 10}
     assert {name: [each.key for each in mine] for name, mine in found.members.items()} == {
         "warm": ["k0"],
         "warm, stage 1": ["k1"],
     }
-    assert family({"conditions": [plain, later], "sets": {}}, known, "automaton") is None
+    assert conditions_of({"conditions": [plain, later], "sets": {}}, known, "automaton") is None

@@ -19,7 +19,7 @@ from results.claims import REGISTRY
 from results.claims.claim import Terms, terms_of
 from results.claims.evidence import Condition, Evidence, gather
 from results.claims.flipflop.context import floor
-from results.claims.flipflop.read_sets import p_ignore_of_sets, training_p_ignore
+from results.claims.flipflop.read_sets import baseline, p_ignore_of_sets, training_p_ignore
 from results.rows.probe_values import Name
 from results.rows.summary import Replicate, Score
 from results.statistics.intervals import clustered_rates
@@ -270,9 +270,9 @@ def _floor(campaign: Stage) -> Iterator[Edge]:
     """T0 at the replicates that it needs: no study of the campaign's size has a model with a limited context."""
     tokens, value, n = 5, 0.9, REGISTRY["T0"].needs
     full = campaign.evidence
-    settings = full.baseline().settings | {"model.name": "my:Window", "model.context": tokens}
+    settings = baseline(full).settings | {"model.name": "my:Window", "model.context": tokens}
     evidence = replace(full, conditions=(Condition("window", settings, ()),))
-    least = {name: value * floor(p, tokens, settings["task.length"]) for name, p in full.sets.items()}
+    least = {name: value * floor(p, tokens, settings["task.length"]) for name, p in p_ignore_of_sets(full).items()}
     window = Stage(evidence, {"window": n}, {"T0": terms_of(REGISTRY["T0"], {"value": value})})
 
     def drawn(dense: float) -> Callable[[Random], Rows]:

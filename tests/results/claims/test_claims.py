@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from results.claims import REGISTRY, scoreboard, terms_of
-from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
+from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW, by_id
 from results.claims.compare import exceeds, share_below
 from results.claims.flipflop.context import floor
 from results.claims.show import html, show_claims
@@ -383,3 +383,9 @@ def test_the_claim_of_the_page_can_be_added_and_gives_each_verdict(tmp_path: Pat
         assert one_verdict(tmp_path / str(i), "X1", conditions).verdict == verdict
     table = dict(re.findall(r"^\| ([RT]\d) .*? \| (\d+) \|", page, re.MULTILINE))
     assert table == {name: str(REGISTRY[name].needs) for name in FLIP_FLOP}
+
+
+def test_two_claims_of_one_id_are_refused():
+    assert by_id([REGISTRY["R1"], REGISTRY["R2"]]) == {"R1": REGISTRY["R1"], "R2": REGISTRY["R2"]}
+    with pytest.raises(ValueError, match="R1"):
+        by_id([REGISTRY["R1"], REGISTRY["R2"], REGISTRY["R1"]])

@@ -322,3 +322,11 @@ def test_the_rows_of_the_probe_of_the_page_are_in_the_store(project, monkeypatch
         (batch,) = strings(one.task, 30, 30)
         losses = cross_entropy(model(batch.inputs).flatten(0, 2), batch.targets.flatten(), reduction="none")
         assert found[row["key"]] == pytest.approx((-losses[batch.weights.flatten() > 0]).exp().mean().item())
+
+
+def test_a_page_on_adding_something_is_read_in_a_minute():
+    for subject in SUBJECTS:
+        assert len((ROOT / f"docs/adding-a-{subject}.md").read_text().splitlines()) <= 30, subject
+
+
+SUBJECTS = ("position", "task", "probe", "command")

@@ -30,6 +30,7 @@ from tests.harness.killed import without_report
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import STUDY
 from tests.page_code import ANYWHERE, ROOT, blocks
+from tests.results.claims import claim_rows
 from tests.results.store.sample_rows import pack_tables
 
 
@@ -329,4 +330,28 @@ def test_a_page_on_adding_something_is_read_in_a_minute():
         assert len((ROOT / f"docs/adding-a-{subject}.md").read_text().splitlines()) <= 30, subject
 
 
-SUBJECTS = ("position", "task", "probe", "command")
+SUBJECTS = ("position", "task", "claim", "section", "probe", "command")
+
+
+def test_the_claim_and_the_section_of_the_pages_stand_in_the_report(project):
+    for page in ("docs/adding-a-claim.md", "docs/adding-a-section.md"):
+        _add_file(project, page)
+    claims, sections = project / "results/claims/flipflop/__init__.py", project / "results/report/flipflop/__init__.py"
+    line = blocks("docs/adding-a-claim.md", "python")[1]
+    assert line.replace(", X1", "") in claims.read_text()  # with all its other claims
+    _change(claims, r"^CLAIMS = .*\n", f"from results.claims.flipflop.clipping import X1\n\n{line}")
+    line = blocks("docs/adding-a-section.md", "python")[1]
+    _change(
+        sections,
+        r"^FAMILY = ReportFamily\(\n",
+        f"from results.report.flipflop import final_loss\n\nFAMILY = ReportFamily(\n{line}",
+    )
+    conditions = [claim_rows.condition(15, 1e-2, 1e-3), claim_rows.condition(15, 1e-3, 1e-3, train__clip=1.0)]
+    store = open_store(str(project / "runs"), "claims")
+    claim_rows.write(store, {"X1": {"value": 2}}, conditions)
+    assert re.search(r"X1 .*reproduced", _launch(project, "claims", "runs"))
+    _launch(project, "report", "runs", "claims")
+    page = (project / "runs/claims/report/index.html").read_text()
+    assert re.search(r"X1.*Clipping raises no error.*reproduced</td>", page, re.DOTALL)
+    assert "Training loss at the end" in page
+    assert (project / "runs/claims/report/figures/final-loss.svg").stat().st_size > 1000

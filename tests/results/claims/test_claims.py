@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from results.claims.flipflop.context import floor
 from results.claims.show import html, show_claims
 from results.report.report import write_report
 from results.store.tables import Store, open_store, write_bytes
+from tests.page_code import ROOT, blocks
 from tests.results.claims.claim_rows import condition, tail, write
 
 INF = np.inf
@@ -365,12 +367,10 @@ def test_a_manifest_without_claims_and_one_of_an_unknown_claim(tmp_path: Path) -
         scoreboard(open_store(str(tmp_path), "nothing"))
 
 
-def test_the_claim_of_the_page_can_be_added_and_gives_each_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "adding-a-claim.md").read_text()
-    module, line = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    names: dict[str, object] = {"REGISTRY": REGISTRY}
-    monkeypatch.setitem(REGISTRY, "X1", REGISTRY["R1"])  # removed again afterwards
-    exec(module + line, names)
+def test_the_claim_of_the_page_gives_each_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names: dict[str, Any] = {}
+    exec(blocks("docs/adding-a-claim.md", "python")[0], names)
+    monkeypatch.setitem(REGISTRY, "X1", names["X1"])
     monkeypatch.setitem(VALUES, "X1", {"value": 2})
     cases = [
         (REPRODUCED, [base(), base(train__clip=1.0, rare=1e-3)]),
@@ -381,6 +381,7 @@ def test_the_claim_of_the_page_can_be_added_and_gives_each_verdict(tmp_path: Pat
     ]
     for i, (verdict, conditions) in enumerate(cases):
         assert one_verdict(tmp_path / str(i), "X1", conditions).verdict == verdict
+    page = (ROOT / "docs/claims.md").read_text()
     table = dict(re.findall(r"^\| ([RT]\d) .*? \| (\d+) \|", page, re.MULTILINE))
     assert table == {name: str(REGISTRY[name].needs) for name in FLIP_FLOP}
 

@@ -24,7 +24,12 @@ REGISTRIES = {  # one a floor: where general code learns which families there ar
     "results/claims": "results/claims/__init__.py",
     "results/report": "results/report/family_sections.py",
 }
-LINES_OF_WORK = "launch/families.py"  # what papers' scripts call the families whose studies they run
+SCRIPTS = (  # what papers call their families, and the thin script of each paper
+    "launch/families.py",
+    "launch/fflm_replicates.py",
+    "launch/length_generalization.py",
+    "launch/progressive_distillation.py",
+)
 ROOM = 26  # files of its own that a folder may have
 
 
@@ -74,8 +79,8 @@ def _family(module: str) -> str | None:
 
 
 def _general() -> Iterator[str]:
-    """Modules outside the folders of families that are no registry."""
-    registries = {ROOT / path for path in (*REGISTRIES.values(), LINES_OF_WORK)}
+    """Modules outside the folders of families that are neither a registry nor the script of a paper."""
+    registries = {ROOT / path for path in (*REGISTRIES.values(), *SCRIPTS)}
     return (module for module, path in _modules().items() if _family(module) is None and path not in registries)
 
 

@@ -31,6 +31,7 @@ NOT_RUN = {
     for text in texts
 }
 NAMED, TESTS = "a sentence names it without its arguments", "the tests, which do not run themselves"
+ADDED = "a test of the page adds it to a copy of the project and runs it"
 
 
 def reason(command: Documented) -> str | None:
@@ -59,6 +60,8 @@ def _parse(command, words):
 def _named(command, words):
     """The subcommand and the options that a sentence names."""
     for word in words:
+        if word == "--help":
+            continue
         if isinstance(command, click.Group) and not word.startswith("…"):
             command = command.commands[word]
         elif word.startswith("--"):
@@ -80,7 +83,9 @@ def _resolve(words):
 def test_a_command_that_is_not_run_is_valid(command):
     words = words_of(_fill(command.text))
     ours = our_words(words)
-    if reason(command) == NAMED:
+    if reason(command) == ADDED:  # the page makes it, and its test runs it
+        assert f'"{command.page}"' in (ROOT / "tests" / "test_docs.py").read_text()
+    elif reason(command) == NAMED:
         _named(cli, ours or [])
     elif ours is not None:
         _parse(cli, ours)

@@ -270,8 +270,11 @@ def _other_settings(condition: dict[str, Any], sets: dict[str, Any]) -> str:
     if settings is None:
         return ""
     for part in _PARTS:
+        given = settings[part].get("options")  # pairs, where a user's own class keeps its fields
+        pairs = [pair for pair in given if isinstance(pair, list) and len(pair) == 2] if isinstance(given, list) else []
+        options = {name: value for name, value in pairs if isinstance(name, str)}
         for name, value in condition["config"].get(part, {}).items():
-            known = settings[part].get(name)
+            known = settings[part].get(name, options.get(name))
             if name != "rev" and (_kind(known) != _kind(value) or (not isinstance(value, dict) and known != value)):
                 return f"settings.{_below(part, name)} has another value than config.{_below(part, name)}"
     definitions = {name: each["definition"] for name, each in sets.items()}

@@ -325,7 +325,7 @@ def _settled(monkeypatch, store, whole, error, alive=("node",)):
     fake = _FakeRay(error, alive)
     monkeypatch.setattr(cluster, "ray", fake)
     run = object.__new__(cluster._Run)  # its __init__ starts an actor
-    run.dispatch, run.watch = dispatch_of([whole], store), Watch()
+    run.dispatch, run.watch, run.said = dispatch_of([whole], store), Watch(), False
     run.cluster = SimpleNamespace(free=lambda worker: None)
     run.board = SimpleNamespace(take=SimpleNamespace(remote=lambda: "board"))  # which does not answer either
     run.running = {"reference": cluster._Running(0, cluster._Worker("actor", "node"), run.dispatch.next())}

@@ -5,6 +5,7 @@ import math
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,6 +43,9 @@ def test_zeros_and_ties_are_summed_over_every_flip(seed):
     ranks = np.abs(signed_ranks(changes))[changes != 0]
     sums = [abs(np.dot(ranks, signs)) for signs in itertools.product((-1, 1), repeat=len(ranks))]
     assert sign_flip(changes).p == pytest.approx(np.mean(np.array(sums) >= abs(signed_ranks(changes).sum()) - 1e-9))
+
+
+STATISTICS = Path(__file__).parents[3] / "results" / "statistics"
 
 
 def test_zeros_count_in_the_ranking_as_in_scipys_pratt():
@@ -196,9 +200,8 @@ def test_the_command(tmp_path, capsys):
 
 
 def test_the_statistics_need_neither_torch_nor_ray():
-    names = ("bootstrap", "contrasts", "sample_size", "survival", "variance")
-    code = (
-        f"import sys, {', '.join(f'results.{name}' for name in names)}; print(*{{'torch', 'ray', 'wandb'}} & set(sys.modules))"
-    )
+    names = ["results.report.contrasts", *(f"results.statistics.{path.stem}" for path in STATISTICS.glob("[a-z]*.py"))]
+    assert len(names) > 5
+    code = f"import sys, {', '.join(names)}; print(*{{'torch', 'ray', 'wandb'}} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == ""

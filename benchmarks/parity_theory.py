@@ -1,4 +1,6 @@
-"""What the theorems on distilled parity say, and what networks of a few units do: the table of docs/progressive-distillation.md.
+"""What the theorems on distilled parity say, and what networks of a few units do.
+
+docs/explanation/progressive-distillation.md shows the table.
 
 python -m benchmarks.parity_theory            # 1 minute of one core
 

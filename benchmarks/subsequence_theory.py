@@ -1,4 +1,4 @@
-"""The theory of subsequence associations in exact weights and numbers: the tables of docs/tracing.md.
+"""The theory of subsequence associations in exact weights and numbers: the tables of docs/explanation/tracing.md.
 
 python -m benchmarks.subsequence_theory       # 5 seconds of one core
 

@@ -83,7 +83,7 @@ def _run_a_page(page, files, folder, *more):
 
 def test_a_task_of_ones_own_is_trained_and_reported_as_the_page_says(tmp_path):
     _run_a_page(
-        "docs/own-task.md", {"python": "my_tasks.py", "yaml": "my_parity.yaml"}, tmp_path, "executor=local", "wandb=off"
+        "docs/guides/own-task.md", {"python": "my_tasks.py", "yaml": "my_parity.yaml"}, tmp_path, "executor=local", "wandb=off"
     )
     text = _refuse_an_empty_report(tmp_path / "runs" / "my-parity", "position", 2)
     assert "An error is a position whose more probable class is not the parity of the bits up to it." in text
@@ -92,7 +92,7 @@ def test_a_task_of_ones_own_is_trained_and_reported_as_the_page_says(tmp_path):
 
 
 def test_the_model_of_the_page_is_trained_and_reported(tmp_path, monkeypatch):
-    text, line = blocks("docs/adding-a-model.md", "python")
+    text, line = blocks("docs/guides/adding-a-model.md", "python")
     monkeypatch.setitem(models.REGISTRY, "average", None)  # removed again afterwards
     exec(line, vars(_import(text, "average", tmp_path, monkeypatch)) | {"REGISTRY": models.REGISTRY})
     tree = yaml.safe_load(STUDY) | {"conditions": {}, "store": str(tmp_path / "runs"), "model": {"name": "average", "width": 8}}
@@ -110,7 +110,7 @@ def _losses(one, seeds, steps=20):
 
 
 def test_the_added_model_is_bitwise_the_same_alone_and_in_a_pack(tmp_path, monkeypatch):
-    text, line = blocks("docs/adding-a-model.md", "python")
+    text, line = blocks("docs/guides/adding-a-model.md", "python")
     monkeypatch.setitem(models.REGISTRY, "average", None)
     exec(line, vars(_import(text, "average", tmp_path, monkeypatch)) | {"REGISTRY": models.REGISTRY})
     one = condition("average", model_fields={"width": 8})
@@ -118,7 +118,7 @@ def test_the_added_model_is_bitwise_the_same_alone_and_in_a_pack(tmp_path, monke
 
 
 def test_the_position_encoding_of_the_page_is_trained_and_is_bitwise_the_same_in_a_pack(tmp_path, monkeypatch):
-    function, line = blocks("docs/adding-a-position.md", "python")
+    function, line = blocks("docs/guides/adding-a-position.md", "python")
     monkeypatch.setitem(positions.ENCODINGS, "logarithmic", None)  # removed again afterwards
     exec(function + line, dict(vars(positions)))
     fields = {"layers": 2, "width": 16, "heads": 2}
@@ -126,7 +126,7 @@ def test_the_position_encoding_of_the_page_is_trained_and_is_bitwise_the_same_in
     alone = _losses(one, [(3, 3)])[:, 0]
     assert torch.equal(alone, _losses(one, [(1, 1), (3, 3)])[:, 1])
     assert not torch.equal(alone, _losses(without, [(3, 3)])[:, 0])
-    (study,) = blocks("docs/adding-a-position.md", "yaml")
+    (study,) = blocks("docs/guides/adding-a-position.md", "yaml")
     tree = yaml.safe_load(STUDY) | {"conditions": {}, "store": str(tmp_path / "runs")} | yaml.safe_load(study)
     assert run(from_tree(tree, ["replicates=2"]), say=lambda text: None) == 0
     _refuse_an_empty_report(tmp_path / "runs" / "tiny", "read", 2)
@@ -135,7 +135,7 @@ def test_the_position_encoding_of_the_page_is_trained_and_is_bitwise_the_same_in
 @pytest.mark.parametrize("executor", [pytest.param("ray", marks=pytest.mark.slow), "local"])
 def test_a_module_of_ones_own_is_trained_as_the_page_says(executor, tmp_path):
     files = {"python": "my_models.py", "yaml": "my_study.yaml"}
-    _run_a_page("docs/bring-your-own.md", files, tmp_path, f"executor={executor}")
+    _run_a_page("docs/guides/own-model.md", files, tmp_path, f"executor={executor}")
     _refuse_an_empty_report(tmp_path / "runs" / "my-study", "read", 4)
     rows = committed(open_store(tmp_path / "runs", "my-study"))
     assert rows["status"].to_pylist() == ["finished"] * 4
@@ -145,7 +145,7 @@ def test_a_module_of_ones_own_is_trained_as_the_page_says(executor, tmp_path):
 def test_the_study_file_of_the_page_is_valid():
     from omegaconf import OmegaConf
 
-    (text,) = blocks("docs/studies.md", "yaml")
+    (text,) = blocks("docs/reference/study-file.md", "yaml")
     tree = OmegaConf.to_container(OmegaConf.create(text))
     names = [each.name for each in from_tree(tree).conditions]
     assert len(names) == len(set(names)) > 10
@@ -157,7 +157,7 @@ def test_the_study_file_of_the_page_is_valid():
 
 def test_the_readme_has_the_one_line_readers_of_the_page():
     readme = [block.strip() for block in blocks("README.md", "python")]
-    page = [re.sub(r"\n\n+", "\n", block.strip()) for block in blocks("docs/reading-results.md", "python")]
+    page = [re.sub(r"\n\n+", "\n", block.strip()) for block in blocks("docs/guides/reading-results.md", "python")]
     assert readme
     assert all(block in page for block in readme)
 
@@ -194,7 +194,7 @@ def test_the_students_of_the_page_on_stages_are_taught_as_it_says():
 
     from harness.study.stages import parent_of, spans_of, steps_taken
 
-    _, text = blocks("docs/stages.md", "yaml")
+    _, text = blocks("docs/reference/stages.md", "yaml")
     loaded = from_tree(OmegaConf.to_container(OmegaConf.create(text)))
     students = {each.name: each for each in loaded.conditions if each.stage}
     assert len(loaded.conditions) == 5  # one teacher
@@ -210,7 +210,8 @@ def test_the_students_of_the_page_on_stages_are_taught_as_it_says():
         "one_shot": [(1, 20_000_000)],
     }
     assert steps_taken(students["middle"]) == set(range(100_000, 20_000_001, 100_000))
-    for words in re.findall(r"^\| .* \| `({(?:checkpoints|shots).*?})`", (ROOT / "docs/stages.md").read_text(), re.MULTILINE):
+    page = (ROOT / "docs/reference/stages.md").read_text()
+    for words in re.findall(r"^\| .* \| `({(?:checkpoints|shots).*?})`", page, re.MULTILINE):
         stage = f"stages=[{{train: {{steps: 19950000}}, labels: teacher, teacher: {words}}}]"
         assert spans_of(from_tree(yaml.safe_load(text), ["conditions=null", stage]).conditions[1])[-1].at == 20_000_000
 
@@ -221,7 +222,7 @@ def test_the_code_and_the_numbers_of_the_distillation_page_are_true(capsys):
     from tasks.distillation.grammars import NAMES, grammar
     from tasks.quantile import quantile
 
-    page = "docs/progressive-distillation.md"
+    page = "docs/explanation/progressive-distillation.md"
     names: dict = {}
     for block in blocks(page, "python"):
         exec(block, names)
@@ -269,7 +270,7 @@ def _change(file, pattern, text):
 
 
 def test_the_command_of_the_page_is_listed_and_prints(project):
-    function, line = blocks("docs/adding-a-command.md", "python")
+    function, line = blocks("docs/guides/adding-a-command.md", "python")
     with (project / "launch/cli/read.py").open("a") as file:
         file.write(f"\n\n{function}")
     registry = project / "launch/cli/__init__.py"
@@ -288,13 +289,13 @@ UNREPORTED = "import harness.run; harness.run._report = lambda store: 'none'; fr
 
 
 def test_the_task_of_the_page_is_trained_and_scored(project):
-    page = "docs/adding-a-task.md"
+    page = "docs/guides/adding-a-task.md"
     _add_file(project, page)
     registry = project / "tasks/automata/__init__.py"
     entry = re.search(r'`("prefix_parity": PrefixParity)`', (ROOT / page).read_text())[1]
     _change(registry, r"}$", f", {entry}}}")
     registry.write_text(f"from tasks.automata.prefix_parity import PrefixParity\n{registry.read_text()}")
-    tree = yaml.safe_load(blocks("docs/own-task.md", "yaml")[0]) | {"task": {"name": "prefix_parity", "length": 16}}
+    tree = yaml.safe_load(blocks("docs/guides/own-task.md", "yaml")[0]) | {"task": {"name": "prefix_parity", "length": 16}}
     tree["evaluate"]["sets"] = {"same": {"sequences": 200}, "longer": {"length": 40, "sequences": 100}}
     (project / "prefix.yaml").write_text(yaml.safe_dump(tree))
     command = [sys.executable, "-c", UNREPORTED, "run", "prefix.yaml", "executor=local", "wandb=off", "train.steps=20"]
@@ -309,8 +310,8 @@ def test_the_rows_of_the_probe_of_the_page_are_in_the_store(project, monkeypatch
     without_report(monkeypatch)
     tree = yaml.safe_load(STUDY) | {"conditions": {}, "store": str(project / "runs"), "keep": "all"}
     assert run(from_tree(tree, ["replicates=2", "train.steps=2"]), say=lambda text: None) == 0
-    _add_file(project, "docs/adding-a-probe.md")
-    _, line = blocks("docs/adding-a-probe.md", "python")
+    _add_file(project, "docs/guides/adding-a-probe.md")
+    _, line = blocks("docs/guides/adding-a-probe.md", "python")
     _change(project / "harness/probes/flipflop/__init__.py", r"^}$", f"{line}}}")
     _launch(project, "probe", "runs", "--probe", "confidence", "--strings", "30")
     store = open_store(str(project / "runs"), "tiny")
@@ -327,20 +328,20 @@ def test_the_rows_of_the_probe_of_the_page_are_in_the_store(project, monkeypatch
 
 def test_a_page_on_adding_something_is_read_in_a_minute():
     for subject in SUBJECTS:
-        assert len((ROOT / f"docs/adding-a-{subject}.md").read_text().splitlines()) <= 30, subject
+        assert len((ROOT / f"docs/guides/adding-a-{subject}.md").read_text().splitlines()) <= 30, subject
 
 
 SUBJECTS = ("position", "task", "claim", "section", "probe", "command")
 
 
 def test_the_claim_and_the_section_of_the_pages_stand_in_the_report(project):
-    for page in ("docs/adding-a-claim.md", "docs/adding-a-section.md"):
+    for page in ("docs/guides/adding-a-claim.md", "docs/guides/adding-a-section.md"):
         _add_file(project, page)
     claims, sections = project / "results/claims/flipflop/__init__.py", project / "results/report/flipflop/__init__.py"
-    line = blocks("docs/adding-a-claim.md", "python")[1]
+    line = blocks("docs/guides/adding-a-claim.md", "python")[1]
     assert line.replace(", X1", "") in claims.read_text()  # with all its other claims
     _change(claims, r"^CLAIMS = .*\n", f"from results.claims.flipflop.clipping import X1\n\n{line}")
-    line = blocks("docs/adding-a-section.md", "python")[1]
+    line = blocks("docs/guides/adding-a-section.md", "python")[1]
     _change(
         sections,
         r"^FAMILY = ReportFamily\(\n",

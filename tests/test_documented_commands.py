@@ -125,15 +125,19 @@ def test_what_is_run_is_ours():
 # --- what is run ---
 
 FILES = {  # written beside the commands of a page: (language, number of the block)
-    "docs/own-task.md": {"my_tasks.py": ("python", 0), "my_parity.yaml": ("yaml", 0)},
-    "docs/automata.md": {"c2.yaml": ("yaml", -1)},
-    "docs/bring-your-own.md": {"my_models.py": ("python", 0), "my_study.yaml": ("yaml", 0)},
-    "docs/gauntlet.md": {"my_models.py": ("python", 0), "my_gauntlet.yaml": ("yaml", 0)},
-    "docs/lego.md": {"lego.yaml": ("yaml", -1)},
-    "docs/tracing.md": {"traced.yaml": ("yaml", 0)},
+    "docs/guides/own-task.md": {"my_tasks.py": ("python", 0), "my_parity.yaml": ("yaml", 0)},
+    "docs/explanation/automata.md": {"c2.yaml": ("yaml", -1)},
+    "docs/guides/own-model.md": {"my_models.py": ("python", 0), "my_study.yaml": ("yaml", 0)},
+    "docs/guides/gauntlet.md": {"my_models.py": ("python", 0), "my_gauntlet.yaml": ("yaml", 0)},
+    "docs/explanation/lego.md": {"lego.yaml": ("yaml", -1)},
+    "docs/explanation/tracing.md": {"traced.yaml": ("yaml", 0)},
 }
-CONTINUED = ("campaign", "gauntlet", "lego", "tracing")  # pages whose sentences go on with what their blocks trained
-CONTINUED = tuple(f"docs/{name}.md" for name in CONTINUED)
+CONTINUED = (  # pages whose sentences go on with what their blocks trained
+    "docs/explanation/campaign.md",
+    "docs/explanation/lego.md",
+    "docs/explanation/tracing.md",
+    "docs/guides/gauntlet.md",
+)
 MORE = {  # appended to a command, by what follows `manyseeds`: the last of an option counts
     "harness.local": ["--device", "cpu"],
     "evaluate": ["--set", "p_ignore=0.9 sequences=4"],
@@ -244,7 +248,7 @@ def _furnish(folder, page):
     for name in ("launch", "docs", "benchmarks"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "my_study.yaml").write_text(PREPARED)
-    if page == "docs/own-corpus.md":
+    if page == "docs/guides/own-corpus.md":
         for part in ("train", "test"):
             (folder / "corpus" / part).mkdir(parents=True)
             np.save(folder / "corpus" / part / "tokens.npy", np.arange(4096, dtype=np.uint16) % 50)

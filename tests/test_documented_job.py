@@ -1,4 +1,4 @@
-"""The Ray jobs of README.md and docs/cluster.md, on a cluster of this machine whose Python has the dependencies and not the project."""
+"""The Ray jobs of README.md and docs/guides/cluster.md, on a cluster whose Python lacks the project."""
 
 import re
 import shlex
@@ -35,16 +35,16 @@ def _tiny(words):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """(environment, its python, port, address of the dashboard) of a cluster that was started as docs/cluster.md says."""
+    """(environment, its python, port, address of the dashboard) of a cluster that was started as docs/guides/cluster.md says."""
     folder = tmp_path_factory.mktemp("job")
     python = make_environment(folder / "venv")
     (folder / "home").mkdir()
     environment = environment_of(python, HOME=str(folder / "home"), RAY_AUTH_MODE="token", PYTHONUNBUFFERED="1")
-    words = _page("docs/cluster.md", "ray get-auth-token")
+    words = _page("docs/guides/cluster.md", "ray get-auth-token")
     subprocess.run([python.parent / words[0], *words[1:]], env=environment, check=True, capture_output=True, timeout=60)
     (folder / "home" / ".ray" / "auth_token").chmod(0o600)
     port, dashboard = _free_port(), _free_port()
-    start = _page("docs/cluster.md", "ray start --head")
+    start = _page("docs/guides/cluster.md", "ray start --head")
     # of our own: another cluster of this machine has the page's ports, and sockets need a short path
     temporary = tempfile.mkdtemp(prefix="job-", dir="/tmp")
     own = [
@@ -90,7 +90,7 @@ def _submit(cluster, words, more):
 
 @pytest.mark.parametrize(
     ("page", "study"),
-    [pytest.param("docs/cluster.md", "fflm-quick", marks=pytest.mark.slow), ("README.md", "fflm-baseline")],
+    [pytest.param("docs/guides/cluster.md", "fflm-quick", marks=pytest.mark.slow), ("README.md", "fflm-baseline")],
 )
 def test_the_job_of_a_page_succeeds_with_its_report_and_wandb_files(cluster, tmp_path, page, study):
     words = _page(page, "ray job submit")

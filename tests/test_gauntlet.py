@@ -1,4 +1,4 @@
-"""docs/gauntlet.md is true: its module, its study and its four commands are run as printed, made smaller by overrides alone."""
+"""docs/guides/gauntlet.md is true: its module, its study and its four commands are run as printed, made smaller by overrides alone."""
 
 import shlex
 import subprocess
@@ -15,7 +15,7 @@ SMALL += [f"evaluate.sets.{name}.sequences=8" for name in sorted(SETS)]
 
 
 def test_a_new_architecture_runs_the_gauntlet_with_one_file(tmp_path):
-    (module,), (study,), (commands,) = (blocks("docs/gauntlet.md", language) for language in ("python", "yaml", "bash"))
+    (module,), (study,), (commands,) = (blocks("docs/guides/gauntlet.md", language) for language in ("python", "yaml", "bash"))
     (tmp_path / "my_models.py").write_text(module)
     (tmp_path / "my_gauntlet.yaml").write_text(study)
     said = {}

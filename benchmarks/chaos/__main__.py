@@ -1,4 +1,4 @@
-"""python -m benchmarks.chaos --seeds 0..9 --out benchmarks/results/chaos.jsonl: see docs/chaos.md."""
+"""python -m benchmarks.chaos --seeds 0..9 --out benchmarks/results/chaos.jsonl: see docs/reference/chaos.md."""
 
 import argparse
 import json

@@ -1,6 +1,7 @@
 """Planted causes: models that are right except where a known subsequence stands in the string, and prompts in which it does.
 
-What a tracer must find is known, so its recall can be counted: docs/tracing.md has the protocol, `python -m benchmarks.planted` runs it.
+What a tracer must find is known, so its recall can be counted: docs/explanation/tracing.md has the protocol,
+`python -m benchmarks.planted` runs it.
 """
 
 from benchmarks.planted.families import FAMILIES

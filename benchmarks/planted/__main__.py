@@ -1,4 +1,4 @@
-"""Recall of planted causes, by the protocol of docs/tracing.md, which was written before the tracer.
+"""Recall of planted causes, by the protocol of docs/explanation/tracing.md, which was written before the tracer.
 
 python -m benchmarks.planted [--defects 20] [--first 1000] [--seeds 2] [--families …] [--effects …] [--out benchmarks/results/cpu]
 """

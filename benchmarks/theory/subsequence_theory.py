@@ -1,7 +1,7 @@
 """What is proved about subsequence associations, in exact numbers: capacity, gradients, additivity.
 
 Sun et al., "Why and how LLMs hallucinate: connecting the dots with subsequence associations" (2025), Theorem A.6 with Lemmas A.7 and
-A.8, Proposition A.1 (2.5), Proposition 2.3 (A.5). What holds and what does not: docs/tracing.md.
+A.8, Proposition A.1 (2.5), Proposition 2.3 (A.5). What holds and what does not: docs/explanation/tracing.md.
 """
 
 import math

@@ -2,7 +2,7 @@
 
     metrics = Metrics(ray.util.metrics.Counter, ray.util.metrics.Gauge, ray.util.metrics.Histogram, "baseline")
 
-Ray exports each as `ray_<name>` (a counter as `ray_<name>_total`) on every node's metrics port: docs/watching.md. No label is a
+Ray exports each as `ray_<name>` (a counter as `ray_<name>_total`) on every node's metrics port: docs/guides/watching.md. No label is a
 pack's id: Prometheus keeps a series for every value a label ever had.
 """
 

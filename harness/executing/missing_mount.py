@@ -1,7 +1,8 @@
 """A local store whose mount is away reads as an empty folder: what a study has written there tells the two apart.
 
 The manifest is written before any pack starts, so a pack whose study has none in sight waits for the store instead of beginning at step 0
-and committing below the bare mount point. Before the first manifest nothing is known: docs/faults.md. An object store that is away says so.
+and committing below the bare mount point. Before the first manifest nothing is known: docs/reference/faults.md.
+An object store that is away says so.
 """
 
 from collections.abc import Callable

@@ -99,7 +99,10 @@ def cores() -> int:
 
 
 def forced_kernels() -> bool:
-    """Whether MKL was made to take this processor for one of Intel's (docs/training.md): its kernels, and so the bits, are others."""
+    """Whether MKL was made to treat this processor as one of Intel's, which changes its kernels and so the bits.
+
+    docs/reference/training.md says how.
+    """
     cpuinfo = Path("/proc/cpuinfo")
     if not torch.backends.mkl.is_available() or not cpuinfo.exists() or "GenuineIntel" in cpuinfo.read_text():
         return False

@@ -1,7 +1,8 @@
 """What a process printed and logged while it ran one pack, kept in the store where the pack failed.
 
 <store>/<study>/logs/<pack>-<attempt>.log, named as the row of `failures` is: `manyseeds failures` says where. A worker that dies
-keeps nothing: there the driver writes what it knows, and where the worker's own words are, which is its Ray session: docs/watching.md.
+keeps nothing: there the driver writes what it knows, and where the worker's own words are, which is its Ray session:
+docs/guides/watching.md.
 """
 
 import functools

@@ -1,6 +1,7 @@
 """How large a study may be: what is larger fills the memory, or the years, of any machine, and is a slip of the fingers.
 
-Everything here is arithmetic on settings, before a task, a model or a list of replicates is made. docs/studies.md states the limits.
+Everything here is arithmetic on settings, before a task, a model or a list of replicates is made.
+docs/reference/study-file.md states the limits.
 """
 
 from collections.abc import Mapping

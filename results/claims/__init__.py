@@ -1,7 +1,8 @@
 """The paper's claims as code: what the claim is, what must hold before it is asked, the query, the test and the verdict.
 
 A new claim is one `Claim` in a file of its family and its name in that family's `CLAIMS`; a new family is its name in `FAMILIES`
-(docs/adding-a-claim.md). A study states what it bears on in its section `claims`; `scoreboard` holds the rows of its store against them.
+(docs/guides/adding-a-claim.md). A study states what it bears on in its section `claims`; `scoreboard` holds the rows of
+its store against them.
 """
 
 from collections.abc import Mapping

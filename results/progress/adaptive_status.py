@@ -7,8 +7,8 @@ from results.rows.summary import Replicate
 from results.statistics.adaptive_rules import PENDING, Decision, Error, Rule, decide
 
 CAUTION = (
-    "The interval at a stop is not one of a fixed number of replicates: it was chosen for being narrow. docs/adaptive.md says how often "
-    "it covers."
+    "The interval at a stop is not one of a fixed number of replicates: it was chosen for being narrow. "
+    "docs/guides/adaptive.md says how often it covers."
 )
 
 

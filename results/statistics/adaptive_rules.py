@@ -2,7 +2,7 @@
 
 A condition is looked at when `min`, `min + step`, … `max` of its seeds have ended, always the *first* seeds and never before all of
 them have: seeds that happen to finish early can't decide. It stops at the first look whose interval is narrow enough. An interval at
-such a stop is not one of a fixed number of replicates: docs/adaptive.md says how often it covers.
+such a stop is not one of a fixed number of replicates: docs/guides/adaptive.md says how often it covers.
 """
 
 import math

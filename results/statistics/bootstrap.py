@@ -2,7 +2,7 @@
 
 Percentile intervals (Efron 1979), seeded, so that the same rows give the same digits. Not BCa: its acceleration is a jackknife, which is
 inconsistent for quantiles, undefined where all values are tied and NaN where one is infinite; `scipy.stats.bootstrap` interpolates between
-infinities too. A diverged replicate is infinity and ranks worst. `docs/statistics.md` says how often these intervals cover.
+infinities too. A diverged replicate is infinity and ranks worst. `docs/explanation/statistics.md` says how often these intervals cover.
 """
 
 import math

@@ -81,7 +81,7 @@ def clustered_rates(
     the interval is Clopper–Pearson's at that number (Korn and Graubard 1998, Survey Methodology 24, eq. 2), which keeps its
     coverage where a normal interval collapses: near zero. Assumes independent sequences, and that the sample shows how long
     bursts are: where rare sequences hold most errors and none of them is seen, the interval lies below the truth, and no interval
-    from these counts alone knows it. docs/statistics.md says how often it then covers; the share of wrong sequences is exact.
+    from these counts alone knows it. docs/explanation/statistics.md says how often it then covers; the share of wrong sequences is exact.
 
     Without an error (or without a correct read) nothing is known about bursts, so whole sequences are the trials: the
     interval is exact if a sequence's chance of erring does not depend on how many reads it has.

@@ -77,7 +77,7 @@ def icc_interval(errors: ArrayLike, count: ArrayLike, confidence: float = CONFID
     The correlations whose likelihood, at the best mean for each, is within half a quantile of F(1, n - 1) of the largest: for few
     replicates it is wider than the usual chi-squared one, which it approaches. It starts at 0 where no overdispersion is not
     excluded, and ends at 1 where nothing is; None where nothing differs (no error, all wrong).
-    Approximate: how often it covers is in docs/statistics.md. ValueError as `split`.
+    Approximate: how often it covers is in docs/explanation/statistics.md. ValueError as `split`.
     """
     found = split(errors, count)
     if found.icc is None:

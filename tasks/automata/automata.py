@@ -1,7 +1,7 @@
 """Simulation of a semiautomaton: at every position, say the state after its token.
 
 Liu's thesis (CMU-ML-24-110), ch. 3.4: q_t = δ(q_{t-1}, σ_t), t = 1 … T, from a fixed q_0. The model reads σ_1 … σ_T, no states; the
-label at position t is q_t, no shift, or a function φ(q_t) of it. All semiautomata, laws and maps: `docs/automata.md`.
+label at position t is q_t, no shift, or a function φ(q_t) of it. All semiautomata, laws and maps: `docs/explanation/automata.md`.
 
     Automaton("C2", length=6)        inputs 1 0 1 1 0 1
                                      labels 1 1 0 1 1 0

@@ -1,6 +1,6 @@
 """The semiautomata of Liu et al. by name: groups, Dyck languages, gridworlds and (abab)*, with their numbers of states and tokens.
 
-Where the thesis leaves a choice open, what is chosen here is said in `docs/automata.md`.
+Where the thesis leaves a choice open, what is chosen here is said in `docs/explanation/automata.md`.
 """
 
 import difflib

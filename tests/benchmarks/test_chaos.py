@@ -1,4 +1,4 @@
-"""The chaos test in short: one worker and one driver killed on a real cluster. Many seeds of it: docs/chaos.md."""
+"""The chaos test in short: one worker and one driver killed on a real cluster. Many seeds of it: docs/reference/chaos.md."""
 
 from concurrent.futures import ThreadPoolExecutor
 

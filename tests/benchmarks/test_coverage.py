@@ -25,7 +25,9 @@ def test_exact_intervals_hold_and_the_others_are_near_their_level(rows):
             assert row.measured + 4 * row.error > 0.95, row
         if row.target == "level":
             assert row.measured - 4 * row.error < 0.05, row
-    assert min(row.measured for row in rows if row.target == "not covered") < 0.5  # what docs/statistics.md warns of
+    assert (
+        min(row.measured for row in rows if row.target == "not covered") < 0.5
+    )  # what docs/explanation/statistics.md warns of
 
 
 def test_the_command_prints_and_writes_the_same_table(rows, tmp_path, monkeypatch, capsys):

@@ -153,7 +153,7 @@ def test_the_papers_study_without_a_corpus_says_what_to_give(capsys):
 
 
 def test_the_page_on_it_is_true(tmp_path, monkeypatch):
-    page = (ROOT / "docs" / "own-corpus.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guides" / "own-corpus.md").read_text(encoding="utf-8")
     (code,), (text,) = (re.findall(rf"^```{kind}\n(.*?)^```", page, re.DOTALL | re.MULTILINE) for kind in ("python", "yaml"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "texts").mkdir()

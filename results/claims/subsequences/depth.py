@@ -1,8 +1,9 @@
 """S1: how many layers it takes to see a subsequence of η tokens, anywhere in order (prediction 1 beside Sun et al. 2025).
 
 Theorem 2.4 has O(log η) layers, the l-th joining up to 2^l tokens; its weights fail from length 4 on, and weights that are right have
-1 + ⌈log2 η⌉ layers (docs/tracing.md, "The theory in small"). So both sides are asked: trained models should do it with that many (S1), and,
-if a layer can at most double what is joined, not with fewer than ⌈log2 η⌉ (S1-below), of which the theorem itself says nothing.
+1 + ⌈log2 η⌉ layers (docs/explanation/tracing.md, "The theory in small"). So both sides are asked: trained models should do it with
+that many (S1), and, if a layer can at most double what is joined, not with fewer than ⌈log2 η⌉ (S1-below), of which the
+theorem itself says nothing.
 """
 
 from collections.abc import Mapping

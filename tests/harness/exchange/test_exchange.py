@@ -409,7 +409,7 @@ def test_transformers_is_not_imported():
 
 
 def test_the_page_runs_as_printed(store, tmp_path, monkeypatch, hugging_face, capsys):
-    page = (ROOT / "docs" / "export.md").read_text()
+    page = (ROOT / "docs" / "guides" / "export.md").read_text()
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").symlink_to(store.root)
     commands, *code = re.findall(r"^```(?:bash|python)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Several kinds of slots on a real Ray cluster: nodes named by custom resources, with packs of their own size (docs/cluster.md)."""
+"""Several kinds of slots on a real Ray cluster: nodes named by custom resources, with packs of their own size (docs/guides/cluster.md)."""
 
 import json
 import secrets

@@ -1,4 +1,4 @@
-"""What becomes of packs when things fail: the decisions, without a Ray cluster (docs/faults.md; with one: test_faults_ray.py)."""
+"""What becomes of packs when things fail: the decisions, without a Ray cluster (docs/reference/faults.md; with one: test_faults_ray.py)."""
 
 import errno
 import json

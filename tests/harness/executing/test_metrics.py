@@ -113,7 +113,7 @@ def test_ends_are_counted_by_how(told):
 
 
 def test_names_are_as_prometheus_wants_them_and_documented():
-    page = (ROOT / "docs" / "watching.md").read_text()
+    page = (ROOT / "docs" / "guides" / "watching.md").read_text()
     for each in DEFINITIONS:
         assert re.fullmatch(r"manyseeds_[a-z_]+", each.name)
         assert f"ray_{each.name}{'_total' if each.kind == 'counter' else ''}`" in page

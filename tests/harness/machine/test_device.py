@@ -41,7 +41,7 @@ def _another_makers() -> bool:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux") or shutil.which("cc") is None, reason="needs Linux and a C compiler")
 def test_forced_kernels_are_named_and_do_not_depend_on_the_pack(tmp_path):
-    command = re.search("^echo 'int mkl_serv_intel_cpu_true.*$", Path("docs/training.md").read_text(), re.MULTILINE)
+    command = re.search("^echo 'int mkl_serv_intel_cpu_true.*$", Path("docs/reference/training.md").read_text(), re.MULTILINE)
     assert command is not None
     subprocess.run(command[0], shell=True, cwd=tmp_path, check=True)
     told = []

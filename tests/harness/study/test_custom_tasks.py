@@ -17,7 +17,7 @@ from models.custom import custom
 from models.custom.custom import allow
 from results.errors import StudyError
 
-PAGE = Path(__file__).parents[3] / "docs" / "own-task.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "own-task.md"
 RIGHT = re.search(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)[1]
 BITS = "return Batch(bits, bits.cumsum(-1) % 2, torch.ones(bits.shape, device=bits.device), {})"
 DRAWN = "(draw.uniform((batch, self.length)) < self.p_one).long()"

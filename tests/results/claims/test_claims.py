@@ -369,7 +369,7 @@ def test_a_manifest_without_claims_and_one_of_an_unknown_claim(tmp_path: Path) -
 
 def test_the_claim_of_the_page_gives_each_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {}
-    exec(blocks("docs/adding-a-claim.md", "python")[0], names)
+    exec(blocks("docs/guides/adding-a-claim.md", "python")[0], names)
     monkeypatch.setitem(REGISTRY, "X1", names["X1"])
     monkeypatch.setitem(VALUES, "X1", {"value": 2})
     cases = [
@@ -381,7 +381,7 @@ def test_the_claim_of_the_page_gives_each_verdict(tmp_path: Path, monkeypatch: p
     ]
     for i, (verdict, conditions) in enumerate(cases):
         assert one_verdict(tmp_path / str(i), "X1", conditions).verdict == verdict
-    page = (ROOT / "docs/claims.md").read_text()
+    page = (ROOT / "docs/reference/claims.md").read_text()
     table = dict(re.findall(r"^\| ([RT]\d) .*? \| (\d+) \|", page, re.MULTILINE))
     assert table == {name: str(REGISTRY[name].needs) for name in FLIP_FLOP}
 

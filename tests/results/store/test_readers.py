@@ -1,4 +1,4 @@
-"""docs/reading-results.md is true: its one-line readers, run as printed, give the rows that `results.store.tables.read` gives."""
+"""docs/guides/reading-results.md is true: its one-line readers, run as printed, give the rows that `results.store.tables.read` gives."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from results.store import tables as store
 from results.store.tables import commit, open_store, read
 from tests.results.store.sample_rows import commit_pack, pack_tables
 
-PAGE = Path(__file__).parents[3] / "docs" / "reading-results.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "reading-results.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
 
 

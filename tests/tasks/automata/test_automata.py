@@ -194,7 +194,7 @@ def test_impossible_tasks_are_refused(fields, sentence):
 
 def test_the_page_says_what_can_be_built():
     """Every block of the page is a task or a whole study, and every name in its tables exists."""
-    page = (Path(__file__).parents[3] / "docs" / "automata.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "explanation" / "automata.md").read_text()
     blocks = [yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)]
     *single, study = blocks
     assert len(single) == 2

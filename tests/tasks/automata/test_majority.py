@@ -1,4 +1,4 @@
-"""The majority classes that docs/length-generalization.md prints are those of the words."""
+"""The majority classes that docs/explanation/length-generalization.md prints are those of the words."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import torch
 import tasks
 from harness.draw import Draw
 
-PAGE = Path(__file__).parents[3] / "docs" / "length-generalization.md"
+PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "length-generalization.md"
 ROWS = [line.strip("| ").split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
 SHARES = [row for row in ROWS if len(row) == 4 and row[3].startswith("0.")]
 

@@ -164,7 +164,7 @@ def test_a_small_model_learns_c6_and_goes_beyond_its_length():
 
 def test_the_page_is_true():
     """Its study loads, its table is a group, and the names that it lists are there."""
-    page = (Path(__file__).parents[4] / "docs" / "lego.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "explanation" / "lego.md").read_text()
     table, example = (yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
     assert build("task", table["task"]).action.simply_transitive
     loaded = study.from_tree(example, [])

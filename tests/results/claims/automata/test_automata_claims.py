@@ -283,7 +283,7 @@ def test_sinusoidal_against_linear_positions(plans):
 
 
 def test_every_claim_of_the_family_has_a_study_that_states_it():
-    page = (Path(__file__).parents[4] / "docs" / "length-generalization.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "explanation" / "length-generalization.md").read_text(encoding="utf-8")
     table = dict(re.findall(r"^\| ([AD]\d\S*) \| [^|]+ \| [^|]+ \| (\d+) \|$", page, re.MULTILINE))
     mine = [each for name, each in REGISTRY.items() if re.match(r"A\d|D1", name)]
     assert table == {each.id: str(each.needs) for each in mine}

@@ -5,7 +5,7 @@ study = load(find_study("flipflop", "baseline"), ["replicates=25", "model.layers
 
 from pathlib import Path
 
-from results.errors import StudyError
+from results.errors import StudyError, nearest
 
 STUDIES = Path(__file__).resolve().parent / "studies"
 LINES = {  # what a paper's script and its `source.paper` call it → the families of its studies
@@ -20,8 +20,6 @@ def find_family(name: str) -> list[Path]:
     families = sorted(path.name for path in STUDIES.iterdir() if path.is_dir())
     known = [*families, *LINES]
     if name not in known:
-        from harness.study.config import nearest  # it knows torch, which takes seconds
-
         raise StudyError(f"there is no family of studies {name!r}; families: {', '.join(known)}{nearest(name, known)}")
     return sorted(
         (path for family in LINES.get(name, (name,)) for path in (STUDIES / family).glob("*.yaml")), key=lambda p: p.stem
@@ -32,8 +30,6 @@ def find_study(family: str, name: str) -> Path:
     """The file of a study, as `find_family` takes the family. StudyError listing its studies where there is none of that name."""
     paths = {path.stem: path for path in find_family(family)}
     if name not in paths:
-        from harness.study.config import nearest
-
         raise StudyError(f"there is no study {name!r} of {family}; studies: {', '.join(paths)}{nearest(name, list(paths))}")
     return paths[name]
 
@@ -46,8 +42,6 @@ def named(name: str) -> Path:
         full = " or ".join(f"{path.parent.name}/{name}" for path in paths)
         raise StudyError(f"there are several studies {name!r}: write {full}")
     if not paths:
-        from harness.study.config import nearest
-
         known = sorted({path.stem for path in everything})
         raise StudyError(f"there is no file and no study {name!r}{nearest(name, known)}; `manyseeds studies` lists them")
     return paths[0]

@@ -3,9 +3,11 @@
 Any other exception is a defect of this project, or of the machine: the person sees its whole traceback, and `tell_of_defect` says so.
 """
 
+import difflib
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from results.terminal import say
 
@@ -27,6 +29,14 @@ class MissingFile(StoreError, FileNotFoundError):
 
 class DamagedFile(StoreError, ValueError):
     """A file of a store is not what a study wrote there. Waiting does not mend it."""
+
+
+def nearest(word: Any, known: Iterable[str], prefix: str = "") -> str:
+    """ "; did you mean …?", or nothing when nothing is near."""
+    if len(str(word)) > 100:  # no slip of the fingers, and the search takes the square of its length
+        return ""
+    match = difflib.get_close_matches(str(word), list(known), n=1)
+    return f"; did you mean {prefix}{match[0]}?" if match else ""
 
 
 @contextmanager

@@ -155,13 +155,6 @@ def test_the_study_file_of_the_page_is_valid():
     ]
 
 
-def test_the_readme_has_the_one_line_readers_of_the_page():
-    readme = [block.strip() for block in blocks("README.md", "python")]
-    page = [re.sub(r"\n\n+", "\n", block.strip()) for block in blocks("docs/guides/reading-results.md", "python")]
-    assert readme
-    assert all(block in page for block in readme)
-
-
 def _anchors(text):
     """Of the headings, by GitHub's rule."""
     found, seen, fenced = set(), {}, False

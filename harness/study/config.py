@@ -4,7 +4,6 @@ Defaults here NEVER change: a field equal to its default is not hashed. Unknown 
 """
 
 import dataclasses
-import difflib
 import json
 import re
 import typing
@@ -19,7 +18,7 @@ from harness.study.limits import refuse_large_options, refuse_large_training
 from harness.training.key_mask import refuse_hiding
 from models.custom import custom
 from models.model import Model
-from results.errors import StudyError, settings_errors
+from results.errors import StudyError, nearest, settings_errors
 from tasks.task import Task
 
 SCHEDULES = ("linear", "constant", "cosine", "plateau")
@@ -362,11 +361,3 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> No
     for name in given:
         if name not in known:
             raise StudyError(f"{where} has no key {str(name)[:100]!r}{nearest(name, known) or '; keys: ' + ', '.join(known)}")
-
-
-def nearest(word: Any, known: Iterable[str], prefix: str = "") -> str:
-    """ "; did you mean …?", or nothing when nothing is near."""
-    if len(str(word)) > 100:  # no slip of the fingers, and the search takes the square of its length
-        return ""
-    match = difflib.get_close_matches(str(word), list(known), n=1)
-    return f"; did you mean {prefix}{match[0]}?" if match else ""

@@ -10,11 +10,13 @@ from results.report.citations import harness, references
 from results.report.family import ReportFamily
 from results.report.methods import methods_text
 from results.rows.summary import Replicate, to_parquet
+from results.store.schema import TABLES as STORE_TABLES
 
 TABLES = (
     ("Summary, a row a condition and evaluation set", ("summary.csv", "summary.tex", "summary.parquet")),
     ("Replicates, a row each", ("replicates.csv", "replicates.parquet")),
     ("Evaluations at the last step, counts and sums of squares", ("evaluations.parquet",)),
+    ("Whole tables, only the rows that count", tuple(f"tables/{name}.parquet" for name in STORE_TABLES)),
 )
 
 

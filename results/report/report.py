@@ -50,6 +50,7 @@ from results.statistics.intervals import zero_error_bound
 from results.store.json_columns import entries
 from results.store.manifest import label as stage_label
 from results.store.manifest import newest_manifest, reported, scoring_of, stage_of
+from results.store.schema import TABLES
 from results.store.tables import Store, committed, read
 
 MAX_CURVES, MAX_PANELS, MAX_OPEN_ROWS, MAX_FAILURES = 75, 24, 200, 20  # curves a figure; the interactive one has its own
@@ -79,21 +80,24 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
         )
     manifest = newest[1]
     folder = report_folder(store, out)
-    finished, failures = committed(store), read(store, "failures")
-    evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
+    finished = committed(store)
+    tables = {"replicates": finished} | {
+        name: read(store, name, winning=finished) for name in TABLES if name != "replicates"
+    }  # each once: on an object store a table of many packs takes long
+    failures, evaluations = tables["failures"], tables["evaluations"].filter(reported(manifest))
     known = replicates_of(manifest, finished, evaluations, failures)
     summary, rows = summarise(manifest, known), raw_rows(manifest, known)
     drawn = pa.array([r.key for members in _shown(manifest, known, families).values() for r in members], pa.string())
-    profiles = read(store, "profiles", winning=finished, packs=_packs(finished, drawn))
+    profiles = tables["profiles"].filter(pc.field("pack").isin(_packs(finished, drawn)))
     hidden = [
         axis for family in families for task, axes in family.hidden_axes.items() if is_of(manifest, task) for axis in axes
     ]
     profiles = profiles.filter(~pc.field("axis").isin(pa.array(hidden, pa.string())))
-    # a claim may look at every curve; the figure shows a few, and the others need not be opened
-    first = pa.array([key for members in _first(_ended(known, finished)).values() for key, _ in members], pa.string())
-    packs = None if manifest.get("claims") else _packs(finished, first)
-    losses = read(store, "curves", filter=pc.field("metric") == "loss", winning=finished, packs=packs)
-    measured = read(store, "probes", winning=finished)
+    losses = tables["curves"].filter(pc.field("metric") == "loss")
+    if not manifest.get("claims"):  # a claim may look at every curve; the figure shows a few
+        first = pa.array([key for members in _first(_ended(known, finished)).values() for key, _ in members], pa.string())
+        losses = losses.filter(pc.field("pack").isin(_packs(finished, first)))
+    measured = tables["probes"]
     drawings = draw_all(manifest, known, finished, evaluations, profiles, losses, families)
     sections = [section for family in families for section in family.sections]
     drawings += [Drawing(*drawn) for section in sections for drawn in section(store, manifest, known, finished)]
@@ -103,6 +107,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
         "summary.parquet": to_parquet(summary),
         "replicates.csv": to_csv(rows),
         **more_tables(known, rows, finished, evaluations),
+        **{f"tables/{name}.parquet": to_parquet(table) for name, table in tables.items()},
     }
     shown = []
     for drawing in drawings:
@@ -324,9 +329,9 @@ def _shown(
     return {name: members for name, members in groups.items() if name in kept}
 
 
-def _packs(replicates: pa.Table, keys: pa.Array) -> set[str]:
+def _packs(replicates: pa.Table, keys: pa.Array) -> pa.Array:
     """The packs that hold replicates of these keys."""
-    return set(replicates.filter(pc.is_in(replicates["key"], keys))["pack"].unique().to_pylist())
+    return replicates.filter(pc.is_in(replicates["key"], keys))["pack"].unique()
 
 
 def _pairs(rows: pa.Table) -> set[tuple[str, int]]:

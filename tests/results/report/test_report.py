@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs
+import pyarrow.parquet
 import pytest
 
 from results.errors import StudyError
@@ -15,7 +17,7 @@ from results.report import figures
 from results.report.page_template import format_rate
 from results.report.report import write_report
 from results.store.schema import SCHEMAS
-from results.store.tables import Store, commit, open_store, table_files, write_bytes
+from results.store.tables import Store, commit, committed, open_store, read, table_files, write_bytes
 from tests.results.report.browser import FLAGS, browser
 from tests.results.synthetic import failure, manifest, tables, write
 
@@ -26,6 +28,11 @@ ROOT = Path(__file__).parents[3]
 def study(tmp_path_factory: pytest.TempPathFactory) -> Store:
     store = open_store(str(tmp_path_factory.mktemp("store")), "synthetic")
     write(store, manifest(12))
+    first = min(committed(store)["pack"].to_pylist())
+    for table in ("evaluations", "curves", "replicates"):  # the same replicates again, in a pack that loses
+        rows = read(store, table, filter=pc.field("pack") == first)
+        place = rows.schema.get_field_index("pack")
+        commit(store, "zz-loses", {table: rows.set_column(place, "pack", pa.array(["zz-loses"] * rows.num_rows))})
     return store
 
 
@@ -85,6 +92,13 @@ def test_files_lie_beside_the_page_and_every_relative_link_has_its_file(study: S
     assert {path.suffix for path in (folder / "figures").iterdir()} == {".svg", ".png"}
 
 
+def test_each_table_is_written_with_only_the_rows_that_count(study: Store, page: str) -> None:
+    assert len(table_files(study, "curves")) > len(set(committed(study)["pack"].to_pylist()))
+    for table in SCHEMAS:
+        written = pyarrow.parquet.read_table(study.path("report", "tables", f"{table}.parquet"))
+        assert repr(written.to_pylist()) == repr(read(study, table).to_pylist()), table
+
+
 def test_a_report_reads_each_table_once(study: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On an object store each reading of a table is a request or two a pack."""
     asked: list[str] = []
@@ -102,7 +116,7 @@ def test_the_same_rows_make_the_same_bytes(study: Store, page: str, tmp_path: Pa
     write_report(study, tmp_path)
     first = Path(study.path("report"))
     files = sorted(path.relative_to(first) for path in first.rglob("*") if path.is_file())
-    assert len(files) == 7 + 14
+    assert len(files) == 7 + 14 + 6
     assert all((tmp_path / path).read_bytes() == (first / path).read_bytes() for path in files)
 
 

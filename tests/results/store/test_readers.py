@@ -1,32 +1,56 @@
-"""docs/guides/reading-results.md is true: its one-line readers, run as printed, give the rows that `results.store.tables.read` gives."""
+"""`results.load` and the readers on docs/guides/reading-results.md, run as printed, give the rows that count and no others."""
 
+import json
 import math
+import os
 import re
+import subprocess
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
+import results
+from results.errors import StudyError
 from results.store import merge
 from results.store import tables as store
+from results.store.manifest import write_manifest
 from results.store.tables import commit, open_store, read
-from tests.results.store.sample_rows import commit_pack, pack_tables
+from tests.results.store.sample_rows import commit_pack, failure, manifest, pack_tables
 
-PAGE = Path(__file__).parents[3] / "docs" / "guides" / "reading-results.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-
-
-def block(library: str) -> str:
-    (found,) = (text for text in BLOCKS if text.startswith((f"import {library}", f"from {library}")))
-    return found
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "guides" / "reading-results.md").read_text()
+LOAD, SELECT, QUERY, FILE = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+WINNERS = {"a": "fd-1", "b": "fc-2", "c": "fc-2", "d": "fd-3"}
 
 
-@pytest.fixture
-def study(tmp_path):
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
     """Overlapping packs, one that never committed, and the same rows in two files, as an interrupted compaction leaves them."""
-    at = open_store(tmp_path / "runs", "quick")
-    for pack, keys in {"fd-1": ["a", "b"], "fc-2": ["b", "c"], "fd-3": ["c", "d"]}.items():
-        commit_pack(at, pack, keys)
+    at = open_store(tmp_path_factory.mktemp("store") / "runs", "fflm-quick")
+    for pack, keys, condition in [("fd-1", ["a", "b"], "lstm"), ("fc-2", ["b", "c"], "lstm"), ("fd-3", ["c", "d"], "deep")]:
+        tables = pack_tables(pack, keys, condition)
+        config = {
+            "model": {"name": condition},
+            "task": {"name": "flipflop"},
+            "train": {"lr": 0.5} if condition == "deep" else {},
+        }
+        place = tables["replicates"].schema.get_field_index("config")
+        column = pa.array([json.dumps(config, sort_keys=True, separators=(",", ":"))] * len(keys))
+        tables["replicates"] = tables["replicates"].set_column(place, "config", column)
+        commit(at, pack, tables)
     commit(at, "fb-4", {"evaluations": pack_tables("fb-4", ["a", "e"])["evaluations"]})
+    commit(at, "fe-5-1", {"failures": failure("fe-5", 1)})
+    plan = manifest({"lstm": ["a", "b", "c"], "deep": ["d"]})
+    for each, lr, layers in zip(plan["conditions"], (0.25, 0.5), (None, 2), strict=True):
+        each["config"]["train"] = {"lr": lr} if each["name"] == "deep" else {}
+        each["settings"] = each["config"] | {"train": {"lr": lr}, "model": each["config"]["model"] | {"layers": layers}}
+    write_manifest(at, "0" * 16, json.dumps(plan).encode())
     inputs = {table: store.list_names(at, table) for table in ("evaluations", "replicates")}
     kept = {(table, name): store.read_bytes(at, f"{table}/{name}") for table, names in inputs.items() for name in names}
     merge.compact(at)
@@ -41,47 +65,148 @@ def plain(rows: list[dict]) -> list[str]:
     def text(value):
         if value is None or (isinstance(value, float) and math.isnan(value)) or repr(value) in ("<NA>", "NaT"):
             return "null"
+        if isinstance(value, datetime):
+            value = value.astimezone(UTC)
         return repr(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
 
     return sorted(" ".join(f"{name}={text(row[name])}" for name in sorted(row)) for row in rows)
 
 
-def wanted(at):
-    rows = read(at, "evaluations")
-    assert sorted(set(zip(rows["key"].to_pylist(), rows["pack"].to_pylist(), strict=True))) == [
-        ("a", "fd-1"),
-        ("b", "fc-2"),
-        ("c", "fc-2"),
-        ("d", "fd-3"),
-    ]
-    return plain(rows.to_pylist())
-
-
-def run(text: str, at: store.Store):
-    scope = {"study": at.path()}
+def run(text: str, at: store.Store, monkeypatch) -> dict:
+    monkeypatch.chdir(Path(at.root).parent)
+    scope: dict = {}
     exec(text, scope)
-    return scope["rows"]
+    return scope
 
 
-@pytest.mark.parametrize("library", ["pandas", "duckdb"])
-def test_the_line_for_a_data_frame_gives_the_same_rows(study, library):
-    pytest.importorskip(library, reason=f"the reader for {library} needs {library}")
-    pytest.importorskip("pandas", reason="the readers for data frames need pandas")
-    assert plain(run(block(library), study).to_dict("records")) == wanted(study)
+def test_each_winning_row_is_there_once(study):
+    rows = results.load(study.root, "fflm-quick", "evaluations")
+    assert {row["key"]: row["pack"] for row in rows.to_pylist()} == WINNERS
+    assert len(rows) == 4 * 5
+    assert rows.column_names == read(study, "evaluations").column_names
 
 
-def test_the_line_for_polars_gives_the_same_rows(study):
-    pytest.importorskip("polars", reason="the reader for polars needs polars")
-    assert plain(run(block("polars"), study).to_dicts()) == wanted(study)
+@pytest.mark.parametrize("table", ["replicates", "evaluations", "profiles", "curves", "probes", "failures"])
+def test_pandas_polars_duckdb_and_pyarrow_get_the_same_rows(study, table):
+    rows = results.load(study.root, table=table)  # the only study
+    wanted = plain(read(study, table).to_pylist())
+    assert plain(pa.table(rows).to_pylist()) == wanted
+    assert plain(rows.to_polars().to_dicts()) == wanted
+    assert plain(rows.to_duckdb().to_arrow_table().to_pylist()) == wanted
+    if table == "evaluations":
+        assert plain(rows.to_pandas().to_dict("records")) == wanted
 
 
-def test_the_projects_own_reader_is_the_one_on_the_page(study, monkeypatch):
-    pytest.importorskip("pandas", reason="the page turns the rows into a data frame")
-    monkeypatch.chdir(Path(study.root).parent)
-    assert plain(run(block("results.store.tables"), study).to_dict("records")) == wanted(study)
+def test_the_page_loads_the_same_rows(study, monkeypatch):
+    frame = run(LOAD, study, monkeypatch)["rows"]
+    assert isinstance(frame, pd.DataFrame)
+    assert plain(frame.to_dict("records")) == plain(read(study, "evaluations").to_pylist())
 
 
-def test_each_reader_is_one_line():
-    assert len(BLOCKS) == 4
-    for text in BLOCKS:
-        assert len([line for line in text.splitlines() if line and not line.startswith(("import", "from"))]) == 1
+def test_the_page_selects_columns_and_rows(study, monkeypatch):
+    frame = run(SELECT, study, monkeypatch)["rows"]
+    assert frame.columns == ["condition", "init_seed", "set", "errors", "count", "train.lr", "model.layers"]
+    wanted = []
+    about = {row["key"]: row for row in read(study, "replicates").to_pylist()}
+    for row in read(study, "evaluations").to_pylist():
+        replicate = about[row["key"]]
+        if row["set"] in ("sparse", "dense") and row["step"] >= 100 and replicate["status"] == "finished":
+            settings = {"train.lr": 0.25, "model.layers": None}  # defaults of lstm: the diverged one alone is deep
+            columns = {name: replicate[name] for name in ("condition", "init_seed")}
+            wanted.append(columns | {name: row[name] for name in ("set", "errors", "count")} | settings)
+    assert len(wanted) == 6
+    assert plain(frame.to_dicts()) == plain(wanted)
+
+
+def test_the_page_asks_in_sql(study, monkeypatch):
+    worst = run(QUERY, study, monkeypatch)["worst"].set_index("set")["error"]
+    rows = [row for row in read(study, "evaluations").to_pylist() if row["errors"] is not None]
+    for name in ("sparse", "dense", "sparse_online"):
+        assert worst[name] == max(row["errors"] / row["count"] for row in rows if row["set"] == name)
+
+
+def test_the_page_reads_the_reports_file(study, monkeypatch):
+    """`tests/results/report/test_report.py` holds that the report writes these files."""
+    folder = Path(study.path("report", "tables"))
+    folder.mkdir(parents=True)
+    pq.write_table(read(study, "evaluations"), folder / "evaluations.parquet")
+    assert len(run(FILE, study, monkeypatch)["rows"]) == 20
+
+
+def test_all_settings_become_columns_with_their_defaults(study):
+    rows = results.load(study.root, table="replicates", columns=["condition"], config=True).to_pylist()
+    assert {row["condition"]: row["train.lr"] for row in rows} == {"lstm": 0.25, "deep": 0.5}
+    assert {row["condition"]: row["model.layers"] for row in rows} == {"lstm": None, "deep": 2}
+    assert all(row["task.name"] == "flipflop" for row in rows)
+
+
+def test_conditions_on_replicates_open_only_the_files_of_their_packs(tmp_path, monkeypatch):
+    at = open_store(tmp_path, "quick")
+    commit_pack(at, "fa-1", ["a"], condition="lstm")
+    commit_pack(at, "fa-2", ["d"], condition="deep")
+    opened = []
+    real = store.read_file
+    monkeypatch.setattr(
+        store, "read_file", lambda filesystem, path, *more: opened.append(path) or real(filesystem, path, *more)
+    )
+    rows = results.load(tmp_path, "quick", "curves", condition="deep", columns=["key", "status", "value"])
+    assert set(rows["key"].to_pylist()) == {"d"}
+    assert [path for path in opened if "/curves/" in path] == [at.path("curves", "fa-2.parquet")]
+
+
+def test_a_null_and_several_values_are_conditions_too(study):
+    diverged = results.load(study.root, errors=None, set="sparse")
+    assert diverged["key"].to_pylist() == ["d"]
+    either = results.load(study.root, key=["a", "c"], set="sparse", filters=(pc.field("errors") >= 0))
+    assert set(either["key"].to_pylist()) == {"a", "c"}
+    assert results.load(study.root, condition="none such").num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"study": "fflm-quik"}, "there is no study 'fflm-quik' in ROOT; studies: fflm-quick; did you mean fflm-quick?"),
+        ({"study": "curves"}, "studies: fflm-quick; for its table write table='curves'"),
+        ({"table": "evaluation"}, "did you mean evaluations?"),
+        ({"columns": ["key", "error"]}, "there is no column 'error' in evaluations and replicates; columns: key, "),
+        ({"sett": "sparse"}, "did you mean set?"),
+        ({"step": "last"}, "step='last' can't be compared with the column step, which holds int64"),
+        (
+            {"filters": [("condition", "=", "lstm")]},
+            "the filters do not fit the table evaluations (No match for FieldRef.Name(condition)",
+        ),
+        ({"filters": "step > 3"}, "write a pyarrow expression, or tuples such as [('step', '>=', 1000)]"),
+        ({"filters": [("step", ">", "x")]}, "the filters do not fit the table evaluations"),
+        ({"config": "train.ler"}, "no replicate of fflm-quick has the setting 'train.ler'; settings: "),
+        ({"table": "failures", "config": True}, "leave config out"),
+        ({"table": "failures", "columns": ["condition"]}, "there is no column 'condition' in failures"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_a_sentence(study, arguments, sentence):
+    with pytest.raises(StudyError) as caught:
+        results.load(study.root, **arguments)
+    assert sentence.replace("ROOT", study.root) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_of_several_studies_must_be_named(tmp_path):
+    with pytest.raises(StudyError, match=f"^there is no study in {tmp_path}$"):
+        results.load(tmp_path)
+    for name in ("one", "two"):
+        commit_pack(open_store(tmp_path, name), "fa-1", ["a"])
+    with pytest.raises(
+        StudyError, match=r"holds several studies \(one, two\): name one, such as results.load\(.*, 'one', 'curves'\)"
+    ):
+        results.load(tmp_path, table="curves")
+
+
+def test_a_library_that_is_missing_is_named(study, monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(StudyError, match=r"^polars is not installed: pip install polars$"):
+        results.load(study.root).to_polars()
+
+
+def test_a_command_that_reads_nothing_does_not_wait_for_arrow():
+    code = "import sys, results.errors; print('pyarrow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, env=os.environ)
+    assert done.stdout == "False\n"

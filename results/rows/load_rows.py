@@ -1,0 +1,225 @@
+"""`results.load`: the rows of a study that count, as an Arrow table, for notebooks and scripts."""
+
+import functools
+import importlib
+import json
+import operator
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset
+import pyarrow.parquet
+
+from results.errors import StudyError, nearest
+from results.rows.options import flatten
+from results.store.filesystem import public
+from results.store.json_columns import entries
+from results.store.manifest import newest_manifest
+from results.store.schema import SCHEMAS, TABLES
+from results.store.tables import ROW, Store, open_store, read, studies
+
+
+@dataclass(frozen=True, repr=False)
+class LoadedRows:
+    """An Arrow table that pandas, Polars and DuckDB take as it is. `arrow` is the `pyarrow.Table`; its members are here too."""
+
+    arrow: pa.Table
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame. Counts of diverged replicates are null, which turns their column into floats."""
+        _needed("pandas")
+        return self.arrow.to_pandas()
+
+    def to_polars(self) -> Any:
+        """A Polars DataFrame."""
+        return _needed("polars").from_arrow(self.arrow)
+
+    def to_duckdb(self, connection: Any = None) -> Any:
+        """A DuckDB relation, on DuckDB's default connection or on this one: rows.to_duckdb().query("rows", "SELECT … FROM rows")."""
+        duckdb = _needed("duckdb")
+        return duckdb.from_arrow(self.arrow) if connection is None else connection.from_arrow(self.arrow)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.arrow.__arrow_c_stream__(requested_schema)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "arrow" or name.startswith("__"):  # not there yet while a copy is made
+            raise AttributeError(name)
+        return getattr(self.arrow, name)
+
+    def __getitem__(self, item: Any) -> Any:
+        return self.arrow[item]
+
+    def __len__(self) -> int:
+        return self.arrow.num_rows
+
+    def __repr__(self) -> str:
+        return f"{self.arrow.num_rows:,} rows\n{self.arrow!r}"
+
+
+def load(
+    store: str | os.PathLike[str],
+    study: str | None = None,
+    table: str = "evaluations",
+    *,
+    columns: Sequence[str] | None = None,
+    filters: pa.dataset.Expression | Sequence[Any] | None = None,
+    config: bool | str | Sequence[str] = False,
+    **conditions: Any,
+) -> LoadedRows:
+    """The rows of one table of a study that count: those of committed replicates, each replicate once.
+
+        rows = results.load("runs", "fflm-quick", "evaluations", set="sparse", condition=["transformer", "lstm"])
+        frame = rows.to_pandas()
+
+    store: a path or URI. study: may be left out where the store has one. table: one of `results.store.schema.TABLES`.
+    columns: of the table, and of `replicates` too (such as condition, init_seed, status), in the order wanted.
+    conditions: COLUMN=value, COLUMN=[values] or COLUMN=None (for null), of the table or of `replicates`.
+    filters: for other comparisons on columns of the table: a pyarrow expression, or tuples as in `pandas.read_parquet`,
+    such as [("step", ">=", 1000)].
+    config: True adds every setting of the replicate as a column (`train.lr`, `model.layers`, …), defaults included; a list adds those.
+    Rows and files that conditions and filters leave out are not read where the format allows it.
+
+    Raises StudyError or StoreError with one sentence.
+    """
+    if table not in SCHEMAS:
+        raise StudyError(f"there is no table {table!r}; tables: {', '.join(TABLES)}{nearest(table, TABLES)}")
+    own = SCHEMAS[table].names
+    beside = [] if table == "failures" else [name for name in SCHEMAS["replicates"].names if name not in own]
+    wanted = own if columns is None else list(columns)
+    for name in (*wanted, *conditions):
+        if name not in own and name not in beside:
+            where, known = f"{table} and replicates" if beside else table, [*own, *beside]
+            raise StudyError(f"there is no column {name!r} in {where}; columns: {', '.join(known)}{nearest(name, known)}")
+    if table == "failures" and config:
+        raise StudyError("a row of failures is of a pack, which has no settings of its own: leave config out")
+    opened = open_store(store, _study(os.fspath(store), study, table))
+    filter = _expression(table, filters, {name: value for name, value in conditions.items() if name in own})
+    about = {name: value for name, value in conditions.items() if name not in own}
+    needed = [name for name in wanted if name in own]
+    joined = [name for name in wanted if name not in own]
+    if table in ("replicates", "failures") or not (joined or about or config):
+        more = ["config"] if config and "config" not in wanted else []
+        rows = read(opened, table, [*needed, *more], filter)
+        return LoadedRows(_with_settings(opened, rows.select(wanted), rows["config"], config) if config else rows)
+    used = [name for name in beside if name in joined or name in about or (config and name == "config")]
+    replicates = read(opened, "replicates", [*ROW, *used])
+    if about:
+        replicates = replicates.filter(_expression("replicates", None, about))
+    packs = set(replicates["pack"].unique().to_pylist()) if about else None  # no other file is opened
+    rows = read(opened, table, [*needed, *(name for name in ROW if name not in needed)], filter, replicates, packs)
+    replicates = replicates.take(_places(rows, replicates))  # now one of each row
+    for name in joined:
+        rows = rows.append_column(SCHEMAS["replicates"].field(name), replicates[name])
+    rows = rows.select(wanted)
+    return LoadedRows(_with_settings(opened, rows, replicates["config"], config) if config else rows)
+
+
+def _expression(
+    table: str, filters: pa.dataset.Expression | Sequence[Any] | None, conditions: Mapping[str, Any]
+) -> pa.dataset.Expression | None:
+    """All of them as one expression; None where there are none."""
+    parts = []
+    if filters is not None:
+        try:
+            parts.append(filters if isinstance(filters, pa.dataset.Expression) else pa.parquet.filters_to_expression(filters))
+        except (TypeError, ValueError) as error:
+            raise StudyError(
+                f"filters={filters!r} can't be read ({error}): write a pyarrow expression, or tuples such as [('step', '>=', 1000)]"
+            ) from error
+    for name, value in conditions.items():
+        kind = SCHEMAS[table].field(name).type
+        several = isinstance(value, list | tuple | set | frozenset)
+        try:
+            if value is None:
+                parts.append(pc.field(name).is_null())
+            elif several:
+                parts.append(pc.field(name).isin(pa.array(sorted(value), kind)))
+            else:
+                parts.append(pc.field(name) == pa.scalar(value, kind))
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise StudyError(f"{name}={value!r} can't be compared with the column {name}, which holds {kind}") from error
+    if not parts:
+        return None
+    whole = functools.reduce(operator.and_, parts)
+    try:
+        SCHEMAS[table].empty_table().filter(whole)
+    except pa.ArrowException as error:
+        raise StudyError(
+            f"the filters do not fit the table {table} ({' '.join(str(error).split())[:200]}); its columns: "
+            f"{', '.join(SCHEMAS[table].names)}"
+        ) from error
+    return whole
+
+
+def _places(rows: pa.Table, replicates: pa.Table) -> pa.Array:
+    """For each row, the row of `replicates` that it belongs to. (pyarrow can't join tables that hold list columns.)"""
+    left = rows.select(ROW).append_column("row", pa.array(np.arange(rows.num_rows)))
+    right = replicates.select(ROW).append_column("place", pa.array(np.arange(replicates.num_rows)))
+    both = left.join(right, keys=ROW, join_type="inner")
+    return both["place"].take(pc.sort_indices(both["row"]))
+
+
+def _with_settings(store: Store, rows: pa.Table, configs: pa.ChunkedArray, config: bool | str | Sequence[str]) -> pa.Table:
+    """Append the settings that are asked for, by dotted name. configs: of each row, as JSON."""
+    encoded = configs.combine_chunks().dictionary_encode()
+    complete, settings = _settings(store), []
+    for text in encoded.dictionary.to_pylist():
+        changed = entries(text)
+        settings.append(complete.get(_spelled(changed)) or flatten(changed))
+    known = list(dict.fromkeys(name for each in settings for name in each))
+    for name in known if config is True else [config] if isinstance(config, str) else config or ():
+        if name not in known:
+            raise StudyError(
+                f"no replicate of {store.study} has the setting {name!r}; settings: {', '.join(known)}{nearest(name, known)}"
+            )
+        values = _array([each.get(name) for each in settings])
+        rows = rows.append_column(name, values.take(encoded.indices))
+    return rows
+
+
+def _settings(store: Store) -> dict[str, Mapping[str, Any]]:
+    """Every option, defaults included, of the conditions that the newest manifest has, by their configuration."""
+    newest = newest_manifest(store)
+    conditions = newest[1]["conditions"] if newest else []
+    return {_spelled(each["config"]): flatten(each["settings"]) for each in conditions if "settings" in each}
+
+
+def _spelled(config: Mapping[str, Any]) -> str:
+    return json.dumps(config, sort_keys=True)
+
+
+def _array(values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # a number in one condition and a word in another
+        return pa.array([value if value is None or isinstance(value, str) else json.dumps(value) for value in values])
+
+
+def _study(store: str, study: str | None, table: str) -> str:
+    found = studies(store)
+    if not found:
+        raise StudyError(f"there is no study in {public(store)}")
+    if study is None:
+        if len(found) > 1:
+            raise StudyError(
+                f"{public(store)} holds several studies ({', '.join(found)}): name one, such as "
+                f"results.load({public(store)!r}, {found[0]!r}, {table!r})"
+            )
+        return found[0]
+    if study not in found:
+        meant = f"; for its table write table={study!r}" if study in SCHEMAS else nearest(study, found)
+        raise StudyError(f"there is no study {study!r} in {public(store)}; studies: {', '.join(found)}{meant}")
+    return study
+
+
+def _needed(package: str) -> Any:
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise StudyError(f"{package} is not installed: pip install {package}") from error

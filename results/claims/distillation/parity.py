@@ -1,7 +1,8 @@
 """PD-R2 and PD-R3: perceptrons that learn parities from a teacher's checkpoints, by the steps until they are right (Panigrahi et al. 2025).
 
-A step is one string, so steps are samples. Students of one seed read the same strings and have the same teacher; one of labels is paired
-with them by its seeds. Steps beyond the students' horizon count as never: infinity, which comes last.
+Students of one seed begin alike, read the same strings and have the same teacher, so they are compared pair by pair. A student of labels
+shares neither weights nor strings with them (docs/stages.md) and is compared unpaired. Steps beyond the students' horizon count as never:
+infinity, which comes last.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,8 +16,9 @@ from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import require
 from results.rows.accuracy_curves import Look, watch
 from results.statistics.comparison import differences, pair_superiority
-from results.statistics.intervals import quantile
+from results.statistics.intervals import Interval, quantile
 from results.statistics.transition import first_step
+from results.statistics.unpaired import superiority
 
 PARITIES = ("sparse_parity", "hierarchical_parity")
 LABELS, ONE_SHOT, PROGRESSIVE = "labels", "one-shot", "progressive"
@@ -114,28 +116,33 @@ def gate_gap(seen: Looks, found: Sequence[Arms]) -> None:
                 )
 
 
-def sooner(mine: str, others: Sequence[str]) -> Callable[[Evidence, Terms, int], Finding]:
-    """The judge of: in most pairs the students of `mine` are right in `value` of all strings sooner than those of each other strategy."""
+def sooner(mine: str, others: Sequence[str], temperature: float = np.inf) -> Callable[[Evidence, Terms, int], Finding]:
+    """The judge of: most students of `mine` are right in `value` of all strings sooner than those of each other strategy.
+
+    Of `mine`, every condition whose teacher answers at this temperature or a lower one.
+    """
 
     def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         found = arms(evidence, (LABELS, mine, *(each for each in others if each != LABELS)), needs)
         seen = looks_of(evidence)
         gate_gap(seen, found)
-        pairs = [(each, other) for each in found for kind in others for other in each.by[kind]]
+        pairs = [
+            (group, first, other, kind == LABELS)
+            for group in found
+            for first in group.by[mine]
+            if first.settings["stage.temperature"] <= temperature
+            for kind in others
+            for other in group.by[kind]
+        ]
+        if not pairs:
+            settle(NOT_RUN, f"no {mine} student has a teacher at a temperature of {temperature:g} or below")
         confidence, holds, fails, texts = 1 - 0.05 / len(pairs), [], [], []
-        for group, other in pairs:
-            if len(group.by[mine]) > 1:
-                settle(NOT_RUN, f"there are several {mine} conditions of {group.name}, and the claim is of one")
-            (first,) = group.by[mine]
+        for group, first, other, apart in pairs:
             horizon = first.settings["train.steps"]
             if other.settings["train.steps"] < horizon:
                 settle(NOT_RUN, f"{other.name} has fewer steps than the {horizon:,} of {first.name}: it may be right later")
             own, theirs = (reached(seen, each, terms.value, horizon) for each in (first, other))
-            common = sorted(own.keys() & theirs.keys())
-            if len(common) < needs:
-                settle(TOO_FEW, f"{len(common)} seeds are common to {first.name} and {other.name}, and the claim needs {needs}")
-            later = differences([own[seeds] for seeds in common], [theirs[seeds] for seeds in common])
-            chance, interval = pair_superiority(later, confidence)
+            chance, interval = later(own, theirs, not apart, needs, confidence)
             holds.append(interval.low > 0.5)
             fails.append(interval.high < 0.5)
             texts.append(
@@ -150,6 +157,20 @@ def sooner(mine: str, others: Sequence[str]) -> Callable[[Evidence, Terms, int],
         )
 
     return judge
+
+
+def later(
+    own: Mapping[Seeds, float], theirs: Mapping[Seeds, float], paired: bool, needs: int, confidence: float
+) -> tuple[float, Interval]:
+    """The chance that the second needs more steps, equal ones halved, and its interval; by seeds where they are pairs."""
+    if not paired:
+        if min(len(own), len(theirs)) < needs:
+            settle(TOO_FEW, f"{len(own)} and {len(theirs)} replicates have ended, and the claim needs {needs} of each")
+        return superiority(list(own.values()), list(theirs.values()), confidence)
+    common = sorted(own.keys() & theirs.keys())
+    if len(common) < needs:
+        settle(TOO_FEW, f"{len(common)} seeds are common to two students, and the claim needs {needs}")
+    return pair_superiority(differences([own[seeds] for seeds in common], [theirs[seeds] for seeds in common]), confidence)
 
 
 def _model(condition: Condition) -> str:
@@ -187,4 +208,15 @@ R3 = Claim(
     "10 replicates, six comparisons: that it does, where each holds in 99.6 % of all pairs; 20: in 94 %",
     sooner(PROGRESSIVE, (ONE_SHOT, LABELS)),
     "distillation/p1",
+)
+P8 = Claim(
+    "PD-P8",
+    "A transformer of one checkpoint inside its teacher's transition and then the last, at a low temperature, is right sooner than one of "
+    "the last alone and one of labels.",
+    f"{_SOURCE}, figures 4.16 and 4.17: temperatures of 0.01 and below are alike",
+    "accuracy that counts as right",
+    10,
+    "10 replicates, three comparisons: that it is, where each holds in 99.4 % of all pairs",
+    sooner(MIDDLE, (ONE_SHOT, LABELS), temperature=0.01),
+    "distillation/p8",
 )

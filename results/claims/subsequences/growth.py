@@ -11,9 +11,9 @@ from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding,
 from results.claims.compare import between
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require
-from results.claims.subsequences.survival_slope import slope
 from results.rows.probe_values import by_step
 from results.statistics.intervals import Floats, quantile_interval
+from results.statistics.survival_slope import slope
 
 LEARNED = 0.1  # a smaller gap is called learned
 MARGIN = 0.5  # of the slope, to either side

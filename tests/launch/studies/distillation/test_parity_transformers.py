@@ -15,7 +15,7 @@ from launch.families import find_study
 
 SCALES = ("paper", "gpu-hour", "laptop")
 # conditions by the number of their replicates
-POINTS = {"p5": {5: 5}, "p6": {5: 11}, "p7": {4: 1}, "p8": {3: 11}, "p9": {2: 1}}
+POINTS = {"p5": {10: 5}, "p6": {5: 11}, "p7": {4: 1}, "p8": {10: 11}, "p9": {2: 1}}
 
 
 @functools.cache

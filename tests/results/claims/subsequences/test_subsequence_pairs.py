@@ -16,8 +16,8 @@ from results.claims import REGISTRY, verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.claims.subsequences.capacity import exceeds_times
 from results.claims.subsequences.growth import learned_between
-from results.claims.subsequences.survival_slope import fit
 from results.rows.options import flatten
+from results.statistics.survival_slope import fit
 from results.store.schema import SCHEMAS
 from tests.results.claims.planned_rows import replicates
 

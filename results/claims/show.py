@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from markupsafe import Markup
 
 from results.claims import reductions, scoreboard
-from results.claims.claim import NOT_REPRODUCED, REPRODUCED, SCALED, Verdict
+from results.claims.claim import NOT_REPRODUCED, REPRODUCED, SCALED, VERDICTS, Verdict
 from results.errors import StudyError
 from results.store.manifest import newest_manifest
 from results.store.tables import Store
 
-_CLASS = {REPRODUCED: "zero", SCALED: "zero", NOT_REPRODUCED: "bad"}
+_LOOKS = {REPRODUCED: ("yes", "✓"), SCALED: ("yes", "✓"), NOT_REPRODUCED: ("no", "✗")}  # class and sign of a chip
 
 
 def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
@@ -46,35 +46,34 @@ def waiting(found: Sequence[Verdict]) -> str:
 
 
 def html(found: Sequence[Verdict], reduced: bool = False) -> Markup:
-    """A section with one row a claim; nothing where there is none. Classes `scroll`, `zero` and `bad` are the page's.
+    """The scoreboard as chips, one a claim, that unfold what was measured; nothing where there is none. The page has the classes.
 
     reduced: whether the study is smaller than the paper's, so that a line says what is still open there.
     """
     if not found:
         return Markup("")
-    rows = Markup("").join(_row(each) for each in found)
+    counts = [(verdict, sum(each.verdict == verdict for each in found)) for verdict in VERDICTS]
+    tally = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
     return Markup(
-        '<section aria-labelledby="claims">\n<h2 id="claims">Claims</h2>\n'
-        '<div class="scroll" tabindex="0" role="region" aria-labelledby="claims">\n<table id="claims-table">\n'
-        '<thead><tr><th scope="col">claim</th><th scope="col" class="left">verdict</th><th scope="col" class="left">value</th>'
-        '<th scope="col" class="left">measured</th></tr></thead>\n<tbody>\n{}</tbody></table></div>\n{}</section>\n'
-    ).format(rows, Markup("<p>{}</p>\n").format(waiting(found)) if reduced else "")
+        '<section aria-labelledby="claims">\n<h2 id="claims">Claims <small>{}</small></h2>\n'
+        '<div id="claims-board">\n{}</div>\n{}</section>\n'
+    ).format(tally, Markup("").join(map(_chip, found)), Markup("<p>{}</p>\n").format(waiting(found)) if reduced else "")
 
 
-def _row(each: Verdict) -> Markup:
+def _chip(each: Verdict) -> Markup:
+    parts = [
+        ("claim", f"{each.claim.sentence} ({each.claim.source})"),
+        ("value", _value(each)),
+        *([("measured", each.finding.measured)] if each.finding.measured else []),
+        ("why", each.finding.reason),
+    ]
     return Markup(
-        '<tr><th scope="row" class="claim"><b>{}</b> {}<br><small>{}</small></th><td class="left {}">{}</td><td class="wrap">{}</td>'
-        '<td class="wrap">{}{}<small>{}</small></td></tr>\n'
+        '<details class="chip {}"><summary><span aria-hidden="true">{}</span> <b>{}</b> <span>{}</span></summary>\n<dl>{}</dl></details>\n'
     ).format(
+        *_LOOKS.get(each.verdict, ("open", "○")),
         each.claim.id,
-        each.claim.sentence,
-        each.claim.source,
-        _CLASS.get(each.verdict, ""),
         each.verdict,
-        _value(each),
-        each.finding.measured,
-        Markup("<br>") if each.finding.measured else "",
-        each.finding.reason,
+        Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(*part) for part in parts),
     )
 
 

@@ -1,6 +1,12 @@
-"""The pages' templates and what they share: escaping, the head of a page, and how values are written."""
+"""The pages' templates and what they share: escaping, scripts, the head of a page, and how values are written.
 
+A page runs the scripts of these folders alone: its Content-Security-Policy lists their digests and allows nothing else.
+"""
+
+import base64
+import hashlib
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +17,46 @@ from markupsafe import Markup
 FOLDER = Path(__file__).parent
 
 
+_POLICY = "<!-- content security policy -->"  # of head.html, before anything that a store has a say in
+
+
 def render(path: Path, **values: Any) -> str:
     """The template at `path` with these values; it may include those of its folder and of this one.
 
-    Values are escaped unless they are Markup; a name without a value is an error.
+    Values are escaped unless they are Markup; a name without a value is an error. `{{ script("name.js") }}` puts a file of these
+    folders into the page.
     """
+    folders = (path.parent, FOLDER)
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([path.parent, FOLDER]),
+        loader=jinja2.FileSystemLoader(folders),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {"rate": format_rate, "share": format_share, "plain": plain, "number": _number}
-    return environment.get_template(path.name).render(**values)
+    environment.globals["script"] = lambda name: _script(next(each / name for each in folders if (each / name).is_file()))
+    page = environment.get_template(path.name).render(**values)
+    return page.replace(_POLICY, _policy(page), 1) if _POLICY in page else page
+
+
+@cache
+def _script(path: Path) -> Markup:
+    """A script of this project, as an element of a page."""
+    text = f"\n{path.read_text(encoding='utf-8')}\n"
+    if "</script" in text:
+        raise ValueError(f"{path} holds </script, which would end it in a page: write <\\/script")
+    _DIGESTS[text] = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Markup(f'<script type="module">{text}</script>')
+
+
+_DIGESTS: dict[str, str] = {}  # by the text of a script of this project
+
+
+def _policy(page: str) -> str:
+    scripts = " ".join(f"'sha256-{digest}'" for text, digest in _DIGESTS.items() if text in page) or "'none'"
+    rules = f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    return f'<meta http-equiv="Content-Security-Policy" content="{rules}">'
 
 
 def script_json(value: Any) -> Markup:

@@ -109,7 +109,6 @@ def section(
             dense=axes.dense,
             sentences=_sentences(axes, sparse, dense, best, len(curves)),
             data=script_json(data),
-            script=Markup((FOLDER / "pareto.js").read_text(encoding="utf-8")),
         )
     )
 

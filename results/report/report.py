@@ -27,6 +27,7 @@ from results.report import figures, pareto, violins
 from results.report.downloads import for_a_paper, more_tables
 from results.report.family import ReportFamily
 from results.report.family_sections import FAMILIES
+from results.report.first_screen import answer, changes
 from results.report.page_template import FOLDER, plain, render
 from results.report.survival_figure import baseline, survival_drawing
 from results.rows.options import flatten
@@ -55,6 +56,7 @@ from results.store.tables import Store, committed, read
 
 MAX_CURVES, MAX_PANELS, MAX_OPEN_ROWS, MAX_FAILURES = 75, 24, 200, 20  # curves a figure; the interactive one has its own
 MAX_ROWS, SWEEP = 500, 4  # rows of a large table; conditions of a small study
+MAX_SUMMARY = 24  # rows of the summary; a longer one is folded
 
 
 @dataclass(frozen=True)
@@ -213,6 +215,7 @@ def page(
     """The page as one string of HTML."""
     keys = {replicate.key for replicate in known}
     statuses = [replicate.status for replicate in known]
+    key = _key_figure(drawings, families)
     return render(
         FOLDER / "report.html",
         manifest=manifest,
@@ -223,11 +226,14 @@ def page(
         ended=sum(status in ("finished", "diverged", "no_transition") for status in statuses),
         planned=len(known),
         groups=_groups(summary),
+        answer=answer(summary, reported_sets(manifest)),
+        changes=changes(manifest),
+        key_figure=key,
+        long=len(summary) > MAX_SUMMARY,
         bounded=any(row["zero_error_most"] > row["zero_error_least"] for row in summary.to_pylist()),
-        reported=reported_sets(manifest),
         names=set_names(manifest),
         quantiles=list(QUANTILES),
-        drawings=drawings,
+        drawings=[pair for pair in drawings if pair is not key],
         claims=claims,
         interactive=interactive,
         definition=_definition(manifest, families),
@@ -241,6 +247,13 @@ def page(
         provenance=_provenance(replicates.filter(pc.field("key").isin(pa.array(list(keys), pa.string()))), manifest),
         left_out=pc.sum(pc.invert(pc.is_in(replicates["key"], pa.array(list(keys), pa.string())))).as_py() or 0,
     )
+
+
+def _key_figure(drawings: Sequence[tuple[Drawing, Markup]], families: Sequence[ReportFamily]) -> tuple[Drawing, Markup] | None:
+    """The figure of the first screen: what a family says answers its studies, else the first."""
+    by_name = {drawing.name: (drawing, svg) for drawing, svg in reversed(drawings)}
+    preferred = (name for family in families for name in family.key_figures if name in by_name)
+    return by_name.get(next(preferred, "")) or next(iter(drawings), None)
 
 
 def _definition(manifest: dict[str, Any], families: Sequence[ReportFamily]) -> str:

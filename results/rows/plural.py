@@ -1,5 +1,6 @@
 """Numbers in sentences."""
 
+import math
 from collections.abc import Iterable
 
 
@@ -17,3 +18,15 @@ def ranges(numbers: Iterable[int], to: str = " to ") -> str:
         else:
             runs.append([number, number])
     return ", ".join(f"{low}" if low == high else f"{low}{to}{high}" for low, high in runs)
+
+
+def factor(ratio: float) -> str:
+    """How many times as much.
+
+    >>> factor(6.714), factor(0.2), factor(1234.5), factor(float("inf"))
+    ('6.7×', '0.20×', '1,234×', '∞×')
+    """
+    if math.isinf(ratio):
+        return "∞×"
+    digits = 0 if ratio >= 100 else 1 if ratio >= 1 else 2 if ratio >= 0.01 else 4
+    return f"{ratio:,.{digits}f}×"

@@ -5,6 +5,7 @@ from results.report.family import ReportFamily
 
 FAMILY = ReportFamily(
     sections=(page.drawings, pcfg_page.drawings),
+    key_figures=("students-and-teachers", "strategies"),
     axes={
         "level": (
             "Error by level of the span that ends at the token",

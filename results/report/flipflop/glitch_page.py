@@ -62,7 +62,6 @@ def page(about: About, rows: pa.Table, bounds: Dilution | None = None, drift: Ma
             if figure
         },
         data=script_json(_data(about, rows.slice(0, MOST))),
-        script=Markup((folder / "glitches.js").read_text(encoding="utf-8")),
     )
 
 

@@ -3,4 +3,4 @@
 from results.report.family import ReportFamily
 from results.report.lego.page import drawings
 
-FAMILY = ReportFamily(sections=(drawings,))
+FAMILY = ReportFamily(sections=(drawings,), key_figures=("accuracy-length",))

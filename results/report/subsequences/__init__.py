@@ -5,5 +5,6 @@ from results.report.subsequences import page, tracing_page
 
 FAMILY = ReportFamily(
     sections=(page.drawings, tracing_page.drawings),
+    key_figures=("subsequence-depth", "pairs-learned", "pairs-held", "gradient-order", "alignment", "traced"),
     errors={"associations": "a string whose most probable answer is not the one that was drawn for it"},
 )

@@ -334,7 +334,7 @@ def test_the_page_escapes_names_and_is_nothing_without_claims(tmp_path: Path) ->
     plan = write(store, {"R7": VALUES["R7"]}, [base(), anti(train__lr=1e-3)])
     (found,) = scoreboard(store)
     text = html([found])
-    assert "reproduced</td>" in text
+    assert "reproduced</span></summary>" in text
     assert "the best, c1," in text
     assert html([]) == ""
     assert "Open at" not in text
@@ -351,7 +351,7 @@ def test_a_report_opens_with_the_claims_of_its_study(tmp_path: Path) -> None:
     store = open_store(str(tmp_path), "claims")
     write(store, {"R1": VALUES["R1"]}, [base()])
     text = write_report(store).read_text()
-    assert text.index('id="claims-table"') < text.index('id="summary-table"')
+    assert text.index('id="claims-board"') < text.index("<figure") < text.index('id="summary-table"')
     assert 'href="#claims"' in text
 
 

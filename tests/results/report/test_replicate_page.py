@@ -10,7 +10,7 @@ from launch.cli import cli
 from results.errors import StudyError
 from results.report.replicate_page import write_replicate_page
 from results.store.tables import Store, open_store
-from tests.results.report.browser import EVIL, FLAGS, browser
+from tests.results.report.browser import EVIL, FLAGS, browser, with_script
 from tests.results.synthetic import manifest, write
 
 
@@ -61,10 +61,10 @@ def test_names_are_text_and_the_page_fits_a_phone_and_asks_for_nothing(study: An
     assert not re.search(r"""(?:src|href)=["'](?:https?:)?//|@import|url\((?!#)""", text)
     name = next(tmp_path.glob("replicate-*.html")).name
     (tmp_path / name).write_text(
-        text.replace(
-            "</body>",
+        with_script(
+            text,
             "<script>addEventListener('load', () => { const root = document.documentElement; parent.postMessage("
-            "[root.scrollWidth - root.clientWidth, performance.getEntriesByType('resource').length], '*'); });</script></body>",
+            "[root.scrollWidth - root.clientWidth, performance.getEntriesByType('resource').length], '*'); });</script>",
         ),
         encoding="utf-8",
     )

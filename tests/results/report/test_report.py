@@ -1,3 +1,5 @@
+import base64
+import hashlib
 import json
 import os
 import re
@@ -18,7 +20,7 @@ from results.report.page_template import format_rate
 from results.report.report import write_report
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, commit, committed, open_store, read, table_files, write_bytes
-from tests.results.report.browser import FLAGS, browser
+from tests.results.report.browser import FLAGS, browser, with_script
 from tests.results.synthetic import failure, manifest, tables, write
 
 ROOT = Path(__file__).parents[3]
@@ -45,8 +47,8 @@ def test_the_page_opens_from_disk_without_an_error(study: Store, page: str, tmp_
     address = Path(study.path("report", "index.html")).as_uri()
     # a second script sorts by dense errors twice, so that the worst replicates come first
     probe = tmp_path / "index.html"
-    click = "<script>for (let i = 0; i < 2; i++) document.querySelectorAll('#replicate-table th button')[9].click()</script>"
-    probe.write_text(page.replace("</body>", f"{click}</body>"), encoding="utf-8")
+    click = "<script type=module>for (let i = 0; i < 2; i++) document.querySelectorAll('#replicate-table th button')[9].click()</script>"
+    probe.write_text(with_script(page, click), encoding="utf-8")
     for url in (address, probe.as_uri()):
         command = [browser(), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", url]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
@@ -62,6 +64,7 @@ def test_the_page_opens_from_disk_without_an_error(study: Store, page: str, tmp_
 
 def test_the_page_says_what_it_must(page: str) -> None:
     for text in (
+        "Smaller than the paper: 1,000 steps (10,000)",
         "train.steps: 10000 -&gt; 1000",
         "train.lr=0.0003",
         "1 diverged",
@@ -72,6 +75,34 @@ def test_the_page_says_what_it_must(page: str) -> None:
         assert text in page
     assert 'id="partial"' not in page
     assert page.count("<tr><td>") == 24
+
+
+def test_the_page_runs_no_script_but_its_own(page: str, tmp_path: Path) -> None:
+    (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', page)
+    assert page.index(policy) < page.index("<title>"), "nothing of the store stands before it"
+    own = re.findall(r'<script type="module">(.*?)</script>', page, re.DOTALL)
+    digests = {f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in own}
+    assert set(re.search(r"script-src ([^;]*);", policy)[1].split()) == digests
+    assert "unsafe-inline" not in re.search(r"script-src ([^;]*);", policy)[1]
+    foreign = tmp_path / "index.html"
+    foreign.write_text(page.replace("<h1>", "<script>document.title = 'pwned'</script><h1>"), encoding="utf-8")
+    command = [browser(), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", foreign.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert "<title>pwned" not in done.stdout
+    assert 'data-ready="true"' in done.stdout
+
+
+def test_a_study_of_a_users_own_is_not_measured_by_a_paper(tmp_path: Path) -> None:
+    plan = manifest(4) | {"source": {}, "reductions": ["model.layers: 6 -> 2"]}
+    store = open_store(str(tmp_path), "own")
+    write(store, plan)
+    text = write_report(store).read_text()
+    assert "Smaller than the study as written: 2 layers (6)" in text
+    assert "scale paper" not in text.lower()
+    assert "than the paper" not in text
+    quiet = open_store(str(tmp_path), "quiet")
+    write(quiet, plan | {"reductions": [], "overrides": ["store=x"], "scale": "paper"})
+    assert 'id="scale"' not in write_report(quiet).read_text()
 
 
 def test_the_page_needs_nothing_from_anywhere(page: str) -> None:
@@ -151,7 +182,7 @@ def test_names_are_text_and_never_markup(tmp_path: Path) -> None:
     write(store, plan)
     text = write_report(store).read_text()
     assert "<script>alert" not in text
-    assert text.count("<script>") == 1
+    assert "<script>" not in text
     assert "Is &lt;script&gt;alert(1)" in text
     assert not re.search(r'="[^"]*<script', text)
 

@@ -14,7 +14,7 @@ from results.report.flipflop import glitches
 from results.report.flipflop.glitch_page import lines, page_name, write_glitch_page
 from results.report.replicate_page import write_replicate_page
 from results.store.tables import Store, open_store, write_bytes
-from tests.results.report.browser import EVIL, FLAGS, browser
+from tests.results.report.browser import EVIL, FLAGS, browser, with_script
 from tests.results.report.flipflop.glitch_rows import about, rows
 from tests.results.synthetic import manifest, write
 
@@ -51,7 +51,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 def asked(path: Path, folder: Path, width: int) -> dict[str, Any]:
     """What the page says to ASK in a window of that width."""
-    (folder / "asked.html").write_text(path.read_text(encoding="utf-8").replace("</body>", f"{ASK}</body>"), encoding="utf-8")
+    (folder / "asked.html").write_text(with_script(path.read_text(encoding="utf-8"), ASK), encoding="utf-8")
     flags = [*FLAGS, f"--window-size={width},1000", f"--user-data-dir={folder / 'profile'}"]
     command = [browser(), *flags, "--dump-dom", (folder / "asked.html").as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)

@@ -1,0 +1,158 @@
+"""What a report says first: the answer in one sentence, and in one line how the study is smaller than what it was written for."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from results.report.page_template import format_rate, format_share
+from results.rows.plural import counted, factor
+from results.store.manifest import label
+
+MOST_NAMED = 3  # conditions that the answer gives a number each; of more it names the best and the worst
+MOST_CHANGES = 6  # in the line; the others unfold
+_CHANGE = re.compile(r"(?P<path>[^:]+): (?P<values>.+)")
+_ARROW = re.compile(r"(?P<old>\S+) -> (?P<new>\S+?)(?=,? |,?$)")
+_LONGEST = 40  # a longer value is left to the details
+_COUNTS = {"layers": "layer", "heads": "head", "steps": "step", "replicates": "replicate"}
+_OPERATIONAL = ("store", "wandb", "executor", "device", "scale", "pack.", "keep", "leases", "slots")
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """`heading` and the first few changes for one line; `every` change as it is written; `overrides`: those of the command line."""
+
+    heading: str
+    line: Sequence[str]
+    every: Sequence[str]
+    overrides: Sequence[str]
+
+
+def of_a_paper(manifest: Mapping[str, Any]) -> bool:
+    """Whether the study repeats a paper's; a user's own has none, and its page does not speak of one."""
+    return bool((manifest.get("source") or {}).get("paper"))
+
+
+def changes(manifest: Mapping[str, Any]) -> Changes | None:
+    """How the study differs from the one it was written as; None where nothing that bears on its numbers was changed."""
+    reductions = [str(each) for each in manifest.get("reductions") or ()]
+    overrides = [each for each in manifest.get("overrides") or () if not str(each).startswith(_OPERATIONAL)]
+    if not reductions and not overrides:
+        return None
+    written = [text for each in reductions if (text := change_in_words(each)) is not None]
+    heading = "Smaller than the paper" if of_a_paper(manifest) else "Smaller than the study as written"
+    return Changes(heading if reductions else "Set on the command line", written[:MOST_CHANGES], reductions, overrides)
+
+
+def change_in_words(change: str) -> str | None:
+    """A reduction in words, None where its values are too long for a line.
+
+    >>> change_in_words("model.layers: 6 -> 2")
+    '2 layers (6)'
+    >>> change_in_words("evaluate.sets.sparse.sequences: 100000 -> 8000")
+    '8,000 sequences in sparse (100,000)'
+    >>> change_in_words("model.width: 512 -> 32 (transformer), 128 -> 64 (LSTM)")
+    'width 32 (512) for transformer, 64 (128) for LSTM'
+    """
+    found = _CHANGE.fullmatch(change)
+    arrows = list(_ARROW.finditer(found["values"])) if found else []
+    if not found or not arrows or any(max(len(each["old"]), len(each["new"])) > _LONGEST for each in arrows):
+        return None
+    *parents, name = found["path"].split(".")
+    values = re.sub(r"(\)) \(([^()]+)\)", r"\1 for \2", _ARROW.sub(_new_and_old, found["values"]))
+    if len(values) > 2 * _LONGEST or "{" in values or "[" in values:
+        return None
+    where = f" in {parents[-1]}" if parents[:2] == ["evaluate", "sets"] else ""
+    where = f" of {parents[1]}" if parents[:1] == ["conditions"] and len(parents) > 2 else where
+    if len(arrows) == 1 and arrows[0]["new"].isdigit() and (name in _COUNTS or name == "sequences"):
+        new, _, old = values.partition(" ")
+        noun = _COUNTS.get(name, "sequence") + ("" if new == "1" else "s")
+        return f"{new} {noun}{where} {old}"
+    return f"{name.replace('_', ' ')}{where} {values}"
+
+
+def _new_and_old(arrow: re.Match[str]) -> str:
+    old = "not set" if arrow["old"] == "unset" else _grouped(arrow["old"])
+    return f"{_grouped(arrow['new'])} ({old})"
+
+
+def _grouped(value: str) -> str:
+    return f"{int(value):,}" if value.isdigit() and len(value) < 16 else value
+
+
+def answer(summary: pa.Table, reported: Sequence[str]) -> str:
+    """The finding in one sentence with its number and interval, from the rows of `results.rows.summary.summarise`.
+
+    How many replicates make no error at all where conditions differ in that, else the median error on the first set where they do.
+    """
+    rows = [row for row in summary.to_pylist() if row["set"] in reported]
+    by_set = {name: [row for row in rows if row["set"] == name and row["zero_error_of"]] for name in reported}
+    first = next((found for found in by_set.values() if found), [])
+    if not first:
+        return "No replicate has a number yet."
+    if len(first) == 1:
+        return _alone(first[0], len(reported))
+    joint = [row for row in first if row["jointly_zero_of"]]
+    shares = {_share(row) for row in joint}
+    if len(shares) > 1:
+        return _without_error(joint, len(reported))
+    apart = [found for found in by_set.values() if len({row["error_median"] for row in found}) > 1]
+    if not apart:
+        every = f"{joint[0]['jointly_zero']:,} of {joint[0]['jointly_zero_of']:,}" if joint else "some"
+        return f"All {len(first)} conditions are alike: {every} replicates of each make no error{_where(len(reported))}."
+    return _medians(apart[0])
+
+
+def _alone(row: Row, sets: int) -> str:
+    joint = f" {_zeros(row)} make no error{_where(sets)}." if row["jointly_zero_of"] else ""
+    return (
+        f"The median of {counted(row['zero_error_of'], 'replicate')} errs in {format_rate(row['error_median'])} of the reads on "
+        f"{row['set']} {_interval(row)}, the worst in {format_rate(row['error_max'])}.{joint}"
+    )
+
+
+def _without_error(rows: Sequence[Row], sets: int) -> str:
+    first, *others = sorted(rows, key=_share, reverse=True)
+    if len(rows) > MOST_NAMED:
+        last = others[-1]
+        tied = sum(_share(row) == _share(last) and row["jointly_zero_of"] == last["jointly_zero_of"] for row in others)
+        fewest = f"{tied} others have fewest, {_zeros(last)} each" if tied > 1 else f"{_name(last)} has fewest, {_zeros(last)}"
+        return f"Of {len(rows)} conditions, {_name(first)} has most replicates without an error{_where(sets)}, {_zeros(first)}; {fewest}."
+    rest = "; ".join(f"{_name(row)}: {_zeros(row)}" for row in others)
+    return f"Replicates without an error{_where(sets)}: {_name(first)} has {_zeros(first)}; {rest}."
+
+
+def _medians(rows: Sequence[Row]) -> str:
+    ordered = sorted(rows, key=lambda row: row["error_median"])
+    best, worst = ordered[0], ordered[-1]
+    low, high = best["error_median"], worst["error_median"]
+    ratio = f", {factor(high / low)} as much" if low and high < float("inf") else ""
+    return (
+        f"The median error on {best['set']} is lowest for {_name(best)}, {format_rate(low)} {_interval(best)}, and highest for "
+        f"{_name(worst)}, {format_rate(high)} {_interval(worst)}{ratio}."
+    )
+
+
+def _share(row: Row) -> float:
+    return float(row["jointly_zero"] / row["jointly_zero_of"])
+
+
+def _zeros(row: Row) -> str:
+    share = f"{100 * row['jointly_zero_low']:.1f} to {format_share(row['jointly_zero_high'])}"
+    return f"{row['jointly_zero']:,} of {row['jointly_zero_of']:,} (95 %: {share})"
+
+
+def _interval(row: Row) -> str:
+    return f"(95 %: {format_rate(row['median_low'])} to {format_rate(row['median_high'])})"
+
+
+def _where(sets: int) -> str:
+    return {1: "", 2: " on either set"}.get(sets, f" on any of {sets} sets")
+
+
+def _name(row: Row) -> str:
+    return label(row["condition"], row["stage"])

@@ -1,0 +1,73 @@
+"""The answer of a report in one sentence, and how it says what is smaller than the paper."""
+
+import pyarrow as pa
+import pytest
+
+from results.report.first_screen import answer, change_in_words, changes
+from results.rows.plural import factor
+from results.rows.summary import SUMMARY
+
+
+def row(condition: str, median: float, zeros: int, of: int = 10, name: str = "sparse") -> dict:
+    joint = {"jointly_zero": zeros, "jointly_zero_of": of, "jointly_zero_low": 0.1, "jointly_zero_high": 0.5}
+    median_row = {"error_median": median, "median_low": median / 2, "median_high": median * 2, "error_max": 0.5}
+    return {"condition": condition, "stage": 0, "set": name, "zero_error_of": of, **joint, **median_row}
+
+
+def said(*rows: dict) -> str:
+    return answer(pa.Table.from_pylist(list(rows), schema=SUMMARY), ["sparse", "dense"])
+
+
+def test_conditions_that_differ_in_replicates_without_error_are_told_apart_by_them() -> None:
+    assert said(row("a", 0.1, 0), row("b", 0.0, 9)) == (
+        "Replicates without an error on either set: b has 9 of 10 (95 %: 10.0 to 50.0 %); a: 0 of 10 (95 %: 10.0 to 50.0 %)."
+    )
+    many = said(*(row(f"c{i}", 0.1, 0) for i in range(5)), row("best", 0.0, 10))
+    assert many.startswith("Of 6 conditions, best has most replicates without an error on either set, 10 of 10 (")
+    assert "5 others have fewest, 0 of 10" in many
+
+
+def test_conditions_that_always_err_are_told_apart_by_their_medians() -> None:
+    text = said(row("a", 0.3, 0), row("b", 0.3, 0), row("a", 0.02, 0, name="dense"), row("b", 0.134, 0, name="dense"))
+    assert text == (
+        "The median error on dense is lowest for a, 0.02 (95 %: 0.01 to 0.04), and highest for b, 0.134 (95 %: 0.067 to 0.268), "
+        "6.7× as much."
+    )
+    assert said(row("a", 0.3, 0), row("b", 0.3, 0)) == (
+        "All 2 conditions are alike: 0 of 10 replicates of each make no error on either set."
+    )
+
+
+def test_one_condition_and_none() -> None:
+    assert "The median of 10 replicates errs in 0.1 of the reads on sparse (95 %: 0.05 to 0.2), the worst in 0.5." in said(
+        row("a", 0.1, 0)
+    )
+    assert said() == "No replicate has a number yet."
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("model.layers: 6 -> 2", "2 layers (6)"),
+        ("model.layers: 6 -> 1", "1 layer (6)"),
+        ("task.length: unset -> 30", "length 30 (not set)"),
+        ("evaluate.sets.sparse.sequences: 100000 -> 8000", "8,000 sequences in sparse (100,000)"),
+        ("conditions.S5.model.layers: 16 -> 4", "4 layers of S5 (16)"),
+        ("train.lr: 3e-4 -> 2e-3 (transformer), 1e-3 (LSTM)", "lr 2e-3 (3e-4) for transformer, 1e-3 (LSTM)"),
+        ("conditions.a.stages: [{x: 1}] -> [{x: 2}]", None),
+        ("anything a manifest may hold", None),
+    ],
+)
+def test_a_reduction_in_words(change: str, words: str | None) -> None:
+    assert change_in_words(change) == words
+
+
+def test_what_the_command_line_says_of_where_a_study_runs_is_no_change() -> None:
+    assert changes({"overrides": ["store=x", "wandb=off", "pack.size=1"], "reductions": []}) is None
+    found = changes({"overrides": ["train.lr=1", "store=x"], "reductions": [], "source": {"paper": "p"}})
+    assert found is not None
+    assert (found.heading, found.overrides) == ("Set on the command line", ["train.lr=1"])
+
+
+def test_factors_are_written_as_people_say_them() -> None:
+    assert [factor(value) for value in (6.714, 0.2, 1234.5, float("inf"))] == ["6.7×", "0.20×", "1,234×", "∞×"]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import harness.planning.manifest as manifests
+from harness.executor import Executor
 from harness.machine.provenance import code_state, versions
 from harness.planning.plan import replicates_of, shape, signature
 from harness.run import announce, planner_of, prepare, store_uri
@@ -16,30 +17,39 @@ from results.errors import StudyError, output_errors
 from results.store.tables import open_store, scored
 
 
-def show_plan(study: Study, write: str | None, say: Callable[[str], None], fresh: bool = False) -> None:
+def show_plan(
+    study: Study,
+    write: str | None,
+    say: Callable[[str], None],
+    fresh: bool = False,
+    on: str | None = None,
+    gpus: int = 1,
+) -> None:
     """Measure the shapes of a study and print its cost; `write` a manifest for a machine that has only torch and pyarrow.
 
-    fresh: measure also what an earlier command has measured.
+    fresh: measure also what an earlier command has measured; on: model so many GPUs of this kind and measure nothing.
     """
     if write and study.adaptive is not None:
         raise StudyError(
             f"{study.name} is adaptive, so there is no manifest of the whole of it: give replicates=<number>, or run it"
         )
-    executor = planner_of(study, say)
+    executor: Executor = planner_of(study, say) if on is None else _modelled(on, gpus)
     try:
         prepared = prepare(study, executor, say=say, fresh=fresh)
     finally:
         executor.close()
     announce(prepared, say)
+    if on is not None:
+        say(f"  by a {executor.machine()}, nothing is measured there: docs/reference/training.md says what it assumes")
     kinds = [kind.name for kind in study.slots] or [""]
     for name, rate in prepared.rates.items():
         found = [c for c in study.conditions if name in {shape(signature(c, study.sets), kind) for kind in kinds}]
         names, steps = [c.name for c in found], found[0].train.steps
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         where = f" on {name.partition(' {')[0]}" if study.slots else ""
-        say(
-            f"  {shown}{where}: packs of {rate.size}, {rate.pack_seconds(steps) / rate.size:.3g} s a replicate ± {rate.precision:.0%}"
-        )
+        seconds, scoring = (each / rate.size for each in (rate.pack_seconds(steps), rate.evaluate_s))
+        error = f" ± {rate.precision:.0%}" if on is None else ""
+        say(f"  {shown}{where}: packs of {rate.size}, {seconds:.3g} s a replicate{error}, {scoring:.2g} s of it evaluation")
     if prepared.rates and not prepared.measured:
         say("  as an earlier command measured it: --fresh measures again")
     if write:
@@ -49,6 +59,12 @@ def show_plan(study: Study, write: str | None, say: Callable[[str], None], fresh
                 manifests.to_bytes(manifests.build(prepared.plan, prepared.numerics, versions(), commit, dirty))
             )
         say(f"manifest: {write}")
+
+
+def _modelled(on: str, gpus: int) -> Executor:
+    from harness.planning.gpu_model import GPUS, Modelled
+
+    return Modelled(GPUS[on], gpus)
 
 
 def show_diff(study: Study, say: Callable[[str], None]) -> None:

@@ -65,7 +65,7 @@ def measure(pack: Pack, device: torch.device) -> Rate:
 
 
 def _measured(pack: Pack, device: torch.device) -> Rate:
-    scored = [*map(_in_one_pass, pack.sets), *_labelled(pack)]
+    scored = [*map(in_one_pass, pack.sets), *_labelled(pack)]
     each: dict[Any, float] = {}  # seconds of a string, by task
     run: dict[Any, Callable[[], float]] = {}
     with Memory(device) as memory:
@@ -120,14 +120,14 @@ def _relative_error(times: Sequence[float]) -> float:
     return statistics.stdev(times) / math.sqrt(len(times)) / statistics.mean(times)
 
 
-def _in_one_pass(sets: Sequence[ScoredSet]) -> tuple[Sequence[ScoredSet], int]:
+def in_one_pass(sets: Sequence[ScoredSet]) -> tuple[Sequence[ScoredSet], int]:
     """The sets as one pass scores them, and the passes that they take at most."""
     passes = sets[0].task.passes
     return (sets, 1) if passes == 1 else ([replace(each, task=each.task.forced()) for each in sets], passes)
 
 
 def _labelled(pack: Pack) -> list[tuple[Sequence[ScoredSet], int]]:
-    """As `_in_one_pass`, the strings of the pool, or of all steps, that the stage before answers."""
+    """As `in_one_pass`, the strings of the pool, or of all steps, that the stage before answers."""
     if not annotates(pack):
         return []
     train = pack.replicates[0].condition.train

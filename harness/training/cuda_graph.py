@@ -30,7 +30,7 @@ class Replay:
         capture: "Callable[[Callable[[], Any]], Callable[[], None]]",
     ):
         replicates = strings.inputs.shape[0]
-        self.strings = _copies(strings)
+        self.strings = copies(strings)
         self.scalars = scalars.clone()
         self.step = torch.ones(replicates, dtype=torch.int64, device=scalars.device)
         self.outputs: tuple[Tensor, ...] = ()
@@ -97,7 +97,8 @@ def agree(eager: Tensor, replayed: Tensor, precision: str) -> bool:
     return True
 
 
-def _copies(strings: Strings) -> Strings:
+def copies(strings: Strings) -> Strings:
+    """The same strings in places of their own, as a graph reads them."""
     wanted = strings.needed
     more = {name: None if each is None else each.clone() for name, each in (("hidden", strings.hidden), ("soft", strings.soft))}
     if wanted.order is None or wanted.blocks is None:

@@ -206,11 +206,7 @@ class Training:
         capture(run) returns the replay of `run` (`graph.cuda_capture`). Returns False, and stays eager, where the replayed step has other
         gradients than the eager one.
         """
-        strings, scalars = self.feed.at(1), self.scalars.at(1)
-        if strings.needed.blocks is not None and len(strings.needed.blocks) > 1:
-            one = strings.needed.blocks[0].shape[-1]
-            strings = Strings(strings.inputs, first_block(strings.needed, one), strings.hidden)
-        strings = self._answered(strings, 1)
+        strings, scalars = self.usual_strings(), self.scalars.at(1)
         # with a learning rate of 0 no weight moves, so that no copy of them is needed
         scalars = scalars.clone()
         scalars[Scalars.LR] = 0
@@ -224,6 +220,14 @@ class Training:
         self._forget()
         self.replay = replay if same else None
         return same
+
+    def usual_strings(self) -> Strings:
+        """Strings of the first step in the shape of nearly all steps: the positions that overflow their block are left out."""
+        strings = self.feed.at(1)
+        if strings.needed.blocks is not None and len(strings.needed.blocks) > 1:
+            one = strings.needed.blocks[0].shape[-1]
+            strings = Strings(strings.inputs, first_block(strings.needed, one), strings.hidden)
+        return self._answered(strings, 1)
 
     @torch.no_grad()
     def _forget(self) -> None:

@@ -39,8 +39,7 @@ class Feed:
         self.tasks = [replicate.condition.task for replicate in pack.replicates]
         self.seeds = data_seeds(pack, device)
         self.count = 1 if self.train.positions == "last" else self.tasks[0].scored_positions()
-        tokens = len(self.tasks) * self.train.batch * self.tasks[0].tokens
-        self._chunk = max(1, min(_STEPS, _TOKENS[device.type] // tokens))
+        self._chunk = drawn_steps(pack, device)
         self._first, self._steps = 0, []  # type: int, list[Strings]
         self._orders: dict[int, Tensor] = {}  # the pool's order, [R, pool] by epoch
 
@@ -112,6 +111,13 @@ class Feed:
 
     def _order(self, epoch: int) -> Tensor:
         return Draw(self.seeds, "shuffle", epoch).permutation(self.train.pool)
+
+
+def drawn_steps(pack: Pack, device: torch.device) -> int:
+    """Steps whose strings are drawn at once."""
+    first = pack.replicates[0].condition
+    tokens = len(pack.replicates) * first.train.batch * first.task.tokens
+    return max(1, min(_STEPS, _TOKENS[device.type] // tokens))
 
 
 def data_seeds(pack: Pack, device: torch.device) -> Tensor:

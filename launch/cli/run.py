@@ -32,16 +32,22 @@ def studies(family: str | None) -> None:
     "--write", type=click.Path(dir_okay=False), help="Also write the resolved manifest, for `python -m harness.local`."
 )
 @click.option("--fresh", is_flag=True, help="Measure again what an earlier command has measured.")
+@click.option("--on", type=click.Choice(["h200"]), help="Model the cost on a GPU that is not here; nothing is measured on it.")
+@click.option("--gpus", type=click.IntRange(1), help="With --on: how many of them (1).")
 @ALLOW
-def plan(study: str, overrides: tuple[str, ...], diff: bool, write: str | None, fresh: bool) -> None:
+def plan(
+    study: str, overrides: tuple[str, ...], diff: bool, write: str | None, fresh: bool, on: str | None, gpus: int | None
+) -> None:
     """Say how many replicates, packs, hours and bytes a study will be."""
     from launch.planning import show_diff, show_plan
 
+    if gpus and not on:
+        raise StudyError("--gpus counts the GPUs of a model: name their kind with --on, for instance --on h200 --gpus 8")
     loaded = load_study(study, overrides)
     if diff:
         show_diff(loaded, say)
     else:
-        show_plan(loaded, write, say, fresh)
+        show_plan(loaded, write, say, fresh, on, gpus or 1)
 
 
 @click.command()

@@ -1,0 +1,90 @@
+"""The model of a GPU against counts that a reviewer of the CUDA code made by hand, and against the formula of the benchmarks."""
+
+import dataclasses
+
+import pytest
+
+from benchmarks.cases import CASES, Case, pack
+from benchmarks.floor import needed_flop
+from harness.planning.gpu_model import GPUS, Modelled, work_of
+from harness.planning.pack import ScoredSet
+from launch.cli import main
+from models.transformer.transformer import Transformer
+from tasks.flipflop.flipflop import FlipFlop
+from tests.harness.tiny import write_study
+
+# kernels of a step and MB that a pack of two moves, fp32: more of either is a regression that no GPU is needed to see
+COUNTS = {
+    "tiny": (153, 1.52),
+    "L1-d64-T128": (153, 80.4),
+    "L2-d64-T128": (221, 223.2),
+    "mlp100": (45, 1.4),
+    "lstm128-T128": (2628, 445.2),
+}
+
+
+@pytest.fixture(scope="module")
+def work():
+    return {name: work_of(pack(CASES[name], 2), pack(CASES[name], 3)) for name in COUNTS}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_step_launches_no_more_kernels_and_moves_no_more_bytes_than_before(work, name):
+    kernels, megabytes = COUNTS[name]
+    assert len(work[name].step.two) <= kernels
+    assert sum(kernel.bytes for kernel in work[name].step.two) / 1e6 <= megabytes
+
+
+def test_kernels_and_bytes_are_those_of_a_reviews_count():
+    """590 kernels a step of six layers, and 104 MB and 24 µs for each replicate of a full pack of one layer; bf16."""
+    six = Case("six", Transformer(6, 64, 8), FlipFlop(length=16), 2)
+    found = work_of(*(pack(six, size, precision="bf16") for size in (2, 3)))
+    assert len(found.step.two) == pytest.approx(590, rel=0.1)
+    one = work_of(*(pack(CASES["L1-d64-T512"], size, precision="bf16") for size in (2, 3)))
+    assert sum(kernel.bytes for kernel in one.step.two) / 2 == pytest.approx(104e6, rel=0.1)
+    assert one.step.seconds(256, GPUS["h200"], "bf16", 3e-6) / 256 == pytest.approx(24e-6, rel=0.3)
+
+
+def test_products_are_those_of_the_formula(work):
+    """Beside attention, whose heads of 16 are padded to 32 here."""
+    case = CASES["L1-d64-T128"]
+    products = sum(kernel.flop for kernel in work[case.name].step.two if not kernel.scores) / 2
+    assert products == pytest.approx(needed_flop(case), rel=0.25)
+
+
+def test_every_size_of_pack_follows_from_two_and_three(work):
+    five, six = (pack(CASES["L1-d64-T128"], size) for size in (5, 6))
+    direct = work_of(five, six).step.two  # counted at five
+    extrapolated = [
+        (two.bytes + 3 * (three.bytes - two.bytes), two.flop + 3 * (three.flop - two.flop))
+        for two, three in zip(work["L1-d64-T128"].step.two, work["L1-d64-T128"].step.three, strict=True)
+    ]
+    assert [(kernel.bytes, kernel.flop) for kernel in direct] == extrapolated
+
+
+def test_evaluation_counts_every_string_and_every_look():
+    case = CASES["tiny"]
+    plain = pack(case, 1)
+
+    def evaluate_s(strings, every):
+        sets = (ScoredSet("sparse", case.task, strings, every, "0" * 32),)
+        replicates = tuple(dataclasses.replace(each, sets=sets) for each in plain.replicates)
+        train = dataclasses.replace(plain.replicates[0].condition.train, steps=1000)
+        condition = dataclasses.replace(plain.replicates[0].condition, train=train)
+        replicates = tuple(dataclasses.replace(each, condition=condition) for each in replicates)
+        return Modelled(GPUS["h200"]).measure(dataclasses.replace(plain, replicates=replicates)).evaluate_s
+
+    whole = evaluate_s(100_000, None)
+    assert evaluate_s(200_000, None) == pytest.approx(2 * whole)
+    assert evaluate_s(100_000, 100) == pytest.approx(10 * whole)
+
+
+def test_a_plan_for_gpus_says_that_it_is_a_model(tmp_path, capsys):
+    arguments = ["plan", write_study(tmp_path), "only=[lstm]", f"store={tmp_path / 'runs'}", "--on", "h200"]
+    main([*arguments, "--gpus", "8"])
+    said = capsys.readouterr().out
+    assert "GPU-" in said
+    assert "model of one NVIDIA H200" in said
+    with pytest.raises(SystemExit):
+        main(["plan", "quick", "--gpus", "8"])
+    assert "--on h200" in capsys.readouterr().err

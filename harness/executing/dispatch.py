@@ -1,4 +1,4 @@
-"""One pass over a queue of packs: which comes next, and what becomes of one that ended. The executors only carry packs to and fro."""
+"""One pass over a queue of packs: which comes next, and what becomes of one that ended. The executors only carry packs back and forth."""
 
 import time
 from collections.abc import Callable, Collection
@@ -67,7 +67,7 @@ class Dispatch:
     def next(self, rank: Callable[[Pack], int | None] | None = None) -> Pack | None:
         """The next pack that no other driver runs or has committed; None where there is none now.
 
-        rank: how gladly it is taken, 0 the gladliest, None for not at all; the first of the gladliest is returned. Without it any is.
+        rank: preference of the slot for a pack; 0 is best, None refuses it. The first of the best is returned; without `rank`, any.
         """
         self.leases.renew()
         if not self._queue and self._elsewhere and time.monotonic() - self._looked > _LOOK_S:

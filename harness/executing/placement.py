@@ -38,7 +38,7 @@ class Placement:
         return rate.pack_seconds(pack.replicates[0].condition.train.steps) * len(pack.replicates) / rate.size
 
     def rank(self, pack: Pack, kind: Kind, left: Mapping[str, float]) -> int | None:
-        """How gladly an idle slot of a kind takes a pack, 0 the gladliest; None where it leaves it.
+        """Preference of an idle slot of a kind for this pack; 0 is best, None refuses it.
 
         left: seconds until the slots of each kind have done what there is of theirs, infinite for a kind that has none now.
         """

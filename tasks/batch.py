@@ -11,6 +11,8 @@ from torch import Tensor
 class Batch:
     """inputs [R, B, T] int64, targets [R, B, T] int64, weights [R, B, T] float32 (0 = not scored).
 
+    The targets of a task with `soft` are laws, float32 [R, B, T, V], or [R, B, 1, V] where one position a string is scored.
+
     `about` holds further [R, B, T] integer tensors that errors are profiled by, such as distances in instructions. hidden, bool
     [R, B, T]: tokens that nobody attends to; None where a task hides none.
     """

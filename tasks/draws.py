@@ -26,6 +26,9 @@ class Draw(Protocol):
     def named(self, name: str) -> "Draw":
         """The draw of the table of this name."""
 
+    def of(self, slots: Tensor) -> "Draw":
+        """The draw of some of the replicates, by number, int64 [R']."""
+
     def words(self, shape: Sequence[int], site: int = 0) -> Tensor:
         """uint32 words in int64, [R, *shape]."""
 

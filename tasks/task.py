@@ -34,6 +34,9 @@ class Task(Protocol):
     classifies: ClassVar[bool] = False
     """Whether a string has one answer alone: a class, wanted at the last position with weight 1."""
 
+    soft: ClassVar[bool] = False
+    """Whether targets are laws of the classes, float [R, B, T, V], or [R, B, 1, V] where one position alone is scored."""
+
     length: int
     """Length of a string, as the task counts it."""
 
@@ -96,6 +99,15 @@ class Task(Protocol):
     @abstractmethod
     def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """For each of `metrics`, in their order, which answers are errors: logits [..., V] and targets [...] to bool [...]."""
+
+    def references(self, batch: Batch) -> dict[str, Tensor]:
+        """What known estimators answer, by name: probabilities [A, R, B, T or 1, V] of A variants, such as smoothings. Every evaluation
+        says how far the model is from the nearest variant of each."""
+        return {}
+
+    def baselines(self, batch: Batch) -> dict[str, Tensor]:
+        """Losses [R, B, T or 1] that a model's is compared with, by name: measured once, at the end."""
+        return {}
 
     def answers(self, forward: Forward, inputs: Tensor, blocks: Sequence[Tensor] | None) -> Tensor:
         """Logits [R, B, K, V] of an evaluation at the scored positions; by default one forward pass."""

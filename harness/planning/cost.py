@@ -15,6 +15,8 @@ from harness.study.stages import taken_from
 FILE_BYTES = {"replicates": 11_000, "evaluations": 5_600, "profiles": 3_700, "curves": 2_500}
 ROW_BYTES = {"replicates": 55, "evaluations": 8, "profiles": 1, "curves": 6}
 _PROFILE_ROWS = 50  # bins of the two axes of one set
+_AVERAGED_ROWS = 10  # of a look where labels are laws: the loss, and distances to some estimators
+_WATCHED_ROWS = 24  # of a look: norms and gradients of some parameters, and lags of some heads
 
 _Number = TypeVar("_Number", int, float)
 
@@ -90,9 +92,12 @@ def rows_of(study: Study, train: Train) -> dict[str, int]:
     most = max(len(each.task.metrics) for each in study.conditions)
     metrics = 2 + (train.sharpen is not None and train.sharpen.weight > 0)  # loss, lr, penalty
     watched = 0 if train.monitor is None else steps // train.monitor.every
+    if study.watch is not None:
+        watched += _WATCHED_ROWS * -(-steps // study.watch.every)
+    averaged = max(_AVERAGED_ROWS * each.task.soft for each in study.conditions)
     return {
         "replicates": 1,
-        "evaluations": most * looks * (2 if train.ema else 1),
+        "evaluations": (most + averaged) * looks * (2 if train.ema else 1),
         "profiles": _PROFILE_ROWS * len(study.sets),
         "curves": metrics * -(-steps // study.curve_every) + watched,
     }

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from harness.planning.plan import Part, Plan, PlannedPack, replicates_of
-from harness.study.config import Condition, EvaluationSet, Study, from_dict, name_of, refuse_unknown, to_dict
+from harness.study.config import Condition, EvaluationSet, Study, Watch, from_dict, name_of, refuse_unknown, to_dict
 from harness.study.identity import describe
 from harness.study.slot_kinds import parse as parse_kinds
 from harness.study.stages import link_of
@@ -24,7 +24,7 @@ _KEYS = tuple(
     "study question source scale reductions overrides wandb keep device executor store pack_size curve_every sets conditions "
     "replicates packs numerics versions git dirty".split()
 )
-_ADDED = ("claims", "adaptive", "slots", "parts", "wandb_runs")  # keys that older manifests lack
+_ADDED = ("claims", "adaptive", "slots", "parts", "wandb_runs", "watch")  # keys that older manifests lack
 
 
 def build(
@@ -54,6 +54,7 @@ def build(
         "store": public(study.store),
         "pack_size": study.pack_size,
         "curve_every": study.curve_every,
+        **({} if study.watch is None else {"watch": asdict(study.watch)}),
         "sets": {
             each.name: {
                 "definition": dict(each.definition),
@@ -147,6 +148,7 @@ def study_of(manifest: Mapping[str, Any]) -> Study:
         overrides=tuple(manifest["overrides"]),
         evaluate_seed=next((each["seed"] for each in manifest["sets"].values()), 0),
         curve_every=manifest["curve_every"],
+        watch=Watch(**manifest["watch"]) if "watch" in manifest else None,
         keep=manifest["keep"],
         pack_size=manifest["pack_size"],
         compile=manifest["numerics"].get("compile", False),

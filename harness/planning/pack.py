@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.planning.plan import Plan, PlannedPack, numerics_on, pack_id, shape
-from harness.study.config import Condition, Study, keep_steps
+from harness.study.config import Condition, Study, Watch, keep_steps
 from harness.study.identity import canonical
 from harness.study.stages import taken_from
 from harness.training.key_mask import refuse_hiding
@@ -42,7 +42,7 @@ class Pack:
     """Replicates of equal shapes; the conditions may differ in the fields that are vectors over R, and their evaluation sets with them.
 
     numerics: the planned ones, which the id follows from; keep: whether weights are written; keep_steps: after which steps beside the
-    last; attempt counts from 1; kind: of the slot it was sized for, "" where there is one.
+    last; attempt counts from 1; kind: of the slot it was sized for, "" where there is one; watch: what is measured on the way.
     """
 
     id: str
@@ -55,6 +55,7 @@ class Pack:
     attempt: int = 1
     keep_steps: tuple[int, ...] = ()
     kind: str = ""
+    watch: Watch | None = None
 
     @property
     def shape(self) -> str:
@@ -96,6 +97,7 @@ def resolve(plan: Plan, numerics: Mapping[str, Any], attempts: Mapping[str, int]
                 attempts.get(planned.id, 0) + 1,
                 kept_steps(plan, planned, taken),
                 planned.kind,
+                study.watch,
             )
         )
     return packs

@@ -183,6 +183,7 @@ def _probe(study: Study, name: str, condition: Condition, numerics: Mapping[str,
 
     def of_size(size: int) -> Pack:
         replicates = tuple(Replicate(f"probe-{seed}", condition, seed, seed, sets) for seed in range(size))
-        return Pack(f"probe-{size}", name, replicates, study.curve_every, numerics, keep, condition.stage, kind=kind)
+        shared = (study.curve_every, numerics, keep, condition.stage)
+        return Pack(f"probe-{size}", name, replicates, *shared, kind=kind, watch=study.watch)
 
     return of_size

@@ -90,6 +90,9 @@ def _measured(pack: Pack, device: torch.device) -> Rate:
         evaluate_s += each[sets[0].task] * sets[0].sequences * passes * rounds
     if monitor is not None:
         evaluate_s += _timed(device, training.monitored) * (steps // monitor.every)
+    watch = pack.watch
+    if watch is not None:
+        evaluate_s += _timed(device, training.watcher.look) * -(-steps // watch.every)
     weights = len(artifacts.content(pack, training.model, 0)) if pack.keep else 0
     return Rate(len(pack.replicates), step_s, evaluate_s, memory.peak(), weights, precision)
 

@@ -76,9 +76,8 @@ def rerun(
     recorded = json.loads(row["numerics"])
     numerics = harness.machine.device.planned_numerics(torch_device.type, bool(recorded.get("compile")))
     replicate = Replicate(full, condition, row["init_seed"], row["data_seed"], scored_sets(study, condition), row["parent_key"])
-    pack = Pack(
-        f"rerun-{full}", signature(condition, study.sets), (replicate,), study.curve_every, numerics, True, row["stage"]
-    )
+    shared = (study.curve_every, numerics, True, row["stage"])
+    pack = Pack(f"rerun-{full}", signature(condition, study.sets), (replicate,), *shared, watch=study.watch)
     say(f"{full} ({condition.name}, seeds {row['init_seed']}, {row['data_seed']}): {row['steps']} steps on {torch_device.type}")
     with tempfile.TemporaryDirectory() as folder:
         scratch = open_store(folder, store.study)

@@ -66,6 +66,27 @@ class Monitor:
 
 
 @dataclass(frozen=True)
+class Watch:
+    """What is measured of the weights every `every` steps and at the end: norms of parameters and of their gradients.
+
+    sequences: of a fixed sample of each replicate's own strings, of which the gradient is measured too; 0 for none. lags: heads are
+    measured by what they give to the tokens 0 … lags before their own, over `strings` of the sample; -1 for no heads. It changes no
+    training, so it is not hashed.
+    """
+
+    every: int = 100
+    sequences: int = 0
+    lags: int = -1
+    strings: int = 16
+
+    def __post_init__(self) -> None:
+        for name, least in {"every": 1, "sequences": 0, "lags": -1, "strings": 1}.items():
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise StudyError(f"evaluate.watch.{name} = {value!r} must be a whole number of at least {least}")
+
+
+@dataclass(frozen=True)
 class Train:
     """How a replicate is trained: `batch` fresh strings a step, `warmup` linear steps, then the schedule.
 
@@ -224,6 +245,7 @@ class Study:
     overrides: tuple[str, ...] = ()
     evaluate_seed: int = 0
     curve_every: int = 10
+    watch: Watch | None = None
     keep: str = "none"
     pack_size: int | None = None  # None: auto
     compile: bool = False  # pack.compile: the model through torch.compile

@@ -89,7 +89,8 @@ def check(task: Task) -> None:
         torch.equal(longer.inputs[:, :_STRINGS], pack.inputs),
         "the first strings of a larger batch are others: let a string depend on the draw alone, not on how many there are",
     )
-    logits = torch.zeros(*pack.targets.shape, outputs)
+    logits = torch.zeros(pack.targets.shape if task.soft else (*pack.targets.shape, outputs))
+    answered = pack.targets.shape[:-1] if task.soft else pack.weights.shape
     with _said(path, "wrong"):
         wrong = task.wrong(logits, pack.targets)
     _require(
@@ -101,8 +102,8 @@ def check(task: Task) -> None:
     for name, values in wrong.items():
         _require(
             path,
-            isinstance(values, Tensor) and values.dtype == torch.bool and values.shape == pack.weights.shape,
-            f"wrong returns {_of(values)} for {name}, which must be bool {list(pack.weights.shape)}, one a position",
+            isinstance(values, Tensor) and values.dtype == torch.bool and values.shape == answered,
+            f"wrong returns {_of(values)} for {name}, which must be bool {list(answered)}, one a position",
         )
 
 
@@ -110,7 +111,14 @@ def _check_batch(path: str, task: Task, batch: Batch, replicates: int) -> None:
     _require(path, isinstance(batch, Batch), f"sample returns a {type(batch).__name__}, which must be a tasks.batch.Batch")
     strings = [replicates, _STRINGS, task.tokens]
     tokens = [*strings, task.slots] if task.slots > 1 else strings
-    wanted = [("inputs", batch.inputs, torch.int64, tokens), ("targets", batch.targets, torch.int64, tokens)]
+    wanted = [("inputs", batch.inputs, torch.int64, tokens)]
+    if task.soft:
+        positions = (
+            1 if isinstance(batch.targets, Tensor) and batch.targets.dim() == 4 and batch.targets.shape[2] == 1 else task.tokens
+        )
+        wanted.append(("targets", batch.targets, torch.float32, [*strings[:2], positions, task.outputs]))
+    else:
+        wanted.append(("targets", batch.targets, torch.int64, tokens))
     wanted.append(("weights", batch.weights, torch.float32, strings))
     wanted += [(f"about[{name!r}]", values, torch.int64, strings) for name, values in batch.about.items()]
     wanted += [] if batch.hidden is None else [("hidden", batch.hidden, torch.bool, strings)]
@@ -131,10 +139,14 @@ def _check_batch(path: str, task: Task, batch: Batch, replicates: int) -> None:
             "the weights of sample must be 1 at the last position and 0 elsewhere, as classifies says",
         )
     scored = weights > 0
-    for name, values, most in (
-        ("inputs", batch.inputs, task.vocabulary),
-        ("targets", batch.targets[scored], task.outputs),
-    ):
+    ranges = [("inputs", batch.inputs, task.vocabulary)]
+    if task.soft:
+        laws = batch.targets.expand(*weights.shape, -1)[scored]
+        sums = bool(((laws.sum(-1) - 1).abs() < 1e-4).all()) and bool((laws >= 0).all())
+        _require(path, sums, "the targets of sample must be laws, 0 or more and with a sum of 1, where weights are above 0")
+    else:
+        ranges.append(("targets", batch.targets[scored], task.outputs))
+    for name, values, most in ranges:
         values = values[values != _IGNORED] if name == "targets" else values
         low, high = int(values.min()), int(values.max())
         size = "vocabulary" if name == "inputs" else "outputs"

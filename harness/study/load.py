@@ -14,7 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from harness.study import stages
-from harness.study.config import Condition, EvaluationSet, Study, Train, build, keep_steps, keep_tail, nearest, refuse_unknown
+from harness.study.config import (
+    Condition,
+    EvaluationSet,
+    Study,
+    Train,
+    Watch,
+    build,
+    keep_steps,
+    keep_tail,
+    nearest,
+    refuse_unknown,
+)
 from harness.study.identity import canonical
 from harness.study.limits import MOST_REPLICATES, MOST_SEQUENCES, refuse_many_points, refuse_many_replicates
 from harness.study.slot_kinds import Kind
@@ -86,7 +97,7 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         refuse_many_replicates(rule.maximum, f"replicates.max = {rule.maximum}", 1)
     points = select(points_of(merged if rule is None else merged | {"replicates": rule.maximum}), merged.get("only"))
     refuse_hidden_overrides(given, merged, points)
-    sets, seed, curve_every = _evaluate(merged)
+    sets, seed, curve_every, watch = _evaluate(merged)
     study = Study(
         name=_name(merged),
         question=typed(merged, "question", str, ""),
@@ -98,6 +109,7 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         overrides=tuple(overrides),
         evaluate_seed=seed,
         curve_every=curve_every,
+        watch=watch,
         keep=_keep(merged),
         pack_size=_pack_size(merged),
         compile=typed(mapping(merged, "pack"), "compile", bool, False, "pack."),
@@ -160,9 +172,9 @@ def _chain(name: str, whole: dict[str, Any], later: Any) -> list[Condition]:
     return chain
 
 
-def _evaluate(merged: dict[str, Any]) -> tuple[tuple[EvaluationSet, ...], int, int]:
+def _evaluate(merged: dict[str, Any]) -> tuple[tuple[EvaluationSet, ...], int, int, Watch | None]:
     node = mapping(merged, "evaluate")
-    refuse_unknown(node, ("seed", "sets", "curve_every"), "evaluate")
+    refuse_unknown(node, ("seed", "sets", "curve_every", "watch"), "evaluate")
     sets = []
     for name, definition in mapping(node, "sets", "evaluate.").items():
         where = f"evaluate.sets.{name}"
@@ -183,7 +195,12 @@ def _evaluate(merged: dict[str, Any]) -> tuple[tuple[EvaluationSet, ...], int, i
     seed = node.get("seed", 0)
     if type(seed) is not int or not 0 <= seed < 2**63:
         raise StudyError(f"evaluate.seed = {seed!r} must be a whole number of 0 or more")
-    return tuple(sets), seed, count({"curve_every": 10} | node, "curve_every", "evaluate.")
+    watch = None
+    if node.get("watch") is not None:
+        watched = mapping(node, "watch", "evaluate.")
+        refuse_unknown(watched, Watch.__dataclass_fields__, "evaluate.watch")
+        watch = Watch(**watched)
+    return tuple(sets), seed, count({"curve_every": 10} | node, "curve_every", "evaluate."), watch
 
 
 def _validate_sets(study: Study) -> None:

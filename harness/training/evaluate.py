@@ -1,6 +1,11 @@
-"""Score a pack on an evaluation set: integer counts per replicate, and errors by distance."""
+"""Score a pack on an evaluation set: integer counts per replicate, and errors by distance.
 
-from collections.abc import Callable, Iterator, Sequence
+Where a task's labels are laws, the loss and the distance to each of the task's `references` are averaged too.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -10,11 +15,13 @@ from harness.draw import Draw
 from harness.machine.precision import autocast
 from harness.planning.pack import ScoredSet
 from harness.training.key_mask import hiding
-from harness.training.loss_positions import needed
+from harness.training.loss_positions import Needed, needed
+from models.aligned import product
 from models.model import config_of, refuse_blind
 from results.errors import settings_errors
 from tasks.batch import Batch, join
 
+_KEPT_TOKENS = 2**17  # of a set whose strings are kept between looks, at most
 _TOKENS = {"cpu": 2**14, "cuda": 2**16}  # of a forward pass and replicate: independent of the pack, so that counts are too
 
 # upper ends (exclusive) of the distance bins of `profiles`: single steps up to 4, then about four bins an octave … open end
@@ -28,6 +35,50 @@ def strings(scored: ScoredSet, device: torch.device) -> Iterator[Batch]:
     size = batch_size(scored, device)
     for first in range(0, scored.sequences, size):
         yield scored.task.sample(draw.rows(first), min(size, scored.sequences - first))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A batch of a set as it is scored: its positions, and what the task's references answer at the scored ones, [A, B, N, V] by name;
+    elsewhere they are 0."""
+
+    batch: Batch
+    wanted: Needed
+    references: dict[str, Tensor]
+
+
+def prepared(scored: ScoredSet, device: torch.device) -> Iterable[Prepared]:
+    """The batches of a set; those of a small set that is scored on the way are kept from one look to the next."""
+    if scored.every is not None and scored.sequences * scored.task.tokens <= _KEPT_TOKENS:
+        return _kept(scored, device)
+    return (_prepare(scored, batch) for batch in strings(scored, device))
+
+
+@functools.lru_cache(maxsize=16)
+def _kept(scored: ScoredSet, device: torch.device) -> list[Prepared]:
+    return [_prepare(scored, batch) for batch in strings(scored, device)]
+
+
+def _prepare(scored: ScoredSet, batch: Batch) -> Prepared:
+    wanted = needed(batch, scored.task.scored_positions())
+    valid = (wanted.weights[0] > 0)[..., None]
+    known = scored.task.references(batch) if scored.task.soft else {}
+    return Prepared(
+        batch, wanted, {name: torch.stack([wanted.of(one)[0] * valid for one in each]) for name, each in known.items()}
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def baseline_losses(scored: ScoredSet, device: torch.device) -> dict[str, float]:
+    """The mean loss of each of the task's baselines on a set, "baseline NAME" by name."""
+    sums: dict[str, Tensor] = {}
+    for batch in strings(scored, device):
+        wanted = needed(batch, scored.task.scored_positions())
+        for name, losses in scored.task.baselines(batch).items():
+            scored_losses = wanted.of(losses)[wanted.weights > 0].double()
+            part = torch.stack([scored_losses.sum(), torch.full_like(scored_losses.sum(), scored_losses.numel())])
+            sums[name] = sums[name] + part if name in sums else part
+    return {f"baseline {name}": float(total / count) for name, (total, count) in sums.items()}
 
 
 def batch_size(scored: ScoredSet, device: torch.device) -> int:
@@ -55,12 +106,11 @@ def score(
     if task.fed_back and config is not None:
         with settings_errors():
             refuse_blind(config)
-    count = task.scored_positions()
-    for batches in zip(*(strings(one, device) for one in distinct), strict=True):
+    for parts in zip(*(prepared(one, device) for one in distinct), strict=True):
         if should_stop():
             return None
-        batch = join(batches)
-        wanted = needed(batch, count)
+        batch = join([part.batch for part in parts])
+        wanted = parts[0].wanted if len(parts) == 1 else needed(batch, task.scored_positions())
         blocks = None if wanted.blocks is None else tuple(_spread(block, which) for block in wanted.blocks)
         inputs = _spread(batch.inputs, which)
         hidden = hiding(model, None if batch.hidden is None else _spread(batch.hidden, which))
@@ -76,6 +126,8 @@ def score(
                 valid,
                 {axis: values[index] for axis, values in about.items()},
             )
+            if task.soft:
+                scores[index].average(here.float(), wanted.targets[index : index + 1], valid, parts[index])
     place = {slot: (scores[index], number) for index, mine in enumerate(slots) for number, slot in enumerate(mine)}
     return [place[slot] for slot in range(len(sets))]
 
@@ -93,6 +145,7 @@ class Scores:
         self.count = self.count_sq = 0
         self.sums: dict[str, Tensor] = {}  # metric → [R, 4]: errors, sequences wrong, errors², errors·count
         self.bins: dict[str, tuple[Tensor, Tensor]] = {}  # axis → errors [R, bins], count [bins]; of the first metric
+        self.totals: dict[str, Tensor] = {}  # what is averaged → sums over scored positions by variant, float64 [R, A]
 
     def add(self, wrong: dict[str, Tensor], valid: Tensor, about: dict[str, Tensor]) -> None:
         """wrong: [R, B, N] by metric; valid and about: [B, N]."""
@@ -114,6 +167,25 @@ class Scores:
             if axis in self.bins:
                 errors, count = self.bins[axis][0] + errors, self.bins[axis][1] + count
             self.bins[axis] = (errors, count)
+
+    def average(self, logits: Tensor, truth: Tensor, valid: Tensor, part: Prepared) -> None:
+        """Add the losses of logits [R, B, N, V], and for each reference KL(variant || model) and the total variation from its first."""
+        said = logits.log_softmax(-1)
+        share = torch.where(valid[..., None], said.exp(), 0.0)
+        losses = torch.where(valid, -(truth * said).sum(-1), 0.0)
+        found = {"loss": losses.flatten(1).double().sum(-1, keepdim=True)}
+        numbers = torch.where(valid[..., None], said, 0.0).flatten(1)[..., None]  # [R, B·N·V, 1]
+        for name, known in part.references.items():
+            rows = known.flatten(1)  # [A, B·N·V]
+            crossed = product(rows.expand(len(numbers), -1, -1), numbers)[..., 0].double()
+            found[f"kl {name}"] = torch.special.xlogy(rows, rows).double().sum(-1) - crossed
+            found[f"tv {name}"] = (known[0] - share).abs().flatten(1).double().sum(-1, keepdim=True) / 2
+        for name, sums in found.items():
+            self.totals[name] = self.totals[name] + sums if name in self.totals else sums
+
+    def averages(self, slot: int) -> dict[str, float]:
+        """The means over the scored positions, of distances the least over the variants; {} where the task's labels are classes."""
+        return {name: float(total[slot].min()) / self.count for name, total in self.totals.items()}
 
     def _edges(self, axis: str) -> Sequence[int]:
         """Upper ends (exclusive) of all bins but the last, which is open; every position has its own."""

@@ -22,8 +22,8 @@ class Needed:
     order: Tensor | None
 
     def of(self, values: Tensor) -> Tensor:
-        """[R, B, T] → [R, B, N]"""
-        return values if self.order is None else values.gather(-1, self.order)
+        """[R, B, T, …] → [R, B, N, …]; [R, B, 1, …] are of the one position that is scored."""
+        return values if self.order is None else _at(values, self.order)
 
 
 def needed(batch: Batch, count: int | None) -> Needed:
@@ -71,9 +71,9 @@ def first_block(whole: Needed, count: int) -> Needed:
 
 
 def _at(values: Tensor, order: Tensor) -> Tensor:
-    """values [R, B, T, …] at positions [R, B, N], [R, B, N, …]."""
-    index = order.view(*order.shape, *[1] * (values.dim() - order.dim()))
-    return values.gather(2, index.expand(*order.shape, *values.shape[3:]))
+    """values [R, B, T, …] at positions [R, B, N], [R, B, N, …]; [R, B, 1, …] are those of every position."""
+    index = order.view(*order.shape, *[1] * (values.dim() - order.dim())).expand(*order.shape, *values.shape[3:])
+    return values.gather(2, torch.zeros_like(index) if values.shape[2] == 1 else index)
 
 
 def _gathered(order: Tensor, targets: Tensor, weights: Tensor, count: int) -> Needed:

@@ -104,7 +104,8 @@ def _first_line(text: str) -> str:
 def until(pack: Pack, step: int) -> int:
     """The next step after `step` at which the ordinary loop looks up: curves, evaluations, the monitor, kept weights, the end."""
     train = pack.replicates[0].condition.train
-    every = [pack.curve_every, *(sets[0].every for sets in pack.sets), train.monitor and train.monitor.every]
+    on_the_way = [looked.every for looked in (train.monitor, pack.watch) if looked is not None]
+    every = [pack.curve_every, *(sets[0].every for sets in pack.sets), *on_the_way]
     looks = [step - step % each + each for each in every if each]
     kept: Collection[int] = [each for each in pack.keep_steps if each > step]
     return max(step + 1, min([*looks, *kept, train.steps]))

@@ -11,7 +11,7 @@ import socket
 import time
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -33,13 +33,15 @@ from harness.planning.pack import Pack, ScoredSet
 from harness.study.identity import canonical
 from harness.training.attention_penalty import Sharpness
 from harness.training.cuda_graph import Replay, agree, cuda_capture
-from harness.training.evaluate import score
+from harness.training.evaluate import Scores, baseline_losses, score
 from harness.training.key_mask import hiding
 from harness.training.loss_positions import first_block
+from harness.training.measured_rows import Record, average_rows, rounded, watched_rows
 from harness.training.optimizer import Average, FlatParameters, Optimizer
 from harness.training.schedule import Plateau, Scalars
 from harness.training.teachers import Teachers, is_student, teachers_of
 from harness.training.training_strings import Feed, Strings, data_seeds
+from harness.training.watch import Watcher
 from models.noise import Noise
 from results.errors import StoreError, settings_errors
 from results.store.schema import SCHEMAS
@@ -66,6 +68,8 @@ class Rows:
     evaluations: list[dict] = field(default_factory=list)
     profiles: list[dict] = field(default_factory=list)
     curves: list[dict] = field(default_factory=list)
+    averages: list[Record] = field(default_factory=list)  # of evaluation sets, many at each look: columns, not rows
+    watched: list[Record] = field(default_factory=list)
 
 
 class Training:
@@ -114,6 +118,7 @@ class Training:
         self.train_s = self.evaluate_s = 0.0
         self.forward = torch.compile(self.model, dynamic=False) if pack.numerics.get("compile") else self.model
         self.replay: Replay | None = None
+        self.watcher = Watcher(self.model, self.losses, self.flat, self.feed, pack)
         self.loop: sequential.Loop | None = None
         if sequential.takes(pack, device) and not sequential.missing():
             self.loop = sequential.Loop(pack, self.feed, self.model, self.flat, self.scalars, self.teachers)
@@ -237,17 +242,19 @@ class Training:
             tensor.zero_()
 
     def losses(self, strings: Strings, noise: Noise | None = None, attend: Sharpness | None = None) -> Tensor:
-        """Mean cross-entropy over each replicate's scored positions, or divergence from a teacher there, KL(teacher || student); [R]. Of
-        a position with several tokens their sum counts."""
+        """Mean cross-entropy over each replicate's scored positions, with the class or, where labels are laws, with the law; or
+        divergence from a teacher there, KL(teacher || student); [R]. Of a position with several tokens their sum counts."""
         wanted = strings.needed
         with autocast(self.device, self.train.precision):
             logits = self.forward(strings.inputs, wanted.blocks, noise, attend, **hiding(self.model, strings.hidden))
         logits = logits.float()
-        if strings.soft is None:
+        if strings.soft is not None:
+            surprise = torch.nn.functional.kl_div(logits.log_softmax(-1), strings.soft, reduction="none").sum(-1)
+        elif wanted.targets.is_floating_point():
+            surprise = -(wanted.targets * logits.log_softmax(-1)).sum(-1)
+        else:
             surprise = torch.nn.functional.cross_entropy(logits.flatten(0, -2), wanted.targets.flatten(), reduction="none")
             surprise = surprise.view(wanted.targets.shape)
-        else:
-            surprise = torch.nn.functional.kl_div(logits.log_softmax(-1), strings.soft, reduction="none").sum(-1)
         if surprise.dim() > wanted.weights.dim():
             surprise = surprise.flatten(3).sum(-1)
         surprise = surprise * wanted.weights
@@ -290,6 +297,7 @@ class Training:
                 rows.curves += [self._row(slot, metric="penalty", value=value) for slot, value in enumerate(means)]
         due = [sets for sets in self.pack.sets if sets[0].due(self.step, steps)]
         started = time.perf_counter()
+        self._watch()
         if due and not self._score(due, rows, should_stop):
             return False
         # after the scores, which may be broken off and begun again: a look at the monitor counts once
@@ -302,8 +310,18 @@ class Training:
         self.rows.evaluations += rows.evaluations
         self.rows.profiles += rows.profiles
         self.rows.curves += rows.curves
+        self.rows.averages += rows.averages
         self.recorded = self.step
         return True
+
+    def _watch(self) -> None:
+        """What the pack watches at this step. It is kept at once: where scores are broken off here, no later run has this gradient."""
+        watch, known = self.pack.watch, self.rows.watched
+        if watch is None or (self.step % watch.every and self.step < self.train.steps):
+            return
+        if not known or known[-1]["step"] < self.step:
+            values = self.watcher.look(last_gradient=self.loop is None)
+            known.append({"step": self.step, "names": list(values), "values": rounded(values)})
 
     def _score(self, due: list[tuple[ScoredSet, ...]], rows: Rows, should_stop: Callable[[], bool]) -> bool:
         last = self.step == self.train.steps
@@ -318,6 +336,7 @@ class Training:
                     scores = score(self.model, sets, self.device, self.train.precision, should_stop)
                     if scores is None:
                         return False
+                    rows.averages += self._averages(sets, scores, weights, last)
                     for slot, (found, number) in enumerate(scores):
                         lost = diverged[slot]
                         rows.evaluations += [
@@ -326,6 +345,24 @@ class Training:
                         if last and not lost and weights == "raw":
                             rows.profiles += [self._row(slot, **row) for row in found.profile_rows(number)]
         return True
+
+    def _averages(
+        self, sets: Sequence[ScoredSet], scores: Sequence[tuple[Scores, int]], weights: str, last: bool
+    ) -> list[Record]:
+        """What is averaged over a set for every replicate, as one record; none where the task's labels are classes."""
+        found = [each.averages(number) for each, number in scores]
+        if not found[0]:
+            return []
+        if last:
+            found = [
+                values | baseline_losses(one, self.device) if weights == "raw" else values
+                for values, one in zip(found, sets, strict=True)
+            ]
+        names = list(found[0])
+        values = rounded({name: torch.tensor([each[name] for each in found]) for name in names})
+        return [
+            {"step": self.step, "weights": weights, "set": self.pack.sets.index(tuple(sets)), "names": names, "values": values}
+        ]
 
     def _row(self, slot: int, **values) -> dict:
         return {
@@ -505,5 +542,11 @@ def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime)
         }
         for slot, replicate in enumerate(pack.replicates)
     ]
-    rows = vars(state.rows) | {"replicates": replicates}
-    return {table: pa.Table.from_pylist(found, SCHEMAS[table]) for table, found in rows.items()}
+    rows = {name: getattr(state.rows, name) for name in ("evaluations", "profiles", "curves")} | {"replicates": replicates}
+    tables = {table: pa.Table.from_pylist(found, SCHEMAS[table]) for table, found in rows.items()}
+    for table, more in (
+        ("evaluations", average_rows(pack, state.rows.averages, diverged_at)),
+        ("curves", watched_rows(pack, state.rows.watched)),
+    ):
+        tables[table] = pa.concat_tables([tables[table], more])
+    return tables

@@ -46,7 +46,7 @@ class Evidence:
     definitions: of every set that is scored at the end, the fields of the task in which it differs; sequences: its size.
     probes: what `manyseeds probe` measured, by key (`results.rows.probe_values.by_key`). evaluations: the reported rows, with
     every look during training. measured: the table `probes`, with every stage and step. losses: the rows of `curves` of that
-    metric. A table that was not read is None.
+    metric; averages, watched: those of `results.rows.looks`. A table that was not read is None.
     """
 
     conditions: tuple[Condition, ...]
@@ -56,6 +56,8 @@ class Evidence:
     evaluations: pa.Table | None = None
     measured: pa.Table | None = None
     losses: pa.Table | None = None
+    averages: pa.Table | None = None
+    watched: pa.Table | None = None
 
     def probed(self, condition: Condition, probe: str) -> list[tuple[Replicate, dict[Name, float]]]:
         """The replicates of a condition that have values of a probe, with these by (probe, layer, head, item)."""
@@ -76,6 +78,8 @@ def gather(
     evaluations: pa.Table | None = None,
     measured: pa.Table | None = None,
     losses: pa.Table | None = None,
+    averages: pa.Table | None = None,
+    watched: pa.Table | None = None,
 ) -> Evidence:
     """Evidence of a manifest and the replicates of `results.rows.summary.replicates_of`. ValueError where the manifest is too old."""
     by: dict[tuple[str, int], list[Replicate]] = {}
@@ -96,7 +100,7 @@ def gather(
     sequences = {name: value["sequences"] for name, value in sets.items()}
     if evaluations is not None:
         evaluations = evaluations.filter(reported(manifest))
-    return Evidence(tuple(conditions), definitions, sequences, probes or {}, evaluations, measured, losses)
+    return Evidence(tuple(conditions), definitions, sequences, probes or {}, evaluations, measured, losses, averages, watched)
 
 
 def differing(one: Condition, other: Condition) -> set[str]:

@@ -203,6 +203,7 @@ MANIFEST = record(
         "packs": items(_PACK),
         "pack_size": optional(whole(1)),
         "curve_every": whole(),
+        "watch": mapping(whole()),
         "git": optional(text(MOST_NAME)),
         "dirty": optional(flag),
     },

@@ -45,6 +45,11 @@ MISTAKES = {
         "    classifies: ClassVar[bool] = True\n    metrics:",
         "1 at the last position and 0 elsewhere",
     ),
+    "one_class_where_laws_are_declared": (
+        "    metrics:",
+        "    soft: ClassVar[bool] = True\n    metrics:",
+        r"targets of sample are torch.int64 \[3, 3, 8\], and must be torch.float32 \[3, 3, 8, 2\]",
+    ),
     "raises": (BITS, "raise KeyError('no bits')", "sample raised KeyError"),
 }
 
@@ -62,6 +67,23 @@ def test_a_task_of_ones_own_is_called_by_its_path_and_its_defaults_are_not_hashe
     assert name_of(own) == path_of(type(own)) == "own_right:Parity"
     assert describe(own, name_of(own)) == {"name": "own_right:Parity", "length": 8}
     assert build("task", describe(own, name_of(own))) == own
+
+
+@pytest.mark.parametrize(("scale", "said"), [(1, ""), (2, "must be laws")])
+@pytest.mark.parametrize("positions", ["bits", "bits[..., -1:]"])
+def test_labels_of_ones_own_may_be_laws(scale, said, positions, tmp_path, monkeypatch):
+    laws = f"torch.nn.functional.one_hot({positions}, 2) * {scale}.0"
+    text = RIGHT.replace(BITS, f"return Batch(bits, {laws}, torch.ones(bits.shape), {{}})")
+    text = text.replace("    metrics:", "    soft: ClassVar[bool] = True\n    metrics:").replace(
+        "!= targets", "!= targets.argmax(-1)"
+    )
+    assert text.count("soft") == text.count("one_hot") == text.count("targets.argmax") == 1
+    name = f"own_laws_{scale}_{len(positions)}"
+    if not said:
+        assert task(tmp_path, monkeypatch, name, text).soft
+        return
+    with pytest.raises(StudyError, match=said):
+        task(tmp_path, monkeypatch, name, text)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

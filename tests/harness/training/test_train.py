@@ -159,14 +159,14 @@ def test_a_pack_stopped_within_an_evaluation_scores_that_step_again(store, monke
     one = pack(condition(), [(1, 1), (2, 2)])
     whole = train(one, open_store(store.root, "other"), CPU)
     asked = []
-    real = evaluate_module.strings
+    real = evaluate_module.prepared
 
     def interrupted(*arguments):
         for batch in real(*arguments):
             asked.append(batch)
             yield batch
 
-    monkeypatch.setattr(evaluate_module, "strings", interrupted)
+    monkeypatch.setattr(evaluate_module, "prepared", interrupted)
     with pytest.raises(Stopped) as stopped:
         train(one, store, CPU, should_stop=lambda: len(asked) >= 4)  # the last step's second set
     assert stopped.value.step == 10

@@ -1,0 +1,82 @@
+"""What `evaluate.watch` measures of a pack on the way, for each replicate: the weights, their gradients, where the heads look.
+
+Names of what it finds, with P a parameter: "norm P" and "gradient P", L2 norms of a parameter and of the last step's gradient; "sample
+gradient P", that on a fixed sample of the replicate's own strings; "lag L.H.q", the mean weight that head H of layer L gives to the token
+q before the one it reads from, over the positions that have `lags` tokens before them.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from harness.planning.pack import Pack
+from harness.training.key_mask import hiding
+from harness.training.optimizer import FlatParameters
+from harness.training.training_strings import Feed, Strings
+from models.model import config_of
+
+_BATCH = 512  # strings of the sample in one forward pass
+
+
+class Watcher:
+    """`look()` measures the pack as it is; it leaves the gradients of the sample behind, which the next step overwrites."""
+
+    def __init__(self, model: nn.Module, losses: Callable[[Strings], Tensor], flat: FlatParameters, feed: Feed, pack: Pack):
+        self.model, self.losses, self.flat, self.feed, self.watch = model, losses, flat, feed, pack.watch
+        self._sample: list[Strings] | None = None
+
+    def look(self, last_gradient: bool = True) -> dict[str, Tensor]:
+        """Numbers [R] by name. last_gradient: whether the last step has left its gradient, which a compiled loop does not."""
+        watch = self.watch
+        if watch is None:
+            return {}
+        with torch.no_grad():
+            found = {f"norm {name}": _norm(each) for name, each in self.model.named_parameters()}
+            found |= self._gradients("gradient") if last_gradient else {}
+        if watch.sequences:
+            self.flat.gradient.zero_()
+            for strings in self._strings():
+                share = strings.inputs.shape[1] / watch.sequences
+                (share * self.losses(strings).sum()).backward()
+            with torch.no_grad():
+                found |= self._gradients("sample gradient")
+        return found | self._lags(watch.lags, watch.strings) if watch.lags >= 0 else found
+
+    def _gradients(self, title: str) -> dict[str, Tensor]:
+        found = {name: _norm(each.grad) for name, each in self.model.named_parameters() if each.grad is not None}
+        whole = torch.stack([each.square() for each in found.values()]).sum(0).sqrt()
+        return {title: whole} | {f"{title} {name}": each for name, each in found.items()}
+
+    def _strings(self) -> list[Strings]:
+        """The same at every look: those of the monitor, which no one reports."""
+        if self._sample is None:
+            count = max(self.watch.sequences, self.watch.strings) if self.watch is not None else 0
+            self._sample = self.feed.monitored(count, min(_BATCH, count))
+        return self._sample
+
+    @torch.no_grad()
+    def _lags(self, lags: int, strings: int) -> dict[str, Tensor]:
+        config = config_of(self.model)
+        if config is None or not config.attends:
+            return {}
+        found: dict[str, Tensor] = {}
+
+        def attend(layer: int, weights: Tensor) -> None:
+            """weights [R, B, H, T, T]"""
+            for lag in range(lags + 1):
+                masses = torch.diagonal(weights, -lag, -2, -1)[..., lags - lag :].double().mean((1, -1))  # [R, H]
+                for head, mass in enumerate(masses.unbind(-1)):
+                    found[f"lag {layer}.{head}.{lag}"] = mass
+
+        first = self._strings()[0]
+        hidden = None if first.hidden is None else first.hidden[:, :strings]
+        extra: dict[str, Any] = hiding(self.model, hidden)
+        self.model(first.inputs[:, :strings], None, None, attend, **extra)
+        return found
+
+
+def _norm(values: Tensor) -> Tensor:
+    """[R, …] → [R]"""
+    return values.flatten(1).double().square().sum(1).sqrt()

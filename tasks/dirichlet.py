@@ -1,0 +1,78 @@
+"""Keyed draws of a symmetric Dirichlet law: normalised gamma variates, each the inverse transform of one keyed uniform number.
+
+Everything is computed in float64 on the CPU, so that a law depends on its seed and number alone.
+"""
+
+import functools
+import math
+
+import torch
+from torch import Tensor
+
+from tasks.draws import WORD
+
+_CELLS = 2**13  # of the table of quantiles
+_REACH = 23.0  # |logit u| of the smallest and the largest number that a word of 32 bits makes is below it
+_TINY = -27.0  # log of a quantile below which the first term of the distribution function is exact in float64
+
+
+def dirichlet(words: Tensor, alpha: float) -> Tensor:
+    """Laws with all parameters alpha > 0, float64 [..., S] on the CPU, from uint32 words [..., S] in int64."""
+    uniform = (words.cpu().to(torch.float64) + 0.5) / WORD
+    if alpha == 1:
+        return _normalised(uniform.log_().neg_())
+    if alpha == 0.5:  # half a squared normal number
+        return _normalised(torch.special.ndtri(uniform).square_())
+    return log_gamma_quantile(uniform, alpha).softmax(-1)
+
+
+def log_gamma_quantile(uniform: Tensor, alpha: float) -> Tensor:
+    """log q with P(Gamma(alpha) ≤ q) = uniform, float64 [...], from a table; uniform must lie within 2^-33 … 1 - 2^-33.
+
+    In the logarithm no quantile is lost for a small alpha, where most are below the smallest number.
+    """
+    place = ((uniform.log() - torch.log1p(-uniform)) + _REACH) * (_CELLS / (2 * _REACH))
+    cell = place.to(torch.int64)
+    within = place - cell
+    found = _table(float(alpha))[cell]
+    return ((found[..., 3] * within + found[..., 2]) * within + found[..., 1]) * within + found[..., 0]
+
+
+def entropy(alpha: float, symbols: int) -> float:
+    """Mean entropy of such a law in nats, exactly: ψ(Sα + 1) - ψ(α + 1)."""
+    both = torch.special.digamma(torch.tensor([symbols * alpha + 1, alpha + 1], dtype=torch.float64))
+    return float(both[0] - both[1])
+
+
+def _normalised(values: Tensor) -> Tensor:
+    return values / values.sum(-1, keepdim=True)
+
+
+@functools.lru_cache(maxsize=64)
+def _table(alpha: float) -> Tensor:
+    """Cubic polynomials of log q between equally spaced logits, [cells, 4], from values and slopes at both ends."""
+    logit = torch.linspace(-_REACH, _REACH, _CELLS + 1, dtype=torch.float64)
+    value = _solved(logit, alpha)
+    # dq/du is one over the density, and du/dlogit = u (1 - u)
+    log_slope = torch.nn.functional.logsigmoid(logit) + torch.nn.functional.logsigmoid(-logit)
+    log_slope = log_slope + math.lgamma(alpha) - alpha * value + value.exp()
+    slope = log_slope.exp() * (2 * _REACH / _CELLS)
+    rise, left, right = value[1:] - value[:-1], slope[:-1], slope[1:]
+    return torch.stack([value[:-1], left, 3 * rise - 2 * left - right, left + right - 2 * rise], dim=-1)
+
+
+def _solved(logit: Tensor, alpha: float) -> Tensor:
+    """log q at these logits, by bisection of the smaller tail."""
+    below = torch.nn.functional.logsigmoid(logit)  # log u
+    first = (below + math.lgamma(alpha + 1)) / alpha  # P ≈ q^alpha / Γ(alpha + 1)
+    low, high = first - 1, torch.full_like(first, math.log(alpha + 60 + 20 * math.sqrt(alpha)))
+    shape = torch.full_like(logit, alpha)
+    lower, upper = logit.sigmoid(), (-logit).sigmoid()
+    for _ in range(80):
+        middle = (low + high) / 2
+        quantile = middle.exp()
+        less = torch.special.gammainc(shape, quantile) < lower
+        more = torch.special.gammaincc(shape, quantile) > upper
+        under = torch.where(logit < 0, less, more)
+        low, high = torch.where(under, middle, low), torch.where(under, high, middle)
+    return torch.where(first < _TINY, first, (low + high) / 2)

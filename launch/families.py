@@ -12,6 +12,7 @@ LINES = {  # what a paper's script and its `source.paper` call it → the famili
     "fflm": ("flipflop",),
     "length_generalization": ("automata", "lego"),
     "progressive_distillation": ("distillation",),
+    "in_context_ngrams": ("ngrams",),
 }
 
 

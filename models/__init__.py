@@ -12,11 +12,11 @@ from models.lego import MODELS as LEGO
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.model import Model
-from models.subsequences import MODELS as SUBSEQUENCES
+from models.ngrams import MODELS as NGRAMS
 from models.transformer.transformer import Transformer
 
 GENERAL: dict[str, type[Model]] = {"transformer": Transformer, "lstm": LSTM, "mlp": MLP}
-REGISTRY: dict[str, type[Model]] = GENERAL | SUBSEQUENCES | LEGO
+REGISTRY: dict[str, type[Model]] = GENERAL | NGRAMS | LEGO
 
 __all__ = ["REGISTRY", "build", "configure"]
 

@@ -10,11 +10,12 @@ from tasks.batch import Batch
 from tasks.distillation import TASKS as DISTILLATION
 from tasks.flipflop import TASKS as FLIPFLOP
 from tasks.lego import TASKS as LEGO
+from tasks.ngrams import TASKS as NGRAMS
 from tasks.subsequences import TASKS as SUBSEQUENCES
 from tasks.task import Task
 from tasks.text import TASKS as TEXT
 
-REGISTRY: dict[str, type[Task]] = FLIPFLOP | AUTOMATA | LEGO | DISTILLATION | TEXT | SUBSEQUENCES
+REGISTRY: dict[str, type[Task]] = FLIPFLOP | AUTOMATA | LEGO | DISTILLATION | TEXT | SUBSEQUENCES | NGRAMS
 
 __all__ = ["REGISTRY", "Batch", "build"]
 

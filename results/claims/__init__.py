@@ -12,16 +12,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.claims import automata, distillation, flipflop, lego, subsequences
+from results.claims import automata, distillation, flipflop, lego, ngrams, subsequences
 from results.claims.claim import REPRODUCED, SCALED, TERMS, Claim, Finding, Settled, Terms, Verdict, by_id, terms_of
 from results.claims.evidence import Evidence, gather
 from results.errors import DamagedFile, StudyError
+from results.rows.looks import averages, watched
 from results.rows.probe_values import Name, by_key
 from results.rows.summary import replicates_of
 from results.store.manifest import newest_manifest, reported
 from results.store.tables import Store, committed, read
 
-FAMILIES = (flipflop, automata, lego, distillation, subsequences)
+FAMILIES = (flipflop, automata, lego, distillation, subsequences, ngrams)
 REGISTRY: dict[str, Claim] = by_id(claim for family in FAMILIES for claim in family.CLAIMS.values())
 REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")
 
@@ -42,7 +43,8 @@ def scoreboard(store: Store) -> list[Verdict]:
     known = replicates_of(manifest, finished, rows, read(store, "failures"))
     measured = read(store, "probes", winning=finished)
     losses = read(store, "curves", filter=pc.field("metric") == "loss", winning=finished)
-    return verdicts(manifest, known, by_key(measured), rows, measured, losses)
+    looks = averages(store, finished), watched(store, finished)
+    return verdicts(manifest, known, by_key(measured), rows, measured, losses, *looks)
 
 
 def verdicts(
@@ -52,16 +54,19 @@ def verdicts(
     evaluations: pa.Table | None = None,
     measured: pa.Table | None = None,
     losses: pa.Table | None = None,
+    averages: pa.Table | None = None,
+    watched: pa.Table | None = None,
 ) -> list[Verdict]:
     """As `scoreboard`, from a manifest, the replicates of `results.rows.summary.replicates_of`, the values of
-    `results.rows.probe_values.by_key`, the evaluations of every step, the table `probes`, and the losses of the table `curves`."""
+    `results.rows.probe_values.by_key`, the evaluations of every step, the table `probes`, the losses of the table `curves`, and the
+    tables of `results.rows.looks`."""
     stated = manifest.get("claims") or {}
     if not stated:
         return []
     unknown = [name for name in stated if name not in REGISTRY]
     if unknown:
         raise DamagedFile(f"the manifest of {manifest['study']} states the claim {unknown[0]}; there is {', '.join(REGISTRY)}")
-    evidence = gather(manifest, known, probes, evaluations, measured, losses)
+    evidence = gather(manifest, known, probes, evaluations, measured, losses, averages, watched)
     scaled = bool(reductions(manifest))
     return [_verdict(REGISTRY[name], terms_of(REGISTRY[name], node), evidence, scaled) for name, node in stated.items()]
 

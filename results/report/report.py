@@ -30,6 +30,7 @@ from results.report.family_sections import FAMILIES
 from results.report.first_screen import answer, changes
 from results.report.page_template import FOLDER, plain, render
 from results.report.survival_figure import baseline, survival_drawing
+from results.rows.looks import averages, watched
 from results.rows.options import flatten
 from results.rows.plural import ranges
 from results.rows.probe_values import by_key
@@ -125,7 +126,18 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
         finished,
         failures,
         shown,
-        claims_html(verdicts(manifest, known, by_key(measured), evaluations, measured, losses)),
+        claims_html(
+            verdicts(
+                manifest,
+                known,
+                by_key(measured),
+                evaluations,
+                measured,
+                losses,
+                averages(store, finished),
+                watched(store, finished),
+            )
+        ),
         interactive=pareto.section(manifest, known, evaluations, families),
         families=families,
     ).encode()  # last: it links to the others

@@ -1,6 +1,6 @@
 """The simplified two-layer transformer of Varre et al. 2025, "Learning in-context n-grams with transformers".
 
-It is the model that they analyse; its general form and the residual models are in `models.subsequences.attention_only`.
+It is the model that they analyse; its general form and the residual models are in `models.ngrams.attention_only`.
 """
 
 from collections.abc import Sequence
@@ -83,6 +83,8 @@ class Simple(nn.Module):
         first = self._first(length)
         if attend is not None:
             attend(0, first[:, None].expand(-1, batch, -1, -1, -1))
+        if needed is not None and attend is None and sum(block.shape[2] for block in needed) < self.vocabulary:
+            return torch.log(torch.cat([self._few(tokens, first, block) for block in needed], dim=2) + FLOOR)
         plain = one_hot(tokens, self.vocabulary).to(self.value.dtype)  # [R, B, T, V]
         rich = self._copied(plain, first)
         plain = plain.flatten(1, 2)
@@ -112,6 +114,33 @@ class Simple(nn.Module):
         flat = read.transpose(2, 3).reshape(replicates * heads, batch * length, vocabulary)
         moved = product(flat, self.value.reshape(-1, vocabulary, vocabulary)).reshape(replicates, heads, -1, vocabulary)
         return torch.cat([plain.flatten(1, 2), moved.transpose(1, 2).flatten(2)], dim=-1)
+
+    def _few(self, tokens: Tensor, first: Tensor, block: Tensor) -> Tensor:
+        """p at the positions [R, B, K] alone, [R, B, K, V]: each query is taken back through Q K and the values of the first layer, so
+        that a key is a number a head and never a vector."""
+        replicates, batch, count = block.shape
+        heads, length, vocabulary = self.config.m, tokens.shape[2], self.vocabulary
+        at = block.flatten(1)  # [R, N]
+        strings = tokens[:, :, None].expand(-1, -1, count, -1).reshape(replicates, -1, length)  # [R, N, T]
+        per_head = strings[:, None].expand(-1, heads, -1, -1)
+        rows = first.gather(2, at[:, None, :, None].expand(-1, heads, -1, length))  # [R, m, N, T]
+        read = rows.new_zeros(replicates, heads, at.shape[1], vocabulary).scatter_add(-1, per_head, rows)
+        value = self.value.flatten(0, 1)
+        moved = product(read.flatten(0, 1), value).view(replicates, heads, -1, vocabulary)
+        own = one_hot(tokens.gather(-1, block), vocabulary).to(rows.dtype).flatten(1, 2)
+        rich = torch.cat([own, moved.transpose(1, 2).flatten(2)], dim=-1)
+        folded = self._query(rich)
+        if not self.config.merged_qk:
+            folded = product(folded, self.key.transpose(1, 2))
+        own_part, others = folded[..., :vocabulary], folded[..., vocabulary:].unflatten(-1, (heads, vocabulary)).transpose(1, 2)
+        wanted = product(others.flatten(0, 1), value.transpose(1, 2)).view(replicates, heads, -1, vocabulary)
+        # what each token of the string is worth to the query, by head [R, N, m·T], then spread by that head's attention
+        worth = wanted.gather(-1, per_head).transpose(1, 2).flatten(2)
+        scores = own_part.gather(-1, strings) + product(worth, first.transpose(2, 3).flatten(1, 2))
+        later = torch.arange(length, device=scores.device) > at[..., None]
+        weights = (scores + later.to(scores.dtype) * torch.finfo(scores.dtype).min).softmax(-1)  # four times as fast as a fill
+        found = weights.new_zeros(replicates, at.shape[1], vocabulary).scatter_add(-1, strings, weights)
+        return found.view(replicates, batch, count, vocabulary)
 
     def _query(self, rich: Tensor) -> Tensor:
         return product(rich, self.merged if self.config.merged_qk else self.query)

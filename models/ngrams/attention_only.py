@@ -1,7 +1,7 @@
 """The attention-only transformers of Varre et al. 2025, "Learning in-context n-grams with transformers" (section 2, appendices F and I).
 
 `Disentangled` is Definition 2.2 (outputs are appended, not added), `AttentionOnly` the residual model of Figure 4 and `AttentionMLP`
-that of Figure 7. No attention here is divided by √d. The model that they analyse is in `models.subsequences.disentangled`.
+that of Figure 7. No attention here is divided by √d. The model that they analyse is in `models.ngrams.disentangled`.
 """
 
 import math
@@ -18,8 +18,8 @@ from models.aligned import product
 from models.draws import Draw
 from models.linear import embed, parameter
 from models.model import Model
+from models.ngrams.disentangled import FLOOR, refuse_length, refuse_unknown, refuse_width
 from models.plain_attention import attention, pick
-from models.subsequences.disentangled import FLOOR, refuse_length, refuse_unknown, refuse_width
 
 
 @dataclass(frozen=True)

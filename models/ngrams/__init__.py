@@ -1,6 +1,6 @@
 from models.model import Model
-from models.subsequences.attention_only import AttentionMLP, AttentionOnly, Disentangled
-from models.subsequences.disentangled import SimpleDisentangled
+from models.ngrams.attention_only import AttentionMLP, AttentionOnly, Disentangled
+from models.ngrams.disentangled import SimpleDisentangled
 
 MODELS: dict[str, type[Model]] = {
     "simple_disentangled": SimpleDisentangled,

@@ -1,0 +1,136 @@
+"""N1, N2 and N6: plateaus at the losses of the k-grams, in their order (Varre et al. 2025, figures 1, 3 and 7).
+
+Rows are the averages over the set that is scored on the way. What the paper shows are single runs; thresholds are ours.
+"""
+
+import itertools
+
+import numpy as np
+
+from results.claims.claim import Claim, Finding, Terms, decide
+from results.claims.compare import between, percent
+from results.claims.evidence import Evidence
+from results.claims.ngrams.courses import Course, conditions, courses, gate
+from results.statistics.intervals import clopper_pearson, quantile_interval
+
+ATTENTION_ALONE = ("simple_disentangled", "disentangled", "attn_only")
+WITH_MLP = ("attn_mlp",)
+
+
+def plateaus_at_the_k_grams(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Of each stage but the last, the distance of its median loss from the band of the k-gram's losses over its smoothings."""
+    found = {each.name: courses(evidence, each) for each in conditions(evidence, needs, ATTENTION_ALONE)}
+    gate(found, terms.gate)
+    count = sum(own[0].order - 1 for own in found.values())
+    texts, holds, fails = [], [], []
+    for name, own in found.items():
+        for k in range(1, own[0].order):
+            levels = [course.plateau(k) for course in own]
+            # a stage that is skipped has no plateau, which is as far from it as can be
+            apart = [np.inf if level is None else gap(course, k, level) for course, level in zip(own, levels, strict=True)]
+            interval = quantile_interval(apart, 0.5, 1 - 0.05 / count)
+            there = [level for level in levels if level is not None]
+            low, high = band(own[0], k)
+            texts.append(
+                f"{name}, k = {k}: median loss {np.median(there):.3f} in {len(there)} of {len(own)}, beside {low:.3f} … {high:.3f}, "
+                f"{np.median(apart):.3f} apart {between(interval)}"
+                if there
+                else f"{name}, k = {k}: in none of {len(own)}"
+            )
+            holds.append(interval.high <= terms.value)
+            fails.append(interval.low > terms.value)
+    return decide(
+        all(holds),
+        any(fails),
+        "; ".join(texts),
+        f"the median distance to the k-gram's losses, between its best smoothing and the prior's, must be at most {terms.value:g} for "
+        "every k below n, and refutes where it is more",
+    )
+
+
+def band(course: Course, k: int) -> tuple[float, float]:
+    """The k-gram's loss with its best smoothing, and with the prior's, which the paper draws."""
+    own = {name: loss for name, loss in course.levels.items() if name.startswith(f"{k}-gram a=")}
+    return min(own.values()), own[f"{k}-gram a={course.alpha:g}"]
+
+
+def gap(course: Course, k: int, level: float) -> float:
+    low, high = band(course, k)
+    return max(low - level, level - high, 0.0)
+
+
+def in_order(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """The share of replicates that pass through every stage from 1 on, each with looks of its own and a lower loss than the last."""
+    found = {each.name: courses(evidence, each) for each in conditions(evidence, needs, ATTENTION_ALONE)}
+    gate(found, terms.gate)
+    answers = {name: [passes_in_order(course) for course in own] for name, own in found.items()}
+    return _shares(answers, terms, "pass through all stages in order, each with a lower loss")
+
+
+def passes_in_order(course: Course) -> bool:
+    """Of the stages up to the last that is begun; one that learns a lag before a lower one does not, though it may have both later."""
+    lags = list(course.learned)
+    reached = 1 + len(lags)
+    if lags != list(range(1, reached)) or reached == 1:
+        return False
+    levels = [course.plateau(k) for k in range(1, reached + 1)]
+    known = [level for level in levels if level is not None]
+    return len(known) == len(levels) and all(later < earlier for earlier, later in itertools.pairwise(known))
+
+
+def one_plateau(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """With MLPs: the share of replicates that go from the unigram to the last stage with no plateau between."""
+    found = {each.name: courses(evidence, each) for each in conditions(evidence, needs, WITH_MLP, least_order=3)}
+    gate(found, terms.gate)
+    answers = {name: [skips(course) for course in own] for name, own in found.items()}
+    return _shares(answers, terms, "go from the unigram to the n-gram at once")
+
+
+def skips(course: Course) -> bool:
+    """Whether the lags come within a tenth of the time that the first of them took."""
+    times = [course.learned.get(lag, np.inf) for lag in range(1, course.order)]
+    return max(times) - min(times) <= min(times) / 10
+
+
+def _shares(answers: dict[str, list[bool]], terms: Terms, what: str) -> Finding:
+    confidence = 1 - 0.05 / len(answers)
+    intervals = {name: clopper_pearson(sum(own), len(own), confidence) for name, own in answers.items()}
+    return decide(
+        all(each.low > terms.value for each in intervals.values()),
+        any(each.high < terms.value for each in intervals.values()),
+        "; ".join(f"{name}: {percent(sum(own), len(own))} {what}" for name, own in answers.items()),
+        f"the exact interval must lie above {terms.value:g} in every condition, and refutes below",
+    )
+
+
+_SOURCE = "Varre et al. 2025"
+N1 = Claim(
+    "N1",
+    "Training stays on plateaus whose losses are those of the k-gram estimators, k = 1 … n - 1.",
+    f"{_SOURCE}, figures 1 and 3",
+    "largest median distance of a plateau's loss from the k-gram's, in nats (0.02 is ours)",
+    25,
+    "25 replicates: a median distance below 0.02 is shown where 72 % of all replicates are below it",
+    plateaus_at_the_k_grams,
+    "ngrams/figure3",
+)
+N2 = Claim(
+    "N2",
+    "The k-grams are learned in the order k = 1, 2, …, n.",
+    f"{_SOURCE}, figures 1 and 3",
+    "share of replicates that must be exceeded (ours)",
+    25,
+    "25 replicates, a share of 0.75 to be exceeded: shown where 98 % of all replicates keep the order",
+    in_order,
+    "ngrams/figure3",
+)
+N6 = Claim(
+    "N6",
+    "With MLPs there is one plateau alone, that of the unigram.",
+    f"{_SOURCE}, figure 7",
+    "share of replicates that must be exceeded (ours)",
+    25,
+    "25 replicates, a share of 0.75 to be exceeded: shown where 98 % of all replicates have one plateau",
+    one_plateau,
+    "ngrams/figure7",
+)

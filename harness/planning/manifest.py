@@ -67,7 +67,7 @@ def build(
         "conditions": [
             to_dict(condition)
             | {
-                "settings": _settings(condition),
+                "settings": settings_of(condition),
                 "sets": _sets(study, condition),
                 "replicates": count,
                 "scored": condition.task.scored_positions(),
@@ -170,7 +170,7 @@ def conditions_of(manifest: Mapping[str, Any]) -> tuple[Condition, ...]:
     return tuple(from_dict(each, seeds[index]) for index, each in enumerate(manifest["conditions"]))
 
 
-def _settings(condition: Condition) -> dict[str, Any]:
+def settings_of(condition: Condition) -> dict[str, Any]:
     """Every option of a condition, defaults included: what a methods section says."""
     link = link_of(condition)
     return {

@@ -9,7 +9,7 @@ does not inherit `heads`.
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,24 +70,8 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Study:
 
 def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = "the study") -> Study:
     """As `load`, from plain containers."""
-    given = parse_words(overrides)
-    for words, source in ((tree, where), (given, "the command line")):
-        refuse_unknown(words, _KEYS, source)
-        refuse_resolvers(words, source)
-    if "scales" in given:
-        raise StudyError(
-            "scales can't be set on the command line: write them into the study file, and choose one with scale=NAME"
-        )
-    scales = {"paper": {}} | mapping(tree, "scales")
-    scale = given.pop("scale", tree.get("scale", "paper"))
-    if not isinstance(scale, str) or scale not in scales:
-        raise StudyError(f"scale = {scale!r} is not a scale of {where}; scales: {', '.join(scales)}{nearest(scale, scales)}")
-    base = {key: value for key, value in tree.items() if key not in ("scale", "scales")}
-    smaller = mapping(scales, scale, "scales.")
-    refuse_unknown(smaller, [key for key in _KEYS if key not in ("scale", "scales", "name")], f"scales.{scale}")
-    named = ((base, where), (smaller, f"scales.{scale}"), (given, "the command line"))
-    first, second, last = (_with_wandb(_one_spelling(words, source)) for words, source in named)
-    merged = resolve(_merge_with_rule(_merge_with_rule(first, second), last), where)
+    sources = sources_of(tree, overrides, where)
+    scale, base, smaller, given, merged = sources.scale, sources.base, sources.smaller, sources.given, sources.merged
 
     for section in HASHED:
         if section in merged:
@@ -131,6 +115,42 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
     if rule is not None:
         _validate_rule(study, rule, points)
     return study
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a study file, its scale and the command line say. `layers`: (who says it, what), the later over the earlier; `merged`: all of
+    it, with references resolved."""
+
+    scale: str
+    base: dict[str, Any]
+    smaller: dict[str, Any]
+    given: dict[str, Any]
+    layers: tuple[tuple[str, dict[str, Any]], ...]
+    merged: dict[str, Any]
+
+
+def sources_of(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = "the study") -> Sources:
+    """The words of a study before anything is built from them."""
+    given = parse_words(overrides)
+    for words, source in ((tree, where), (given, "the command line")):
+        refuse_unknown(words, _KEYS, source)
+        refuse_resolvers(words, source)
+    if "scales" in given:
+        raise StudyError(
+            "scales can't be set on the command line: write them into the study file, and choose one with scale=NAME"
+        )
+    scales = {"paper": {}} | mapping(tree, "scales")
+    scale = given.pop("scale", tree.get("scale", "paper"))
+    if not isinstance(scale, str) or scale not in scales:
+        raise StudyError(f"scale = {scale!r} is not a scale of {where}; scales: {', '.join(scales)}{nearest(scale, scales)}")
+    base = {key: value for key, value in tree.items() if key not in ("scale", "scales")}
+    smaller = mapping(scales, scale, "scales.")
+    refuse_unknown(smaller, [key for key in _KEYS if key not in ("scale", "scales", "name")], f"scales.{scale}")
+    named = ((base, where), (smaller, f"scales.{scale}"), (given, "the command line"))
+    first, second, last = (_with_wandb(_one_spelling(words, source)) for words, source in named)
+    merged = resolve(_merge_with_rule(_merge_with_rule(first, second), last), where)
+    return Sources(scale, base, smaller, given, (("study", first), (f"scale {scale}", second), ("command line", last)), merged)
 
 
 def _conditions(merged: dict[str, Any], points: list[Point]) -> tuple[Condition, ...]:

@@ -15,12 +15,12 @@ from results.terminal import say
 from results.version import VERSION
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
-    "Run": (run.studies, run.plan, run.estimate, run.run, run.retry),
+    "Run": (run.studies, run.init, run.show, run.plan, run.estimate, run.run, run.retry),
     "Watch": (watch.status, watch.watch, watch.failures),
     "Read": (read.report, read.claims, read.compare, read.spread),
     "Explain": (explain.probe, *FLIPFLOP),
     "Share": (share.publish, share.dashboard, share.export),
-    "Maintain": (maintain.merge, maintain.verify, maintain.compact, maintain.rerun, maintain.evaluate),
+    "Maintain": (maintain.merge, maintain.verify, maintain.compact, maintain.rerun, maintain.evaluate, maintain.completion),
 }
 
 

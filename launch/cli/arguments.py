@@ -1,12 +1,107 @@
-"""Arguments that several commands take, and what they stand for."""
+"""Arguments that several commands take, always in the order STORE STUDY KEY; what they stand for, and how the shell completes them."""
 
+import contextlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from results.errors import StudyError
+from results.errors import StoreError, StudyError
+
+_STUDY, _STORE = "named study", "named store"  # what the older --study and --store said, in the context's `meta`
+
+
+def _studies_that_come(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from launch.families import STUDIES
+
+    paths = sorted(STUDIES.glob("*/*.yaml"))
+    names = sorted({path.stem for path in paths} | {f"{path.parent.name}/{path.stem}" for path in paths})
+    found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return [*found, CompletionItem(incomplete, type="file")]
+
+
+def _stores(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def _studies_in(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from results.store.tables import studies
+
+    with contextlib.suppress(StudyError, StoreError):  # a command says what is wrong, not a press of the Tab key
+        return [CompletionItem(name) for name in studies(context.params["store"]) if name.startswith(incomplete)]
+    return []
+
+
+def _keys_in(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from results.store.tables import read
+
+    found: list[CompletionItem] = []
+    with contextlib.suppress(StudyError, StoreError):
+        for name in study_names(context.params["store"], context.params.get("study")):
+            rows = read(open_study(context.params["store"], name), "replicates", ["key", "condition"])
+            pairs = zip(rows["key"].to_pylist(), rows["condition"].to_pylist(), strict=True)
+            found += [CompletionItem(key, help=condition) for key, condition in pairs if key.startswith(incomplete)]
+    return found
+
+
+def _studies_and_keys_in(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return _studies_in(context, parameter, incomplete) + _keys_in(context, parameter, incomplete)
+
+
+def _remember(name: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+    def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            context.meta[name] = value
+
+    return keep
+
+
+def _older(option: str, name: str) -> Callable[[Any], Any]:
+    """An option of earlier versions that is still understood: what it names is an argument now."""
+    return click.option(option, f"older_{option[2:]}", is_eager=True, hidden=True, expose_value=False, callback=_remember(name))
+
+
+def _study(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    return context.meta.get(_STUDY) if value is None else value
+
+
+def _last_is_the_key(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The last word given, whether or not a study stands before it."""
+    if context.resilient_parsing:
+        return value
+    params, meta = context.params, context.meta
+    words = [word for word in (meta.get(_STORE), params.get("store"), params.get("study"), value) if word is not None]
+    if len(words) < 2:
+        raise click.MissingParameter(ctx=context, param=parameter)
+    if len(words) > 3:
+        raise click.UsageError(f"Got unexpected extra argument ({words[3]})", context)
+    params["store"], params["study"] = words[0], words[1] if len(words) == 3 else meta.get(_STUDY)
+    return words[-1]
+
 
 OVERRIDES = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]…")
+STUDY_FILE = click.argument("study", metavar="FILE|[FAMILY/]NAME", shell_complete=_studies_that_come)
+STORE = click.argument("store", shell_complete=_stores)
+
+
+def store_study(command: Any) -> Any:
+    """STORE [STUDY]."""
+    study = click.argument("study", required=False, shell_complete=_studies_in, callback=_study)
+    return STORE(study(_older("--study", _STUDY)(command)))
+
+
+def store_study_key(metavar: str = "KEY", older_store: bool = False) -> Callable[[Any], Any]:
+    """STORE [STUDY] KEY. older_store: whether `--store STORE` is understood too."""
+
+    def decorate(command: Any) -> Any:
+        key = click.argument("key", required=False, metavar=metavar, shell_complete=_keys_in, callback=_last_is_the_key)
+        study = click.argument("study", required=False, shell_complete=_studies_and_keys_in)
+        command = _older("--store", _STORE)(command) if older_store else command
+        return STORE(study(key(_older("--study", _STUDY)(command))))
+
+    return decorate
 
 
 def _allow(context: click.Context, parameter: click.Parameter, modules: tuple[str, ...]) -> None:
@@ -26,13 +121,19 @@ ALLOW = click.option(
 )
 
 
-def load_study(study: str, overrides: tuple[str, ...]):
-    from harness.study.load import load
+def study_path(study: str) -> Path:
+    """The file of FILE, FAMILY/NAME or NAME."""
     from launch.families import find_study, named
 
     if study.endswith((".yaml", ".yml")) or study.count("/") > 1 or Path(study).exists():
-        return load(study, overrides)
-    return load(find_study(*study.split("/")) if "/" in study else named(study), overrides)
+        return Path(study)
+    return find_study(*study.split("/")) if "/" in study else named(study)
+
+
+def load_study(study: str, overrides: tuple[str, ...]):
+    from harness.study.load import load
+
+    return load(study_path(study), overrides)
 
 
 def open_study(uri: str, study: str):
@@ -51,6 +152,16 @@ def study_names(uri: str, study: str | None) -> list[str]:
     if study and study not in found:
         raise StudyError(f"there is no study {study!r} in {public(uri)}; studies: {', '.join(found)}")
     return [study] if study else found
+
+
+def one_study(uri: str, study: str | None) -> str:
+    """The study that is named, or the only one of the store."""
+    found = study_names(uri, study)
+    if len(found) > 1:
+        from results.store.filesystem import public
+
+        raise StudyError(f"{public(uri)} has several studies: name one of {', '.join(found)}")
+    return found[0]
 
 
 def stores_of(uri: str) -> list[str]:

@@ -3,13 +3,12 @@
 import click
 
 from harness.probes.registry import PROBES
-from launch.cli.arguments import ALLOW, open_study, study_names
+from launch.cli.arguments import ALLOW, open_study, store_study, study_names
 from results.terminal import say
 
 
 @click.command()
-@click.argument("store")
-@click.argument("study", required=False)
+@store_study
 @click.option("--probe", "name", required=True, type=click.Choice(sorted(PROBES)))
 @click.option("--strings", type=int, help="Of its task that each model is shown; by default 64, or the paper's number.")
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="A setting of the probe, such as heads=4.")

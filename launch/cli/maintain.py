@@ -1,10 +1,11 @@
-"""Stores and replicates: unite, check, compact, train again, score again."""
+"""Stores and replicates: unite, check, compact, train again, score again; and the shell's completion."""
 
 import sys
 
 import click
+from click.shell_completion import get_completion_class
 
-from launch.cli.arguments import ALLOW, open_study, study_names
+from launch.cli.arguments import ALLOW, open_study, store_study, store_study_key, study_names
 from results.errors import StudyError
 from results.terminal import say
 
@@ -29,8 +30,7 @@ def merge(into: str, others: tuple[str, ...], study: str | None, keep_one: bool)
 
 
 @click.command()
-@click.argument("store")
-@click.argument("study", required=False)
+@store_study
 def verify(store: str, study: str | None) -> None:
     """Check every file of a store against its digest; exit status 1 where one is damaged."""
     from results.store.verify import show_verify
@@ -39,8 +39,7 @@ def verify(store: str, study: str | None) -> None:
 
 
 @click.command()
-@click.argument("store")
-@click.argument("study", required=False)
+@store_study
 def compact(store: str, study: str | None) -> None:
     """Rewrite the many small files of a store as one a table; what is read stays the same. Not while a study writes into it."""
     from results.store.merge import compact as compact_store
@@ -51,13 +50,11 @@ def compact(store: str, study: str | None) -> None:
 
 
 @click.command()
-@click.argument("store")
-@click.argument("key")
-@click.option("--study", help="Only this study; by default every study of the store.")
+@store_study_key()
 @click.option("--keep", type=click.Choice(["weights"]), help="Also keep what it learned, for export and evaluate.")
 @click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
 @ALLOW
-def rerun(store: str, key: str, study: str | None, keep: str | None, device: str) -> None:
+def rerun(store: str, study: str | None, key: str, keep: str | None, device: str) -> None:
     """Train one committed replicate again and verify its rows; exit status 1 where they differ. KEY may be its first digits."""
     from harness.replicates.rerun import rerun as rerun_replicate
 
@@ -67,18 +64,34 @@ def rerun(store: str, key: str, study: str | None, keep: str | None, device: str
 
 
 @click.command()
-@click.argument("store")
-@click.argument("key", metavar="KEY|all")
+@store_study_key("KEY|all")
 @click.option(
     "--set", "definition", required=True, metavar="'FIELD=VALUE … sequences=N [seed=S]'", help="The strings to score."
 )
 @click.option("--name", help="Of the set; by default its fields.")
-@click.option("--study", help="Only this study; by default every study of the store.")
 @click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
 @click.option("--write", is_flag=True, help="Also write <store>/<study>/rescored/<name>.parquet.")
 @ALLOW
-def evaluate(store: str, key: str, definition: str, name: str | None, study: str | None, device: str, write: bool) -> None:
+def evaluate(store: str, study: str | None, key: str, definition: str, name: str | None, device: str, write: bool) -> None:
     """Score kept weights on a new evaluation set. KEY may be its first digits; all: every replicate with weights."""
     from harness.replicates.rescore import show
 
     show([open_study(store, each) for each in study_names(store, study)], key, definition, name, device, write, say)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that completes commands, studies and keys in a shell.
+
+    \b
+    bash:  manyseeds completion bash > ~/.manyseeds.bash && echo 'source ~/.manyseeds.bash' >> ~/.bashrc
+    zsh:   manyseeds completion zsh > ~/.manyseeds.zsh && echo 'source ~/.manyseeds.zsh' >> ~/.zshrc
+    fish:  manyseeds completion fish > ~/.config/fish/completions/manyseeds.fish
+    """
+    script = get_completion_class(shell)
+    if script is None:
+        raise TypeError(f"click has no completion for {shell}")
+    context = click.get_current_context().find_root()
+    for line in script(context.command, {}, "manyseeds", "_MANYSEEDS_COMPLETE").source().splitlines():
+        say(line)

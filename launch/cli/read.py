@@ -5,14 +5,12 @@ from pathlib import Path
 
 import click
 
-from launch.cli.arguments import open_study, stores_of, study_names
-from results.errors import StudyError
+from launch.cli.arguments import one_study, open_study, store_study, stores_of, study_names
 from results.terminal import say
 
 
 @click.command()
-@click.argument("store")
-@click.argument("study", required=False)
+@store_study
 @click.option("--out", type=click.Path(file_okay=False), help="Folder of the report; by default beside the tables.")
 @click.option("--key", metavar="KEY", help="Write the page of this one replicate: its key, or a beginning that no other has.")
 def report(store: str, study: str | None, out: str | None, key: str | None) -> None:
@@ -20,9 +18,7 @@ def report(store: str, study: str | None, out: str | None, key: str | None) -> N
     if key is not None:
         from results.report.replicate_page import write_replicate_page
 
-        if study is None:
-            raise StudyError("--key is of one study's replicate: write manyseeds report STORE STUDY --key KEY")
-        say(write_replicate_page(open_study(store, study), key, out))
+        say(write_replicate_page(open_study(store, one_study(store, study)), key, out))
         return
     from results.report.report import write_report
 
@@ -34,8 +30,7 @@ def report(store: str, study: str | None, out: str | None, key: str | None) -> N
 
 
 @click.command()
-@click.argument("store")
-@click.option("--study", help="Only this study; by default every study of the store.")
+@store_study
 def claims(store: str, study: str | None) -> None:
     """Hold a store against the paper's claims; exit status 1 where one is not reproduced."""
     from results.claims.show import show_claims
@@ -45,10 +40,9 @@ def claims(store: str, study: str | None) -> None:
 
 
 @click.command()
-@click.argument("store")
-@click.argument("study")
+@store_study
 @click.option("--baseline", metavar="NAME", help="The condition to compare with; by default the study's first.")
-def compare(store: str, study: str, baseline: str | None) -> None:
+def compare(store: str, study: str | None, baseline: str | None) -> None:
     """Compare every condition of a study with a baseline, on each reported set."""
     from results.report.contrasts import show_contrasts
 
@@ -57,9 +51,8 @@ def compare(store: str, study: str, baseline: str | None) -> None:
 
 
 @click.command()
-@click.argument("store")
-@click.argument("study")
-def spread(store: str, study: str) -> None:
+@store_study
+def spread(store: str, study: str | None) -> None:
     """Split the spread of error rates into that between replicates and that within an evaluation."""
     from results.report.spread import show_spread
 

@@ -1,11 +1,11 @@
-"""What a study will cost, and running it."""
+"""Studies: what there is, a new one, its settings and cost, and running it."""
 
 import sys
 from pathlib import Path
 
 import click
 
-from launch.cli.arguments import ALLOW, OVERRIDES, load_study
+from launch.cli.arguments import ALLOW, OVERRIDES, STUDY_FILE, load_study, study_path
 from results.errors import StudyError
 from results.terminal import say
 
@@ -25,7 +25,29 @@ def studies(family: str | None) -> None:
 
 
 @click.command()
-@click.argument("study", metavar="FILE|[FAMILY/]NAME")
+@click.argument("file", default="study.yaml", type=click.Path(dir_okay=False))
+def init(file: str) -> None:
+    """Write a small study file with every part explained, to change and run. FILE is study.yaml by default."""
+    from launch.new_study import write_new_study
+
+    write_new_study(Path(file), say)
+
+
+@click.command()
+@STUDY_FILE
+@OVERRIDES
+@click.option("--changed", is_flag=True, help="Leave out what has its default value.")
+@ALLOW
+def show(study: str, overrides: tuple[str, ...], changed: bool) -> None:
+    """Print every setting of a study and who set it: default, study, scale, command line or condition."""
+    from harness.planning.origins import show as lines
+
+    for line in lines(study_path(study), overrides, changed):
+        say(line)
+
+
+@click.command()
+@STUDY_FILE
 @OVERRIDES
 @click.option("--diff", is_flag=True, help="What of each condition the store already holds; measures and writes nothing.")
 @click.option(
@@ -75,7 +97,7 @@ def estimate(words: tuple[str, ...], seconds: float) -> None:
 
 
 @click.command()
-@click.argument("study", metavar="FILE|[FAMILY/]NAME")
+@STUDY_FILE
 @OVERRIDES
 @ALLOW
 def run(study: str, overrides: tuple[str, ...]) -> None:
@@ -86,7 +108,7 @@ def run(study: str, overrides: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.argument("study", metavar="FILE|[FAMILY/]NAME")
+@STUDY_FILE
 @OVERRIDES
 @ALLOW
 def retry(study: str, overrides: tuple[str, ...]) -> None:

@@ -2,13 +2,12 @@
 
 import click
 
-from launch.cli.arguments import ALLOW, open_study, study_names
+from launch.cli.arguments import ALLOW, open_study, store_study, store_study_key, study_names
 from results.terminal import say
 
 
 @click.command()
-@click.argument("store")
-@click.argument("study", required=False)
+@store_study
 @click.option("--mode", type=click.Choice(["offline", "online"]), default="offline", show_default=True)
 @click.option("--runs", type=click.Choice(["study", "condition", "replicate"]), default="study", show_default=True)
 @click.option("--out", type=click.Path(file_okay=False), help="Folder for W&B's files; by default beside the tables.")
@@ -21,11 +20,10 @@ def publish(store: str, study: str | None, mode: str, runs: str, out: str | None
 
 
 @click.command()
-@click.argument("store")
-@click.argument("study")
+@store_study
 @click.option("--entity", help="Of W&B, a team or user; by default that of the login.")
 @click.option("--out", type=click.Path(file_okay=False), help="Write both layouts there as JSON, and send nothing.")
-def dashboard(store: str, study: str, entity: str | None, out: str | None) -> None:
+def dashboard(store: str, study: str | None, entity: str | None, out: str | None) -> None:
     """Create or update a W&B workspace and a W&B report of a study, laid out by code."""
     from results.dashboards.dashboard import show_dashboard
 
@@ -34,14 +32,12 @@ def dashboard(store: str, study: str, entity: str | None, out: str | None) -> No
 
 
 @click.command()
-@click.argument("key")
-@click.option("--store", required=True, help="Path or URI of the store.")
-@click.option("--study", help="Only this study; by default every study of the store.")
+@store_study_key(older_store=True)
 @click.option("--step", type=int, help="After how many steps; by default the last that was kept.")
 @click.option("--format", "form", required=True, type=click.Choice(["gpt2", "bert", "safetensors"]))
 @click.option("--out", required=True, type=click.Path(file_okay=False), help="A new or empty folder.")
 @ALLOW
-def export(key: str, store: str, study: str | None, step: int | None, form: str, out: str) -> None:
+def export(store: str, study: str | None, key: str, step: int | None, form: str, out: str) -> None:
     """Write the kept weights of one replicate for other tools; KEY may be its first digits."""
     from harness.exchange import export as export_replicate
 

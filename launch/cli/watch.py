@@ -2,13 +2,12 @@
 
 import click
 
-from launch.cli.arguments import open_study, study_names
+from launch.cli.arguments import open_study, store_study, study_names
 from results.terminal import say
 
 
 @click.command()
-@click.argument("store")
-@click.argument("study", required=False)
+@store_study
 def status(store: str, study: str | None) -> None:
     """How far the studies of a store are, from the store alone."""
     from results.progress.status import show_status
@@ -18,8 +17,7 @@ def status(store: str, study: str | None) -> None:
 
 
 @click.command()
-@click.argument("store")
-@click.argument("study", required=False)
+@store_study
 @click.option("--every", default=5.0, show_default=True, metavar="SECONDS", help="Between two looks at the store.")
 @click.option("--once", is_flag=True, help="Print one look and end.")
 def watch(store: str, study: str | None, every: float, once: bool) -> None:
@@ -30,8 +28,7 @@ def watch(store: str, study: str | None, every: float, once: bool) -> None:
 
 
 @click.command()
-@click.argument("store")
-@click.argument("study", required=False)
+@store_study
 @click.option("--full", is_flag=True, help="With the tracebacks.")
 def failures(store: str, study: str | None, full: bool) -> None:
     """List what failed: where, at which step, of what, and where its log lies."""

@@ -2,22 +2,20 @@
 
 import click
 
-from launch.cli.arguments import ALLOW, open_study, study_names
+from launch.cli.arguments import ALLOW, open_study, store_study_key, study_names
 from results.errors import StudyError
 from results.terminal import say
 
 
 @click.command()
-@click.argument("store")
-@click.argument("key")
+@store_study_key()
 @click.option("--set", "set_name", metavar="NAME", help="Of the study's evaluation sets; by default that with the most errors.")
 @click.option("--limit", default=1000, show_default=True, help="Of glitches, the first in the order of the strings.")
 @click.option("--sisters", default=25, show_default=True, help="Other seeds of the condition that are asked the same.")
-@click.option("--study", help="Only this study; by default every study of the store.")
 @click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
 @click.option("--out", type=click.Path(file_okay=False), help="Folder of the page; by default the study's report.")
 def glitches(
-    store: str, key: str, set_name: str | None, limit: int, sisters: int, study: str | None, device: str, out: str | None
+    store: str, study: str | None, key: str, set_name: str | None, limit: int, sisters: int, device: str, out: str | None
 ) -> None:
     """List the flip-flop errors of one replicate with kept weights, and draw where its heads look. KEY may be its first digits.
 
@@ -29,9 +27,7 @@ def glitches(
 
 
 @click.command()
-@click.argument("store")
-@click.argument("key", metavar="KEY|all")
-@click.option("--study", help="Only this study; by default every study of the store.")
+@store_study_key("KEY|all")
 @click.option(
     "--method", "methods", multiple=True, help="Beside the trace; may be repeated. By default all that the model allows."
 )
@@ -53,8 +49,8 @@ def glitches(
 @ALLOW
 def trace(
     store: str,
-    key: str,
     study: str | None,
+    key: str,
     methods: tuple[str, ...],
     glitches: int,
     events: int | None,

@@ -1,0 +1,117 @@
+"""`manyseeds show`: every setting of a study as it will be used, and who set it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.planning.manifest import settings_of
+from harness.study.config import Condition, Study
+from harness.study.load import Sources, from_tree, sources_of
+from harness.study.sweep import Point, points_of
+from harness.study.tree import leaves, nested, read_file, short
+
+DEFAULT, CONDITION = "default", "condition"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """origin: default, study, scale NAME, command line, condition, or stage N."""
+
+    path: str
+    value: Any
+    origin: str
+
+
+def show(path: Path, overrides: Sequence[str], changed: bool) -> Iterable[str]:
+    """The lines that say it. changed: leave out what has its default value."""
+    tree = read_file(path)
+    study, sources = from_tree(tree, overrides, str(path)), sources_of(tree, overrides, str(path))
+    yield f"{study.name} (scale {study.scale}), from {path}"
+    yield from _table(study_settings(study, sources), changed)
+    own = {_name(condition): condition_settings(condition, sources) for condition in study.conditions}
+    shared = [setting for setting in next(iter(own.values())) if all(setting in settings for settings in own.values())]
+    if len(own) > 1 and shared:
+        yield f"every condition ({len(own)})"
+        yield from _table(shared, changed)
+    for condition in study.conditions:
+        settings = own[_name(condition)]
+        yield f"condition {_name(condition)}: {len(condition.seeds)} replicate{'s'[: len(condition.seeds) != 1]}"
+        yield from _table([each for each in settings if len(own) == 1 or each not in shared], changed)
+
+
+def study_settings(study: Study, sources: Sources) -> list[Setting]:
+    """What belongs to the study and not to a condition, in the order of docs/reference/study-file.md."""
+    values = {
+        "question": study.question,
+        **dict(leaves({"source": dict(study.source)})),
+        "evaluate.seed": study.evaluate_seed,
+        "evaluate.curve_every": study.curve_every,
+    }
+    for each in study.sets:
+        where = f"evaluate.sets.{each.name}"
+        values |= {f"{where}.{name}": value for name, value in each.definition.items()}
+        values |= {f"{where}.sequences": each.sequences, f"{where}.every": each.every}
+    values |= dict(leaves({"replicates": sources.merged.get("replicates", 1)}))
+    values |= dict(leaves({"seeds": sources.merged.get("seeds", {"from": 0})}))
+    values |= {"only": sources.merged["only"]} if "only" in sources.merged else {}
+    values |= {
+        "keep": study.keep,
+        "pack.size": study.pack_size or "auto",
+        "pack.compile": study.compile,
+        "device": study.device,
+        "executor": study.executor,
+        "leases": "on" if study.leases else "off",
+        "store": study.store,
+        "wandb.mode": study.wandb,
+        "wandb.runs": study.wandb_runs,
+        **dict(leaves({"claims": dict(study.claims)} if study.claims else {})),
+    }
+    said = _origins(sources.layers)
+    return [Setting(name, value, said.get(name, DEFAULT)) for name, value in values.items()]
+
+
+def condition_settings(condition: Condition, sources: Sources) -> list[Setting]:
+    """Every option of one condition and stage, defaults included."""
+    rule = isinstance(sources.merged.get("replicates"), dict)
+    points = points_of(sources.merged | {"replicates": 1} if rule else sources.merged)
+    point = next(each for each in points if each.name == condition.name)
+    said = _origins(sources.layers)
+    layers: list[tuple[str, Mapping[str, Any]]] = [*sources.layers, (CONDITION, point.sets)]
+    layers += [(f"stage {number}", stage) for number, stage in enumerate(_later(point, sources)[: condition.stage], 1)]
+    own = _origins(layers)
+    for path, who in own.items():
+        if who == CONDITION and (elsewhere := said.get(f"conditions.{point.condition}.{path}", "study")) != "study":
+            own[path] = elsewhere  # of a condition, but not as the file has it
+    if condition.stage:
+        own |= {f"stage.{path}": who for path, who in own.items() if who == f"stage {condition.stage}"}
+        own["stage.number"] = f"stage {condition.stage}"
+    return [Setting(path, value, own.get(path, DEFAULT)) for path, value in leaves(settings_of(condition))]
+
+
+def _later(point: Point, sources: Sources) -> list[Mapping[str, Any]]:
+    return point.sets.get("stages", sources.merged.get("stages")) or []
+
+
+def _origins(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
+    """Who set each path last. A changed name of a task or model forgets the settings of the one before, as in `merge`."""
+    found: dict[str, tuple[Any, str]] = {}
+    for origin, words in layers:
+        tree = nested(dict(words), origin, unique=False)
+        for section, node in tree.items():
+            if isinstance(node, dict) and "name" in node and node["name"] != found.get(f"{section}.name", (None, ""))[0]:
+                found = {path: each for path, each in found.items() if not path.startswith(f"{section}.")}
+        found |= {path: (value, origin) for path, value in leaves(tree)}
+    return {path: origin for path, (_, origin) in found.items()}
+
+
+def _name(condition: Condition) -> str:
+    return f"{condition.name}, stage {condition.stage}" if condition.stage else condition.name
+
+
+def _table(settings: Sequence[Setting], changed: bool) -> Iterable[str]:
+    shown = [(each.path, short(each.value), each.origin) for each in settings if not (changed and each.origin == DEFAULT)]
+    first = max((len(path) for path, _, _ in shown), default=0)
+    second = min(40, max((len(value) for _, value, _ in shown), default=0))
+    for path, value, origin in shown:
+        yield f"  {path:<{first}}  {value:<{second}}  {origin}"

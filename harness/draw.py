@@ -33,6 +33,7 @@ STREAMS = {
     "evaluate": 7,
     "monitor": 8,
     "stage": 9,
+    "experiment": 10,
 }
 
 _MASK = 0xFFFFFFFF

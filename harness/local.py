@@ -131,7 +131,7 @@ def run_manifest(path: Path, uri: str, device: str) -> int:
         shape = (pack.signature, len(pack.replicates))
         if shape not in rates:
             rates[shape] = local.measure(pack)
-        seconds[pack.id] = rates[shape].pack_seconds(pack.replicates[0].condition.train.steps)
+        seconds[pack.id] = rates[shape].pack_seconds(pack.replicates[0].condition.steps)
     progress = Progress(packs, seconds, total - missing, total)
     with Interrupt() as interrupt:
         outcomes: list[Outcome] = []

@@ -1,6 +1,7 @@
 """A study from its plan to its report: what `manyseeds run` and the scripts under launch/ call."""
 
 import os
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 import harness.planning.adaptive as adaptive
 import harness.planning.amounts as amounts
+import harness.planning.experiment_rates as experiment_rates
 import harness.planning.manifest as manifests
 import harness.training.sgd_loop as sequential
 import harness.training.weights as artifacts
@@ -20,6 +22,7 @@ from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome, attempts
 from harness.executor import Executor, KindsExecutor
 from harness.machine.device import planned_numerics
+from harness.machine.device import resolve as resolve_device
 from harness.machine.interrupt import Interrupt
 from harness.machine.provenance import code_state, versions
 from harness.machine.store_retry import PATIENCE_S, patiently
@@ -28,7 +31,7 @@ from harness.planning.kept_rates import KeptRates, folder
 from harness.planning.pack import Pack, resolve
 from harness.planning.pack_sizes import Timer, examples, measure_kinds, packs_by_kind
 from harness.planning.pack_sizes import measure as _measure
-from harness.planning.plan import Part, Plan, plan
+from harness.planning.plan import Part, Plan, PlannedPack, plan
 from harness.planning.stage_order import by_stage, ready, refuse_lost
 from harness.planning.throughput import Rate
 from harness.study.config import Study, keep_tail
@@ -39,6 +42,8 @@ from results.store.manifest import FOLDER, manifest_bytes, newest_manifest, writ
 from results.store.tables import Store, check_there, committed, list_names, open_store, read, scored
 
 _AROUND_S = {"local": 8.0, "ray": 20.0}  # seconds of a command that trains little: imports, Ray and its workers, report, W&B
+SMALL_S = 60.0  # of work of one slot, below which `executor: auto` starts no Ray
+_TRIES = 3  # first replicates that may fail before the others are run without knowing what they take
 
 
 @dataclass(frozen=True)
@@ -56,11 +61,17 @@ class Prepared:
     slots: int
     parts: Mapping[str, Sequence[Part]] = field(default_factory=dict)
     measured: int = 0  # packs; the rates of the others were kept from earlier commands
+    first: Sequence[PlannedPack] = ()  # of experiments that nothing is known of: to be run before the others
+
+    @property
+    def small(self) -> bool:
+        """Whether the work is done sooner in this process than Ray is started."""
+        return not self.first and self.cost.slot_hours * 3600 <= SMALL_S
 
     def seconds(self, pack: Pack) -> float:
         """Expected seconds of a pack on its slot."""
         rate = self.rates[pack.shape]
-        whole = rate.pack_seconds(pack.replicates[0].condition.train.steps)
+        whole = rate.pack_seconds(pack.replicates[0].condition.steps)
         return whole * len(pack.replicates) / rate.size
 
 
@@ -92,10 +103,17 @@ def executor_of(study: Study, say: Callable[[str], None] = print) -> Executor:
 
 def planner_of(study: Study, say: Callable[[str], None] = print) -> Executor:
     """As `executor_of`, for a plan alone: where Ray would be started on this machine, this process measures in its place."""
-    if study.executor == "ray" and "RAY_ADDRESS" not in os.environ and not study.slots:
+    if study.executor != "local" and "RAY_ADDRESS" not in os.environ and not study.slots:
         from harness.local import Local
 
         return Local(study.device, study.leases, slots=None)
+    return executor_of(study, say)
+
+
+def starter_of(study: Study, say: Callable[[str], None] = print) -> Executor:
+    """What a run begins with: with `executor: auto` this process, on a CPU, until the work is known to be worth a start of Ray."""
+    if study.executor == "auto" and resolve_device(study.device).type == "cpu":
+        return planner_of(study, say)
     return executor_of(study, say)
 
 
@@ -105,10 +123,12 @@ def prepare(
     retry: bool = False,
     say: Callable[[str], None] = lambda text: None,
     fresh: bool = False,
+    guesses: Mapping[str, float] | None = None,
 ) -> Prepared:
     """Check the store, measure the shapes that are missing, and plan. Trains nothing and writes nothing into the store.
 
-    say: told what is measured; fresh: whether rates that are kept from earlier commands are measured again.
+    say: told what is measured; fresh: whether rates that are kept from earlier commands are measured again; guesses: seconds of a replicate
+    by function or command, where no row of an experiment says it.
     An adaptive study is planned to its maximum here; `next_round` leaves of that what is needed next.
     """
     uri = store_uri(study.store)
@@ -122,6 +142,8 @@ def prepare(
     first = _planned(study, store, 1, numerics, executor.slots, retry)
     refuse_lost(first, store)
     earlier = _manifests(store)
+    if study.is_experimental:
+        return _prepare_experiments(study, uri, store, first, numerics, executor.slots, retry, guesses or {})
     timer = Timer(executor, say, KeptRates(folder(), say, fresh))
     if study.slots:
         if not isinstance(executor, KindsExecutor):
@@ -134,6 +156,27 @@ def prepare(
         None,
         retry,
     )
+
+
+def _prepare_experiments(
+    study: Study,
+    uri: str,
+    store: Store,
+    first: Plan,
+    numerics: dict[str, Any],
+    slots: int,
+    retry: bool,
+    guesses: Mapping[str, float],
+) -> Prepared:
+    """As `prepare`: what a replicate takes is read from committed rows. Where none says it, the packs to be run first are named."""
+    kinds = read(store, "evaluations", ["metric", "kind"])
+    study = replace(study, metrics=experiment_rates.metrics_of(study, kinds))
+    rates = experiment_rates.rates(study, first, committed(store), guesses, slots)
+    trial = experiment_rates.first_packs(study, first, rates, numerics)
+    # an hour, so that a first replicate that takes long is not taken for one that hangs
+    unknown = {pack.signature: Rate(1, 3600.0, 0.0) for pack in first.packs if pack.signature not in rates}
+    prepared = Prepared(study, uri, store, first, rates | unknown, Estimate(0, 0, 0.0, 0.0, 0), numerics, slots, first=trial)
+    return _priced(prepared, None, retry)
 
 
 def next_round(prepared: Prepared, retry: bool = False) -> Prepared:
@@ -149,7 +192,7 @@ def _priced(prepared: Prepared, targets: Mapping[str, int] | None, retry: bool) 
     known = examples(study)
     sizes = dict.fromkeys(known, 1) | {name: rate.size for name, rate in rates.items()}  # 1: of shapes that miss nothing
     final = _planned(study, prepared.store, sizes, prepared.numerics, prepared.slots, retry, targets, prepared.parts)
-    steps = {each.shape: known[each.signature].train.steps for each in final.packs}
+    steps = {each.shape: known[each.signature].steps for each in final.packs}
     per_replicate = {name: rates[name].pack_seconds(count) / rates[name].size for name, count in steps.items()}
     weights = {name: rate.weights for name, rate in rates.items()}
     return replace(prepared, plan=final, cost=estimate(final, per_replicate, prepared.slots, weights))
@@ -186,7 +229,8 @@ def _manifests(store: Store) -> list[dict[str, Any]]:
 
 
 def _refuse_tf32(study: Study, devices: Collection[str]) -> None:
-    wanted = [condition.name for condition in study.conditions if condition.train.precision == "tf32"]
+    trained = [condition for condition in study.conditions if condition.experiment is None]
+    wanted = [condition.name for condition in trained if condition.train.precision == "tf32"]
     others = sorted(set(devices) - {"cuda"})
     if wanted and others:
         raise StudyError(
@@ -196,7 +240,7 @@ def _refuse_tf32(study: Study, devices: Collection[str]) -> None:
 
 
 def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False) -> None:
-    """What the study is and what it will cost. ValueError where a budget is less than the first look of an adaptive study takes."""
+    """What the study is and what it will cost. StudyError where a budget is less than the first look of an adaptive study takes."""
     study, cost, planned = prepared.study, prepared.cost, prepared.plan
     device = prepared.numerics["device"]
     say(f"{study.name} (scale {study.scale}): {' '.join(study.question.split())}")
@@ -209,23 +253,30 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
     )
     if planned.failed:
         say(f"  {len(planned.failed)} failed before and are left out: manyseeds retry plans them again")
-    looped = sum(map(sequential.fits, study.conditions)) if device == "cpu" and not study.compile else 0
+    trained = [condition for condition in study.conditions if condition.experiment is None]
+    looped = sum(map(sequential.fits, trained)) if device == "cpu" and not study.compile else 0
     if looped:
         said = sequential.missing()
         how = f"the ordinary loop, many times slower: {said}" if said else "the compiled loop"
         say(f"  batch-1 SGD ({looped} of {len(study.conditions)} conditions) takes {how}")
+    for experiment in dict.fromkeys(c.experiment.words for c in study.conditions if c.experiment is not None):
+        say(f"  {_code_line(study, experiment)}")
+    if prepared.first:
+        say("  nothing is known of what a replicate takes: the run begins with the first ones, and then says it")
+        return
     unit = "core" if device == "cpu" else "GPU"
     if len(study.slots) > 1:
         unit = "slot"
         for name, packs in packs_by_kind(planned).items():
             say(f"  {name}: {packs}")
+    executor = "local" if study.executor == "auto" and prepared.small else study.executor
     if study.adaptive is None:
-        say(f"  to do: {_cost(cost, unit, study.executor)}")
+        say(f"  to do: {_cost(cost, unit, executor)}")
         return
     rule, first = adaptive.rule_of(study), next_round(prepared, retry)
     say(f"  adaptive: {rule.minimum} to {rule.maximum} replicates a condition, until {rule.words}; looks every {rule.step}")
-    say(f"  to do, at least: {_cost(first.cost, unit, study.executor)}")
-    say(f"  to do, at most: {_cost(cost, unit, study.executor)}")
+    say(f"  to do, at least: {_cost(first.cost, unit, executor)}")
+    say(f"  to do, at most: {_cost(cost, unit, executor)}")
     if rule.budget is not None:
         used = adaptive.spent(study, committed(prepared.store))
         say(f"  budget: {rule.budget:g} {unit}-hours, {amounts.device_time(used, unit)} of them spent")
@@ -236,11 +287,20 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
             )
 
 
+def _code_line(study: Study, words: str) -> str:
+    """The code of an experiment: its digest, and the files that this is of."""
+    condition = next(each for each in study.conditions if each.experiment is not None and each.experiment.words == words)
+    code = condition.experiment.code() if condition.experiment is not None else None
+    names = () if code is None else code.files
+    shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return f"{words}: code {(condition.code or '')[:12]} of {shown}"
+
+
 def _cost(cost: Estimate, unit: str, executor: str) -> str:
     weights = f", {amounts.size(cost.weights)} of weights" if cost.weights else ""
     if cost.weights_meanwhile > cost.weights:
         weights += f" ({amounts.size(cost.weights_meanwhile)} until the end thins them out)"
-    around = _AROUND_S[executor] if cost.packs else 0.0
+    around = _AROUND_S.get(executor, _AROUND_S["ray"]) if cost.packs else 0.0
     return (
         f"{cost.replicates} replicates in {cost.packs} packs, {amounts.device_time(cost.slot_hours, unit)}, about "
         f"{amounts.duration(cost.hours * 3600 + around)} ({amounts.duration(around)} of them for the start and the report), "
@@ -255,14 +315,19 @@ def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -
     trained, with one sentence on what is wrong.
     """
     store_uri(study.store)
-    executor = executor_of(study, say)
+    executor = starter_of(study, say)
+    begun: list[Outcome] = []
     try:
         with Interrupt() as interrupt:
             executor.asked = interrupt.requested
             prepared = prepare(study, executor, retry, say)
+            if prepared.first:
+                prepared, begun = _begin(prepared, executor, interrupt, retry, say)
             announce(prepared, say, retry)
+            if study.executor == "auto" and not prepared.small and not interrupt.requested():
+                executor = _larger(study, executor, prepared, interrupt, say)
             if study.adaptive is None:
-                outcomes = train_all(prepared, executor, interrupt)
+                outcomes = begun + train_all(prepared, executor, interrupt)
             else:
                 prepared, outcomes = _train_rounds(prepared, executor, interrupt, retry, say)
             stopped = interrupt.requested()
@@ -290,6 +355,42 @@ def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -
     if unstored:
         say(f"{unstored} replicates were trained and the store would not take them: the same command trains them again")
     return 1 if bad or prepared.plan.failed or unstored else 0
+
+
+def _begin(
+    prepared: Prepared, executor: Executor, interrupt: Interrupt, retry: bool, say: Callable[[str], None]
+) -> tuple[Prepared, list[Outcome]]:
+    """Run the first replicates of experiments that nothing is known of, and plan the rest by what they took."""
+    outcomes: list[Outcome] = []
+    guesses: dict[str, float] = {}
+    for attempt in range(_TRIES):
+        for pack in prepared.first:
+            condition = prepared.study.conditions[prepared.plan.replicates[pack.replicates[0]].condition]
+            words = condition.experiment.words if condition.experiment is not None else ""
+            say(f"{prepared.study.name}: {words} is not timed yet, so its first replicate goes before the others")
+            started = time.monotonic()
+            alone = replace(prepared, plan=replace(prepared.plan, packs=(pack,)))
+            found = train_all(alone, executor, interrupt)
+            outcomes += found
+            if any(outcome.status == "failed" for outcome in found):
+                say(f"that replicate failed: {found[-1].message}")
+                if attempt == _TRIES - 1:
+                    guesses[words] = time.monotonic() - started
+            if interrupt.requested():
+                return prepared, outcomes
+        prepared = prepare(prepared.study, executor, False, say, guesses=guesses)
+        if not prepared.first:
+            break
+    return prepare(prepared.study, executor, retry, say, guesses=guesses) if retry else prepared, outcomes
+
+
+def _larger(study: Study, executor: Executor, prepared: Prepared, interrupt: Interrupt, say: Callable[[str], None]) -> Executor:
+    """Ray in the place of this process, for work that is worth its start."""
+    executor.close()
+    cluster = executor_of(study, say)
+    cluster.asked = interrupt.requested
+    cluster.check_store(prepared.store, prepared.uri)
+    return cluster
 
 
 def _train_rounds(

@@ -33,6 +33,8 @@ def show_plan(
         raise StudyError(
             f"{study.name} is adaptive, so there is no manifest of the whole of it: give replicates=<number>, or run it"
         )
+    if on is not None and study.is_experimental:
+        raise StudyError(f"--on {on} models trainings, and {study.name} has experiments: leave it out")
     executor: Executor = planner_of(study, say) if on is None else _modelled(on, gpus)
     try:
         prepared = prepare(study, executor, say=say, fresh=fresh)
@@ -42,15 +44,15 @@ def show_plan(
     if on is not None:
         say(f"  by a {executor.machine()}, nothing is measured there: docs/reference/training.md says what it assumes")
     kinds = [kind.name for kind in study.slots] or [""]
-    for name, rate in prepared.rates.items():
+    for name, rate in prepared.rates.items() if not study.is_experimental else ():
         found = [c for c in study.conditions if name in {shape(signature(c, study.sets), kind) for kind in kinds}]
-        names, steps = [c.name for c in found], found[0].train.steps
+        names, steps = [c.name for c in found], found[0].steps
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         where = f" on {name.partition(' {')[0]}" if study.slots else ""
         seconds, scoring = (each / rate.size for each in (rate.pack_seconds(steps), rate.evaluate_s))
         error = f" ± {rate.precision:.0%}" if on is None else ""
         say(f"  {shown}{where}: packs of {rate.size}, {seconds:.3g} s a replicate{error}, {scoring:.2g} s of it evaluation")
-    if prepared.rates and not prepared.measured:
+    if prepared.rates and not prepared.measured and not study.is_experimental:
         say("  as an earlier command measured it: --fresh measures again")
     if write:
         commit, dirty = code_state()
@@ -103,6 +105,8 @@ def show_estimate(studies: Sequence[Study], seconds: float, say: Callable[[str],
     """
     if not seconds > 0:
         raise StudyError(f"--seconds {seconds:g} must be above 0")
+    if experiments := [study.name for study in studies if study.is_experimental]:
+        raise StudyError(f"{experiments[0]} trains nothing, so its hours do not follow from tokens: use manyseeds plan")
     counted: set[str] = set()
     shared: dict[str, int] = {}
     tokens: dict[str, int] = {}

@@ -18,6 +18,7 @@ CLUSTERS = {
     "test_cluster",
     "test_cluster_kinds",
     "test_documented_job",
+    "test_experiments_ray",
     "test_faults_ray",
     "test_host_memory",
     "test_metrics",

@@ -331,7 +331,7 @@ class _Run:
         """Seconds until each kind has done its packs, by name."""
         running: dict[str, float] = {}
         for run in self.running.values():
-            steps = run.pack.replicates[0].condition.train.steps - run.step
+            steps = run.pack.steps - run.step
             seconds = steps * self.progress.step_seconds(run.pack.id)
             running[run.worker.kind.name] = running.get(run.worker.kind.name, 0.0) + seconds
         return time_left(self.cluster.placement, self.dispatch.queued(), running, self.cluster.now)

@@ -103,14 +103,13 @@ class Dispatch:
 
     def ended(self, pack: Pack, outcome: Outcome) -> None:
         """A pack's own account of how it ended."""
-        if outcome.status == "oom":
+        if outcome.status in ("oom", "raised"):
             if parts := halves(pack):
-                self.progress.say(
-                    f"pack {pack.id} of {outcome.replicates} replicates ran out of memory and goes on as two halves"
-                )
+                what = "ran out of memory" if outcome.status == "oom" else f"raised {outcome.message}"
+                self.progress.say(f"pack {pack.id} of {outcome.replicates} replicates {what} and goes on as two halves")
                 self._split(pack, parts)
             else:
-                self._fail(pack, "oom", outcome.step, outcome.message, outcome.message)
+                self._fail(pack, outcome.status, outcome.step, outcome.message, outcome.message)
         elif outcome.status == "unstored":
             self._unstored(pack, outcome)
         else:

@@ -35,7 +35,7 @@ class Placement:
         rate = self.rates.get(shape(pack.signature, kind.name))
         if rate is None:
             return math.inf
-        return rate.pack_seconds(pack.replicates[0].condition.train.steps) * len(pack.replicates) / rate.size
+        return rate.pack_seconds(pack.replicates[0].condition.steps) * len(pack.replicates) / rate.size
 
     def rank(self, pack: Pack, kind: Kind, left: Mapping[str, float]) -> int | None:
         """Preference of an idle slot of a kind for this pack; 0 is best, None refuses it.

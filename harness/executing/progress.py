@@ -23,7 +23,8 @@ class Progress:
 
     def __init__(self, packs: list[Pack], seconds: Mapping[str, float], committed: int, total: int):
         self._size = {pack.id: len(pack.replicates) for pack in packs}
-        self._steps = {pack.id: pack.replicates[0].condition.train.steps for pack in packs}
+        self._steps = {pack.id: pack.steps for pack in packs}
+        self._shows_steps = all(pack.experiment is None for pack in packs)  # replicates say it all of experiments
         self._all_steps = sum(self._steps[pack] * size for pack, size in self._size.items())
         self._ended_steps = 0
         self._at: dict[str, int] = {}  # the step of each running pack
@@ -63,7 +64,7 @@ class Progress:
         self._forget(pack)
         self._all_steps -= self._size[pack] * self._steps[pack]
         for part in parts:
-            self._size[part.id], self._steps[part.id] = len(part.replicates), part.replicates[0].condition.train.steps
+            self._size[part.id], self._steps[part.id] = len(part.replicates), part.steps
             self._all_steps += self._size[part.id] * self._steps[part.id]
             self._seconds[part.id] = self._seconds[pack] / len(parts)
 
@@ -103,7 +104,8 @@ class Progress:
         done = self._done + sum(self._running.values())
         here = done - self._resumed
         steps = self._ended_steps + sum(step * self._size[pack] for pack, step in self._at.items())
-        parts = [f"{steps:,}/{self._all_steps:,} steps", f"{self.committed}/{self.total} replicates"]
+        parts = [f"{steps:,}/{self._all_steps:,} steps"] if self._shows_steps else []
+        parts.append(f"{self.committed}/{self.total} replicates")
         if self._here:
             parts.append(f"{self._here / elapsed * 60:.3g} a minute")
         stepped = done > self._work * (1 - 1e-9)

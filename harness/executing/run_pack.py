@@ -9,10 +9,13 @@ import pyarrow as pa
 import torch
 
 import harness.training.checkpoint as checkpoints
+from harness.experiments.measure import measure
+from harness.experiments.script import ScriptFailed
 from harness.machine.device import release
 from harness.machine.logs import logged
 from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack
+from harness.study.config import refuse_other_code
 from harness.training.train import Stopped, train
 from results.errors import DamagedFile, StoreError
 from results.store.schema import SCHEMAS
@@ -21,7 +24,7 @@ from results.store.tables import Store, commit, read
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a pack ended. status: committed | stopped | failed | oom | unstored; `message` says why where it is not committed."""
+    """How a pack ended. status: committed | stopped | failed | raised | oom | unstored; `message` says why where it is not committed."""
 
     pack: str
     status: str
@@ -42,9 +45,9 @@ def run_pack(
 ) -> Outcome:
     """Train, commit, remove the checkpoints. Nothing is raised: a study goes on past a pack that fails.
 
-    A pack that raises is recorded in `failures`, also where it raises an OSError that no store caused. One that runs out of device memory
-    is returned as `oom`, to be split. A store that refuses is tried again for minutes (`harness.machine.store_retry`, which tells
-    `say`), and then the pack is `unstored`, to be run again.
+    A replicate that raises is recorded in `failures`, also where it raises an OSError that no store caused. A pack of several that raises
+    is returned as `raised`, and one that runs out of device memory as `oom`, to be split. A store that refuses is tried again for minutes
+    (`harness.machine.store_retry`, which tells `say`), and then the pack is `unstored`, to be run again.
     """
     size = len(pack.replicates)
     reached = 0
@@ -55,7 +58,10 @@ def run_pack(
         report(step)
 
     try:
-        tables = train(pack, store, device, note, should_stop, say=say)
+        for condition in {replicate.condition.name: replicate.condition for replicate in pack.replicates}.values():
+            refuse_other_code(condition)
+        run = train if pack.experiment is None else measure
+        tables = run(pack, store, device, note, should_stop, say=say)
         patiently(lambda: commit(store, pack.id, tables), should_stop, say)
         _clear(store, pack, say)
     except Stopped as stopped:
@@ -63,12 +69,15 @@ def run_pack(
     except torch.OutOfMemoryError as error:
         return Outcome(pack.id, "oom", size, step=reached, message=str(error))
     except Exception as error:
+        kind = error.kind if isinstance(error, ScriptFailed) else "raised"
         if isinstance(error, StoreError) and not isinstance(error, DamagedFile):
             return Outcome(pack.id, "unstored", size, step=reached, message=str(error))
         message = f"{type(error).__name__}: {error}"
+        if size > 1:
+            return Outcome(pack.id, "raised", size, step=reached, message=message)
         trace = traceback.format_exc()
         try:
-            patiently(lambda: record_failure(store, pack, "raised", reached, message, trace), should_stop, say)
+            patiently(lambda: record_failure(store, pack, kind, reached, message, trace), should_stop, say)
         except StoreError as refused:
             message = f"{message}; this is not recorded ({refused}), so the same command tries it again"
         return Outcome(pack.id, "failed", size, step=reached, message=message)
@@ -109,7 +118,7 @@ def attempts(store: Store) -> dict[str, int]:
 
 
 def halves(pack: Pack) -> list[Pack]:
-    """The pack as two, after memory ran out or a replicate kept killing it; [] for a pack of one."""
+    """The pack as two, after memory ran out, it raised, or a replicate kept killing it; [] for a pack of one."""
     middle = len(pack.replicates) // 2
     if not middle:
         return []

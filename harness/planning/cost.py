@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from harness.planning.pack import kept_steps
 from harness.planning.plan import Plan
-from harness.study.config import Study, Train, keep_tail
+from harness.study.config import Condition, Study, keep_tail
 from harness.study.stages import taken_from
 
 # bytes of a zstd Parquet file of one row and of each further row, measured on packs of 1, 16 and 64
@@ -62,9 +62,9 @@ def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Ma
         steps = kept_steps(plan, pack, taken)
         for index in pack.replicates:
             condition = plan.replicates[index].condition
-            rows = rows_of(plan.study, plan.study.conditions[condition].train)
+            rows = rows_of(plan.study, plan.study.conditions[condition])
             tables += sum(ROW_BYTES[table] * count for table, count in rows.items())
-            last = plan.study.conditions[condition].train.steps
+            last = plan.study.conditions[condition].steps
             files = 1 + sum(step < last for step in steps)
             meanwhile += each * files
             if needed or tail is None or kept[condition] < tail:
@@ -85,9 +85,11 @@ def _makespan(seconds: Mapping[int, Sequence[float]], slots: int) -> float:
     return total
 
 
-def rows_of(study: Study, train: Train) -> dict[str, int]:
+def rows_of(study: Study, condition: Condition) -> dict[str, int]:
     """Rows a replicate writes, by table: every set is scored twice where the weights are averaged too."""
-    steps = train.steps
+    if condition.experiment is not None:
+        return {"replicates": 1, "evaluations": max(1, len(study.metrics))}
+    train, steps = condition.train, condition.steps
     looks = sum(1 if each.every is None else -(-steps // each.every) for each in study.sets)
     most = max(len(each.task.metrics) for each in study.conditions)
     metrics = 2 + (train.sharpen is not None and train.sharpen.weight > 0)  # loss, lr, penalty

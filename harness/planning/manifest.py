@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from harness.planning.plan import Part, Plan, PlannedPack, replicates_of
-from harness.study.config import Condition, EvaluationSet, Study, Watch, from_dict, name_of, refuse_unknown, to_dict
+from harness.study.config import Condition, EvaluationSet, Metric, Study, Watch, from_dict, name_of, refuse_unknown, to_dict
 from harness.study.identity import describe
 from harness.study.slot_kinds import parse as parse_kinds
 from harness.study.stages import link_of
@@ -24,7 +24,7 @@ _KEYS = tuple(
     "study question source scale reductions overrides wandb keep device executor store pack_size curve_every sets conditions "
     "replicates packs numerics versions git dirty".split()
 )
-_ADDED = ("claims", "adaptive", "slots", "parts", "wandb_runs", "watch")  # keys that older manifests lack
+_ADDED = ("claims", "adaptive", "slots", "parts", "wandb_runs", "watch", "metrics")  # keys that older manifests lack
 
 
 def build(
@@ -64,15 +64,9 @@ def build(
             }
             for each in study.sets
         },
+        **({"metrics": {name: asdict(each) for name, each in study.metrics.items()}} if study.metrics else {}),
         "conditions": [
-            to_dict(condition)
-            | {
-                "settings": settings_of(condition),
-                "sets": _sets(study, condition),
-                "replicates": count,
-                "scored": condition.task.scored_positions(),
-                "scoring": _scoring(condition.task),
-            }
+            to_dict(condition) | {"sets": _sets(study, condition), "replicates": count} | _about(condition)
             for condition, count in zip(study.conditions, counts, strict=True)
         ],
         "replicates": [[each.key, each.condition, each.init_seed, each.data_seed] for each in plan.replicates],
@@ -157,6 +151,7 @@ def study_of(manifest: Mapping[str, Any]) -> Study:
         store=manifest["store"],
         wandb=manifest["wandb"],
         wandb_runs=manifest.get("wandb_runs", "study"),
+        metrics={name: Metric(**each) for name, each in manifest.get("metrics", {}).items()},
         claims=manifest.get("claims", {}),
         adaptive=manifest.get("adaptive"),
         slots=parse_kinds(manifest["slots"]) if "slots" in manifest else (),
@@ -168,6 +163,14 @@ def conditions_of(manifest: Mapping[str, Any]) -> tuple[Condition, ...]:
     for _, condition, init, data in manifest["replicates"]:
         seeds[condition].append((init, data))
     return tuple(from_dict(each, seeds[index]) for index, each in enumerate(manifest["conditions"]))
+
+
+def _about(condition: Condition) -> dict[str, Any]:
+    """What readers must know of a training beside its configuration; {} for an experiment, whose configuration says all."""
+    if condition.experiment is not None:
+        return {}
+    scored, scoring = condition.task.scored_positions(), _scoring(condition.task)
+    return {"settings": settings_of(condition), "scored": scored, "scoring": scoring}
 
 
 def settings_of(condition: Condition) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """What is trained in lockstep: replicates whose tensors have the same shapes, and the evaluation sets that score each."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.planning.plan import Plan, PlannedPack, numerics_on, pack_id, shape
-from harness.study.config import Condition, Study, Watch, keep_steps
+from harness.study.config import Condition, Metric, Study, Watch, keep_steps
+from harness.study.experiment import Experiment
 from harness.study.identity import canonical
 from harness.study.stages import taken_from
 from harness.training.key_mask import refuse_hiding
@@ -56,6 +57,19 @@ class Pack:
     keep_steps: tuple[int, ...] = ()
     kind: str = ""
     watch: Watch | None = None
+    metrics: Mapping[str, Metric] = field(default_factory=dict)  # of experiments: what is known of them beforehand
+
+    @property
+    def experiment(self) -> Experiment | None:
+        """What the pack does where it trains nothing; its replicates share it."""
+        return self.replicates[0].condition.experiment
+
+    @property
+    def steps(self) -> int:
+        """Steps of its training; of an experiment replicates, or 1 where all are measured at once."""
+        if self.experiment is None or self.experiment.packed:
+            return self.replicates[0].condition.steps
+        return len(self.replicates)
 
     @property
     def shape(self) -> str:
@@ -98,6 +112,7 @@ def resolve(plan: Plan, numerics: Mapping[str, Any], attempts: Mapping[str, int]
                 kept_steps(plan, planned, taken),
                 planned.kind,
                 study.watch,
+                study.metrics,
             )
         )
     return packs

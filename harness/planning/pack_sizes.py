@@ -90,7 +90,7 @@ def measure(
         if fixed:
             rates[name] = timer.rate(of_size(min(fixed, largest)))
         else:
-            steps = known[name].train.steps
+            steps = known[name].steps
             rates[name] = best_rate(_timed(timer, of_size), largest, executor.device, executor.room, steps)
     return rates
 
@@ -121,7 +121,7 @@ def measure_kinds(
     names = list(dict.fromkeys(pack.signature for pack in first.packs))
     for number, name in enumerate(names, 1):
         timer.begin(number, len(names), known[name].name)
-        steps = known[name].train.steps
+        steps = known[name].steps
         taken = []
         for kind in executor.kinds():
             count, room = executor.most[kind.name], rooms[kind.name]

@@ -104,6 +104,8 @@ def plan(
     asked = [study.set_hashes(condition) for condition in conditions]
     replicates = replicates_of(conditions)
     scored = _scored(committed)
+    if not study.new_code:
+        _refuse_changed_code(conditions, scored, manifests)
     _refuse_redefined(study, conditions, asked, scored, manifests)
     _refuse_exchanged(conditions, asked, replicates, scored, manifests)
 
@@ -173,6 +175,8 @@ def signature(condition: Condition, sets: Sequence[EvaluationSet] = ()) -> str:
     is computed at once, of its own strings and of every evaluation set's.
     """
     config = condition.config()
+    if condition.experiment is not None:
+        return canonical(config)
     train, penalty = condition.train, condition.train.sharpen
     shared = {name: value for name, value in config["train"].items() if name not in (*VECTORS, "sharpen")}
     shared |= {name: "on" for name in SWITCHES if getattr(train, name)}
@@ -231,9 +235,12 @@ def _refuse_redefined(
 ) -> None:
     """A committed set, for the same task configuration, with another hash under its name or another name for its hash."""
     committed = {each for rows in scored.values() for row in rows for each in row}
-    now = {canonical(condition.config()["task"]): sets for condition, sets in zip(conditions, asked, strict=True)}
+    trained = [(each, sets) for each, sets in zip(conditions, asked, strict=True) if each.experiment is None]
+    now = {canonical(condition.config()["task"]): sets for condition, sets in trained}
     for manifest in manifests:
         for condition in manifest["conditions"]:
+            if "task" not in condition["config"]:
+                continue
             sets = now.get(canonical(condition["config"]["task"]), {})
             for name, old in condition["sets"].items():
                 if old["hash"] not in committed:
@@ -250,6 +257,34 @@ def _refuse_redefined(
                         f"the evaluation set {renamed[0]!r} of the study {study.name} is committed in this store as {name!r}: "
                         "call it that, or use another store"
                     )
+
+
+def _refuse_changed_code(
+    conditions: Sequence[Condition], committed_keys: Collection[str], manifests: Sequence[Mapping[str, Any]]
+) -> None:
+    """StudyError where a condition has committed replicates that ran with other code of the person's own, unless an earlier plan has it
+    with the code of now too: the person has said then that it is meant."""
+    planned = {canonical(each["config"]) for manifest in manifests for each in manifest["conditions"]}
+    new = [each for each in conditions if each.code is not None and canonical(each.config()) not in planned]
+    now = {canonical(_codeless(condition.config())): condition for condition in new}
+    if not now:
+        return
+    for manifest in manifests:
+        held = {index for key, index, *_ in manifest["replicates"] if key in committed_keys}
+        for index in sorted(held):
+            config = manifest["conditions"][index]["config"]
+            condition = now.get(canonical(_codeless(config)))
+            if condition is not None and condition.code is not None and config.get("code") != condition.code:
+                before = config["code"][:12] if "code" in config else "of a version that did not record it"
+                raise StudyError(
+                    f"condition {condition.name} has committed replicates that ran with the code {before}, and the code is now "
+                    f"{condition.code[:12]}: bring the files back, use another store or name, or pass --new-code, which runs all of its "
+                    "replicates again and leaves the old ones in the store and out of the report"
+                )
+
+
+def _codeless(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in config.items() if name != "code"}
 
 
 def _refuse_exchanged(

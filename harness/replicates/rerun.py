@@ -18,6 +18,7 @@ import harness.machine.device
 import harness.planning.manifest as manifests
 from harness.exchange.folder import metadata_of, tensors_of
 from harness.exchange.replicate import resolve_key
+from harness.experiments.measure import measure
 from harness.planning.pack import Pack, Replicate, scored_sets
 from harness.planning.plan import signature
 from harness.replicates.compare_rows import disagreement
@@ -32,6 +33,7 @@ from models.unfit import UnfitModel
 from results.errors import StudyError, settings_errors
 from results.store.filesystem import content, info_of
 from results.store.manifest import FOLDER, manifest_bytes
+from results.store.schema import SCHEMAS
 from results.store.seal import state
 from results.store.tables import Store, list_names, open_store, read, write_file
 
@@ -78,6 +80,8 @@ def rerun(
     replicate = Replicate(full, condition, row["init_seed"], row["data_seed"], scored_sets(study, condition), row["parent_key"])
     shared = (study.curve_every, numerics, True, row["stage"])
     pack = Pack(f"rerun-{full}", signature(condition, study.sets), (replicate,), *shared, watch=study.watch)
+    if keep and condition.experiment is not None:
+        raise StudyError(f"{full} is an experiment and has no weights to keep: leave --keep out")
     say(f"{full} ({condition.name}, seeds {row['init_seed']}, {row['data_seed']}): {row['steps']} steps on {torch_device.type}")
     with tempfile.TemporaryDirectory() as folder:
         scratch = open_store(folder, store.study)
@@ -86,7 +90,8 @@ def rerun(
                 given = (row["parent_key"], row["stage"] - 1, step)
                 write_file(scratch, artifacts.path(scratch, *given), artifacts.data(store, *given))
         with settings_errors(UnfitModel):
-            ours = train(pack, scratch, torch_device)
+            run = train if condition.experiment is None else measure
+            ours = {table: SCHEMAS[table].empty_table() for table in _COMPARED} | run(pack, scratch, torch_device)
         differing = _differing(recorded, json.loads(ours["replicates"]["numerics"][0].as_py()), row, condition)
         tolerance = TOLERANCE if differing else 0.0
         theirs = {table: read(store, table, filter=pc.field("key") == full) for table in _COMPARED}

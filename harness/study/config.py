@@ -8,12 +8,14 @@ import json
 import re
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import models
 import tasks
 from harness.study import custom_tasks, identity
+from harness.study.experiment import Experiment, experiment_of
+from harness.study.foreign_code import code_of_modules
 from harness.study.limits import refuse_large_options, refuse_large_training
 from harness.training.key_mask import refuse_hiding
 from models.custom import custom
@@ -192,8 +194,24 @@ class EvaluationSet:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """A number that an experiment returns. better: lower | higher, "" where the study does not say, which is read as lower; kind: number |
+    flag, "" before a replicate has returned one."""
+
+    better: str = ""
+    kind: str = ""
+
+
+_NOTHING: Any = None  # the task, model and training of an experiment
+
+
+@dataclass(frozen=True)
 class Condition:
-    """One point of a study's sweep, and the (init_seed, data_seed) of its replicates in order."""
+    """One point of a study's sweep, and the (init_seed, data_seed) of its replicates in order.
+
+    experiment: what its replicates do where nothing is trained; task, model and train are then None. code: the digest of the person's own
+    code that takes part, None where there is none.
+    """
 
     name: str
     task: Task
@@ -201,8 +219,12 @@ class Condition:
     train: Train
     stages: tuple[Any, ...] = ()
     seeds: tuple[tuple[int, int], ...] = ()
+    experiment: Experiment | None = None
+    code: str | None = None
 
     def __post_init__(self) -> None:
+        if self.experiment is not None:
+            return
         tokens, reads = self.task.slots, self.model.slots
         if tokens != reads:
             fitting = [name for name, kind in models.REGISTRY.items() if kind.slots == tokens]
@@ -222,13 +244,50 @@ class Condition:
         return max(0, len(self.stages) - 1)
 
     def config(self) -> dict[str, Any]:
-        """Everything that is hashed but the seeds: {task, model, train, stages}, defaults left out."""
+        """Everything that is hashed but the seeds: {task, model, train, stages} or {experiment}, and code; defaults left out."""
+        code = {} if self.code is None else {"code": self.code}
+        if self.experiment is not None:
+            return {"experiment": self.experiment.config(), **code}
         config = {
             "task": identity.describe(self.task, name_of(self.task)),
             "model": identity.describe(self.model, name_of(self.model)),
             "train": identity.describe(self.train),
+            **code,
         }
         return config | {"stages": list(self.stages)} if self.stages else config
+
+    @property
+    def steps(self) -> int:
+        """Training steps; an experiment is one."""
+        return 1 if self.experiment is not None else self.train.steps
+
+
+def experiment_condition(name: str, experiment: Experiment, seeds: Iterable[tuple[int, int]] = ()) -> Condition:
+    """The condition of an experiment, with the digest of its code."""
+    digest = experiment.code().digest
+    return Condition(name, _NOTHING, _NOTHING, _NOTHING, seeds=tuple(seeds), experiment=experiment, code=digest)
+
+
+def own_code(task: Any, model: Any, running: bool = False) -> str | None:
+    """The digest of the modules that a task and a model of a person's own come from; None where both are built in."""
+    modules = {path.partition(":")[0] for path in (name_of(task), name_of(model)) if ":" in path}
+    return code_of_modules(modules, running=running).digest if modules else None
+
+
+def refuse_other_code(condition: Condition) -> None:
+    """StudyError where this process would run other code of a person's own than the condition was planned with, as a worker may that
+    starts after a file was edited."""
+    if condition.code is None:
+        return
+    if condition.experiment is not None:
+        digest: str | None = condition.experiment.code(running=True).digest
+    else:
+        digest = own_code(condition.task, condition.model, running=True)
+    if digest != condition.code:
+        raise StudyError(
+            f"condition {condition.name} was planned with the code {condition.code[:12]}, and the code here is {(digest or 'none')[:12]}: "
+            "bring the files back that it was planned with, then run manyseeds retry"
+        )
 
 
 @dataclass(frozen=True)
@@ -250,10 +309,12 @@ class Study:
     pack_size: int | None = None  # None: auto
     compile: bool = False  # pack.compile: the model through torch.compile
     device: str = "auto"
-    executor: str = "ray"
+    executor: str = "auto"  # auto | ray | local; auto: this process where the work is small, else Ray
     leases: bool = True  # whether drivers of one study divide its packs by hints in the store
     store: str = "runs"
     wandb: str = "offline"
+    new_code: bool = False  # whether a condition is run again whose code has changed, instead of refused
+    metrics: Mapping[str, Metric] = field(default_factory=dict)  # of experiments, the first of which is reported first
     wandb_runs: str = "study"  # what has W&B runs of its own: study, condition or replicate (results.dashboards.dashboard_rows)
     claims: Mapping[str, Any] = field(default_factory=dict)  # {id: {value: …}} of `results.claims`; not hashed
     slots: tuple[Any, ...] = ()  # `kinds.Kind`s of device slots; (): all GPUs, or all cores where there is none. Not hashed
@@ -261,8 +322,13 @@ class Study:
         None  # fields of `results.statistics.adaptive_rules.Rule`; conditions have its maximum of seeds
     )
 
+    @property
+    def is_experimental(self) -> bool:
+        """Whether its replicates train nothing."""
+        return any(each.experiment is not None for each in self.conditions)
+
     def set_hashes(self, condition: Condition) -> dict[str, str]:
-        """{set name: hash} of what a replicate of `condition` is scored on."""
+        """{set name: hash} of what a replicate of `condition` is scored on; {} for an experiment."""
         return {each.name: each.hash(condition.task, self.evaluate_seed) for each in self.sets}
 
 
@@ -335,8 +401,9 @@ def name_of(config: Any) -> str:
 
 
 def to_dict(condition: Condition) -> dict[str, Any]:
-    """{name, config}: what a manifest holds of a condition beside its seeds."""
-    return {"name": condition.name, "config": condition.config()}
+    """{name, config}: what a manifest holds of a condition beside its seeds; {time_limit} too where a command has one."""
+    limit = None if condition.experiment is None else condition.experiment.time_limit
+    return {"name": condition.name, "config": condition.config()} | ({} if limit is None else {"time_limit": limit})
 
 
 def condition_of(row: Mapping[str, Any]) -> Condition:
@@ -347,7 +414,13 @@ def condition_of(row: Mapping[str, Any]) -> Condition:
 def from_dict(data: Mapping[str, Any], seeds: Iterable[tuple[int, int]] = ()) -> Condition:
     """The inverse of `to_dict`. ValueError where this code has another revision than the one that wrote it, or lacks a field."""
     config = dict(data["config"])
-    refuse_unknown(config, ("task", "model", "train", "stages"), f"condition {data['name']}")
+    refuse_unknown(config, ("task", "model", "train", "stages", "experiment", "code"), f"condition {data['name']}")
+    pairs = tuple((init, other) for init, other in seeds)
+    if "experiment" in config:
+        experiment = replace(experiment_of(config["experiment"]), time_limit=data.get("time_limit"))
+        condition = experiment_condition(data["name"], experiment, pairs)
+        _refuse_changed(condition, config)
+        return condition
     built = {}
     for section in ("task", "model", "train"):
         node = dict(config[section])
@@ -358,7 +431,20 @@ def from_dict(data: Mapping[str, Any], seeds: Iterable[tuple[int, int]] = ()) ->
                 f"condition {data['name']} has revision {rev} of {section} {node.get('name', '')} and this code has "
                 f"{built[section].rev}: use the version of the code that wrote it"
             )
-    return Condition(data["name"], **built, stages=tuple(config.get("stages", ())), seeds=tuple((i, d) for i, d in seeds))
+    # one that was written before code was hashed has none
+    code = own_code(built["task"], built["model"]) if "code" in config else None
+    condition = Condition(data["name"], **built, stages=tuple(config.get("stages", ())), seeds=pairs, code=code)
+    _refuse_changed(condition, config)
+    return condition
+
+
+def _refuse_changed(condition: Condition, config: Mapping[str, Any]) -> None:
+    """StudyError where a person's own code is not that of the configuration."""
+    if condition.code != config.get("code"):
+        raise StudyError(
+            f"condition {condition.name} was planned with the code {config['code'][:12]}, and the code here is {condition.code}: "
+            "bring back the files that it was planned with"
+        )
 
 
 def keep_tail(keep: str) -> int | None:

@@ -17,20 +17,24 @@ from harness.study import stages
 from harness.study.config import (
     Condition,
     EvaluationSet,
+    Metric,
     Study,
     Train,
     Watch,
     build,
+    experiment_condition,
     keep_steps,
     keep_tail,
     nearest,
+    own_code,
     refuse_unknown,
 )
+from harness.study.experiment import build_experiment
 from harness.study.identity import canonical
 from harness.study.limits import MOST_REPLICATES, MOST_SEQUENCES, refuse_many_points, refuse_many_replicates
 from harness.study.slot_kinds import Kind
 from harness.study.slot_kinds import parse as parse_kinds
-from harness.study.sweep import HASHED, Point, points_of, refuse_hidden_overrides, select
+from harness.study.sweep import HASHED, TRAINED, Point, points_of, refuse_hidden_overrides, select
 from harness.study.tree import (
     count,
     leaves,
@@ -58,7 +62,7 @@ _KEYS = (
     *HASHED,
     "stages",
 )
-_CHOICES = {"executor": ("ray", "local"), "leases": ("on", "off")}
+_CHOICES = {"executor": ("auto", "ray", "local"), "leases": ("on", "off")}
 _WANDB = ("off", "offline", "online")
 
 
@@ -73,7 +77,8 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
     sources = sources_of(tree, overrides, where)
     scale, base, smaller, given, merged = sources.scale, sources.base, sources.smaller, sources.given, sources.merged
 
-    for section in HASHED:
+    experimental = _is_experimental(merged, where)
+    for section in TRAINED:
         if section in merged:
             build(section, merged[section])
     rule = _adaptive(merged)
@@ -81,11 +86,11 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         refuse_many_replicates(rule.maximum, f"replicates.max = {rule.maximum}", 1)
     points = select(points_of(merged if rule is None else merged | {"replicates": rule.maximum}), merged.get("only"))
     refuse_hidden_overrides(given, merged, points)
-    sets, seed, curve_every, watch = _evaluate(merged)
+    sets, seed, curve_every, watch = ((), 0, 10, None) if experimental else _evaluate(merged)
     study = Study(
         name=_name(merged),
         question=typed(merged, "question", str, ""),
-        conditions=_conditions(merged, points),
+        conditions=_experiments(merged, points) if experimental else _conditions(merged, points),
         sets=sets,
         source=mapping(merged, "source"),
         scale=scale,
@@ -94,11 +99,12 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         evaluate_seed=seed,
         curve_every=curve_every,
         watch=watch,
+        metrics=_metrics(merged) if experimental else {},
         keep=_keep(merged),
         pack_size=_pack_size(merged),
         compile=typed(mapping(merged, "pack"), "compile", bool, False, "pack."),
         device=_device(merged),
-        executor=_choice(merged, "executor", "ray"),
+        executor=_choice(merged, "executor", "auto"),
         leases=_choice(merged, "leases", "on") == "on",
         store=_store(merged),
         wandb=_wandb(merged)[0],
@@ -107,10 +113,11 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         adaptive=None if rule is None else as_dict(rule),
         slots=_slots(merged),
     )
-    for condition in study.conditions:
-        refuse_many_points(condition.train.steps, study.curve_every)
-    _validate_sets(study)
-    _validate_keep(study)
+    if not experimental:
+        for condition in study.conditions:
+            refuse_many_points(condition.train.steps, study.curve_every)
+        _validate_sets(study)
+        _validate_keep(study)
     check_count(study.wandb_runs, len(study.conditions), sum(len(each.seeds) for each in study.conditions))
     if rule is not None:
         _validate_rule(study, rule, points)
@@ -153,9 +160,69 @@ def sources_of(tree: dict[str, Any], overrides: Sequence[str] = (), where: str =
     return Sources(scale, base, smaller, given, (("study", first), (f"scale {scale}", second), ("command line", last)), merged)
 
 
+def _is_experimental(merged: dict[str, Any], where: str) -> bool:
+    """Whether nothing is trained. StudyError where a study of experiments asks for what only a training has, or the reverse."""
+    conditions = mapping(merged, "conditions")
+    own = [
+        name
+        for name, sets in conditions.items()
+        if isinstance(sets, dict) and "experiment" in nested(sets, f"conditions.{name}")
+    ]
+    if "experiment" not in merged and not own:
+        return False
+    if "experiment" not in merged and (others := [name for name in conditions if name not in own]):
+        raise StudyError(f"condition {others[0]} has no experiment, and {own[0]} has one: write two studies")
+    for key in (*TRAINED, "stages"):
+        if key in merged or any(key in (sets or {}) for sets in conditions.values()):
+            raise StudyError(f"{where} has both experiment and {key}: an experiment trains nothing, so leave one of them out")
+    if isinstance(merged.get("replicates"), dict):
+        raise StudyError("replicates of an experiment can't be adaptive: give their number, such as replicates: 100")
+    if "keep" in merged and merged["keep"] != "none":
+        raise StudyError(f"keep = {merged['keep']!r}: an experiment has no weights; leave it out")
+    if merged.get("claims"):
+        raise StudyError("claims are about trainings: leave them out of a study of experiments")
+    return True
+
+
+def _experiments(merged: dict[str, Any], points: list[Point]) -> tuple[Condition, ...]:
+    """Points built, those with equal configurations merged: the name of the first, the union of their seeds."""
+    found: dict[str, tuple[Condition, dict[tuple[int, int], None]]] = {}
+    for point in points:
+        try:
+            whole = merge({"experiment": merged.get("experiment", {})}, {"experiment": point.sets.get("experiment", {})})
+            built = experiment_condition(point.name, build_experiment(whole["experiment"]))
+        except StudyError as error:
+            raise StudyError(f"condition {point.name}: {error}") from error
+        if any(init != data for init, data in point.seeds):
+            raise StudyError(
+                "seeds: an experiment has one seed, so init and data can't differ: write replicates, or seeds: {from: 100}"
+            )
+        found.setdefault(canonical(built.config()), (built, {}))[1].update(dict.fromkeys(point.seeds))
+    conditions = tuple(replace(condition, seeds=tuple(seeds)) for condition, seeds in found.values())
+    _refuse_namesakes(conditions)
+    return conditions
+
+
+def _metrics(merged: dict[str, Any]) -> dict[str, Metric]:
+    """What `evaluate.metrics` says of the numbers that an experiment returns, such as {accuracy: higher}."""
+    node = mapping(merged, "evaluate")
+    refuse_unknown(node, ("metrics",), "evaluate")
+    found = {}
+    for name, better in mapping(node, "metrics", "evaluate.").items():
+        refuse_unprintable(name, "a metric", "evaluate.metrics")
+        found[name] = Metric(_one_of(better, f"evaluate.metrics.{name}", ("lower", "higher")))
+    return found
+
+
+def _refuse_namesakes(conditions: Sequence[Condition]) -> None:
+    for name, times in Counter((condition.name, condition.stage) for condition in conditions).items():
+        if times > 1:
+            raise StudyError(f"two different conditions are called {name[0]!r}: rename the one under conditions")
+
+
 def _conditions(merged: dict[str, Any], points: list[Point]) -> tuple[Condition, ...]:
     """Points built, those with equal configurations merged: the name of the first, the union of their seeds."""
-    base = {section: merged[section] for section in HASHED if section in merged}
+    base = {section: merged[section] for section in TRAINED if section in merged}
     found: dict[str, tuple[Condition, dict[tuple[int, int], None]]] = {}
     for point in points:
         try:
@@ -167,15 +234,14 @@ def _conditions(merged: dict[str, Any], points: list[Point]) -> tuple[Condition,
             _, seeds = found.setdefault(canonical(built.config()), (built, {}))
             seeds.update(dict.fromkeys(built.seeds))
     conditions = [replace(condition, seeds=tuple(seeds)) for condition, seeds in found.values()]
-    for name, times in Counter((condition.name, condition.stage) for condition in conditions).items():
-        if times > 1:
-            raise StudyError(f"two different conditions are called {name[0]!r}: rename the one under conditions")
+    _refuse_namesakes(conditions)
     return tuple(conditions)
 
 
 def _chain(name: str, whole: dict[str, Any], later: Any) -> list[Condition]:
     """The condition of a point, and those of its later stages, each over the one before it."""
-    chain = [Condition(name, *(build(section, whole[section]) for section in HASHED))]
+    task, model, train = (build(section, whole[section]) for section in TRAINED)
+    chain = [Condition(name, task, model, train, code=own_code(task, model))]
     if later is not None and not (isinstance(later, list) and all(isinstance(each, dict) for each in later)):
         raise StudyError(
             f"stages = {short(later)} must be a list of mappings such as {{task: {{length: 10}}, labels: previous}}"
@@ -183,9 +249,9 @@ def _chain(name: str, whole: dict[str, Any], later: Any) -> list[Condition]:
     for index, given in enumerate(later or []):
         where, node = f"stages[{index}]", nested(given, f"stages[{index}]")
         link = stages.link(node, where)
-        whole = merge(whole, {section: node[section] for section in HASHED if section in node})
+        whole = merge(whole, {section: node[section] for section in TRAINED if section in node})
         try:
-            task, model, train = (build(section, whole[section]) for section in HASHED)
+            task, model, train = (build(section, whole[section]) for section in TRAINED)
         except StudyError as error:
             raise StudyError(f"{where}: {error}") from error
         chain.append(stages.after(chain[-1], link, task, model, train, where))
@@ -356,8 +422,11 @@ def _device(merged: dict[str, Any]) -> str:
 def _slots(merged: dict[str, Any]) -> tuple[Kind, ...]:
     if merged.get("slots") is None:
         return ()
-    for key, default, why in (("device", "auto", "each of the slots has its own"), ("executor", "ray", "the slots are Ray's")):
-        if merged.get(key, default) != default:
+    for key, fitting, why in (
+        ("device", ("auto",), "each of the slots has its own"),
+        ("executor", ("auto", "ray"), "the slots are Ray's"),
+    ):
+        if merged.get(key, "auto") not in fitting:
             raise StudyError(f"{key} = {merged[key]!r} beside slots: leave one of them out, {why}")
     return parse_kinds(merged["slots"])
 

@@ -78,7 +78,7 @@ def link(node: Mapping[str, Any], where: str) -> Link:
 def after(parent: Condition, given: Link, task: Any, model: Any, train: Any, where: str) -> Condition:
     """The stage that follows `parent`. ValueError where the parent's weights or words are of no use to it."""
     earlier: list[Any] = [*parent.stages[:-1], _described(parent, model)]
-    condition = Condition(parent.name, task, model, train, (*earlier, identity.describe(given)))
+    condition = Condition(parent.name, task, model, train, (*earlier, identity.describe(given)), code=parent.code)
     for each in (parent.model, model):
         if isinstance(each, Custom):
             raise StudyError(f"{where}: the model {each.path} is a module of your own, and stages need a model of this project")
@@ -133,6 +133,8 @@ def parent_of(condition: Condition) -> Condition | None:
     if earlier:
         own = {option: last[option] for option in OPTIONS if option in last}
         config["stages"] = [*earlier, own]
+    if condition.code is not None:
+        config["code"] = condition.code
     return from_dict({"name": condition.name, "config": config}, _seeds_above(condition))
 
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.study.config import nearest, refuse_unknown
+from harness.study.experiment import build_experiment
 from harness.study.limits import refuse_many_conditions, refuse_many_replicates
 from harness.study.seeds import count_of, pairs_of
 from harness.study.tree import leaves, mapping, merge, nested, overlap, refuse_unprintable, short, typed
 from results.errors import StudyError
 
-HASHED = ("task", "model", "train")
+TRAINED = ("task", "model", "train")
+HASHED = (*TRAINED, "experiment")
 VARIED = (*HASHED, "stages", "replicates", "seeds")
 
 
@@ -105,12 +107,19 @@ def _product(axes: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
 
 def _point(merged: dict[str, Any], condition: str | None, sets: dict[str, Any], swept: dict[str, Any]) -> Point:
     parts = ([condition] if condition else []) + [f"{path}={short(value)}" for path, value in swept.items()]
-    name = ", ".join(parts) or str(merged.get("model", {}).get("name", "base"))
+    name = ", ".join(parts) or _title(merged)
     if not name.isprintable():
         raise StudyError(f"{name!r} can't be the name of a condition: sweep values that are written on one line")
     own = "replicates" in sets or "seeds" in sets
     seeds = pairs_of(merged, sets, f"{name}: " if own else "")
     return Point(name, condition, merge(sets, nested(swept, name)), seeds, own)
+
+
+def _title(merged: dict[str, Any]) -> str:
+    """What the only condition of a study is called: its model, its function, or the file of its command."""
+    if "experiment" in merged:
+        return build_experiment(merged["experiment"]).title
+    return str(merged.get("model", {}).get("name", "base"))
 
 
 def select(points: list[Point], only: Any) -> list[Point]:
@@ -137,7 +146,9 @@ def refuse_hidden_overrides(given: dict[str, Any], merged: dict[str, Any], point
                 f"({'; '.join(setters[:6])}{more}): change it there (conditions.<name>.{path}=…, or the sweep), or drop it"
             )
         section = path.split(".")[0]
-        if section in ("task", "model") and all(_replaces(point.sets.get(section), merged[section]) for point in points):
+        if section in ("task", "model", "experiment") and all(
+            _replaces(point.sets.get(section), merged[section]) for point in points
+        ):
             raise StudyError(
                 f"{path}={short(value)} on the command line changes nothing: every condition has its own {section}"
             )
@@ -148,4 +159,4 @@ def refuse_hidden_overrides(given: dict[str, Any], merged: dict[str, Any], point
 
 
 def _replaces(over: Any, base: dict[str, Any]) -> bool:
-    return isinstance(over, dict) and over.get("name", base["name"]) != base["name"]
+    return isinstance(over, dict) and over.get("name", base.get("name")) != base.get("name")

@@ -117,7 +117,14 @@ ALLOW = click.option(
     metavar="MODULE",
     callback=_allow,
     expose_value=False,
-    help="Let the study name models and tasks of this module, which is imported and so runs; may be repeated.",
+    help="Let the study name functions, models and tasks of this module, which is imported and so runs; may be repeated.",
+)
+
+
+NEW_CODE = click.option(
+    "--new-code",
+    is_flag=True,
+    help="Where your own code has changed since replicates were committed: run them all again with it. Refused otherwise.",
 )
 
 
@@ -130,10 +137,12 @@ def study_path(study: str) -> Path:
     return find_study(*study.split("/")) if "/" in study else named(study)
 
 
-def load_study(study: str, overrides: tuple[str, ...]):
+def load_study(study: str, overrides: tuple[str, ...], new_code: bool = False):
+    from dataclasses import replace
+
     from harness.study.load import load
 
-    return load(study_path(study), overrides)
+    return replace(load(study_path(study), overrides), new_code=new_code)
 
 
 def open_study(uri: str, study: str):

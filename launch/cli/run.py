@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from launch.cli.arguments import ALLOW, OVERRIDES, STUDY_FILE, load_study, study_path
+from launch.cli.arguments import ALLOW, NEW_CODE, OVERRIDES, STUDY_FILE, load_study, study_path
 from results.errors import StudyError
 from results.terminal import say
 
@@ -56,16 +56,24 @@ def show(study: str, overrides: tuple[str, ...], changed: bool) -> None:
 @click.option("--fresh", is_flag=True, help="Measure again what an earlier command has measured.")
 @click.option("--on", type=click.Choice(["h200"]), help="Model the cost on a GPU that is not here; nothing is measured on it.")
 @click.option("--gpus", type=click.IntRange(1), help="With --on: how many of them (1).")
+@NEW_CODE
 @ALLOW
 def plan(
-    study: str, overrides: tuple[str, ...], diff: bool, write: str | None, fresh: bool, on: str | None, gpus: int | None
+    study: str,
+    overrides: tuple[str, ...],
+    diff: bool,
+    write: str | None,
+    fresh: bool,
+    on: str | None,
+    gpus: int | None,
+    new_code: bool,
 ) -> None:
     """Say how many replicates, packs, hours and bytes a study will be."""
     from launch.planning import show_diff, show_plan
 
     if gpus and not on:
         raise StudyError("--gpus counts the GPUs of a model: name their kind with --on, for instance --on h200 --gpus 8")
-    loaded = load_study(study, overrides)
+    loaded = load_study(study, overrides, new_code)
     if diff:
         show_diff(loaded, say)
     else:
@@ -99,20 +107,22 @@ def estimate(words: tuple[str, ...], seconds: float) -> None:
 @click.command()
 @STUDY_FILE
 @OVERRIDES
+@NEW_CODE
 @ALLOW
-def run(study: str, overrides: tuple[str, ...]) -> None:
+def run(study: str, overrides: tuple[str, ...], new_code: bool) -> None:
     """Run what is missing of a study, then write its report."""
     from harness.run import run as run_study
 
-    sys.exit(run_study(load_study(study, overrides), say))
+    sys.exit(run_study(load_study(study, overrides, new_code), say))
 
 
 @click.command()
 @STUDY_FILE
 @OVERRIDES
+@NEW_CODE
 @ALLOW
-def retry(study: str, overrides: tuple[str, ...]) -> None:
+def retry(study: str, overrides: tuple[str, ...], new_code: bool) -> None:
     """Run a study, its failed replicates included."""
     from harness.run import run as run_study
 
-    sys.exit(run_study(load_study(study, overrides), say, retry=True))
+    sys.exit(run_study(load_study(study, overrides, new_code), say, retry=True))

@@ -20,6 +20,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -34,7 +35,7 @@ from models.model import Model
 from models.unfit import UnfitModel
 
 _GIVEN = ("vocabulary", "length", "outputs")
-_EXAMPLES = {"model": "Mamba", "task": "Parity"}
+_EXAMPLES = {"model": "Mamba", "task": "Parity", "experiment": "measure"}
 _allowed: set[str] = set()
 
 
@@ -260,11 +261,12 @@ def _unsupported(path: str, error: Exception) -> str:
 def refuse_others(path: str, section: str = "model") -> None:
     """ValueError unless `path` is MODULE:CLASS of a module that was allowed. Where text is read: a `Custom` that exists has passed.
 
-    section: of the study, model or task, whose name the path is.
+    section: of the study, such as model or task, whose name the path is.
     """
     module = path.partition(":")[0] if re.fullmatch(r"\w+(\.\w+)*:\w+", path) else ""
     if not module:
-        raise ValueError(f"{section}.name = {path[:100]!r} must be MODULE:CLASS, such as my_{section}s:{_EXAMPLES[section]}")
+        kind = "FUNCTION" if section == "experiment" else "CLASS"
+        raise ValueError(f"{section}.name = {path[:100]!r} must be MODULE:{kind}, such as my_{section}s:{_EXAMPLES[section]}")
     if module not in _allowed:
         raise ValueError(
             f"{section}.name = {path[:100]!r} would import the module {module[:100]} and run what it holds: if you trust it, pass "
@@ -272,20 +274,26 @@ def refuse_others(path: str, section: str = "model") -> None:
         )
 
 
-def imported(path: str, section: str, base: type) -> type:
-    """The class at `path`, MODULE:CLASS, which inherits from `base`. ValueError, with the reason, where there is none."""
-    module, _, name = path.partition(":")
-    where = f"{section}.name = {path!r}"
+def module_of(path: str, section: str) -> ModuleType:
+    """The imported module of a path MODULE:NAME. ValueError, with the reason, where it can't be imported."""
+    module, where = path.partition(":")[0], f"{section}.name = {path!r}"
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # a console script does not search the folder it is started in
     try:
-        found = importlib.import_module(module)
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise ValueError(f"{where}: {error}; searched: {os.getcwd()} and what is installed") from error
     except ImportError as error:
         raise ValueError(f"{where}: {error}") from error
     except Exception as error:
         raise ValueError(f"{where}: importing {module} raised {type(error).__name__}: {error}") from error
+
+
+def imported(path: str, section: str, base: type) -> type:
+    """The class at `path`, MODULE:CLASS, which inherits from `base`. ValueError, with the reason, where there is none."""
+    module, _, name = path.partition(":")
+    where = f"{section}.name = {path!r}"
+    found = module_of(path, section)
     kind = vars(found).get(name)
     if kind is None:
         classes = [each for each, kind in vars(found).items() if isinstance(kind, type) and base in kind.__mro__]

@@ -18,9 +18,12 @@ from results.dashboards.dashboard_count import RUNS, check_count
 from results.errors import StudyError
 from results.report.figures import Figure
 from results.report.report import draw_all
+from results.report.values_report import draw_values
 from results.rows.error_by_step import online_bands, plotted, pooled
+from results.rows.measures import is_experimental, measures_of
 from results.rows.options import flatten
 from results.rows.summary import Replicate, raw_rows, replicates_of, summarise
+from results.rows.value_summary import summarise_values, value_rows
 from results.store.manifest import label, newest_manifest, stage_of
 from results.store.tables import Store, committed, read
 
@@ -76,6 +79,9 @@ def runs_of(store: Store, per: str, rows: Rows) -> Iterator[Run]:
     if per not in RUNS:
         raise StudyError(f"wandb.runs = {per!r} must be {' or '.join(RUNS)}")
     check_count(per, len(rows.manifest["conditions"]), len(rows.known))
+    if is_experimental(rows.manifest):
+        yield from experiment_runs(rows, per)
+        return
     bands = online_bands(rows.manifest, rows.evaluations)
     yield _study(store, rows, bands)
     if per == "condition":
@@ -84,6 +90,40 @@ def runs_of(store: Store, per: str, rows: Rows) -> Iterator[Run]:
             yield _condition(rows, index, condition, bands, summary)
     elif per == "replicate":
         yield from _replicates(rows)
+
+
+def experiment_runs(rows: Rows, per: str) -> Iterator[Run]:
+    """As `runs_of`, of a study of experiments: tables of values, and the values of each replicate by step."""
+    measures = measures_of(rows.manifest, rows.evaluations)
+    summary, replicates = summarise_values(rows.known, measures), value_rows(rows.known, measures)
+    config = {name: value for name, value in rows.manifest.items() if name not in _LEFT_OUT} | {"manifest": rows.hash}
+    tables = {"summary": _plain(summary), "replicates": _plain(replicates.slice(0, MOST_ROWS))}
+    drawings = {each.name: each.figure for each in draw_values(rows.known, measures, rows.evaluations.slice(0, 0))}
+    yield Run(f"{rows.study}-{rows.hash[:16]}", rows.study, "study", None, config, tables=tables, figures=drawings)
+    settings = {each["name"]: flatten(each["config"]["experiment"].get("settings", {})) for each in rows.manifest["conditions"]}
+    if per == "condition":
+        for index, name in enumerate(settings):
+            values: dict[str, float | str] = {
+                f"{line['metric']}/{column}": value
+                for line in summary.to_pylist()
+                if line["condition"] == name
+                for column, value in line.items()
+                if isinstance(value, int | float) and math.isfinite(value)
+            }
+            about = {"study": rows.study, "condition": name} | settings[name]
+            yield Run(f"{rows.study}-{rows.hash[:16]}-c{index}", name, "condition", name, about, summary=values)
+    elif per == "replicate":
+        labels = {(each.set, each.metric): each.label for each in measures}
+        history: dict[str, dict[int, dict[str, float]]] = {}
+        for row in rows.evaluations.filter(pc.field("value").is_valid()).to_pylist():
+            history.setdefault(row["key"], {}).setdefault(row["step"], {})[labels[row["set"], row["metric"]]] = row["value"]
+        for each, final in zip(rows.known, replicates.to_pylist(), strict=True):
+            if each.status in ("finished", "diverged"):
+                about = {"study": rows.study, "condition": each.condition, "key": each.key, "seed": each.init_seed}
+                last = {name: final[name] for name in labels.values() if final[name] is not None} | {"status": each.status}
+                title, lines = f"{each.condition}, {each.init_seed}", sorted(history.get(each.key, {}).items())
+                run_id = f"{rows.study}-{each.key[:16]}-s0"
+                yield Run(run_id, title, "replicate", each.condition, about | settings[each.condition], lines, summary=last)
 
 
 def _study(store: Store, rows: Rows, bands: list[dict[str, Any]]) -> Run:

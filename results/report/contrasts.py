@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from results.errors import StudyError
+from results.rows.measures import Measure, is_experimental, measures_of
 from results.rows.summary import Replicate, replicates_of, reported_sets
 from results.statistics.bootstrap import Ratio
 from results.statistics.comparison import QUANTILES, Compared, compare, differences, holm, pair_superiority
 from results.statistics.intervals import CONFIDENCE, Interval
+from results.statistics.real_values import median_difference
 from results.statistics.sample_size import POWER, Needed, to_settle
 from results.statistics.unpaired import superiority
 from results.store.manifest import newest_manifest, reported
@@ -43,10 +45,15 @@ class Contrast:
 
 
 def contrasts(
-    known: Sequence[Replicate], sets: Sequence[str], baseline: str | None = None, confidence: float = CONFIDENCE
+    known: Sequence[Replicate],
+    sets: Sequence[str],
+    baseline: str | None = None,
+    confidence: float = CONFIDENCE,
+    rates: bool = True,
 ) -> list[Contrast]:
     """One for every other condition, stage and set, in the study's order; the baseline is the first condition unless named.
 
+    rates: whether the numbers are error rates, which have ratios and are at best 0; else costs of any sign.
     ValueError where there is no such condition, or no other one.
     """
     groups: dict[tuple[str, int], dict[Seeds, Replicate]] = {}
@@ -59,7 +66,7 @@ def contrasts(
     if len(names) == 1:
         raise StudyError(f"{chosen} is the only condition of the study: there is nothing to compare it with")
     found = [
-        _contrast(groups[chosen, stage], members, condition, stage, name, confidence)
+        _contrast(groups[chosen, stage], members, condition, stage, name, confidence, rates)
         for (condition, stage), members in groups.items()
         if condition != chosen and (chosen, stage) in groups
         for name in sets
@@ -84,6 +91,9 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
     finished = committed(store)
     rows = read(store, "evaluations", filter=reported(newest[1]), winning=finished)
     known = replicates_of(newest[1], finished, rows, read(store, "failures"))
+    if is_experimental(newest[1]):
+        show_value_contrasts(store.study, known, measures_of(newest[1], rows), baseline, say)
+        return
     found = contrasts(known, reported_sets(newest[1]), baseline)
     name = baseline or known[0].condition
     count = sum(each.found is not None for each in found)
@@ -96,7 +106,31 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
     say(f"|{'---|' * len(columns)}")
     for each in found:
         say(f"| {' | '.join(_line(each, columns))} |")
-    short = sum(_out_of_reach(each) for each in found)
+    _say_out_of_reach(found, say)
+
+
+def show_value_contrasts(
+    study: str, known: Sequence[Replicate], measures: Sequence[Measure], baseline: str | None, say: Callable[[str], None]
+) -> None:
+    """The table of a study of experiments: differences take the place of ratios, which mean nothing for numbers of any sign."""
+    found = contrasts(known, [each.label for each in measures], baseline, rates=False)
+    name, count = baseline or known[0].condition, sum(each.found is not None for each in found)
+    by_label = {each.label: each for each in measures}
+    say(
+        f"{study}: each condition against {name}; P(better) above 0.5 is better than {name}, and differences are condition − {name}."
+    )
+    say(f"95 % intervals; p corrected over the {count} comparisons of this table (Holm); more: replicates of each, 80 % power")
+    say("")
+    columns = ["condition", "metric", "replicates", "missing", "P(better)", "p", "corrected", "difference of medians", "more"]
+    say(f"| {' | '.join(columns)} |")
+    say(f"|{'---|' * len(columns)}")
+    for each in found:
+        say(f"| {' | '.join(_value_line(each, by_label[each.set], known, name, len(columns)))} |")
+    _say_out_of_reach(found, say)
+
+
+def _say_out_of_reach(found: Sequence[Contrast], say: Callable[[str], None]) -> None:
+    short, count = sum(_out_of_reach(each) for each in found), sum(each.found is not None for each in found)
     if short:
         say("")
         say(
@@ -106,7 +140,13 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
 
 
 def _contrast(
-    base: dict[Seeds, Replicate], other: dict[Seeds, Replicate], condition: str, stage: int, name: str, confidence: float
+    base: dict[Seeds, Replicate],
+    other: dict[Seeds, Replicate],
+    condition: str,
+    stage: int,
+    name: str,
+    confidence: float,
+    rates: bool,
 ) -> Contrast:
     missing = sum(_missing(each, name) for each in (*base.values(), *other.values()))
     if _crossed(base) or _crossed(other):
@@ -115,12 +155,19 @@ def _contrast(
     if min(len(first), len(second)) < 2:
         short = f"{len(first)} pairs" if paired else f"{len(first)} and {len(second)} replicates"
         return Contrast(condition, stage, name, missing, None, None, reason=f"{short} with a number: needs at least 2")
-    ends = []
-    for fill in ((np.inf, 0.0), (0.0, np.inf)) if missing else ():
+    ends, best = [], 0.0 if rates else -np.inf
+    for fill in ((np.inf, best), (best, np.inf)) if missing else ():
         x, y, _ = _numbers(base, other, name, fill)
         ends.append((pair_superiority(differences(x, y)) if paired else superiority(x, y, confidence))[0])
     bounds = Interval(*ends) if ends else None
-    return Contrast(condition, stage, name, missing, compare(first, second, paired, confidence), bounds)
+    return Contrast(
+        condition,
+        stage,
+        name,
+        missing,
+        compare(first, second, paired, confidence, quantiles=QUANTILES if rates else ()),
+        bounds,
+    )
 
 
 def _numbers(
@@ -163,6 +210,25 @@ def _line(each: Contrast, columns: Sequence[str]) -> list[str]:
     more = "settled" if each.needed is None else each.needed.reason or str(each.needed.more)
     corrected = f"{each.holm:.3g}" + (f" (at least {each.least:.2g})" if _out_of_reach(each) else "")
     return [*start, count, missing, chance, f"{found.p:.3g}", corrected, *ratios, more]
+
+
+def _value_line(each: Contrast, measure: Measure, known: Sequence[Replicate], baseline: str, columns: int) -> list[str]:
+    """A line of `show_value_contrasts`: costs turned back into values."""
+    start, found = [each.condition, f"{measure.label} ({measure.better} is better)"], each.found
+    if found is None:
+        return [*start, "", str(each.missing), each.reason or "", *[""] * (columns - len(start) - 3)]
+    count = f"{found.first} pairs" if found.paired else f"{found.first}, {found.second}"
+    missing = f"{each.missing}: {1 - each.bounds.high:.2f} – {1 - each.bounds.low:.2f}" if each.bounds else str(each.missing)
+    better = f"{1 - found.superiority:.2f} [{1 - found.interval.high:.2f}, {1 - found.interval.low:.2f}]"
+    groups = [{(r.init_seed, r.data_seed): r for r in known if r.condition == name} for name in (baseline, each.condition)]
+    first, second, paired = _numbers(groups[0], groups[1], measure.label)
+    change, interval = median_difference(first, second, paired)
+    ends = sorted((measure.sign * interval.low, measure.sign * interval.high))
+    difference = f"{measure.sign * change:.3g} [{ends[0]:.3g}, {ends[1]:.3g}]"
+    even = "not settled by any number: an even chance"
+    more = "settled" if each.needed is None else even if each.needed.more is None else str(each.needed.more)
+    corrected = f"{each.holm:.3g}" + (f" (at least {each.least:.2g})" if _out_of_reach(each) else "")
+    return [*start, count, missing, better, f"{found.p:.3g}", corrected, difference, more]
 
 
 def _out_of_reach(each: Contrast) -> bool:

@@ -34,7 +34,7 @@ def render(path: Path, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"rate": format_rate, "share": format_share, "plain": plain, "number": _number}
+    environment.filters |= {"rate": format_rate, "real": format_real, "share": format_share, "plain": plain, "number": _number}
     environment.globals["script"] = lambda name: _script(next(each / name for each in folders if (each / name).is_file()))
     page = environment.get_template(path.name).render(**values)
     return page.replace(_POLICY, _policy(page), 1) if _POLICY in page else page
@@ -77,6 +77,18 @@ def format_rate(rate: float | None) -> str:
         return f"{rate:.3g}"
     mantissa, exponent = f"{rate:.1e}".split("e")
     return f"{mantissa}×10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+def format_real(value: float | None) -> str:
+    """A value of any size and sign with four digits, or "no bound" for infinity; – for none."""
+    if value is None or np.isnan(value):
+        return "–"
+    if np.isinf(value):
+        return "no bound"
+    text = f"{value:.4g}"
+    mantissa, _, exponent = text.partition("e")
+    power = f"×10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}" if exponent else ""
+    return mantissa.replace("-", "−") + power
 
 
 def format_share(share: float) -> str:

@@ -20,6 +20,7 @@ from results.report import figures
 from results.report.family import Links, ReportFamily
 from results.report.family_sections import FAMILIES
 from results.report.page_template import FOLDER, plain, render
+from results.rows.measures import is_experimental
 from results.rows.options import flatten
 from results.rows.summary import replicates_of, set_names
 from results.store.json_columns import entries
@@ -41,6 +42,10 @@ def write_replicate_page(
     if newest is None:
         raise StudyError(f"no study {store.study!r} in {store.root}: it has no manifests/*.yaml; correct the store or the name")
     manifest = newest[1]
+    if is_experimental(manifest):
+        raise StudyError(
+            f"{store.study} is a study of experiments, whose replicates have no page of their own: see replicates.csv"
+        )
     row = planned(manifest, prefix)
     mine = pc.field("key") == row[0]
     ended = read(store, "replicates", filter=mine).sort_by("stage")

@@ -8,19 +8,17 @@ still runs, and needs neither torch nor ray.
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from results.claims import verdicts
 from results.claims.show import html as claims_html
 from results.errors import StudyError
-from results.names import slug
 from results.output import report_folder
 from results.progress.adaptive_status import CAUTION, lines
 from results.report import figures, pareto, violins
@@ -28,9 +26,12 @@ from results.report.downloads import for_a_paper, more_tables
 from results.report.family import ReportFamily
 from results.report.family_sections import FAMILIES
 from results.report.first_screen import answer, changes
-from results.report.page_template import FOLDER, plain, render
+from results.report.page_parts import Drawing, drawn_files, newest_failures, provenance
+from results.report.page_template import FOLDER, render
 from results.report.survival_figure import baseline, survival_drawing
+from results.report.values_report import values_report
 from results.rows.looks import averages, watched
+from results.rows.measures import is_experimental
 from results.rows.options import flatten
 from results.rows.plural import ranges
 from results.rows.probe_values import by_key
@@ -49,23 +50,14 @@ from results.rows.summary import (
 )
 from results.rows.task_conditions import is_of
 from results.statistics.intervals import zero_error_bound
-from results.store.json_columns import entries
 from results.store.manifest import label as stage_label
 from results.store.manifest import newest_manifest, reported, scoring_of, stage_of
 from results.store.schema import TABLES
 from results.store.tables import Store, committed, read
 
-MAX_CURVES, MAX_PANELS, MAX_OPEN_ROWS, MAX_FAILURES = 75, 24, 200, 20  # curves a figure; the interactive one has its own
+MAX_CURVES, MAX_PANELS, MAX_OPEN_ROWS = 75, 24, 200  # curves a figure; the interactive one has its own
 MAX_ROWS, SWEEP = 500, 4  # rows of a large table; conditions of a small study
 MAX_SUMMARY = 24  # rows of the summary; a longer one is folded
-
-
-@dataclass(frozen=True)
-class Drawing:
-    name: str  # of its files
-    title: str
-    caption: str
-    figure: figures.Figure
 
 
 def write_report(store: Store, out: str | os.PathLike[str] | None = None, families: Sequence[ReportFamily] = FAMILIES) -> Path:
@@ -83,6 +75,10 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
         )
     manifest = newest[1]
     folder = report_folder(store, out)
+    if is_experimental(manifest):
+        for name, data in values_report(store, manifest).items():
+            page_path = folder.write(name, data)
+        return page_path
     finished = committed(store)
     tables = {"replicates": finished} | {
         name: read(store, name, winning=finished) for name in TABLES if name != "replicates"
@@ -112,13 +108,8 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
         **more_tables(known, rows, finished, evaluations),
         **{f"tables/{name}.parquet": to_parquet(table) for name, table in tables.items()},
     }
-    shown = []
-    for drawing in drawings:
-        drawing = replace(drawing, name=slug(drawing.name))  # names of rows are part of it
-        document = figures.svg(drawing.figure)
-        files[f"figures/{drawing.name}.svg"] = document.encode()
-        files[f"figures/{drawing.name}.png"] = figures.png(drawing.figure)
-        shown.append((drawing, Markup(figures.inline_svg(document, drawing.name, str(escape(drawing.title))))))
+    drawn_as, shown = drawn_files(drawings)
+    files |= drawn_as
     files["index.html"] = page(
         manifest,
         known,
@@ -255,8 +246,8 @@ def page(
         conditions_drawn=violins.MAX_CONDITIONS,
         many=len(known) > MAX_OPEN_ROWS,
         staged=any(replicate.stage for replicate in known),
-        failures=_failures(failures, keys),
-        provenance=_provenance(replicates.filter(pc.field("key").isin(pa.array(list(keys), pa.string()))), manifest),
+        failures=newest_failures(failures, keys),
+        provenance=provenance(replicates.filter(pc.field("key").isin(pa.array(list(keys), pa.string()))), manifest),
         left_out=pc.sum(pc.invert(pc.is_in(replicates["key"], pa.array(list(keys), pa.string())))).as_py() or 0,
     )
 
@@ -462,40 +453,3 @@ def _methods(manifest: dict[str, Any], summary: pa.Table) -> dict[str, Any]:
         "data_seeds": ranges((row[3] for row in manifest["replicates"]), " … "),
         "paired": all(row[2] == row[3] for row in manifest["replicates"]),
     }
-
-
-def _failures(failures: pa.Table, keys: set[str]) -> list[dict[str, Any]]:
-    """The newest failures that concern this plan."""
-    rows = [row for row in failures.to_pylist() if keys & set(row["keys"])]
-    return sorted(rows, key=lambda row: row["at"], reverse=True)[:MAX_FAILURES]
-
-
-def _provenance(replicates: pa.Table, manifest: dict[str, Any]) -> dict[str, Any]:
-    """What ran where: every distinct value with the number of replicates it holds for."""
-    columns = ["device", "versions", "numerics", "git", "dirty", "pack_size"]
-    counts = {name: _counted(replicates[name]) for name in columns}
-    commits: dict[str, int] = {}
-    for git, dirty in zip(replicates["git"].to_pylist(), replicates["dirty"].to_pylist(), strict=True):
-        name = "not in a git repository" if git is None else git + (" with uncommitted changes" if dirty else "")
-        commits[name] = commits.get(name, 0) + 1
-    versions = [({k: plain(v) for k, v in entries(text).items()}, count) for text, count in counts["versions"]]
-    numerics = [({k: plain(v) for k, v in entries(text).items()}, count) for text, count in counts["numerics"]]
-    hours = [(pc.sum(replicates[name]).as_py() or 0.0) / 3600 for name in ("train_s", "evaluate_s")]
-    return {
-        "devices": counts["device"],
-        "versions": versions,
-        "numerics": numerics,
-        "pack_sizes": counts["pack_size"],
-        "commits": list(commits.items()),
-        "hosts": len(replicates["host"].unique()),
-        "train_hours": hours[0],
-        "evaluate_hours": hours[1],
-        "started": pc.min(replicates["started"]).as_py(),
-        "ended": pc.max(replicates["ended"]).as_py(),
-        "plan": {"git": manifest.get("git"), "dirty": manifest.get("dirty")},
-    }
-
-
-def _counted(column: pa.ChunkedArray) -> list[tuple[Any, int]]:
-    found = sorted(column.value_counts().to_pylist(), key=lambda row: -row["counts"])
-    return [(row["values"], row["counts"]) for row in found]

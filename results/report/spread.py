@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.errors import StudyError
+from results.rows.measures import is_experimental
 from results.rows.summary import replicates_of, reported_sets
 from results.statistics.variance import effective, icc_interval, split
 from results.store.manifest import label, newest_manifest, reported
@@ -22,6 +23,8 @@ def show_spread(store: Store, say: Callable[[str], None]) -> None:
     if newest is None:
         raise StudyError(f"{store.path()} holds no study: run it first")
     manifest, replicates = newest[1], committed(store)
+    if is_experimental(manifest):
+        raise StudyError(f"{store.study} has values and no counts of errors, whose spread could be split: see its report")
     rows = read(store, "evaluations", filter=reported(manifest), winning=replicates)
     known = replicates_of(manifest, replicates, rows, read(store, "failures"))
     counts = _last(replicates, rows)

@@ -8,8 +8,8 @@ replicate's last step, with the raw weights.
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from results.errors import DamagedFile
+from results.rows.measures import is_experimental, last_values, measures_of
 from results.statistics.intervals import (
     Interval,
     clopper_pearson,
@@ -127,16 +128,25 @@ def reported_sets(manifest: dict[str, Any]) -> list[str]:
 def replicates_of(manifest: dict[str, Any], replicates: pa.Table, evaluations: pa.Table, failures: pa.Table) -> list[Replicate]:
     """Every planned replicate, in the plan's order; rows of other replicates in the tables are left out.
 
-    A set counts only with the `set_hash` that the manifest has for the replicate's condition.
+    A set counts only with the `set_hash` that the manifest has for the replicate's condition. Of experiments the scores are costs
+    (`results.rows.measures`), by the label of their metric.
     """
     ended = {(row["key"], row["stage"]): row for row in _known(replicates).to_pylist()}
     failed = {(key, row["stage"]) for row in failures.select(["keys", "stage"]).to_pylist() for key in row["keys"]}
     scores = _scores(replicates, evaluations.filter(reported(manifest)))
     conditions = [(each, stage_of(each)) for each in manifest["conditions"]]
-    return [
+    found = [
         _replicate(conditions[index][0], (key, conditions[index][1]), init_seed, data_seed, ended, failed, scores)
         for key, index, init_seed, data_seed in manifest["replicates"]
     ]
+    if not is_experimental(manifest):
+        return found
+    costs = last_values(measures_of(manifest, evaluations), evaluations)
+    return [replace(each, scores=_costs(costs.get((each.key, each.stage), {}))) for each in found]
+
+
+def _costs(values: Mapping[str, tuple[float, int | None]]) -> dict[str, Score]:
+    return {label: Score(0, count or 0, 0, cost, math.nan, math.nan) for label, (cost, count) in values.items()}
 
 
 def summarise(manifest: dict[str, Any], known: Sequence[Replicate]) -> pa.Table:

@@ -27,7 +27,7 @@ class TaskConditions:
 
 def is_of(manifest: Mapping[str, Any], task: str) -> bool:
     """Whether every condition of a study trains on this task."""
-    return all(each.get("settings", each["config"])["task"]["name"] == task for each in manifest["conditions"])
+    return all(each.get("settings", each["config"]).get("task", {}).get("name") == task for each in manifest["conditions"])
 
 
 def conditions_of(manifest: dict[str, Any], known: Sequence[Replicate], task: str) -> TaskConditions | None:

@@ -42,13 +42,21 @@ class Compared:
     ratios: dict[float, Ratio]
 
 
-def compare(first: ArrayLike, second: ArrayLike, paired: bool, confidence: float = CONFIDENCE, seed: int = 0) -> Compared:
+def compare(
+    first: ArrayLike,
+    second: ArrayLike,
+    paired: bool,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+    quantiles: Sequence[float] = QUANTILES,
+) -> Compared:
     """All of the above of two conditions' error rates; where paired, first[i] and second[i] are one pair. [n], [m].
 
+    quantiles: whose ratios are formed; () for costs, which may be negative.
     ValueError for a NaN, unequal numbers of a pair, and fewer than 2 replicates of a condition where they are not paired.
     """
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    ratios = {q: quantile_ratio(x, y, q, paired, confidence, seed=seed) for q in QUANTILES}
+    ratios = {q: quantile_ratio(x, y, q, paired, confidence, seed=seed) for q in quantiles}
     if paired:
         changes = differences(x, y)
         chance, interval = pair_superiority(changes, confidence)

@@ -109,7 +109,9 @@ def scoring_of(condition: Mapping[str, Any]) -> Scoring:
 
 
 def reported(manifest: Mapping[str, Any]) -> pc.Expression:
-    """Selects the rows of `evaluations` that are reported: those with the first metric of their condition's task."""
+    """Selects the rows of `evaluations` that are reported: those with the first metric of their condition's task, all of experiments."""
+    if any("experiment" in condition.get("config", {}) for condition in manifest["conditions"]):
+        return pc.field("kind").is_valid()
     hashes: dict[str, set[str]] = {}
     for condition in manifest["conditions"]:
         own = hashes.setdefault(scoring_of(condition).metric, set())

@@ -139,6 +139,7 @@ _TRAIN = record(
 _PARTS = {"task": _TASK, "model": _MODEL, "train": _TRAIN}
 _ALL_PARTS = record(_PARTS)
 _STAGED = _PARTS | {"stages": items(mapping(anything)), "stage": mapping(anything)}
+_EXPERIMENT = record({}, {"name": text(MOST_NAME), "command": items(text()), "settings": mapping(anything)})
 _SCORING = record(
     {"metrics": items(text(MOST_NAME), least=1), "direction": text(MOST_NAME), "error": text()},
     dict.fromkeys(("tokens", "outputs"), optional(whole())),
@@ -146,7 +147,7 @@ _SCORING = record(
 _CONDITION_FIELDS = record(
     {
         "name": text(MOST_NAME),
-        "config": record({}, _STAGED),
+        "config": record({}, _STAGED | {"experiment": _EXPERIMENT, "code": text(MOST_NAME)}),
         "sets": mapping(record({"hash": text(MOST_NAME)}, {"task": mapping(anything)})),
         "replicates": whole(),
     },
@@ -158,7 +159,7 @@ def _condition(value: Any, where: str) -> str:
     """A condition's fields, and every part of it in `settings`, or in `config` where it has none, as older manifests do."""
     if wrong := _CONDITION_FIELDS(value, where):
         return wrong
-    return "" if "settings" in value else _ALL_PARTS(value["config"], f"{where}.config")
+    return "" if "settings" in value or "experiment" in value["config"] else _ALL_PARTS(value["config"], f"{where}.config")
 
 
 _PACK = record(
@@ -199,6 +200,7 @@ MANIFEST = record(
         **dict.fromkeys(("wandb", "wandb_runs", "keep", "device", "executor", "store"), text()),
         **dict.fromkeys(("numerics", "versions"), mapping(anything)),
         "claims": mapping(mapping(anything)),
+        "metrics": mapping(record({"better": text(MOST_NAME), "kind": text(MOST_NAME)})),
         "adaptive": optional(_rule),
         "packs": items(_PACK),
         "pack_size": optional(whole(1)),
@@ -247,6 +249,8 @@ def _disagreement(content: dict[str, Any]) -> str:
         names.add((each["name"], stage))
         if wrong := _other_settings(each, content["sets"]):
             return f"conditions[{index}].{wrong}"
+    if any(("experiment" in each["config"]) != ("experiment" in conditions[0]["config"]) for each in conditions):
+        return "conditions has both experiments and trainings"
     seen: set[tuple[str, int]] = set()
     counts = [0] * len(conditions)
     for index, row in enumerate(rows):

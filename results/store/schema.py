@@ -50,6 +50,8 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.field("git", pa.string()),
             pa.field("dirty", pa.bool_()),
             _required("sets", pa.list_(pa.string())),  # set_hash of every evaluation set this row's pack has scored
+            pa.field("own_git", pa.string()),  # of the checkout that a person's own code is in
+            pa.field("own_dirty", pa.bool_()),
         ]
     ),
     "evaluations": pa.schema(
@@ -70,7 +72,8 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.field("errors_sq", pa.int64()),  # sum over sequences of errors²
             pa.field("errors_x_count", pa.int64()),  # sum over sequences of errors·count
             pa.field("count_sq", pa.int64()),  # sum over sequences of count²
-            pa.field("value", pa.float64()),
+            pa.field("value", pa.float64()),  # of an experiment; null where it is no finite number
+            pa.field("kind", pa.string()),  # of an experiment's metric: number | flag
         ]
     ),
     "profiles": pa.schema(

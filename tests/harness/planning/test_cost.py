@@ -57,8 +57,8 @@ def test_a_tail_is_of_every_condition():
 def test_rows_count_the_looks_of_every_set():
     study = trial_study("evaluate.sets.online={p_ignore: 0.9, sequences: 5, every: 6}", "evaluate.curve_every=5")
     (condition,) = study.conditions
-    assert rows_of(study, condition.train)["evaluations"] == 2 * (1 + 1 + 4)
-    assert rows_of(study, condition.train)["curves"] == 2 * 4
+    assert rows_of(study, condition)["evaluations"] == 2 * (1 + 1 + 4)
+    assert rows_of(study, condition)["curves"] == 2 * 4
 
 
 TRAINED = (
@@ -83,7 +83,7 @@ def trained(tmp_path_factory):
 
 def test_announced_rows_are_those_that_are_written(trained):
     prepared, _, root = trained
-    each = [rows_of(prepared.study, condition.train) for condition in prepared.study.conditions]
+    each = [rows_of(prepared.study, condition) for condition in prepared.study.conditions]
     assert each[0]["curves"] > each[1]["curves"]  # the LSTM has no attention to sharpen
     store = open_store(root, "tiny")
     written = {name: read(store, name).num_rows for name in ("replicates", "evaluations", "curves")}

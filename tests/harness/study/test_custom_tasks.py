@@ -9,7 +9,7 @@ import pytest
 
 from harness.executing import cluster, ray_worker
 from harness.machine import device
-from harness.study.config import build, name_of
+from harness.study.config import Condition, Train, build, from_dict, name_of, own_code, refuse_other_code, to_dict
 from harness.study.custom_tasks import path_of
 from harness.study.identity import describe
 from harness.study.slot_kinds import Kind
@@ -141,3 +141,30 @@ def test_workers_are_told_what_their_driver_allows(tmp_path, monkeypatch):
         build("task", describe(own, name_of(own)))
     ray_worker.Slot(*started[0])
     assert build("task", describe(own, name_of(own))) == own
+
+
+def test_the_code_of_a_task_of_ones_own_is_part_of_the_key(tmp_path, monkeypatch):
+    """An edit is another condition; a row that was planned with other code is not run again as if it were this one."""
+
+    def planned(text):
+        sys.modules.pop("own_coded", None)
+        own = task(tmp_path, monkeypatch, "own_coded", text)
+        return Condition(
+            "c", own, build("model", {"name": "lstm"}), Train(), code=own_code(own, build("model", {"name": "lstm"}))
+        )
+
+    before, after = planned(RIGHT), planned(RIGHT + "\n# edited\n")
+    assert before.config() | {"code": after.code} == after.config()
+    assert before.code != after.code
+    assert from_dict(to_dict(after)).code == after.code
+    with pytest.raises(StudyError, match=f"planned with the code {before.code[:12]}, and the code here is {after.code}"):
+        from_dict(to_dict(before))
+    with pytest.raises(StudyError, match="then run manyseeds retry"):
+        refuse_other_code(before)
+    older = to_dict(after)  # of a version that hashed no code
+    del older["config"]["code"]
+    assert from_dict(older).code is None
+
+
+def test_what_is_built_in_has_no_code():
+    assert own_code(build("task", {"name": "flipflop"}), build("model", {"name": "lstm"})) is None

@@ -60,6 +60,17 @@ def test_there_are_twenty_golden_keys_and_they_differ():
     assert len({golden[-1] for golden in GOLDEN}) == 20
 
 
+def test_the_key_of_an_experiment_hashes_its_function_settings_code_and_seed():
+    code = "0123456789abcdef0123456789abcdef"
+    config = {"experiment": {"name": "my_module:measure", "settings": {"temperature": 0.7}}, "code": code}
+    text = (
+        f'{{"code":"{code}","data_seed":3,"experiment":{{"name":"my_module:measure","settings":{{"temperature":0.7}}}},'
+        '"init_seed":3}'
+    )
+    expected = hashlib.sha256(text.encode()).hexdigest()[:32]
+    assert key(config, 0, 3, 3) == expected == "7d39edc5d6126507a32cd258ac5994a7"
+
+
 def test_a_key_is_the_hash_of_json_that_anyone_can_write():
     text = '{"data_seed":1,"init_seed":0,"model":{"name":"lstm"},"task":{"length":64,"name":"flipflop"},"train":{"lr":0.001,"steps":500}}'
     expected = hashlib.sha256(text.encode()).hexdigest()[:32]

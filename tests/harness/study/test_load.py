@@ -270,7 +270,7 @@ def test_what_has_wandb_runs_merges_with_the_mode_of_the_file():
         ("scale=laptop", "scale = 'laptop' is not a scale of the study; scales: paper"),
         ("keep=tail(0)", "keep = 'tail(0)' must be none, all or tail(n)"),
         ("device=gpu", "device = 'gpu' must be auto, cpu, cuda"),
-        ("executor=slurm", "executor = 'slurm' must be ray or local"),
+        ("executor=slurm", "executor = 'slurm' must be auto or ray or local"),
         ("wandb=on", "wandb = 'on' must be off or offline or online"),
         ("wandb.runs=conditions", "wandb.runs = 'conditions' must be study or condition or replicate; did you mean condition?"),
         ("wandb.rums=study", "wandb has no key 'rums'; did you mean runs?"),

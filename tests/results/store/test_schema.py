@@ -35,6 +35,8 @@ replicates
   git: string
   dirty: bool
   sets: list<item: string> not null
+  own_git: string
+  own_dirty: bool
 evaluations
   key: string not null
   stage: int32 not null
@@ -53,6 +55,7 @@ evaluations
   errors_x_count: int64
   count_sq: int64
   value: double
+  kind: string
 profiles
   key: string not null
   stage: int32 not null

@@ -1,0 +1,185 @@
+"""One replicate by a command: a process with a folder and a log of its own, ended with all that it started; then its metrics are read.
+
+The folder holds links to the study's `sources` under the paths they have in the current one, and nothing else, so what the command needs
+is what the key has hashed. It is removed afterwards.
+"""
+
+import csv
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from harness.experiments import supervisor
+from harness.experiments.entries import BadResult, Entry, entries_of
+from harness.planning.pack import Pack, Replicate
+from harness.study.experiment import Experiment
+
+MOST_LOG = 2**18  # bytes of what a command prints that are kept
+MOST_RESULT = 2**26  # bytes of the file of metrics
+TAIL = 400  # characters of the log that a failure quotes
+_POLL_S = 0.1
+_PASSED = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TEMP", "SYSTEMROOT"),
+    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_HOME", "CUDA_VISIBLE_DEVICES"),
+    *("WANDB_MODE", "WANDB_PROJECT", "WANDB_ENTITY", "WANDB_API_KEY", "WANDB_SILENT"),
+)
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+class ScriptFailed(RuntimeError):
+    """A command did not end as it should. kind: of `failures`, such as raised or hung."""
+
+    def __init__(self, message: str, kind: str = "raised"):
+        super().__init__(message)
+        self.kind = kind
+
+
+def run_script(pack: Pack, replicate: Replicate, stop_where_asked: Callable[[], None]) -> list[Entry]:
+    """The entries of one replicate. ScriptFailed with the reason and the end of the log; whatever `stop_where_asked` raises ends the
+    command first."""
+    experiment = replicate.condition.experiment
+    if experiment is None:
+        raise ValueError(f"{replicate.key} trains: it has no command")
+    with tempfile.TemporaryDirectory(prefix="manyseeds-", ignore_cleanup_errors=True) as root:
+        folder, log = Path(root) / "run", Path(root) / "log"
+        folder.mkdir()
+        _link(experiment, Path.cwd(), folder)
+        account = _supervised(experiment, replicate, folder, log, stop_where_asked)
+        printed = log.read_bytes().decode(errors="replace")
+        print(printed, end="" if printed.endswith("\n") else "\n")  # kept with the failure, if this is one
+        _refuse(account, experiment, printed)
+        result = folder / experiment.metrics.removeprefix("{folder}/")
+        return list(entries_of(_results(result, experiment), pack.metrics))
+
+
+def environment_of(experiment: Experiment, replicate: Replicate, folder: Path) -> dict[str, str]:
+    """What a command sees: the allowed variables of this process, one thread, and names for a W&B run of its own."""
+    passed = {name: os.environ[name] for name in (*_PASSED, *experiment.environment) if name in os.environ}
+    given = {"MANYSEEDS_SEED": str(replicate.init_seed), "MANYSEEDS_FOLDER": str(folder), "PYTHONUNBUFFERED": "1"}
+    name = f"{replicate.condition.name}, seed {replicate.init_seed}"
+    wandb = {"WANDB_RUN_GROUP": replicate.condition.name, "WANDB_NAME": name, "WANDB_DIR": str(Path.cwd())}
+    return passed | dict.fromkeys(_THREADS, "1") | given | {key: value for key, value in wandb.items() if key not in passed}
+
+
+def _link(experiment: Experiment, here: Path, folder: Path) -> None:
+    for source in experiment.sources:
+        place = folder / source
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not place.exists():
+            place.symlink_to(here / source)
+
+
+def _supervised(
+    experiment: Experiment, replicate: Replicate, folder: Path, log: Path, stop_where_asked: Callable[[], None]
+) -> dict[str, Any]:
+    """What the supervisor says of the command. Its standard input stays open as long as this process lives and wants the result."""
+    words = experiment.command_for(replicate.init_seed, str(folder))
+    if words[0] in ("python", "python3"):
+        words[0] = sys.executable
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        supervisor.__file__,
+        str(log),
+        str(MOST_LOG),
+        str(experiment.time_limit or 0),
+        *words,
+    ]
+    environment = environment_of(experiment, replicate, folder)
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, env=environment, start_new_session=True
+    )
+    try:
+        while True:
+            try:
+                said = process.wait(_POLL_S)
+                break
+            except subprocess.TimeoutExpired:
+                stop_where_asked()
+    finally:
+        if process.stdin is not None:
+            process.stdin.close()
+        process.wait()
+    output = b"" if process.stdout is None else process.stdout.read()
+    if process.stdout is not None:
+        process.stdout.close()
+    try:
+        account: dict[str, Any] = json.loads(output.splitlines()[-1])
+    except (IndexError, ValueError):
+        raise ScriptFailed(f"what watches the command was ended itself (status {said})", "died") from None
+    return account
+
+
+def _refuse(account: dict[str, Any], experiment: Experiment, printed: str) -> None:
+    """ScriptFailed unless the command ended with status 0."""
+    tail = printed[-TAIL:].strip()
+    last = f"; the last it printed: {tail}" if tail else "; it printed nothing"
+    status = account["status"]
+    if account["reason"] == "missing":
+        raise ScriptFailed(account["text"])
+    if account["reason"] == "limit":
+        raise ScriptFailed(
+            f"the command took more than experiment.time_limit = {experiment.time_limit:g} s and was ended{last}", "hung"
+        )
+    if account["reason"] == "stopped":
+        raise ScriptFailed("the command was ended because its driver was")
+    if status < 0:
+        name = signal.Signals(-status).name if -status in set(signal.Signals) else str(-status)
+        memory = ", as when a machine runs out of memory" if name == "SIGKILL" else ""
+        raise ScriptFailed(f"the command was ended by the signal {name}{memory}{last}", "died")
+    if status:
+        raise ScriptFailed(f"the command ended with exit status {status}{last}")
+
+
+def _results(path: Path, experiment: Experiment) -> Iterator[dict[str, Any]]:
+    """The mappings in the file of metrics. BadResult where there is no such file, or another kind of file."""
+    if not path.is_file():
+        raise BadResult(
+            f"the command ended with exit status 0 and left no {experiment.metrics}: a run without a result has failed"
+        )
+    if path.stat().st_size > MOST_RESULT:
+        raise BadResult(
+            f"{experiment.metrics} has {path.stat().st_size:,} bytes, and at most {MOST_RESULT:,} are read: write fewer lines"
+        )
+    text = path.read_text(errors="replace")
+    if path.suffix == ".csv":
+        yield from _of_csv(text, experiment.metrics)
+        return
+    for number, line in enumerate([text] if path.suffix == ".json" else text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            where = "" if path.suffix == ".json" else f"line {number} of "
+            raise BadResult(f"{where}{experiment.metrics} is no JSON ({error}): {line[:80]!r}") from None
+        yield from found if isinstance(found, list) else [found]
+
+
+def _of_csv(text: str, name: str) -> Iterator[dict[str, Any]]:
+    for number, row in enumerate(csv.DictReader(text.splitlines()), 2):
+        if None in row or None in row.values():
+            raise BadResult(f"line {number} of {name} has another number of values than its header")
+        found: dict[str, Any] = {}
+        for column, value in row.items():
+            if column == "set":
+                found[column] = value
+            elif value.strip():
+                found[column] = _cell(value, f"line {number} of {name}: {column}", column in ("step", "count"))
+        yield found
+
+
+def _cell(value: str, where: str, whole: bool) -> float | int:
+    try:
+        number = float(value)
+        return int(number) if whole and math.isfinite(number) and number.is_integer() else number
+    except ValueError:
+        raise BadResult(f"{where} = {value[:60]!r} is no number") from None

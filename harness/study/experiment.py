@@ -1,0 +1,181 @@
+"""What a replicate does where nothing is trained: a person's own function or command, with settings and a seed.
+
+    experiment: {name: "my_module:measure", lr: 0.1}
+    experiment: {command: [python, train.py, --lr, "{lr}", --seed, "{seed}"], metrics: "{folder}/m.jsonl", sources: [train.py], lr: 0.1}
+
+What is no word of this file is a setting. All of it is hashed but `time_limit`; so is the digest of the code (`foreign_code`).
+"""
+
+import inspect
+import math
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.study.foreign_code import ForeignCode, code_of_modules, code_of_sources
+from harness.study.identity import canonical
+from models.custom import custom
+from results.errors import StudyError, settings_errors
+
+GIVEN = ("seed", "folder")  # placeholders of a command that are no settings
+FORMATS = (".jsonl", ".ndjson", ".json", ".csv")
+_OPTIONS = {"function": ("name", "sources"), "command": ("command", "metrics", "sources", "environment", "time_limit")}
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A function by its import path (`name`), or a command with the file that it leaves its metrics in.
+
+    sources: files and folders that the code needs beside what it imports; environment: variables that the command sees beside the usual
+    ones; time_limit: seconds that a command may take, None for no limit.
+    """
+
+    name: str = ""
+    command: tuple[str, ...] = ()
+    metrics: str = ""
+    sources: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    time_limit: float | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def config(self) -> dict[str, Any]:
+        """What is hashed, the empty parts left out."""
+        parts: dict[str, Any] = {"name": self.name, "command": list(self.command), "metrics": self.metrics}
+        parts |= {"sources": list(self.sources), "environment": list(self.environment), "settings": dict(self.settings)}
+        return {name: value for name, value in parts.items() if value}
+
+    @property
+    def title(self) -> str:
+        """What it is called where a condition has no name of its own."""
+        if self.name:
+            return self.name.partition(":")[2]
+        return next((Path(word).stem for word in self.command[1:] if not word.startswith("-")), self.command[0])
+
+    @property
+    def words(self) -> str:
+        """The function or the command, as a person writes it."""
+        return self.name or shlex.join(self.command)
+
+    def function(self) -> Callable[..., Any]:
+        """The function itself, imported."""
+        return _function(self.name)[0]
+
+    @property
+    def packed(self) -> bool:
+        """Whether it is a function that measures all seeds of a pack at once: its first argument is called `draw`."""
+        return bool(self.name) and _function(self.name)[1] == "draw"
+
+    def code(self, running: bool = False) -> ForeignCode:
+        """The code that it runs; running: that of this process, whatever has become of the files of a function since it was imported."""
+        if self.name:
+            self.function()
+            return code_of_modules([self.name.partition(":")[0]], self.sources, running)
+        return code_of_sources(self.sources)
+
+    def command_for(self, seed: int, folder: str) -> list[str]:
+        """The words of the command of one replicate."""
+        values = {name: _text(value) for name, value in self.settings.items()} | {"seed": str(seed), "folder": folder}
+        return [_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in self.command]
+
+
+def build_experiment(node: Any) -> Experiment:
+    """The experiment of a study's section, checked; its module is imported where `--allow-import` names it."""
+    if not isinstance(node, Mapping) or ("name" in node) == ("command" in node):
+        raise StudyError(
+            f'experiment = {node!r} must have either a name, such as {{name: "my_module:measure"}}, or a command, such as '
+            '{command: [python, train.py, --seed, "{seed}"], metrics: "{folder}/metrics.jsonl", sources: [train.py]}'
+        )
+    kind = "function" if "name" in node else "command"
+    options = {name: value for name, value in node.items() if name in _OPTIONS[kind]}
+    settings = {name: value for name, value in node.items() if name not in options}
+    for name in settings:
+        if not _WORD.fullmatch(name):
+            raise StudyError(f"experiment.{name}: a setting is called by a word of letters, digits and underscores")
+        if name in GIVEN or name in _OPTIONS["command"]:
+            why = "each replicate has its own" if name in GIVEN else "it belongs to a command"
+            raise StudyError(f"experiment.{name} can't be a setting: {why}; call the setting something else")
+    try:
+        canonical(settings)
+    except (TypeError, ValueError) as error:
+        raise StudyError(f"experiment: {error}") from error
+    sources = _words(options.get("sources", []), "experiment.sources", "[train.py, src]")
+    if kind == "function":
+        if not isinstance(options["name"], str):
+            raise StudyError(f"experiment.name = {options['name']!r} must be MODULE:FUNCTION, such as my_module:measure")
+        with settings_errors():
+            custom.refuse_others(options["name"], "experiment")
+        _function(options["name"])
+        return Experiment(name=options["name"], sources=sources, settings=settings)
+    return _of_command(options, sources, settings)
+
+
+def experiment_of(config: Mapping[str, Any]) -> Experiment:
+    """The inverse of `Experiment.config`."""
+    parts = {name: value for name, value in config.items() if name != "settings"}
+    return build_experiment({**config.get("settings", {}), **parts})
+
+
+def _of_command(options: Mapping[str, Any], sources: tuple[str, ...], settings: Mapping[str, Any]) -> Experiment:
+    example = '[python, train.py, --seed, "{seed}"]'
+    command = _words(options["command"], "experiment.command", example)
+    if not command:
+        raise StudyError(f"experiment.command is empty: write the words of the command, such as {example}")
+    known = (*settings, *GIVEN)
+    used = [name for word in command for name in _PLACEHOLDER.findall(word)]
+    for name in used:
+        if name not in known:
+            raise StudyError(f"experiment.command names {{{name}}}, and there is no such setting: write experiment.{name}")
+    if "seed" not in used:
+        raise StudyError(
+            'experiment.command does not name "{seed}", so all replicates would be the same: hand it to the script'
+        )
+    if unused := [name for name in settings if name not in used]:
+        raise StudyError(
+            f"experiment.{unused[0]} is not used by the command: write {{{unused[0]}}} where it belongs, or leave it out"
+        )
+    metrics = options.get("metrics")
+    if not isinstance(metrics, str) or not metrics.startswith("{folder}/") or Path(metrics).suffix not in FORMATS:
+        raise StudyError(
+            f'experiment.metrics = {metrics!r} must be a file that the script writes, such as "{{folder}}/metrics.jsonl"; it ends in '
+            f"{', '.join(FORMATS)}"
+        )
+    if not sources:
+        raise StudyError("experiment.sources is missing: the files that the command needs, such as [train.py, src]")
+    limit = options.get("time_limit")
+    if limit is not None and (type(limit) not in (int, float) or not limit > 0 or not math.isfinite(limit)):
+        raise StudyError(f"experiment.time_limit = {limit!r} must be a number of seconds above 0")
+    environment = _words(options.get("environment", []), "experiment.environment", "[CUDA_HOME]")
+    return Experiment("", command, metrics, sources, environment, None if limit is None else float(limit), settings)
+
+
+def _words(value: Any, where: str, example: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(type(each) in (str, int, float) for each in value):
+        raise StudyError(f"{where} = {value!r} must be a list of words, such as {example}")
+    return tuple(str(each) for each in value)
+
+
+def _text(value: Any) -> str:
+    """A setting as a word of a command: text as it is, and other values as in JSON."""
+    return value if isinstance(value, str) else canonical(value)
+
+
+def _function(path: str) -> tuple[Callable[..., Any], str]:
+    """The function at MODULE:FUNCTION and the name of its first argument, seed or draw."""
+    module, _, name = path.partition(":")
+    with settings_errors():
+        found = getattr(custom.module_of(path, "experiment"), name, None)
+    if not inspect.isroutine(found):
+        what = f"has no {name}" if found is None else f"has {name}, which is no function"
+        raise StudyError(f"experiment.name = {path!r}: the module {module} {what}")
+    arguments = list(inspect.signature(found).parameters)
+    if len(arguments) != 2 or arguments[0] not in ("seed", "draw"):
+        raise StudyError(
+            f"experiment.name = {path!r} takes ({', '.join(arguments)}): write {name}(seed, settings), which measures one seed, or "
+            f"{name}(draw, settings), which measures many at once"
+        )
+    return found, arguments[0]

@@ -1,0 +1,218 @@
+"""The digest of a person's own code: a module or a script, and the local files that it imports.
+
+A key holds it, so that a replicate that was run with edited code is another replicate (DESIGN, "Identity"). Imports are read from the text
+of the files and nothing is run; files of Python itself, of installed packages and of this project do not count.
+"""
+
+import ast
+import hashlib
+import importlib.util
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from harness.own_packages import NAMES, ROOT
+from harness.study.identity import digest
+from results.errors import StudyError
+
+MOST_FILES = 10_000
+_INSTALLED = ("site-packages", "dist-packages")
+_SKIPPED = {"__pycache__", ".git", ".venv", "node_modules"}
+
+
+@dataclass(frozen=True)
+class ForeignCode:
+    """digest: of the files, by their names relative to the folder that they were found in; files: these names, sorted; folder: of the
+    module or script itself."""
+
+    digest: str
+    files: tuple[str, ...]
+    folder: Path
+
+
+# by modules and sources: the module objects whose code runs in this process, and the code that they had when it was first asked
+_imported: dict[tuple[str, ...], tuple[Any, ForeignCode]] = {}
+
+
+def code_of_modules(modules: Collection[str], sources: Sequence[str] = (), running: bool = False) -> ForeignCode:
+    """The code of modules that this process has imported, and of further `sources`, files or folders of the current one.
+
+    StudyError where a file has changed since this process imported it: what would run is not what is there. running: the code that this
+    process runs, whatever has become of the files.
+    """
+    names = sorted(modules)
+    objects, place = tuple(sys.modules[module] for module in names), (*names, "", *sources)
+    known = _imported.get(place)
+    if running and known is not None and known[0] == objects:
+        return known[1]
+    found: dict[str, Path] = {}
+    for module in names:
+        found |= _files_of_module(module)
+    code = _code(found | _declared(sources), Path(_path_of(names[0])).parent)
+    if known is None or known[0] != objects or sources:
+        _imported[place] = (objects, code)
+    elif known[1].digest != code.digest:
+        raise StudyError(f"files of {', '.join(names)} have changed since this process imported them: start Python anew")
+    return code
+
+
+def code_of_sources(sources: Sequence[str]) -> ForeignCode:
+    """The code of `sources`, files or folders of the current folder, with the local files that Python files among them import."""
+    declared = _declared(sources)
+    found = dict(declared)
+    for path in declared.values():
+        if path.suffix == ".py":
+            found |= _traced(path, path.parent, path.stem)
+    return _code(found, Path.cwd())
+
+
+def checkout_state(folder: Path) -> tuple[str | None, bool | None]:
+    """(commit, whether its files differ from it) of the git checkout that a folder is in; (None, None) outside one."""
+    return _checkout_state(str(folder))
+
+
+@cache
+def _checkout_state(folder: str) -> tuple[str | None, bool | None]:
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", folder, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD"), bool(git("status", "--porcelain", "--untracked-files=no"))
+    except (OSError, subprocess.CalledProcessError):
+        return None, None
+
+
+def _code(files: dict[str, Path], folder: Path) -> ForeignCode:
+    names = sorted(files)
+    return ForeignCode(digest([[name, _digest_of(files[name])] for name in names], 32), tuple(names), folder)
+
+
+def _digest_of(path: Path) -> str:
+    try:
+        about = path.stat()
+        return _content_digest(path, about.st_mtime_ns, about.st_size)
+    except OSError as error:
+        raise StudyError(f"{path} can't be read, and its content belongs to what a replicate is: {error.strerror}") from error
+
+
+@lru_cache(maxsize=MOST_FILES)
+def _content_digest(path: Path, changed_ns: int, size: int) -> str:
+    """Of the bytes of a file, its line ends as on Unix: a checkout on Windows is the same code."""
+    return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+
+
+def _path_of(module: str) -> str:
+    path = getattr(sys.modules[module], "__file__", None)
+    if path is None:
+        raise StudyError(
+            f"the module {module} has no file, so nothing tells when its code changes: name a module that is a file"
+        )
+    return str(path)
+
+
+def _files_of_module(module: str) -> dict[str, Path]:
+    """The file of an imported module, those of the packages it is in, and the local files that all of them import."""
+    path = Path(_path_of(module)).resolve()
+    parts = module.split(".")
+    root = path.parents[len(parts) - (path.name != "__init__.py")]
+    if not _is_local(path):  # of an installed package: its version is in the row
+        return {path.relative_to(root).as_posix(): path}
+    return _traced(path, root, module)
+
+
+def _declared(sources: Iterable[str]) -> dict[str, Path]:
+    """{name: path} of the files that `sources` names, those of its folders included."""
+    here, found = Path.cwd(), dict[str, Path]()
+    for source in sources:
+        path = here / source
+        if not path.exists():
+            raise StudyError(f"experiment.sources: there is no {source!r} in {here}: name files and folders from there")
+        if not path.resolve().is_relative_to(here.resolve()) and Path(source).is_absolute():
+            raise StudyError(f"experiment.sources: {source!r} must be a path from the current folder, {here}")
+        files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file() and not _SKIPPED & set(p.parts))
+        if len(files) > MOST_FILES:
+            raise StudyError(
+                f"experiment.sources: {source!r} holds {len(files):,} files, and at most {MOST_FILES:,} are read: name fewer"
+            )
+        found |= {each.relative_to(here).as_posix() if each.is_relative_to(here) else each.name: each for each in files}
+    return found
+
+
+def _is_local(path: Path) -> bool:
+    """Whether a file belongs to neither Python, an installed package nor this project's own packages."""
+    if set(path.parts) & set(_INSTALLED):
+        return False
+    if any(path.is_relative_to(folder) for folder in _python_folders()):
+        return False
+    return not any(path.is_relative_to(ROOT / name) for name in NAMES)
+
+
+@cache
+def _python_folders() -> tuple[Path, ...]:
+    return tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
+
+
+def _traced(path: Path, root: Path, module: str) -> dict[str, Path]:
+    """The file of a module and all local files that it leads to, by their names relative to the folder of the search that has them."""
+    places = [root, *(each for entry in sys.path if (each := Path(entry or ".").resolve()) != root)]
+    found: dict[str, Path] = {}
+    waiting = [(path, root, module)]
+    while waiting:
+        path, place, module = waiting.pop()
+        name = path.relative_to(place).as_posix()
+        if name in found:
+            continue
+        found[name] = path
+        if len(found) > MOST_FILES:
+            raise StudyError(f"{module} leads to more than {MOST_FILES:,} local files: move it into a folder of its own")
+        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        for imported in _imports(str(path), path.stat().st_mtime_ns, package):
+            waiting += _found(imported, places)
+    return found
+
+
+def _found(module: str, places: Sequence[Path]) -> list[tuple[Path, Path, str]]:
+    """(file, folder of the search, name) of a module and of the packages above it, where they are local."""
+    parts = module.split(".")
+    for place in places:
+        first = place / parts[0]
+        if not (first.is_dir() or first.with_suffix(".py").is_file()):
+            continue
+        out = []
+        for end in range(1, len(parts) + 1):
+            stem = place.joinpath(*parts[:end])
+            for file in (stem / "__init__.py", stem.with_suffix(".py")):
+                if file.is_file() and _is_local(file.resolve()):
+                    out.append((file, place, ".".join(parts[:end])))
+                    break
+        if out or first.with_suffix(".py").is_file() or (first / "__init__.py").is_file():
+            return out
+    return []
+
+
+@lru_cache(maxsize=4096)
+def _imports(path: str, changed_ns: int, package: str) -> tuple[str, ...]:
+    """Dotted names that a Python file imports anywhere in it; () for one that is no Python, which an import of it will say."""
+    try:
+        tree = ast.parse(Path(path).read_bytes())
+    except (SyntaxError, ValueError):
+        return ()
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                try:
+                    base = importlib.util.resolve_name("." * node.level + base, package)
+                except ImportError:
+                    continue
+            names += [base, *(f"{base}.{alias.name}" for alias in node.names if alias.name != "*")]
+    return tuple(dict.fromkeys(name for name in names if name))

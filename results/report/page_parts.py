@@ -1,0 +1,74 @@
+"""What every report says of its rows: what failed, what ran where, and the figures that a page shows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup, escape
+
+from results.names import slug
+from results.report import figures
+from results.report.page_template import plain
+from results.store.json_columns import entries
+
+MAX_FAILURES = 20
+
+
+@dataclass(frozen=True)
+class Drawing:
+    name: str  # of its files
+    title: str
+    caption: str
+    figure: figures.Figure
+
+
+def drawn_files(drawings: Sequence[Drawing]) -> tuple[dict[str, bytes], list[tuple[Drawing, Markup]]]:
+    """The files of figures by their paths in the report's folder, and what the page shows of each."""
+    files: dict[str, bytes] = {}
+    shown = []
+    for drawing in drawings:
+        drawing = replace(drawing, name=slug(drawing.name))  # names of rows are part of it
+        document = figures.svg(drawing.figure)
+        files[f"figures/{drawing.name}.svg"] = document.encode()
+        files[f"figures/{drawing.name}.png"] = figures.png(drawing.figure)
+        shown.append((drawing, Markup(figures.inline_svg(document, drawing.name, str(escape(drawing.title))))))
+    return files, shown
+
+
+def newest_failures(failures: pa.Table, keys: set[str]) -> list[dict[str, Any]]:
+    """The newest failures that concern this plan."""
+    rows = [row for row in failures.to_pylist() if keys & set(row["keys"])]
+    return sorted(rows, key=lambda row: row["at"], reverse=True)[:MAX_FAILURES]
+
+
+def provenance(replicates: pa.Table, manifest: dict[str, Any]) -> dict[str, Any]:
+    """What ran where: every distinct value with the number of replicates it holds for."""
+    columns = ["device", "versions", "numerics", "git", "dirty", "pack_size"]
+    counts = {name: counted(replicates[name]) for name in columns}
+    commits: dict[str, int] = {}
+    for git, dirty in zip(replicates["git"].to_pylist(), replicates["dirty"].to_pylist(), strict=True):
+        name = "not in a git repository" if git is None else git + (" with uncommitted changes" if dirty else "")
+        commits[name] = commits.get(name, 0) + 1
+    versions = [({k: plain(v) for k, v in entries(text).items()}, count) for text, count in counts["versions"]]
+    numerics = [({k: plain(v) for k, v in entries(text).items()}, count) for text, count in counts["numerics"]]
+    hours = [(pc.sum(replicates[name]).as_py() or 0.0) / 3600 for name in ("train_s", "evaluate_s")]
+    return {
+        "devices": counts["device"],
+        "versions": versions,
+        "numerics": numerics,
+        "pack_sizes": counts["pack_size"],
+        "commits": list(commits.items()),
+        "hosts": len(replicates["host"].unique()),
+        "train_hours": hours[0],
+        "evaluate_hours": hours[1],
+        "started": pc.min(replicates["started"]).as_py(),
+        "ended": pc.max(replicates["ended"]).as_py(),
+        "plan": {"git": manifest.get("git"), "dirty": manifest.get("dirty")},
+    }
+
+
+def counted(column: pa.ChunkedArray) -> list[tuple[Any, int]]:
+    found = sorted(column.value_counts().to_pylist(), key=lambda row: -row["counts"])
+    return [(row["values"], row["counts"]) for row in found]

@@ -1,0 +1,160 @@
+"""The report of a study of experiments: the values that its replicates returned."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup
+
+from results.report.page_parts import Drawing, drawn_files, newest_failures, provenance
+from results.report.page_template import FOLDER, render
+from results.report.values_figure import Curve, curves_by_condition, needs_log, values_by_condition
+from results.rows.measures import Measure, measures_of
+from results.rows.options import flatten
+from results.rows.plural import ranges
+from results.rows.summary import ENDINGS, QUANTILES, Replicate, replicates_of, to_csv, to_parquet
+from results.rows.value_summary import costs, summarise_values, value_rows
+from results.store.manifest import reported
+from results.store.tables import Store, committed, read
+
+MAX_PANELS, MAX_CURVES, MAX_OPEN_ROWS, MAX_ROWS, MAX_DRAWN = 9, 75, 200, 1000, 30  # metrics, lines a figure, rows, conditions
+
+
+def values_report(store: Store, manifest: dict[str, Any]) -> dict[str, bytes]:
+    """The files of the report by their paths in its folder; the page is the last, as it links to the others."""
+    finished = committed(store)
+    tables = {"replicates": finished} | {name: read(store, name, winning=finished) for name in ("evaluations", "failures")}
+    failures, evaluations = tables["failures"], tables["evaluations"].filter(reported(manifest))
+    measures = measures_of(manifest, evaluations)
+    known = replicates_of(manifest, finished, evaluations, failures)
+    summary, rows = summarise_values(known, measures), value_rows(known, measures)
+    files = {
+        "summary.csv": to_csv(summary),
+        "summary.parquet": to_parquet(summary),
+        "replicates.csv": to_csv(rows),
+        "replicates.parquet": to_parquet(rows),
+        **{f"tables/{name}.parquet": to_parquet(table) for name, table in tables.items()},
+    }
+    drawn, shown = drawn_files(draw_values(known, measures, evaluations))
+    files |= drawn
+    files["index.html"] = _page(manifest, known, measures, summary, rows, finished, failures, shown).encode()
+    return files
+
+
+def draw_values(known: Sequence[Replicate], measures: Sequence[Measure], evaluations: pa.Table) -> list[Drawing]:
+    """Every figure that there are rows for."""
+    groups: dict[str, list[Replicate]] = {}
+    for each in known:
+        groups.setdefault(each.condition, []).append(each)
+    groups = dict(list(groups.items())[:MAX_DRAWN])
+    values, drawings = {}, list[Drawing]()
+    for measure in [each for each in measures if each.kind == "number"][:MAX_PANELS]:
+        found = {name: costs(members, measure) for name, members in groups.items()}
+        finite = {name: measure.sign * each[np.isfinite(each)] + 0.0 for name, each in found.items()}
+        if any(each.size for each in finite.values()):
+            values[measure.label] = finite
+    if not values:
+        return drawings
+    log = {name: needs_log(by) for name, by in values.items()}
+    caption = (
+        "A point is a replicate; bars: minimum, 25 %, median (bold), 75 %, maximum of those that did not diverge. An axis is logarithmic "
+        "where no value is negative and the largest is over 100 times the smallest."
+    )
+    drawings.append(Drawing("values", "Values by condition", caption, values_by_condition(values, log)))
+    for measure in measures:
+        if measure.label in values and (curves := _curves(groups, measure, evaluations)):
+            title = f"{measure.label} by step"
+            lines = [line[1] for by in curves.values() for line in by]
+            figure = curves_by_condition(curves, measure.label, log[measure.label] and all((line > 0).all() for line in lines))
+            caption = f"Light: each replicate, at most {MAX_CURVES} together; bold: their median."
+            drawings.append(Drawing(f"curves-{measure.label}", title.capitalize(), caption, figure))
+    return drawings
+
+
+def _curves(groups: dict[str, list[Replicate]], measure: Measure, evaluations: pa.Table) -> dict[str, list[Curve]]:
+    """Values by step of the first replicates of each condition; {} where no replicate has several steps."""
+    quota = max(1, MAX_CURVES // max(1, len(groups)))
+    first = {each.key: name for name, members in list(groups.items())[:MAX_PANELS] for each in members[:quota]}
+    mine = (pc.field("set") == measure.set) & (pc.field("metric") == measure.metric) & pc.field("value").is_valid()
+    rows = evaluations.filter(mine & pc.field("key").isin(pa.array(list(first), pa.string())))
+    lines: dict[str, list[tuple[int, float]]] = {}
+    for row in rows.select(["key", "step", "value"]).to_pylist():
+        lines.setdefault(row["key"], []).append((row["step"], row["value"]))
+    if all(len(line) < 2 for line in lines.values()):
+        return {}
+    found: dict[str, list[Curve]] = {}
+    for key, name in first.items():
+        if key in lines:
+            steps, values = np.array(sorted(lines[key]), dtype=np.float64).T
+            found.setdefault(name, []).append((steps, values))
+    return found
+
+
+def _page(
+    manifest: dict[str, Any],
+    known: Sequence[Replicate],
+    measures: Sequence[Measure],
+    summary: pa.Table,
+    rows: pa.Table,
+    replicates: pa.Table,
+    failures: pa.Table,
+    drawings: Sequence[tuple[Drawing, Markup]],
+) -> str:
+    keys, statuses = {each.key for each in known}, [each.status for each in known]
+    own = replicates.filter(pc.field("key").isin(pa.array(list(keys), pa.string())))
+    lines = summary.to_pylist()
+    return render(
+        FOLDER / "values.html",
+        manifest=manifest,
+        title=manifest.get("question") or manifest["study"],
+        counts={ending: statuses.count(ending) for ending in ENDINGS},
+        ended=sum(status in ("finished", "diverged") for status in statuses),
+        planned=len(known),
+        groups=[{"measure": each, "rows": [line for line in lines if line["metric"] == each.label]} for each in measures],
+        measures=measures,
+        undeclared=list(dict.fromkeys(each.metric for each in measures if not each.declared and each.kind == "number")),
+        quantiles=list(QUANTILES),
+        infinity=float("inf"),
+        drawings=drawings,
+        methods=_methods(manifest),
+        known=rows.slice(0, MAX_ROWS).to_pylist(),
+        many=len(known) > MAX_OPEN_ROWS,
+        failures=newest_failures(failures, keys),
+        provenance=provenance(own, manifest),
+        own_commits=_own_commits(own),
+        left_out=replicates.num_rows - own.num_rows,
+    )
+
+
+def _methods(manifest: dict[str, Any]) -> dict[str, Any]:
+    """What runs, the settings that all conditions share, those that differ, the seeds and the digests of the code."""
+    configs = [each["config"]["experiment"] for each in manifest["conditions"]]
+    flat = [flatten(each.get("settings", {})) for each in configs]
+    names = list(dict.fromkeys(name for each in flat for name in each))
+    shared = {
+        name: flat[0].get(name) for name in names if all(name in each and each[name] == flat[0].get(name) for each in flat)
+    }
+    varied = [name for name in names if name not in shared]
+    what = dict.fromkeys(each.get("name") or " ".join(each.get("command", [])) for each in configs)
+    conditions = manifest["conditions"]
+    return {
+        "what": ", ".join(what),
+        "shared": shared,
+        "varied": varied,
+        "conditions": [
+            {"name": c["name"], "values": [each.get(name) for name in varied]} for c, each in zip(conditions, flat, strict=True)
+        ],
+        "seeds": ranges((row[2] for row in manifest["replicates"]), " … "),
+        "codes": list(dict.fromkeys(each["config"].get("code", "none")[:12] for each in conditions)),
+    }
+
+
+def _own_commits(replicates: pa.Table) -> list[tuple[str, int]]:
+    """The commits of the checkouts that the code is in, with the replicates of each."""
+    counts: dict[str, int] = {}
+    for git, dirty in zip(replicates["own_git"].to_pylist(), replicates["own_dirty"].to_pylist(), strict=True):
+        name = "not in a git repository" if git is None else git + (" with uncommitted changes" if dirty else "")
+        counts[name] = counts.get(name, 0) + 1
+    return list(counts.items())

@@ -1,0 +1,70 @@
+"""The numbers that the replicates of an experiment return: which there are, which way is better, and each replicate's last value.
+
+Readers rank costs, of which lower ones are better: the value itself, or minus the value where higher ones are better.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+RESULT = "result"  # the set of a number that names none
+Row = tuple[str, int]  # key and stage
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric on a set. better: lower | higher; declared: whether the study says so; kind: number | flag."""
+
+    set: str
+    metric: str
+    better: str
+    declared: bool
+    kind: str
+
+    @property
+    def label(self) -> str:
+        return self.metric if self.set == RESULT else f"{self.metric} ({self.set})"
+
+    @property
+    def sign(self) -> float:
+        """What a value is multiplied by to be a cost, and the reverse."""
+        return -1.0 if self.better == "higher" else 1.0
+
+
+def is_experimental(manifest: Mapping[str, Any]) -> bool:
+    """Whether the replicates of a study train nothing: they are experiments."""
+    return any("experiment" in each.get("config", {}) for each in manifest["conditions"])
+
+
+def measures_of(manifest: Mapping[str, Any], evaluations: pa.Table) -> list[Measure]:
+    """The metrics that rows have: declared ones first, in their order, then by name; of each the sets by name."""
+    declared = manifest.get("metrics", {})
+    by = evaluations.filter(pc.field("kind").is_valid()).group_by(["set", "metric", "kind"]).aggregate([]).to_pylist()
+    kinds = {(row["set"], row["metric"]): row["kind"] for row in sorted(by, key=lambda row: str(row["kind"]), reverse=True)}
+    order = {name: place for place, name in enumerate(declared)}
+    found = sorted(kinds, key=lambda each: (order.get(each[1], len(order)), each[1], each[0] != RESULT, each[0]))
+    higher = {name for name, each in declared.items() if each["better"] == "higher"}
+    stated = {name for name, each in declared.items() if each["better"]}
+    return [
+        Measure(name, metric, "higher" if metric in higher else "lower", metric in stated, kinds[name, metric])
+        for name, metric in found
+    ]
+
+
+def last_values(measures: list[Measure], evaluations: pa.Table) -> dict[Row, dict[str, tuple[float, int | None]]]:
+    """{(key, stage): {label: (cost, count)}} at the largest step of each; infinity where the value was no finite number."""
+    labels = {(each.set, each.metric): each for each in measures}
+    rows = evaluations.filter(pc.field("kind").is_valid())
+    by = ["key", "stage", "set", "metric"]
+    last = rows.group_by(by).aggregate([("step", "max")]).rename_columns([*by, "step"])
+    chosen = rows.join(last, keys=[*by, "step"], join_type="left semi").select([*by, "value", "count"]).to_pylist()
+    found: dict[Row, dict[str, tuple[float, int | None]]] = {}
+    for row in chosen:
+        measure = labels[row["set"], row["metric"]]
+        cost = np.inf if row["value"] is None else measure.sign * row["value"]
+        found.setdefault((row["key"], row["stage"]), {})[measure.label] = (cost + 0.0, row["count"])
+    return found

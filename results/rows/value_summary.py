@@ -1,0 +1,116 @@
+"""From the rows of experiments to numbers: one line a condition and metric, and one line a replicate."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from results.rows.measures import Measure
+from results.rows.summary import ENDINGS, QUANTILES, Replicate
+from results.statistics.intervals import Floats, clopper_pearson, quantile, quantile_interval
+from results.statistics.real_values import interquartile_mean, interquartile_mean_interval, share_below_largest
+
+VALUES = pa.schema(
+    [
+        ("condition", pa.string()),
+        ("metric", pa.string()),
+        ("better", pa.string()),  # lower | higher
+        ("kind", pa.string()),  # number | flag
+        ("planned", pa.int64()),
+        *((name, pa.int64()) for name in ENDINGS),
+        ("values", pa.int64()),  # replicates with a value or diverged
+        *((name, pa.float64()) for name in QUANTILES),  # of the values; a diverged replicate is the worst infinity
+        ("median_low", pa.float64()),  # 95 % over replicates, distribution-free
+        ("median_high", pa.float64()),
+        ("median_if_missing_best", pa.float64()),
+        ("median_if_missing_worst", pa.float64()),
+        ("iqm", pa.float64()),  # interquartile mean
+        ("iqm_low", pa.float64()),  # 95 %, bootstrap
+        ("iqm_high", pa.float64()),
+        ("worst_covers", pa.float64()),  # the share of all seeds that is no worse than the worst one here, at least, with 95 %
+        ("true", pa.int64()),  # of a flag
+        ("true_share", pa.float64()),
+        ("true_low", pa.float64()),  # Clopper–Pearson, 95 %; a diverged replicate is not true
+        ("true_high", pa.float64()),
+    ]
+)
+
+
+def summarise_values(known: Sequence[Replicate], measures: Sequence[Measure]) -> pa.Table:
+    """One row a condition and metric (schema `VALUES`), in the study's order."""
+    groups: dict[str, list[Replicate]] = {}
+    for each in known:
+        groups.setdefault(each.condition, []).append(each)
+    rows = [
+        {"condition": name, "metric": measure.label, "better": measure.better, "kind": measure.kind, **_line(members, measure)}
+        for name, members in groups.items()
+        for measure in measures
+    ]
+    return pa.Table.from_pylist(rows, schema=VALUES)
+
+
+def costs(members: Sequence[Replicate], measure: Measure) -> Floats:
+    """Of the replicates with a number; infinity for a diverged one."""
+    return np.array([cost for each in members if (cost := each.error(measure.label)) is not None], dtype=np.float64)
+
+
+def value_rows(known: Sequence[Replicate], measures: Sequence[Measure]) -> pa.Table:
+    """One row a replicate: condition, seed, status, and its last value of every metric."""
+    fields = [("condition", pa.string()), ("seed", pa.int64()), ("status", pa.string()), ("diverged_at", pa.int64())]
+    fields += [(measure.label, pa.float64()) for measure in measures]
+    rows = []
+    for each in known:
+        row: dict[str, Any] = {"condition": each.condition, "seed": each.init_seed, "status": each.status}
+        row |= {"diverged_at": each.diverged_at, "key": each.key}
+        for measure in measures:
+            if measure.label in each.scores and math.isfinite(each.scores[measure.label].rate):
+                row[measure.label] = value(each.scores[measure.label].rate, measure)
+        rows.append(row)
+    return pa.Table.from_pylist(rows, schema=pa.schema([*fields, ("key", pa.string())]))
+
+
+def value(cost: float, measure: Measure) -> float:
+    """The value behind a cost."""
+    return measure.sign * cost + 0.0
+
+
+def _line(members: Sequence[Replicate], measure: Measure) -> dict[str, Any]:
+    endings = [each.ending(measure.label) for each in members]
+    found = costs(members, measure)
+    line: dict[str, Any] = {"planned": len(members), **{name: endings.count(name) for name in ENDINGS}, "values": found.size}
+    line["worst_covers"] = share_below_largest(found.size)
+    if not found.size:
+        return line
+    higher = measure.better == "higher"
+    line |= {name: value(quantile(found, 1 - q if higher else q), measure) for name, q in QUANTILES.items()}
+    unknown = len(members) - found.size
+    median = quantile_interval(found, 0.5, least=-math.inf)
+    bounds = _bounds(found, unknown)
+    low, high = (median.high, median.low) if higher else (median.low, median.high)
+    line |= {"median_low": value(low, measure), "median_high": value(high, measure)}
+    line |= {"median_if_missing_best": value(bounds[0], measure), "median_if_missing_worst": value(bounds[1], measure)}
+    middle = interquartile_mean_interval(found)
+    low, high = (middle.high, middle.low) if higher else (middle.low, middle.high)
+    line |= {"iqm": value(interquartile_mean(found), measure), "iqm_low": value(low, measure), "iqm_high": value(high, measure)}
+    if measure.kind == "flag":
+        true = int((found == value(1.0, measure)).sum())
+        share = clopper_pearson(true, found.size)
+        line |= {"true": true, "true_share": true / found.size, "true_low": share.low, "true_high": share.high}
+    return line
+
+
+def _bounds(found: Floats, unknown: int) -> tuple[float, float]:
+    """The median cost if the replicates without a number were all better than any here, and if they all diverged."""
+    ordered = np.sort(found)
+    best, worst = (
+        _median(np.concatenate(parts)) for parts in ((np.full(unknown, -np.inf), ordered), (ordered, np.full(unknown, np.inf)))
+    )
+    return best, worst
+
+
+def _median(ordered: Floats) -> float:
+    """The median of sorted costs, infinite wherever an infinite one has weight."""
+    below, above = ordered[(ordered.size - 1) // 2], ordered[ordered.size // 2]
+    return float(below if np.isneginf(below) else above if np.isinf(above) else (below + above) / 2)

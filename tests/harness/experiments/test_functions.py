@@ -1,0 +1,197 @@
+"""A study of a person's own function: from its YAML to rows, a report and a comparison, whatever happens on the way."""
+
+import numpy as np
+import pytest
+
+import harness.run
+from harness.run import run
+from harness.study.load import load
+from models.custom import custom
+from results.errors import StudyError
+from results.report.contrasts import show_contrasts
+from results.report.report import write_report
+from results.store.manifest import newest_manifest
+from results.store.tables import committed, open_store, read
+from tests.harness.experiments import own_functions
+from tests.harness.killed import without_report
+from tests.harness.tiny import tables
+
+MODULE = own_functions.__name__
+STUDY = """
+name: own
+question: Does a shift show?
+experiment: {{name: "{module}:{function}"}}
+evaluate: {{metrics: {{score: higher}}}}
+replicates: 12
+executor: local
+wandb: off
+"""
+
+
+@pytest.fixture(autouse=True)
+def _allowed(monkeypatch):
+    monkeypatch.setattr(custom, "_allowed", {MODULE})
+    monkeypatch.setattr(own_functions, "kill_at", set())
+    monkeypatch.setattr(own_functions, "raise_at", set())
+    without_report(monkeypatch)
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(function, *overrides, store="runs") → (exit status, what was said)."""
+
+    def started(function, *overrides, store="runs"):
+        path, said = tmp_path / "own.yaml", []
+        path.write_text(STUDY.format(module=MODULE, function=function))
+        return run(load(path, [f"store={tmp_path / store}", *overrides]), say=said.append), said
+
+    return started
+
+
+@pytest.fixture
+def shifted(start, tmp_path):
+    """The rows of two conditions that differ by a shift of 3."""
+    assert start("measure", "grid={experiment.shift: [0, 3]}")[0] == 0
+    return tmp_path / "runs"
+
+
+def values(root, metric, study="own"):
+    rows = read(open_store(root, study), "evaluations").to_pylist()
+    seeds = {row["key"]: (row["condition"], row["init_seed"]) for row in committed(open_store(root, study)).to_pylist()}
+    return {(*seeds[row["key"]], row["step"], row["set"]): row["value"] for row in rows if row["metric"] == metric}
+
+
+def test_every_replicate_has_the_number_that_its_seed_gives(shifted):
+    found = values(shifted, "score")
+    expected = {
+        (f"experiment.shift={shift}", seed, 0, "result"): shift + np.random.default_rng(seed).standard_normal()
+        for shift in (0, 3)
+        for seed in range(12)
+    }
+    assert found == expected
+    drawn = values(shifted, "drawn")  # from a global generator, which is seeded with the replicate's seed
+    assert all(
+        drawn["experiment.shift=0", seed, 0, "result"] == drawn["experiment.shift=3", seed, 0, "result"] for seed in range(12)
+    )
+    assert len(set(drawn.values())) == 12
+
+
+def test_the_first_replicate_is_timed_for_good_and_the_rest_planned_by_it(start, tmp_path):
+    status, said = start("measure", "experiment.shift=0")
+    assert status == 0
+    assert any("is not timed yet, so its first replicate goes before the others" in line for line in said)
+    assert any("1 committed" in line for line in said)
+    again = start("measure", "experiment.shift=0")[1]
+    assert not any("timed" in line for line in again)
+    assert committed(open_store(tmp_path / "runs", "own")).num_rows == 12
+
+
+def test_a_report_and_a_comparison_come_of_the_rows(shifted):
+    store = open_store(shifted, "own")
+    page = write_report(store).read_text()
+    assert "higher is better" in page
+    assert "true in 6 of 12" in page
+    assert "lower values count as better" in page  # of drawn, which is not declared
+    said = []
+    show_contrasts(store, None, said.append)
+    line = next(line for line in said if "| score" in line)
+    assert "12 pairs" in line
+    assert "1.00 [" in line  # every seed is better by 3
+    assert "| 3 [3, 3] |" in line
+
+
+def test_a_killed_run_goes_on_at_the_replicate_and_ends_equal(start, tmp_path, monkeypatch):
+    assert start("measure", "experiment.shift=0", store="whole")[0] == 0
+    monkeypatch.setattr(harness.executing.run_pack, "measure", _saving_each(harness.experiments.measure.measure))
+    own_functions.kill_at.add(7)
+    with pytest.raises(own_functions.Gone):
+        start("measure", "experiment.shift=0", store="cut")
+    own_functions.kill_at.clear()
+    calls = []
+    original = own_functions.measure
+    monkeypatch.setattr(own_functions, "measure", lambda seed, settings: calls.append(seed) or original(seed, settings))
+    assert start("measure", "experiment.shift=0", store="cut")[0] == 0
+    assert calls == [7, 8, 9, 10, 11]
+    assert tables(tmp_path / "cut", "own") == tables(tmp_path / "whole", "own")
+
+
+def _saving_each(measure):
+    def saving(*arguments, **named):
+        return measure(*arguments, **named, checkpoint_s=0.0)
+
+    return saving
+
+
+def test_one_bad_seed_is_recorded_alone(start, tmp_path):
+    own_functions.raise_at.add(5)
+    assert start("measure", "experiment.shift=0")[0] == 1
+    store = open_store(tmp_path / "runs", "own")
+    failures = read(store, "failures").to_pylist()
+    assert [len(row["keys"]) for row in failures] == [1]
+    assert "seed 5 is unlucky" in failures[0]["exception"]
+    assert sorted(row["init_seed"] for row in committed(store).to_pylist()) == [s for s in range(12) if s != 5]
+
+
+def test_values_by_step_and_set_are_all_kept(start, tmp_path):
+    assert start("stepwise", "evaluate.metrics={accuracy: higher}", "replicates=2")[0] == 0
+    assert values(tmp_path / "runs", "loss")["stepwise", 1, 10, "train"] == pytest.approx(1 / 11)
+    assert values(tmp_path / "runs", "accuracy")["stepwise", 0, 20, "test"] == 0.4
+    rows = read(open_store(tmp_path / "runs", "own"), "evaluations").to_pylist()
+    assert {row["count"] for row in rows if row["metric"] == "accuracy"} == {50}
+    assert "accuracy (test) by step" in write_report(open_store(tmp_path / "runs", "own")).read_text().lower()
+
+
+def test_a_packed_function_gives_the_same_in_any_pack(start, tmp_path):
+    assert start("packed")[0] == 0
+    assert start("packed", "pack.size=5", store="other")[0] == 0
+    assert values(tmp_path / "runs", "mean") == values(tmp_path / "other", "mean")
+    assert len(set(values(tmp_path / "runs", "mean").values())) == 12
+
+
+def test_a_number_that_is_not_finite_is_diverged_and_ranks_worst(start, tmp_path):
+    assert start("breaks", "replicates=3")[0] == 0
+    statuses = {row["init_seed"]: row["status"] for row in committed(open_store(tmp_path / "runs", "own")).to_pylist()}
+    assert statuses == {0: "finished", 1: "diverged", 2: "finished"}
+    assert "1 diverged" in write_report(open_store(tmp_path / "runs", "own")).read_text()
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        ("other_kind", "the metric score is a number here and was a flag in the replicates before"),
+        ("text", "the metric score is 'high', which is no number"),
+        ("nothing", "a result is a NoneType, and must be a mapping of names to numbers"),
+    ],
+)
+def test_what_is_no_result_fails_with_its_reason(start, tmp_path, function, sentence):
+    assert start(function, "replicates=3")[0] == 1
+    assert all(sentence in row["exception"] for row in read(open_store(tmp_path / "runs", "own"), "failures").to_pylist())
+
+
+def test_the_kinds_and_directions_of_metrics_are_in_the_manifest(shifted):
+    assert newest_manifest(open_store(shifted, "own"))[1]["metrics"] == {
+        "score": {"better": "higher", "kind": "number"},
+        "drawn": {"better": "", "kind": "number"},
+        "even": {"better": "", "kind": "flag"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("experiment.name=other.module:measure", "pass --allow-import other.module"),
+        (f"experiment.name={MODULE}:absent", "has no absent"),
+        (f"experiment.name={MODULE}:no_seed", "takes (x, settings): write no_seed(seed, settings)"),
+        ("experiment.seed=3", "experiment.seed can't be a setting: each replicate has its own"),
+        ("train.steps=3", "both experiment and train"),
+        ("evaluate.sets.a.sequences=3", "evaluate has no key 'sets'"),
+        ("evaluate.metrics.score=up", "evaluate.metrics.score = 'up' must be lower or higher"),
+        ("seeds={init: 0..1, data: 0..1}", "an experiment has one seed"),
+        ("replicates={min: 5, max: 10}", "can't be adaptive"),
+        ("keep=all", "an experiment has no weights"),
+    ],
+)
+def test_what_an_experiment_can_not_have_is_refused_in_a_sentence(start, override, sentence):
+    with pytest.raises(StudyError) as refused:
+        start("measure", override)
+    assert sentence in str(refused.value)

@@ -1,0 +1,179 @@
+"""A study of a person's own script: one process a replicate, and whatever a script does, its reason recorded and no other disturbed."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.machine.interrupt import Interrupt
+from harness.run import run
+from harness.study.load import load
+from results.errors import StudyError
+from results.progress.failures import log_path
+from results.store.tables import committed, open_store, read
+from tests.harness.killed import without_report
+from tests.harness.tiny import tables
+
+# what the script does depends on its seed; 0 and every other seed are good
+SCRIPT = """
+import json, os, subprocess, sys, time
+from beside import half
+
+mode, seed, folder = sys.argv[1], int(sys.argv[2]), os.environ["MANYSEEDS_FOLDER"]
+if mode == "odd":
+    if seed == 1:
+        print("three!"); sys.exit(3)
+    if seed == 2:
+        time.sleep(60)
+    if seed == 3:
+        chunk = "x" * 2**20
+        for _ in range(16):
+            print(chunk)
+    if seed == 4:
+        open(folder + "/metrics.jsonl", "w").write('{"score": 1}\\n{"score": oops}\\n'); sys.exit(0)
+    if seed == 5:
+        sys.exit(0)
+    if seed == 6:
+        os.kill(os.getpid(), 9)
+    if seed == 7:
+        for detached in (False, True):
+            subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"], start_new_session=detached)
+with open(folder + "/metrics.jsonl", "w") as stream:
+    for step in (1, 2):
+        stream.write(json.dumps({"step": step, "score": half(seed) + step}) + "\\n")
+"""
+STUDY = """
+name: scripted
+question: q
+experiment:
+  command: [python, -S, work.py, "{mode}", "{seed}"]
+  metrics: "{folder}/metrics.jsonl"
+  sources: [work.py, beside.py]
+  mode: good
+  time_limit: 60
+replicates: 3
+executor: local
+wandb: off
+"""
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    without_report(monkeypatch)
+    (tmp_path / "work.py").write_text(SCRIPT)
+    (tmp_path / "beside.py").write_text("def half(n):\n    return n / 2\n")
+    (tmp_path / "scripted.yaml").write_text(STUDY)
+
+    def started(*overrides, store="runs"):
+        return run(load("scripted.yaml", [f"store={tmp_path / store}", *overrides]), say=lambda text: None)
+
+    return started
+
+
+def test_each_replicate_has_what_its_process_wrote(start, tmp_path):
+    assert start() == 0
+    store = open_store(tmp_path / "runs", "scripted")
+    seeds = {row["key"]: row["init_seed"] for row in committed(store).to_pylist()}
+    found = {(seeds[row["key"]], row["step"]): row["value"] for row in read(store, "evaluations").to_pylist()}
+    assert found == {(seed, step): seed / 2 + step for seed in range(3) for step in (1, 2)}
+    assert {row["steps"] for row in committed(store).to_pylist()} == {2}
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["beside.py", "scripted.yaml", "work.py"]
+
+
+def test_whatever_a_script_does_is_recorded_with_its_reason_and_disturbs_no_other(start, tmp_path):
+    assert start("experiment.mode=odd", "replicates=9", "experiment.time_limit=2") == 1
+    store = open_store(tmp_path / "runs", "scripted")
+    done = {row["init_seed"] for row in committed(store).to_pylist()}
+    assert done == {0, 3, 7, 8}  # a gigabyte of output and children that outlive their parent are no failure
+    failures = {row["exception"].partition(": ")[2]: row for row in read(store, "failures").to_pylist()}
+    reasons = {
+        "the command ended with exit status 3; the last it printed: three!": "raised",
+        "the command took more than experiment.time_limit = 2 s and was ended": "hung",
+        "line 2 of {folder}/metrics.jsonl is no JSON": "raised",
+        "the command ended with exit status 0 and left no {folder}/metrics.jsonl": "raised",
+        "the command was ended by the signal SIGKILL, as when a machine runs out of memory": "died",
+    }
+    for reason, kind in reasons.items():
+        row = next(row for said, row in failures.items() if said.startswith(reason))
+        assert row["kind"] == kind
+        assert len(row["keys"]) == 1
+    assert len(failures) == len(reasons)
+    three = next(row for said, row in failures.items() if "three!" in said)
+    assert "three!" in Path(store.path(log_path(three["pack"], three["attempt"]))).read_text()
+    assert not _running("time.sleep(600)")
+
+
+def _running(words):
+    """Ids of processes whose command line has these words."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if words.encode() in (folder / "cmdline").read_bytes():
+                found.append(folder.name)
+        except OSError:
+            continue
+    return found
+
+
+def test_a_request_to_stop_ends_the_process_and_the_same_command_goes_on(start, tmp_path, monkeypatch):
+    assert start(store="whole") == 0
+    since = time.monotonic()
+    with monkeypatch.context() as patch:
+        patch.setattr(Interrupt, "requested", lambda self: time.monotonic() - since > 1.0)
+        assert start("experiment.mode=odd", "seeds.from=2", "replicates=1", "experiment.time_limit=600") == 130
+    assert time.monotonic() - since < 10
+    assert not _running("work.py\x00odd\x002")
+    assert start(store="runs") == 0
+    assert tables(tmp_path / "runs", "scripted") == tables(tmp_path / "whole", "scripted")
+
+
+def test_a_script_sees_its_sources_one_thread_and_no_other_variables(start, tmp_path, monkeypatch):
+    monkeypatch.setenv("SECRET_TOKEN", "x")
+    monkeypatch.setenv("ALLOWED", "y")
+    (tmp_path / "beside.py").write_text(
+        "import os\n\n\ndef half(n):\n    here = sorted(os.listdir('.'))\n"
+        "    assert here == ['beside.py', 'metrics.jsonl', 'work.py'], here\n"
+        "    assert 'SECRET_TOKEN' not in os.environ and os.environ['ALLOWED'] == 'y'\n"
+        "    return float(os.environ['OMP_NUM_THREADS'])\n"
+    )
+    assert start("experiment.environment=[ALLOWED]", "replicates=1") == 0
+
+
+def test_a_script_that_is_edited_while_its_study_runs_is_not_run_as_the_old_one(start, tmp_path):
+    (tmp_path / "work.py").write_text(
+        SCRIPT + "from pathlib import Path\nPath(work := __file__).resolve().write_text(open(work).read() + '# edited')\n"
+    )
+    assert start() == 1
+    store = open_store(tmp_path / "runs", "scripted")
+    assert [row["init_seed"] for row in committed(store).to_pylist()] == [0]
+    assert all("was planned with the code" in row["exception"] for row in read(store, "failures").to_pylist())
+
+
+def test_metrics_may_be_csv_or_one_json_file(start, tmp_path):
+    for suffix, text in (
+        ("csv", "step,set,score\n1,test,0.25\n2,test,0.5\n"),
+        ("json", '[{"step": 2, "set": "test", "score": 0.5}]'),
+    ):
+        (tmp_path / "work.py").write_text(f"import sys\nopen('m.{suffix}', 'w').write({text!r})  # {{seed}}\n")
+        assert start(f"experiment.metrics='{{folder}}/m.{suffix}'", "replicates=1", store=suffix) == 0
+        rows = read(open_store(tmp_path / suffix, "scripted"), "evaluations").to_pylist()
+        assert [(row["step"], row["set"], row["value"]) for row in rows][-1] == (2, "test", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("experiment.command=[python, work.py, '{mode}']", 'experiment.command does not name "{seed}"'),
+        ("experiment.command=[python, work.py, '{seed}']", "experiment.mode is not used by the command"),
+        ("experiment.command=[python, work.py, '{seed}', '{mode}', '{lr}']", "names {lr}, and there is no such setting"),
+        ("experiment.metrics=metrics.jsonl", 'must be a file that the script writes, such as "{folder}/metrics.jsonl"'),
+        ("experiment.sources=[]", "experiment.sources is missing"),
+        ("experiment.sources=[gone.py]", "there is no 'gone.py'"),
+        ("experiment.time_limit=0", "must be a number of seconds above 0"),
+    ],
+)
+def test_a_command_that_can_not_work_is_refused_in_a_sentence(start, override, sentence):
+    with pytest.raises(StudyError) as refused:
+        start(override)
+    assert sentence in str(refused.value)

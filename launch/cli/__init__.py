@@ -19,7 +19,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Watch": (watch.status, watch.watch, watch.failures),
     "Read": (read.report, read.claims, read.compare, read.spread),
     "Explain": (explain.probe, *FLIPFLOP),
-    "Share": (share.publish, share.dashboard, share.export),
+    "Share": (share.import_, share.publish, share.dashboard, share.export),
     "Maintain": (maintain.merge, maintain.verify, maintain.compact, maintain.rerun, maintain.evaluate, maintain.completion),
 }
 

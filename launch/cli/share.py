@@ -1,5 +1,8 @@
 """Studies for others: W&B and other libraries' weights."""
 
+import re
+from pathlib import Path
+
 import click
 
 from launch.cli.arguments import ALLOW, open_study, store_study, store_study_key, study_names
@@ -29,6 +32,50 @@ def dashboard(store: str, study: str | None, entity: str | None, out: str | None
 
     for name in study_names(store, study):
         show_dashboard(open_study(store, name), entity, out, say)
+
+
+@click.command(name="import")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--seed", required=True, metavar="COLUMN", help="The column of seeds.")
+@click.option(
+    "--config", default="", metavar="COLUMN,…", help="The columns of settings: runs that differ in them are conditions."
+)
+@click.option("--metric", "metrics", multiple=True, required=True, metavar="COLUMN[=higher|lower]", help="A column of numbers.")
+@click.option("--higher-is-better/--lower-is-better", "higher", default=None, help="Of metrics that do not say it themselves.")
+@click.option("--step", default="", metavar="COLUMN", help="The column of steps, where a run has several rows.")
+@click.option("--ignore", default="", metavar="COLUMN,…", help="Columns that differ between runs and do not matter.")
+@click.option("--store", default="runs", show_default=True, help="Path or URI of the store.")
+@click.option("--name", help="Of the study; by default that of the file.")
+@click.option("--question", default="", help="The title of the report.")
+def import_(
+    file: Path,
+    seed: str,
+    config: str,
+    metrics: tuple[str, ...],
+    higher: bool | None,
+    step: str,
+    ignore: str,
+    store: str,
+    name: str | None,
+    question: str,
+) -> None:
+    """Make a study of runs that are finished elsewhere: a CSV, TSV, Parquet or JSON-lines file with a row a run."""
+    from harness.exchange.finished_runs import Columns, import_runs
+    from results.report.report import write_report
+
+    default = "" if higher is None else "higher" if higher else "lower"
+    named = {}
+    for metric in metrics:
+        column, _, better = metric.rpartition("=") if metric.endswith(("=higher", "=lower")) else (metric, "", default)
+        named[column] = better
+    columns = Columns(seed, _listed(config), named, step, _listed(ignore))
+    study = open_study(store, name or re.sub(r"[^A-Za-z0-9._-]+", "-", file.stem).strip("-._") or "runs")
+    import_runs(study, file, columns, question, say)
+    say(f"report: {write_report(study)}")
+
+
+def _listed(columns: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in columns.split(",") if name.strip())
 
 
 @click.command()

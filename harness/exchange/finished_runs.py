@@ -1,0 +1,272 @@
+"""Runs that somebody has finished elsewhere, as a study: `manyseeds import runs.csv --seed seed --config lr,width --metric accuracy`.
+
+A table has a row a run, or with a column of steps a row a step. What readers need to compare runs is checked: each pair of settings and
+seed is there once, and no other column differs between runs unless it is said not to matter.
+"""
+
+import datetime
+import math
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet
+
+import harness.planning.manifest as manifests
+from harness.experiments.entries import BadResult, Entry, diverged_at, each_value, entry_of
+from harness.experiments.measure import set_hash
+from harness.machine.provenance import code_state, versions
+from harness.study.config import nearest
+from harness.study.identity import canonical, digest, key
+from harness.study.tree import short
+from results.errors import StudyError
+from results.store.filesystem import reason
+from results.store.manifest import newest_manifest, write_manifest
+from results.store.schema import SCHEMAS
+from results.store.tables import Store, commit, committed, read
+
+MOST_ROWS = 5_000_000
+_READERS = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".jsonl": "json", ".ndjson": "json"}
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a table mean. metrics: {name: lower | higher | ""}; step: "" where a run is one row."""
+
+    seed: str
+    config: tuple[str, ...]
+    metrics: Mapping[str, str]
+    step: str = ""
+    ignore: tuple[str, ...] = ()
+
+
+@dataclass
+class Run:
+    """A run of the table, and the rows it is in, counted as a person does."""
+
+    settings: dict[str, Any]
+    seed: int
+    entries: list[Entry] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+
+    @property
+    def condition(self) -> str:
+        return ", ".join(f"{name}={short(value)}" for name, value in self.settings.items()) or "all runs"
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return {"experiment": {"name": "imported", "settings": self.settings}}
+
+    @property
+    def key(self) -> str:
+        return key(self.config, 0, self.seed, self.seed)
+
+
+def import_runs(store: Store, path: Path, columns: Columns, question: str, say: Callable[[str], None]) -> int:
+    """Commit the runs of a file that the study does not have yet; returns how many. StudyError, before anything is written, in one
+    sentence on what is wrong with the file."""
+    runs = runs_of(read_table(path), columns, path.name)
+    store.check_writable()
+    newest = newest_manifest(store)
+    _refuse_other_study(store, newest)
+    held = _held(store)
+    fresh = []
+    for run in runs:
+        if run.key not in held:
+            fresh.append(run)
+        elif held[run.key] != _numbers(run):
+            raise StudyError(
+                f"seed {run.seed} of {run.condition} is in the study {store.study} with other numbers than in {path.name}: give the new "
+                "runs another --name"
+            )
+    if fresh:
+        _write(store, fresh, path, columns)
+    manifest = manifests.to_bytes(_manifest(store, runs, newest, columns, path, question))
+    write_manifest(store, manifests.name_of_content(manifest), manifest)
+    conditions = len({run.condition for run in runs})
+    say(f"{store.study}: {len(fresh)} runs added, {len(runs) - len(fresh)} were there; {conditions} conditions in {path.name}")
+    return len(fresh)
+
+
+def read_table(path: Path) -> pa.Table:
+    """The rows of a CSV, TSV, Parquet or JSON-lines file."""
+    kind = _READERS.get(path.suffix)
+    if kind is None:
+        raise StudyError(
+            f"{path} ends in {path.suffix or 'nothing'}, and {', '.join(_READERS)} can be imported: export it as CSV"
+        )
+    try:
+        if kind == "parquet":
+            found = pa.parquet.read_table(path)
+        elif kind == "json":
+            found = pa.json.read_json(path)
+        else:
+            options = pa.csv.ParseOptions(delimiter="\t" if path.suffix == ".tsv" else ",", newlines_in_values=True)
+            found = pa.csv.read_csv(path, parse_options=options)
+    except (OSError, pa.ArrowException) as error:
+        raise StudyError(f"{path} can't be read: {reason(error)}") from error
+    if len(set(found.column_names)) < found.num_columns:
+        raise StudyError(f"{path} has two columns of one name: rename one")
+    if not 0 < found.num_rows <= MOST_ROWS:
+        raise StudyError(f"{path} has {found.num_rows:,} rows, and 1 to {MOST_ROWS:,} can be imported")
+    return found
+
+
+def runs_of(table: pa.Table, columns: Columns, where: str) -> list[Run]:
+    """The runs of a table, in its order. StudyError for a seed that is repeated, and for settings that are not named."""
+    named = [columns.seed, *columns.config, *columns.metrics, *([columns.step] if columns.step else []), *columns.ignore]
+    for name in named:
+        if name not in table.column_names:
+            hint = nearest(name, table.column_names) or f"; columns: {', '.join(table.column_names)[:300]}"
+            raise StudyError(f"{where} has no column {name!r}{hint}")
+    if twice := [name for name in named if named.count(name) > 1]:
+        raise StudyError(f"the column {twice[0]!r} is named twice: a column is one of seed, setting, metric, step or ignored")
+    _refuse_unnamed(table, [name for name in table.column_names if name not in named], where)
+    found: dict[str, Run] = {}
+    for number, row in enumerate(table.select(named).to_pylist(), 2 if where.endswith(("csv", "tsv")) else 1):
+        run = Run(
+            {name: _setting(row[name], name, number, where) for name in columns.config}, _seed(row, columns, number, where)
+        )
+        run = found.setdefault(canonical([run.settings, run.seed]), run)
+        values = {name: row[name] for name in columns.metrics if row[name] is not None}
+        step = {"step": row[columns.step]} if columns.step else {}
+        if run.rows and (not columns.step or any(entry.step == row[columns.step] for entry in run.entries)):
+            again = f" at step {row[columns.step]}" if columns.step else ""
+            more = "" if columns.step else ", or name their column with --step"
+            raise StudyError(
+                f"seed {run.seed} of {run.condition} is in rows {run.rows[-1]} and {number} of {where}{again}: leave one of them out{more}"
+            )
+        run.rows.append(number)
+        if values:
+            try:
+                run.entries.append(entry_of(step | values, {}))
+            except BadResult as error:
+                raise StudyError(f"row {number} of {where}: {error}") from error
+    if empty := next((run for run in found.values() if not run.entries), None):
+        raise StudyError(
+            f"seed {empty.seed} of {empty.condition} has no value of {', '.join(columns.metrics)} in {where}: leave it out"
+        )
+    return list(found.values())
+
+
+def _refuse_unnamed(table: pa.Table, names: Sequence[str], where: str) -> None:
+    """StudyError for columns that differ between rows and that nothing is said of: they may be settings, and would be mixed."""
+    varied = [name for name in names if len(table[name].unique()) > 1]
+    if varied:
+        shown = ", ".join(varied[:_MOST_NAMED]) + (
+            f" and {len(varied) - _MOST_NAMED} more" if len(varied) > _MOST_NAMED else ""
+        )
+        first = table[varied[0]].unique().to_pylist()
+        raise StudyError(
+            f"{where}: {shown} differ between runs ({varied[0]}: {short(first[0])}, {short(first[1])}, …) and are not named: add settings "
+            "to --config, numbers to --metric, and what does not matter to --ignore"
+        )
+
+
+def _setting(value: Any, name: str, number: int, where: str) -> Any:
+    if type(value) in (str, bool, int, type(None)) or (type(value) is float and math.isfinite(value)):
+        return value
+    raise StudyError(
+        f"row {number} of {where}: {name} = {value!r} is no setting: a finite number, a word, true, false or nothing"
+    )
+
+
+def _seed(row: Mapping[str, Any], columns: Columns, number: int, where: str) -> int:
+    value = row[columns.seed]
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise StudyError(f"row {number} of {where}: {columns.seed} = {value!r} is no seed: a whole number of 0 or more")
+    return value
+
+
+def _refuse_other_study(store: Store, newest: tuple[str, dict[str, Any]] | None) -> None:
+    conditions = [] if newest is None else newest[1]["conditions"]
+    if any(each["config"].get("experiment", {}).get("name") != "imported" for each in conditions):
+        raise StudyError(f"the study {store.study} in {store.root} was run by manyseeds: import into another one, with --name")
+
+
+def _numbers(run: Run) -> dict[tuple[str, int], float | None]:
+    return {(name, e.step): value if math.isfinite(value) else None for e, name, value, _ in each_value(run.entries)}
+
+
+def _held(store: Store) -> dict[str, dict[tuple[str, int], float | None]]:
+    """The numbers of committed replicates, by key."""
+    found: dict[str, dict[tuple[str, int], float | None]] = {each: {} for each in committed(store)["key"].to_pylist()}
+    for row in read(store, "evaluations", ["key", "metric", "step", "value"]).to_pylist():
+        found[row["key"]][row["metric"], row["step"]] = row["value"]
+    return found
+
+
+def _write(store: Store, runs: Sequence[Run], path: Path, columns: Columns) -> None:
+    now = datetime.datetime.now(datetime.UTC)
+    pack = f"ff-{digest(sorted(run.key for run in runs), 16)}"
+    shared = {
+        **{"stage": 0, "samples": 0, "tokens": 0, "parameters": 0, "loss": float("nan"), "pack": pack, "pack_size": len(runs)},
+        **{"attempt": 1, "started": now, "ended": now, "train_s": 0.0, "evaluate_s": 0.0, "host": socket.gethostname()},
+        **{"device": f"imported from {path.name}", "numerics": "{}", "versions": "{}", "sets": []},
+    }
+    replicates, evaluations = [], []
+    for slot, run in enumerate(runs):
+        broken = diverged_at(run.entries)
+        replicates.append(
+            shared
+            | {"key": run.key, "condition": run.condition, "config": canonical(run.config), "slot": slot}
+            | {"init_seed": run.seed, "data_seed": run.seed, "steps": max(entry.step for entry in run.entries)}
+            | {"status": "finished" if broken is None else "diverged", "diverged_at": broken}
+        )
+        place = {"key": run.key, "stage": 0, "pack": pack, "weights": "raw", "sequences": 0}
+        evaluations += [
+            place
+            | {"step": entry.step, "set": entry.set, "set_hash": set_hash(entry.set), "metric": name, "kind": kind}
+            | {"value": value if math.isfinite(value) else None}
+            for entry, name, value, kind in each_value(run.entries)
+        ]
+    rows = {"replicates": replicates, "evaluations": evaluations}
+    commit(store, pack, {table: pa.Table.from_pylist(found, SCHEMAS[table]) for table, found in rows.items()})
+
+
+def _manifest(
+    store: Store,
+    runs: Sequence[Run],
+    newest: tuple[str, dict[str, Any]] | None,
+    columns: Columns,
+    path: Path,
+    question: str,
+) -> dict[str, Any]:
+    """The plan that these runs and those imported before would have followed."""
+    names: dict[str, str] = {}
+    members: dict[str, dict[int, str]] = {}
+    before = {} if newest is None else newest[1]
+    for row_key, index, seed, _ in (row[:4] for row in before.get("replicates", ())):
+        condition = before["conditions"][index]
+        names.setdefault(canonical(condition["config"]), condition["name"])
+        members.setdefault(canonical(condition["config"]), {})[seed] = row_key
+    for run in runs:
+        names.setdefault(canonical(run.config), run.condition)
+        members.setdefault(canonical(run.config), {})[run.seed] = run.key
+    configs = {canonical(run.config): run.config for run in runs}
+    configs |= {canonical(each["config"]): each["config"] for each in before.get("conditions", ())}
+    metrics = {name: {"better": better, "kind": ""} for name, better in columns.metrics.items()}
+    commit_id, dirty = code_state()
+    return {
+        "study": store.study,
+        "question": question or before.get("question", "") or f"Runs of {path.name}",
+        "source": {"file": path.name},
+        **{"scale": "paper", "reductions": [], "overrides": [], "wandb": "off", "keep": "none", "device": "auto"},
+        **{"executor": "local", "store": "", "pack_size": None, "curve_every": 10, "sets": {}, "claims": {}},
+        "metrics": before.get("metrics", {}) | metrics,
+        "conditions": [
+            {"name": names[each], "config": configs[each], "sets": {}, "replicates": len(members[each])} for each in names
+        ],
+        "replicates": [
+            [members[each][seed], index, seed, seed] for index, each in enumerate(names) for seed in sorted(members[each])
+        ],
+        **{"packs": [], "numerics": {}, "versions": versions(), "git": commit_id, "dirty": dirty},
+    }

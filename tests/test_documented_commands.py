@@ -32,6 +32,7 @@ NOT_RUN = {
 }
 NAMED, TESTS = "a sentence names it without its arguments", "the tests, which do not run themselves"
 ADDED = "a test of the page adds it to a copy of the project and runs it"
+EXAMPLE = "tests/test_examples.py runs it in the folder of the example"
 
 
 def reason(command: Documented) -> str | None:
@@ -85,6 +86,12 @@ def test_a_command_that_is_not_run_is_valid(command):
     ours = our_words(words)
     if reason(command) == ADDED:  # the page makes it, and its test runs it
         assert f'"{command.page}"' in (ROOT / "tests" / "test_docs.py").read_text()
+    elif reason(command) == EXAMPLE:
+        assert command.page.rpartition("/")[2] in (ROOT / "tests" / "test_examples.py").read_text()
+        if ours is not None:
+            _parse(cli, ours)
+        else:
+            assert (ROOT / words[-1]).is_dir()
     elif reason(command) == NAMED:
         _named(cli, ours or [])
     elif ours is not None:

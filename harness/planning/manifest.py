@@ -175,6 +175,11 @@ def _about(condition: Condition) -> dict[str, Any]:
 
 def settings_of(condition: Condition) -> dict[str, Any]:
     """Every option of a condition, defaults included: what a methods section says."""
+    if condition.experiment is not None:
+        config = condition.experiment.config()
+        return {
+            "experiment": {name: value for name, value in config.items() if name != "settings"} | config.get("settings", {})
+        }
     link = link_of(condition)
     return {
         "task": {"name": name_of(condition.task)} | asdict(condition.task),

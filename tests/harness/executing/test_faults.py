@@ -91,6 +91,26 @@ def test_a_replicate_that_kills_its_worker_is_found_by_halving_and_recorded(stor
     assert [(row["pack"], row["kind"], row["keys"]) for row in rows] == [(poison, "died", [whole.replicates[0].key])]
 
 
+def test_a_replicate_that_raises_is_found_by_halving_and_recorded_alone(store, packs, monkeypatch):
+    """The whole pack raises, and so does the half with the unlucky seed; the other half is committed."""
+    whole, train = packs[0], execute.train
+    unlucky = whole.replicates[1]
+
+    def raising(pack, *arguments, **named):
+        if unlucky in pack.replicates:
+            raise ArithmeticError(f"planted in {len(pack.replicates)}")
+        return train(pack, *arguments, **named)
+
+    monkeypatch.setattr(execute, "train", raising)
+    dispatch = dispatch_of([whole], store)
+    while (each := dispatch.next()) is not None:
+        dispatch.ended(each, run_pack(each, store, CPU, lambda step: None, lambda: False))
+    assert sorted(outcome.status for outcome in dispatch.outcomes) == ["committed", "failed"]
+    (row,) = read(store, "failures").to_pylist()
+    assert (row["keys"], row["kind"], row["exception"]) == ([unlucky.key], "raised", "ArithmeticError: planted in 1")
+    assert "Traceback" in row["traceback"]
+
+
 def test_a_pack_that_hangs_counts_as_a_death_and_is_recorded_as_hung(store, packs):
     alone = packs[1]
     dispatch = dispatch_of([alone], store)

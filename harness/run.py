@@ -301,9 +301,10 @@ def _cost(cost: Estimate, unit: str, executor: str) -> str:
     if cost.weights_meanwhile > cost.weights:
         weights += f" ({amounts.size(cost.weights_meanwhile)} until the end thins them out)"
     around = _AROUND_S.get(executor, _AROUND_S["ray"]) if cost.packs else 0.0
+    hours = cost.slot_hours if executor == "local" else cost.hours  # one process runs the packs one after the other
     return (
         f"{cost.replicates} replicates in {cost.packs} packs, {amounts.device_time(cost.slot_hours, unit)}, about "
-        f"{amounts.duration(cost.hours * 3600 + around)} ({amounts.duration(around)} of them for the start and the report), "
+        f"{amounts.duration(hours * 3600 + around)} ({amounts.duration(around)} of them for the start and the report), "
         f"{amounts.size(cost.tables)} of tables{weights}"
     )
 

@@ -33,7 +33,7 @@ def documented() -> list[Documented]:
         page, text = str(path.relative_to(ROOT)), path.read_text()
         fence = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
         for number, block in enumerate(fence.finditer(text)):
-            language, body = block[1], block[2].replace("\\\n", " ")
+            language, body = block[1], re.sub(r" *\\\n *", " ", block[2])
             if language == "bash":
                 lines = re.sub(r"<<'?EOF'?\n.*?^EOF\n", "\n", body, flags=re.DOTALL | re.MULTILINE).splitlines()
             else:
@@ -141,6 +141,7 @@ SMALL = {
     "train.batch": (2,),
 }  # in this order, since each must fit those before it
 KEPT_CONDITIONS = {
+    "gru": ["transformer", "mine"],
     "tiny": ["transformer", "lstm"],
     "my-gauntlet": ["transformer", "lstm"],
     "fflm-simulation": ["half_none", "drift"],

@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 import subprocess
+from pathlib import Path
 
 import click
 import numpy as np
@@ -33,6 +34,7 @@ NOT_RUN = {
 NAMED, TESTS = "a sentence names it without its arguments", "the tests, which do not run themselves"
 ADDED = "a test of the page adds it to a copy of the project and runs it"
 EXAMPLE = "tests/test_examples.py runs it in the folder of the example"
+TUTORIAL = "tests/test_tutorial.py runs the page line by line"
 
 
 def reason(command: Documented) -> str | None:
@@ -92,6 +94,8 @@ def test_a_command_that_is_not_run_is_valid(command):
             _parse(cli, ours)
         else:
             assert (ROOT / words[-1]).is_dir()
+    elif reason(command) == TUTORIAL:
+        assert f'"{Path(command.page).name}"' in (ROOT / "tests" / "test_tutorial.py").read_text()
     elif reason(command) == NAMED:
         _named(cli, ours or [])
     elif ours is not None:
@@ -132,6 +136,7 @@ def test_what_is_run_is_ours():
 # --- what is run ---
 
 FILES = {  # written beside the commands of a page: (language, number of the block)
+    "README.md": {"my_model.py": ("python", 0), "gauntlet.yaml": ("yaml", 0)},
     "docs/guides/own-task.md": {"my_tasks.py": ("python", 0), "my_parity.yaml": ("yaml", 0)},
     "docs/explanation/automata.md": {"c2.yaml": ("yaml", -1)},
     "docs/guides/own-model.md": {"my_models.py": ("python", 0), "my_study.yaml": ("yaml", 0)},
@@ -167,7 +172,7 @@ PLACEHOLDERS = {
         "S": "1",
         "'…'": "'length=8'",
     },
-    **{"fflm-baseline": "tiny", "quick": "tiny", "runs/my-gauntlet": "runs"},
+    **{"fflm-baseline": "tiny", "fflm-quick": "tiny", "quick": "tiny", "runs/my-gauntlet": "runs"},
 }
 
 

@@ -56,7 +56,7 @@ from results.errors import StudyError
 from results.statistics.adaptive_rules import Rule, as_dict, first_look, parse
 from results.store.filesystem import check_uri
 
-_KEYS = (
+KEYS = (
     *"name question source scale scales only reductions evaluate conditions grid sweeps replicates seeds budget".split(),
     *"keep pack device slots executor leases store wandb claims".split(),
     *HASHED,
@@ -141,7 +141,7 @@ def sources_of(tree: dict[str, Any], overrides: Sequence[str] = (), where: str =
     """The words of a study before anything is built from them."""
     given = parse_words(overrides)
     for words, source in ((tree, where), (given, "the command line")):
-        refuse_unknown(words, _KEYS, source)
+        refuse_unknown(words, KEYS, source)
         refuse_resolvers(words, source)
     if "scales" in given:
         raise StudyError(
@@ -153,7 +153,7 @@ def sources_of(tree: dict[str, Any], overrides: Sequence[str] = (), where: str =
         raise StudyError(f"scale = {scale!r} is not a scale of {where}; scales: {', '.join(scales)}{nearest(scale, scales)}")
     base = {key: value for key, value in tree.items() if key not in ("scale", "scales")}
     smaller = mapping(scales, scale, "scales.")
-    refuse_unknown(smaller, [key for key in _KEYS if key not in ("scale", "scales", "name")], f"scales.{scale}")
+    refuse_unknown(smaller, [key for key in KEYS if key not in ("scale", "scales", "name")], f"scales.{scale}")
     named = ((base, where), (smaller, f"scales.{scale}"), (given, "the command line"))
     first, second, last = (_with_wandb(_one_spelling(words, source)) for words, source in named)
     merged = resolve(_merge_with_rule(_merge_with_rule(first, second), last), where)

@@ -1,0 +1,92 @@
+"""The README's finding and figure: how far apart seeds of one recipe end, from the rows of the campaign.
+
+python -m results.report.flipflop.same_recipe docs/studies/flipflop fflm-campaign [--figure FILE.svg]
+"""
+
+import argparse
+import sys
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+import results
+from results.errors import StoreError, StudyError
+from results.report.figures import COLOURS, STYLE
+from results.terminal import say
+
+KNOWN, SPARSE = "in_distribution", "sparse"
+Pairs = list[tuple[float, float]]  # of each replicate: its error rate on KNOWN and on SPARSE
+
+
+def pairs_of(store: str, study: str, condition: str) -> Pairs:
+    columns = ["init_seed", "set", "step", "errors", "count"]
+    rows = results.load(
+        store, study, "evaluations", columns=columns, condition=condition, set=[KNOWN, SPARSE], weights="raw"
+    ).to_pylist()
+    last = max((row["step"] for row in rows), default=0)
+    rates = {(row["init_seed"], row["set"]): row["errors"] / row["count"] for row in rows if row["step"] == last}
+    seeds = sorted({seed for seed, _ in rates})
+    if not seeds:
+        raise StudyError(
+            f"{study} in {store} has no replicate of the condition {condition}: choose a study with a baseline and an LSTM"
+        )
+    return [(rates[seed, KNOWN], rates[seed, SPARSE]) for seed in seeds]
+
+
+def finding(transformers: Pairs, lstms: Pairs) -> str:
+    perfect = [sparse for known, sparse in transformers if known == 0]
+    unfailing = sum(not known and not sparse for known, sparse in lstms)
+    return (
+        f"{len(transformers)} seeds, same recipe: {len(perfect)} transformers make no error on their training distribution. "
+        f"On strings with few writes, {perfect.count(0)} of these {len(perfect)} still make none, and the worst misreads "
+        f"{max(perfect):.1%}. {unfailing} of {len(lstms)} LSTMs make no error on either."
+    )
+
+
+def drawing(transformers: Pairs, lstms: Pairs) -> Figure:
+    """A line is a seed, from its error on the training distribution to that on sparse strings; zeros lie below the axis' break."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7, 3.4), layout="constrained")
+        axes = figure.subplots(1, 2, sharey=True)
+        for panel, pairs, name, colour in zip(axes, (transformers, lstms), ("transformers", "LSTMs"), COLOURS, strict=False):
+            for pair in pairs:
+                perfect = pair[0] == 0
+                panel.plot(
+                    (0, 1),
+                    pair,
+                    "o-",
+                    color=colour if perfect else "#9aa0a6",
+                    alpha=0.8 if perfect else 0.45,
+                    zorder=2 + perfect,
+                )
+            panel.set_title(f"{len(pairs)} {name}, same recipe", loc="left")
+            panel.set_xticks((0, 1), ("training\ndistribution", "strings with\nfew writes"))
+            panel.set_xlim(-0.3, 1.3)
+            panel.set_yscale("symlog", linthresh=1e-4, linscale=0.5)
+            panel.set_yticks((0, 1e-4, 1e-3, 1e-2, 1e-1, 1), ("0", "0.01 %", "0.1 %", "1 %", "10 %", "100 %"))
+            panel.set_ylim(-3e-5, 1)
+            panel.minorticks_off()
+        axes[0].set_ylabel("reads that are wrong")
+    return figure
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m results.report.flipflop.same_recipe", description=__doc__)
+    parser.add_argument("store")
+    parser.add_argument("study")
+    parser.add_argument("--figure", help="where the figure is written")
+    given = parser.parse_args(arguments)
+    try:
+        transformers, lstms = (pairs_of(given.store, given.study, name) for name in ("baseline", "lstm"))
+    except (StudyError, StoreError) as error:
+        sys.exit(f"error: {error}")
+    say(finding(transformers, lstms))
+    if given.figure:
+        with mpl.rc_context({"svg.hashsalt": "manyseeds"}):
+            drawing(transformers, lstms).savefig(
+                given.figure, metadata={"Date": None} if given.figure.endswith(".svg") else None
+            )
+
+
+if __name__ == "__main__":
+    main()

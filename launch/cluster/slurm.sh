@@ -1,5 +1,5 @@
 #!/bin/bash
-# A Ray cluster on the nodes of a SLURM allocation, then a study on it. How to use it: docs/guides/cloud.md
+# A Ray cluster on the nodes of a SLURM allocation, then a study on it. How to use it: docs/guides/slurm.md
 #   sbatch --nodes=4 launch/cluster/slurm.sh study=baseline store=/shared/runs
 # From the root of the repository, on a file system that the nodes share. PYTHON: the interpreter, by default .venv/bin/python.
 # HEAD_IP: the address of the first node that the others reach, by default its first one.

@@ -1,4 +1,4 @@
-"""docs/guides/cloud.md: the output that it shows is what the command prints, and its Ray and manyseeds commands are ones that exist."""
+"""docs/guides/cloud.md and slurm.md: the output that it shows is what the command prints, and its Ray and manyseeds commands are ones that exist."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from launch.cli import cli
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "guides" / "cloud.md").read_text()
+PAGE = "".join((ROOT / "docs" / "guides" / name).read_text() for name in ("cloud.md", "slurm.md"))
 
 
 def _lines():

@@ -1,4 +1,4 @@
-"""docs/guides/cloud.md and slurm.md: the output that it shows is what the command prints, and its Ray and manyseeds commands are ones that exist."""
+"""docs/guides/cloud.md and slurm.md: the output they show is what the command prints, and their commands exist."""
 
 import json
 import re

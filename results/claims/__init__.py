@@ -13,7 +13,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.claims import automata, distillation, flipflop, lego, ngrams, subsequences
-from results.claims.claim import REPRODUCED, SCALED, TERMS, Claim, Finding, Settled, Terms, Verdict, by_id, terms_of
+from results.claims.claim import (
+    NOT_REPRODUCED,
+    NOT_REPRODUCED_SCALED,
+    REPRODUCED,
+    SCALED,
+    TERMS,
+    Claim,
+    Finding,
+    Settled,
+    Terms,
+    Verdict,
+    by_id,
+    terms_of,
+)
 from results.claims.evidence import Evidence, gather
 from results.errors import DamagedFile, StudyError
 from results.rows.looks import averages, watched
@@ -24,6 +37,7 @@ from results.store.tables import Store, committed, read
 
 FAMILIES = (flipflop, automata, lego, distillation, subsequences, ngrams)
 REGISTRY: dict[str, Claim] = by_id(claim for family in FAMILIES for claim in family.CLAIMS.values())
+AT_ANOTHER_SIZE = {REPRODUCED: SCALED, NOT_REPRODUCED: NOT_REPRODUCED_SCALED}
 REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")
 
 
@@ -83,8 +97,8 @@ def _verdict(claim: Claim, terms: Terms, evidence: Evidence, scaled: bool) -> Ve
         finding: Finding = claim.judge(evidence, terms, terms.replicates or claim.needs)
     except Settled as settled:
         finding = settled.finding
-    if scaled and finding.verdict == REPRODUCED:
-        finding = replace(finding, verdict=SCALED)
+    if scaled:
+        finding = replace(finding, verdict=AT_ANOTHER_SIZE.get(finding.verdict, finding.verdict))
     return Verdict(claim, terms, finding)
 
 

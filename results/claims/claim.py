@@ -10,10 +10,11 @@ from results.errors import StudyError
 REPRODUCED = "reproduced"
 SCALED = "reproduced (scaled)"  # at another size than the paper's: the reductions are printed beside it
 NOT_REPRODUCED = "not reproduced"
+NOT_REPRODUCED_SCALED = "not reproduced (scaled)"
 PRECONDITION = "precondition not met"
 TOO_FEW = "too few replicates"
 NOT_RUN = "not run"
-VERDICTS = (REPRODUCED, SCALED, NOT_REPRODUCED, PRECONDITION, TOO_FEW, NOT_RUN)
+VERDICTS = (REPRODUCED, SCALED, NOT_REPRODUCED, NOT_REPRODUCED_SCALED, PRECONDITION, TOO_FEW, NOT_RUN)
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,11 @@ class Verdict:
     @property
     def verdict(self) -> str:
         return self.finding.verdict
+
+    @property
+    def refuted(self) -> bool:
+        """Not reproduced, at the paper's size or at another."""
+        return self.verdict in (NOT_REPRODUCED, NOT_REPRODUCED_SCALED)
 
 
 class Settled(Exception):

@@ -1,10 +1,16 @@
 """What must hold of the rows before a claim is tested; each function settles the claim where it does not."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, settle
 from results.claims.evidence import Condition, Evidence
+from results.rows.options import flatten
 from results.statistics.intervals import quantile
+
+LEARNED = (
+    0.01  # most that a replicate errs on its own training distribution once it has learned it; no paper says, so this is ours
+)
+LEARNERS = 0.8  # share of a condition's replicates that must have learned; ours too
 
 
 def in_distribution_set(evidence: Evidence) -> str:
@@ -13,6 +19,49 @@ def in_distribution_set(evidence: Evidence) -> str:
     if not names:
         settle(NOT_RUN, "no set that is scored at the end is of the training distribution")
     return max(names, key=lambda name: evidence.sequences[name])
+
+
+def own_sets(evidence: Evidence, condition: Condition) -> list[str]:
+    """The sets scored at the end that are of this condition's own training distribution: they change nothing of its task."""
+    absent = object()
+
+    def same(name: str) -> bool:
+        wanted = flatten(evidence.definitions[name], "task.")
+        return all(condition.settings.get(option, absent) == value for option, value in wanted.items())
+
+    return [name for name in evidence.definitions if same(name)]
+
+
+def learners(condition: Condition, names: Sequence[str], most: float = LEARNED) -> tuple[int, int]:
+    """How many replicates err on at most `most` of each of these sets, of how many that have a number on all of them."""
+    rates = [[each.error(name) for name in names] for each in condition.replicates]
+    known = [[rate for rate in each if rate is not None] for each in rates if None not in each]
+    return sum(max(each) <= most for each in known), len(known)
+
+
+def gate_learned(
+    evidence: Evidence,
+    conditions: Iterable[Condition],
+    sets: Callable[[Evidence, Condition], list[str]] = own_sets,
+    most: float = LEARNED,
+    share: float = LEARNERS,
+) -> None:
+    """Settles a claim unless every condition that it compares has learned its own training distribution.
+
+    sets: finds the sets of a condition's training distribution. most: the error rate up to which a replicate has learned. share:
+    of each condition's replicates, how many must have.
+    """
+    for each in conditions:
+        names = sets(evidence, each)
+        if not names:
+            settle(NOT_RUN, f"no set that is scored at the end is of the training distribution of {each.name}")
+        count, of = learners(each, names, most)
+        if count < share * of:
+            settle(
+                PRECONDITION,
+                f"{count} of {of} replicates of {each.name} err on at most {most:.0%} of their own training distribution "
+                f"({', '.join(names)}), and {share:.0%} must",
+            )
 
 
 def require(conditions: Iterable[Condition], names: Iterable[str], needs: int) -> None:

@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 from markupsafe import Markup
 
 from results.claims import reductions, scoreboard
-from results.claims.claim import NOT_REPRODUCED, REPRODUCED, SCALED, VERDICTS, Verdict
+from results.claims.claim import NOT_REPRODUCED, NOT_REPRODUCED_SCALED, REPRODUCED, SCALED, VERDICTS, Verdict
 from results.errors import StudyError
 from results.store.manifest import newest_manifest
 from results.store.tables import Store
 
-_LOOKS = {REPRODUCED: ("yes", "✓"), SCALED: ("yes", "✓"), NOT_REPRODUCED: ("no", "✗")}  # class and sign of a chip
+_YES, _NO = ("yes", "✓"), ("no", "✗")  # class and sign of a chip
+_LOOKS = {REPRODUCED: _YES, SCALED: _YES, NOT_REPRODUCED: _NO, NOT_REPRODUCED_SCALED: _NO}
 
 
 def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
@@ -24,7 +25,7 @@ def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
         if not found:
             continue
         stated += len(found)
-        refuted += sum(each.verdict == NOT_REPRODUCED for each in found)
+        refuted += sum(each.refuted for each in found)
         newest = newest_manifest(store)
         say(store.study)
         for line in reductions(newest[1]) if newest else []:

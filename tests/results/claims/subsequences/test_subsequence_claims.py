@@ -7,7 +7,7 @@ from harness.planning.plan import plan
 from harness.study.load import load
 from launch.families import find_study
 from results.claims import verdicts
-from results.claims.claim import NOT_REPRODUCED, NOT_RUN, REPRODUCED, SCALED, TOO_FEW
+from results.claims.claim import NOT_REPRODUCED, NOT_REPRODUCED_SCALED, NOT_RUN, REPRODUCED, SCALED, TOO_FEW
 from results.claims.subsequences.depth import layers_needed, length_of
 from tests.results.claims.planned_rows import replicates
 
@@ -122,5 +122,5 @@ def test_ten_replicates_are_waited_for_and_the_laptop_has_them():
     assert judged(few, "S1", lambda length, layers: 0.0).verdict == TOO_FEW
     laptop = planned("scale=laptop")
     assert judged(laptop, "S1", solves_from(lambda length: LOG[length] + 1)).verdict == SCALED
-    assert judged(laptop, "S1", solves_from(lambda length: 5)).verdict == NOT_REPRODUCED
+    assert judged(laptop, "S1", solves_from(lambda length: 5)).verdict == NOT_REPRODUCED_SCALED
     assert judged(laptop, "S1-below", solves_from(lambda length: LOG[length])).verdict == SCALED

@@ -13,7 +13,7 @@ from harness.planning.plan import plan
 from harness.study.load import load
 from launch.families import find_study
 from results.claims import REGISTRY, verdicts
-from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
+from results.claims.claim import NOT_REPRODUCED_SCALED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.claims.subsequences.capacity import exceeds_times
 from results.claims.subsequences.growth import learned_between
 from results.rows.options import flatten
@@ -54,8 +54,11 @@ def holding(manifest, held):
         (lambda width, inner, seed: {4: 0, 8: 130, 16: 1100}[width], SCALED),  # the ends of the sweep say enough here
         (lambda width, inner, seed: {4: 40, 8: 130, 16: 400}[width] if seed else 32, SCALED),
         (lambda width, inner, seed: {4: 40, 8: 130, 16: 400}[width] if seed > 3 else 32, TOO_FEW),
-        (lambda width, inner, seed: 10 * width, NOT_REPRODUCED),  # in proportion
-        (lambda width, inner, seed: {4: 40, 8: 130, 16: 200}[width], NOT_REPRODUCED),  # it stops, and not at the inner width
+        (lambda width, inner, seed: 10 * width, NOT_REPRODUCED_SCALED),  # in proportion
+        (
+            lambda width, inner, seed: {4: 40, 8: 130, 16: 200}[width],
+            NOT_REPRODUCED_SCALED,
+        ),  # it stops, and not at the inner width
         (
             lambda width, inner, seed: {4: 40, 8: 130, 16: 200}[width] if inner > 32 else 40,
             SCALED,
@@ -77,7 +80,7 @@ def test_capacity_counts_by_seed(capacity):
     assert found.verdict == SCALED
     assert "width 4 to 8: 32 to 96 pairs, more than twice in 10 of 10" in found.finding.measured
     even = holding(capacity, lambda width, inner, seed: (32 if seed % 2 else 48) * (width // 4))
-    assert judged(capacity, "S2", even).verdict == NOT_REPRODUCED
+    assert judged(capacity, "S2", even).verdict == NOT_REPRODUCED_SCALED
     assert judged(capacity | {"scale": "paper", "reductions": []}, "S2", steep).verdict == REPRODUCED
 
 
@@ -89,7 +92,7 @@ def test_capacity_waits_for_every_replicate_and_a_diverged_one_holds_nothing(cap
         for each in capacity["conditions"]
     }
     diverged = [replace(each, status="diverged", scores={}) if sizes[each.condition] == (16, 128) else each for each in known]
-    assert judged(capacity, "S2", diverged).verdict == NOT_REPRODUCED
+    assert judged(capacity, "S2", diverged).verdict == NOT_REPRODUCED_SCALED
 
 
 def _changed(manifest, option, old, new):
@@ -189,9 +192,9 @@ def grown(manifest, slope, spread=0.1, noise=0.05, pull=lambda frequency, gap: f
     [
         ({"slope": -1.0}, SCALED),
         ({"slope": -1.0, "scale": 300.0, "spread": 0.05}, SCALED),  # a fifth of the pairs is not learned
-        ({"slope": -0.3}, NOT_REPRODUCED),
-        ({"slope": 0.3, "scale": 200.0}, NOT_REPRODUCED),
-        ({"slope": -1.9, "scale": 3.0}, NOT_REPRODUCED),
+        ({"slope": -0.3}, NOT_REPRODUCED_SCALED),
+        ({"slope": 0.3, "scale": 200.0}, NOT_REPRODUCED_SCALED),
+        ({"slope": -1.9, "scale": 3.0}, NOT_REPRODUCED_SCALED),
         ({"slope": -0.5}, TOO_FEW),
         ({"slope": -1.0, "scale": 3000.0}, PRECONDITION),  # hardly any is
         ({"slope": -1.0, "scale": 0.1}, PRECONDITION),  # all are before the first look
@@ -208,10 +211,10 @@ def test_slope_of_steps_on_frequency(tail, options, verdict):
     ("pull", "verdict"),
     [
         (lambda frequency, gap: frequency * gap, SCALED),
-        (lambda frequency, gap: frequency, NOT_REPRODUCED),  # the gap adds nothing
-        (lambda frequency, gap: frequency**0 + 1e-3 * frequency, NOT_REPRODUCED),
-        (lambda frequency, gap: 1 / (frequency * gap), NOT_REPRODUCED),
-        (lambda frequency, gap: frequency * 0, NOT_REPRODUCED),
+        (lambda frequency, gap: frequency, NOT_REPRODUCED_SCALED),  # the gap adds nothing
+        (lambda frequency, gap: frequency**0 + 1e-3 * frequency, NOT_REPRODUCED_SCALED),
+        (lambda frequency, gap: 1 / (frequency * gap), NOT_REPRODUCED_SCALED),
+        (lambda frequency, gap: frequency * 0, NOT_REPRODUCED_SCALED),
     ],
 )
 def test_order_of_gradients(tail, pull, verdict):

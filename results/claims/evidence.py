@@ -43,7 +43,8 @@ class Condition:
 class Evidence:
     """The rows of one study.
 
-    definitions: of every set that is scored at the end, the fields of the task in which it differs; sequences: its size.
+    definitions: of every set that is scored at the end, the fields of the task in which it differs; sequences: its size. online:
+    the same fields of every set that is scored on the way.
     probes: what `manyseeds probe` measured, by key (`results.rows.probe_values.by_key`). evaluations: the reported rows, with
     every look during training. measured: the table `probes`, with every stage and step. losses: the rows of `curves` of that
     metric; averages, watched: those of `results.rows.looks`. A table that was not read is None.
@@ -58,6 +59,7 @@ class Evidence:
     losses: pa.Table | None = None
     averages: pa.Table | None = None
     watched: pa.Table | None = None
+    online: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def probed(self, condition: Condition, probe: str) -> list[tuple[Replicate, dict[Name, float]]]:
         """The replicates of a condition that have values of a probe, with these by (probe, layer, head, item)."""
@@ -98,9 +100,12 @@ def gather(
     sets = {name: manifest["sets"][name] for name in reported_sets(manifest)}
     definitions = {name: value["definition"] for name, value in sets.items()}
     sequences = {name: value["sequences"] for name, value in sets.items()}
+    online = {name: value["definition"] for name, value in manifest["sets"].items() if value.get("every") is not None}
     if evaluations is not None:
         evaluations = evaluations.filter(reported(manifest))
-    return Evidence(tuple(conditions), definitions, sequences, probes or {}, evaluations, measured, losses, averages, watched)
+    return Evidence(
+        tuple(conditions), definitions, sequences, probes or {}, evaluations, measured, losses, averages, watched, online
+    )
 
 
 def differing(one: Condition, other: Condition) -> set[str]:

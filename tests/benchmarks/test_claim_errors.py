@@ -16,7 +16,7 @@ def points():
 
 
 def test_an_edge_is_judged_and_not_gated(points):
-    assert {edge.claim for edge in points} == {"R1", "R2", "R4", "R5", "R6", "R7", "R8", "T0"}
+    assert {edge.claim for edge in points} == {"R1", "R2", "R4", "R5", "R6", "R6-positions", "R7", "R8", "T0"}
     for edge in points:
         verdict = claim_errors.judge(edge, np.random.default_rng(1))
         without_probes = edge.setting.startswith("no probes")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from results.claims.claim import NOT_RUN, PRECONDITION, settle
 from results.claims.evidence import Condition, Evidence, differing
+from results.claims.requirements import own_sets
 
 PAPER = 0.8  # p_ignore of the distribution that the paper trains on
 PLAIN = {
@@ -62,6 +63,29 @@ def in_distribution(evidence: Evidence) -> str:
     return _set(evidence, lambda p: p == trained, lambda p: p, "of the training distribution")
 
 
+def laws_of(condition: Condition) -> list[float]:
+    """Each p_ignore that a condition is trained on; of a mixture, several."""
+    trained = condition.settings["task.p_ignore"]
+    return list(trained) if isinstance(trained, list | tuple) else [trained]
+
+
+def sets_of_laws(evidence: Evidence, condition: Condition) -> list[str]:
+    """The largest set of each p_ignore that a condition is trained on; [] where one of them has none."""
+    laws = {name: law for name, law in p_ignore_of_sets(evidence).items() if name in _fixed_laws(evidence)}
+    found = [[name for name, law in laws.items() if law == wanted] for wanted in laws_of(condition)]
+    return [max(names, key=lambda name: evidence.sequences[name]) for names in found] if all(found) else []
+
+
+def training_sets(evidence: Evidence, condition: Condition) -> list[str]:
+    """The sets of a condition's training distribution: those of the whole of it, and of a mixture one for each of its parts."""
+    return list(dict.fromkeys([*own_sets(evidence, condition), *sets_of_laws(evidence, condition)]))
+
+
+def _fixed_laws(evidence: Evidence) -> set[str]:
+    """Sets that name their p_ignore: they are the same for every condition, a mixture too."""
+    return {name for name, definition in evidence.definitions.items() if "p_ignore" in definition}
+
+
 def _set(evidence: Evidence, fits: Callable[[float], bool], order: Callable[[float], float], what: str) -> str:
     names = {name: order(p) for name, p in p_ignore_of_sets(evidence).items() if fits(p)}
     if not names:
@@ -69,19 +93,29 @@ def _set(evidence: Evidence, fits: Callable[[float], bool], order: Callable[[flo
     return min(names, key=lambda name: (names[name], -evidence.sequences[name]))
 
 
+def plain_transformers(evidence: Evidence) -> list[Condition]:
+    """The conditions that are the paper's transformer but for its size and its training's steps, rate and batch."""
+    plain = PLAIN | {"task.p_ignore": training_p_ignore(evidence)}
+    return [each for each in evidence.conditions if all(each.settings.get(k, v) == v for k, v in plain.items())]
+
+
 def baseline(evidence: Evidence) -> Condition:
     """The plain transformer with most replicates; of several, with fewest steps, then the one that the others differ least from."""
-    trained = training_p_ignore(evidence)
-    plain = PLAIN | {"task.p_ignore": trained}
-    plain_conditions = [each for each in evidence.conditions if all(each.settings.get(k, v) == v for k, v in plain.items())]
+    plain_conditions = plain_transformers(evidence)
     if not plain_conditions:
-        settle(NOT_RUN, f"no condition is the plain transformer trained on p_ignore = {trained:g}")
+        settle(NOT_RUN, f"no condition is the plain transformer trained on p_ignore = {training_p_ignore(evidence):g}")
 
     def order(condition: Condition) -> tuple[int, int, int]:
         differences = sum(len(differing(condition, other)) for other in evidence.conditions)
         return -len(condition.replicates), condition.settings["train.steps"], differences
 
     return min(plain_conditions, key=order)
+
+
+def trained_as_long(evidence: Evidence, base: Condition, steps: int) -> Condition | None:
+    """The baseline with at least so many steps: itself, or the one with fewest that differs from it in them alone."""
+    found = [each for each in (base, *evidence.beside(base, ["train.steps"])) if each.settings["train.steps"] >= steps]
+    return min(found, key=lambda each: each.settings["train.steps"], default=None)
 
 
 def gate_in_distribution(evidence: Evidence, base: Condition, share: float) -> None:

@@ -14,7 +14,7 @@ from tests.harness.tiny import STUDY
 from tests.results.claims.claim_rows import condition, write
 
 CLAIMS = {"R2": {"value": 1.0, "of": 100}}
-LSTM = {"model__name": "lstm", "model__layers": 1}
+LSTM = {"model__name": "lstm", "model__layers": 1, "model__width": 128, "train__steps": 500}
 
 
 def _study(claims=None, overrides=()):

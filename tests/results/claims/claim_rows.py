@@ -11,14 +11,22 @@ from results.store.schema import SCHEMAS
 from results.store.tables import Store, commit, write_bytes
 from tests.results.synthetic import START, digest
 
-SETS = {"narrow": {}, "rare": {"p_ignore": 0.98}, "busy": {"p_ignore": 0.1}}  # no name that says what a set is
+SETS = {
+    "narrow": {},
+    "rare": {"p_ignore": 0.98},
+    "busy": {"p_ignore": 0.1},
+    "often": {"p_ignore": 0.9},
+}  # names that say nothing
+LOOKS = {"rare_looks": {"p_ignore": 0.98}, "narrow_looks": {}}  # scored on the way, in a study of which a condition has looks
+STRINGS = 500  # at a look, of two reads each
 SEQUENCES, READS = 1000, 100_000
 DEFAULTS = {
     "task": {"name": "flipflop", "length": 512, "p_ignore": 0.8, "mode": "deterministic"},
     "model": {"name": "transformer", "layers": 2, "width": 64, "heads": 4, "positions": "learned", "embedding_dropout": 0.0},
-    "train": {"steps": 1000, "pool": 0, "lr": 3e-4, "optimizer": "adamw", "sharpen": None},
+    "train": {"steps": 1000, "batch": 16, "pool": 0, "lr": 3e-4, "optimizer": "adamw", "sharpen": None},
 }
 Errors = Sequence[float | None]  # of one set by replicate: a rate, infinity for diverged, None for not run yet
+Looks = Sequence[tuple[int, int, int]]  # of one replicate: step, strings with an error of rare_looks, and of narrow_looks
 
 
 def tail(n: int, median: float, decades: float = 0.6, seed: int = 0) -> list[float]:
@@ -28,18 +36,26 @@ def tail(n: int, median: float, decades: float = 0.6, seed: int = 0) -> list[flo
 
 
 def condition(
-    n: int, rare: Errors | float = 0.0, busy: Errors | float = 0.0, narrow: Errors | float = 0.0, **options: Any
+    n: int,
+    rare: Errors | float = 0.0,
+    busy: Errors | float = 0.0,
+    narrow: Errors | float = 0.0,
+    often: Errors | float = 0.0,
+    looks: Sequence[Looks] = (),
+    **options: Any,
 ) -> dict:
-    """n replicates with these error rates on the three sets; options by dotted path, with __ for a dot."""
-    errors = {"narrow": narrow, "rare": rare, "busy": busy}
+    """n replicates with these error rates on the sets; options by dotted path, with __ for a dot."""
+    errors = {"narrow": narrow, "rare": rare, "busy": busy, "often": often}
     lists = {name: [value] * n if isinstance(value, int | float) else list(value) for name, value in errors.items()}
     assert all(len(value) == n for value in lists.values())
-    return {"options": {name.replace("__", "."): value for name, value in options.items()}, "errors": lists, "n": n}
+    named = {name.replace("__", "."): value for name, value in options.items()}
+    return {"options": named, "errors": lists, "n": n, "looks": looks}
 
 
 def manifest(claims: Mapping[str, Any], conditions: Sequence[dict], **changes: Any) -> dict[str, Any]:
     """A plan with one condition each, called c0, c1, …: a claim that looks at names finds nothing."""
-    hashes = {name: {"hash": digest(name), "task": {}} for name in SETS}
+    online = LOOKS if any(each["looks"] for each in conditions) else {}
+    hashes = {name: {"hash": digest(name), "task": {}} for name in (*SETS, *online)}
     plans = [
         {
             "name": f"c{i}",
@@ -52,6 +68,7 @@ def manifest(claims: Mapping[str, Any], conditions: Sequence[dict], **changes: A
         for i, each in enumerate(conditions)
     ]
     sets = {name: {"definition": each, "sequences": SEQUENCES, "every": None, "seed": 0} for name, each in SETS.items()}
+    sets |= {name: {"definition": each, "sequences": STRINGS, "every": 100, "seed": 0} for name, each in online.items()}
     return {
         "study": "claims",
         "question": "Does it hold?",
@@ -132,6 +149,12 @@ def _replicate(rows: dict[str, list[dict]], each: dict, name: str, seed: int, ke
     for set_name, rate in found.items():
         row = {**base, "step": 1000, "weights": "raw", "set": set_name, "set_hash": digest(set_name), "sequences": SEQUENCES}
         rows["evaluations"].append({**row, "metric": "read"} | ({} if diverged else _sums(rate)))
+    for step, *wrong in each["looks"][seed] if each["looks"] else ():
+        for set_name, strings in zip(LOOKS, wrong, strict=True):
+            row = {**base, "step": step, "weights": "raw", "set": set_name, "set_hash": digest(set_name), "metric": "read"}
+            rows["evaluations"].append(
+                {**row, "sequences": STRINGS, "count": 2 * STRINGS, "errors": strings, "sequences_wrong": strings}
+            )
 
 
 def _sums(rate: float) -> dict[str, int]:

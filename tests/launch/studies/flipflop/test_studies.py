@@ -18,18 +18,19 @@ SCALES = ("paper", "gpu-hour", "laptop")
 POINTS = {
     "alphabet": {25: 3},
     "baseline": {500: 1},
+    "choices": {25: 1 + 44},
     "generative": {25: 2},
     "lstm": {100: 1},
     "mixture": {25: 6},
     "optimizer": {25: 36 + 6},
     "positions": {25: 8},
     "regularisers": {25: 1 + 17},
-    "resources": {25: 1 + 4},
+    "resources": {25: 1 + 4 + 1},
     "seeds": {25: 1},
     "sharpen": {25: 1 + 144},
     "simulation": {25: 9, 8: 3},
     "size": {3: 54, 25: 10},
-    "verdicts": {25: 4, 100: 1},
+    "verdicts": {25: 5, 100: 1},
 }
 WITH_BASELINE = [name for name in POINTS if name not in ("lstm", "simulation")]
 
@@ -123,9 +124,9 @@ def test_estimate_counts_shared_replicates_once(capsys):
     assert _main("estimate", "flipflop/baseline", "flipflop/seeds", "flipflop/resources", "--seconds", "600") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == "fflm-seeds: 25 replicates of 1 condition, 20 of them new"
-    assert lines[2] == "fflm-resources: 125 replicates of 5 conditions, 100 of them new"
-    # 520 baselines, and 25 each of 3, 10, 3 and 10 times as long: 1170 times 600 s
-    assert "together: 620 replicates of 5 conditions; 195 hours of one device at 600 s for" in lines[3]
+    assert lines[2] == "fflm-resources: 150 replicates of 6 conditions, 125 of them new"
+    # 520 baselines, 25 mixtures, and 25 each of 3, 10, 3 and 10 times as long: 1195 times 600 s
+    assert "together: 645 replicates of 6 conditions; 199 hours of one device at 600 s for" in lines[3]
 
 
 def test_estimate_takes_a_scale_and_refuses_what_it_cannot_count(capsys):

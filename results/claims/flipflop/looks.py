@@ -1,0 +1,87 @@
+"""Looks at a training on its way: how far errors on sparse strings rise again from one step to a later one (card F1, F3)."""
+
+import math
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from results.claims.claim import NOT_RUN, settle
+from results.claims.evidence import Condition, Evidence
+from results.claims.flipflop.read_sets import training_p_ignore
+from results.claims.requirements import LEARNED
+from results.statistics.intervals import clopper_pearson
+
+
+@dataclass(frozen=True)
+class Rise:
+    """The largest rise of one training. factor: how many times more strings fail at the later look at least, by the exact 95 %
+    intervals of both; 0 where it never rises, and the rest is 0 then too."""
+
+    factor: float
+    low_step: int = 0
+    high_step: int = 0
+    wrong: tuple[int, int] = (0, 0)
+    strings: int = 0
+
+    def __str__(self) -> str:
+        if not self.factor:
+            return "none"
+        low, high = self.wrong
+        return (
+            f"from {low} of {self.strings} strings with an error at step {self.low_step:,} to {high} at step {self.high_step:,} "
+            f"(at least {self.factor:.3g} times)"
+        )
+
+
+@dataclass(frozen=True)
+class Look:
+    step: int
+    rate: float
+    wrong: int
+    strings: int
+
+
+def sparse_and_own_looks(evidence: Evidence, base: Condition) -> tuple[str, str]:
+    """The sets scored on the way that are sparse, and of the baseline's own training distribution."""
+    trained = training_p_ignore(evidence)
+    laws = {name: each.get("p_ignore", trained) for name, each in evidence.online.items() if each.keys() <= {"p_ignore"}}
+    sparse = [name for name, law in laws.items() if law > trained]
+    own = [name for name, law in laws.items() if law == trained]
+    if not sparse or not own:
+        settle(NOT_RUN, f"no set that is scored during training is {'of the training distribution' if sparse else 'sparse'}")
+    return max(sparse, key=lambda name: laws[name]), own[0]
+
+
+def rebound(evidence: Evidence, key: str, sparse: str, own: str) -> Rise | None:
+    """The largest rise between two looks at which at most 1 % of the training distribution is read wrongly. None without looks."""
+    quiet = {look.step for look in _looks(evidence, key, own) if look.rate <= LEARNED}
+    looks = _looks(evidence, key, sparse)
+    if not looks:
+        return None
+    best, most = None, Rise(0.0)
+    for look in (look for look in looks if look.step in quiet):
+        if best is not None:
+            factor = clopper_pearson(look.wrong, look.strings).low / clopper_pearson(best.wrong, best.strings).high
+            if factor > most.factor:
+                most = Rise(factor, best.step, look.step, (best.wrong, look.wrong), look.strings)
+        if best is None or look.wrong < best.wrong:
+            best = look
+    return most
+
+
+def _looks(evidence: Evidence, key: str, name: str) -> list[Look]:
+    """Of one replicate's only stage, by step; those of strings whose count of wrong ones is not known are left out."""
+    if evidence.evaluations is None:
+        return []
+    rows = evidence.evaluations.filter((pc.field("key") == key) & (pc.field("set") == name) & (pc.field("weights") == "raw"))
+    found = [
+        Look(
+            row["step"],
+            row["errors"] / row["count"] if row["errors"] is not None else math.inf,
+            row["sequences_wrong"],
+            row["sequences"],
+        )
+        for row in rows.to_pylist()
+        if row["count"] != 0 and row["sequences_wrong"] is not None
+    ]
+    return sorted(found, key=lambda look: look.step)

@@ -346,6 +346,6 @@ def test_the_claim_and_the_section_of_the_pages_stand_in_the_report(project):
     assert re.search(r"X1 .*reproduced", _launch(project, "claims", "runs"))
     _launch(project, "report", "runs", "claims")
     page = (project / "runs/claims/report/index.html").read_text()
-    assert re.search(r"X1.*Clipping raises no error.*reproduced</td>", page, re.DOTALL)
+    assert re.search(r"X1</b> <span>reproduced</span>.*Clipping raises no error", page, re.DOTALL)
     assert "Training loss at the end" in page
     assert (project / "runs/claims/report/figures/final-loss.svg").stat().st_size > 1000

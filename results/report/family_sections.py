@@ -1,6 +1,6 @@
 """The families whose reports have parts of their own; a new one adds its line."""
 
-from results.report import automata, distillation, flipflop, lego, subsequences
+from results.report import automata, distillation, flipflop, lego, ngrams, subsequences
 from results.report.family import ReportFamily
 
 FAMILIES: tuple[ReportFamily, ...] = (
@@ -9,4 +9,5 @@ FAMILIES: tuple[ReportFamily, ...] = (
     lego.FAMILY,
     distillation.FAMILY,
     subsequences.FAMILY,
+    ngrams.FAMILY,
 )

@@ -1,0 +1,182 @@
+"""What a report draws of in-context n-grams: the loss beside the k-grams', heads at each stage, escape times, and the nearest estimator."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pyarrow as pa
+from matplotlib.lines import Line2D
+
+from results.claims.claim import Settled
+from results.claims.evidence import Condition, Evidence, gather
+from results.claims.ngrams.courses import TASK, Course, Heads, courses, heads_of
+from results.report.family import Drawn
+from results.report.figures import INK, STYLE, _colour, _faint, _legend, _light_and_bold, label_rows, rows_of_panels
+from results.report.lines_and_maps import heat_maps
+from results.rows.looks import averages, series, watched, watched_set
+from results.rows.summary import Replicate
+from results.rows.task_conditions import is_of
+from results.statistics.intervals import Floats
+from results.statistics.survival import Survival, survival
+from results.store.tables import Store
+
+LINES = ("--", "-.", ":", (0, (6, 2, 1, 2, 1, 2)))
+MOST = 8  # conditions of one figure
+
+
+def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+    """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
+    if not is_of(manifest, TASK) or any("settings" not in each for each in manifest["conditions"]):
+        return []
+    evidence = gather(manifest, known, averages=averages(store, finished), watched=watched(store, finished))
+    found: dict[str, tuple[Condition, list[Course], list[Heads]]] = {}
+    for condition in evidence.conditions[:MOST]:
+        ended = [each for each in condition.replicates if each.status == "finished"]
+        part = Condition(condition.name, condition.settings, tuple(ended), condition.config)
+        with suppress(Settled):
+            found[condition.name] = part, courses(evidence, part), heads_of(evidence, part)
+    found = {name: each for name, each in found.items() if each[1]}
+    if not found:
+        return []
+    own = {name: each for name, (_, each, _) in found.items()}
+    return [_losses(own), *_heads(found), *_survivals(own), *_nearest(evidence, found)]
+
+
+def _losses(found: Mapping[str, Sequence[Course]]) -> Drawn:
+    """A panel a condition: every seed faint, their median bold, and the k-grams' losses with the prior's smoothing as broken lines."""
+    with mpl.rc_context(STYLE):
+        figure, panels = rows_of_panels(len(found), 5.2, 3.8, "none", 0.6, columns=2)
+        orders = max(course.order for own in found.values() for course in own)
+        for i, (panel, (name, own)) in enumerate(zip(panels, found.items(), strict=True)):
+            for course in own:
+                panel.plot(course.steps, course.loss, color=_colour(i), lw=0.7, alpha=_faint(len(own)))
+            steps, middle = _median(own)
+            panel.plot(steps, middle, color=_colour(i), lw=2)
+            for k in range(1, own[0].order + 1):
+                level = own[0].levels.get(f"{k}-gram a={own[0].alpha:g}")
+                if level is not None:
+                    panel.axhline(level, color=INK, lw=1, ls=LINES[(k - 1) % len(LINES)], alpha=0.6)
+            panel.set_title(name)
+            panel.set_xlabel("training step")
+            panel.grid(axis="y")
+        label_rows(panels, "loss, nats")
+        levels = {
+            f"{k}-gram": Line2D([], [], color=INK, lw=1, ls=LINES[(k - 1) % len(LINES)], alpha=0.6)
+            for k in range(1, orders + 1)
+        }
+        _legend(figure, _light_and_bold("one seed", "median") | levels)
+    caption = (
+        "Cross-entropy with the law of the next token, on the set that is scored on the way. Broken: the k-gram estimators with the "
+        "prior's smoothing, on the same strings."
+    )
+    return ("ngram-losses", "Loss over the training", caption, figure)
+
+
+def _median(own: Sequence[Course]) -> tuple[Floats, Floats]:
+    """The median over seeds at the steps that all of them have."""
+    steps = own[0].steps
+    for course in own[1:]:
+        steps = np.intersect1d(steps, course.steps)
+    return steps, np.median([course.loss[np.isin(course.steps, steps)] for course in own], axis=0)
+
+
+def _heads(found: Mapping[str, tuple[Condition, Sequence[Course], Sequence[Heads]]]) -> list[Drawn]:
+    """Frames of one seed: what each head gives to each lag, at the middle of each stage. The seed is the one whose last stage begins in
+    the middle of those of all seeds."""
+    out = []
+    for name, (condition, own, heads) in found.items():
+        begins = [course.begins(course.order) for course in own]
+        place = int(np.argsort(begins, kind="stable")[(len(begins) - 1) // 2])
+        course, masses = own[place], heads[place]
+        tables: dict[str, list[list[float | None]]] = {}
+        for k in range(1, course.order + 1):
+            looks = course.steps[course.looks(k)]
+            if len(looks):
+                steps = masses[0][0].steps
+                at = int(np.abs(steps - looks[len(looks) // 2]).argmin())
+                tables[f"stage {k}, step {steps[at]:,.0f}"] = [[float(lag.values[at]) for lag in head] for head in masses]
+        if not tables:
+            continue
+        seeds = condition.replicates[place]
+        figure = heat_maps(
+            tables, [f"head {h + 1}" for h in range(len(masses))], [str(q) for q in range(len(masses[0]))], "lag"
+        )
+        caption = (
+            f"Weight in per cent that a head of the first layer gives to the token so many places before, in the middle of each stage. "
+            f"{name}, seeds {seeds.init_seed} and {seeds.data_seed}: the median seed by the begin of the last stage."
+        )
+        out.append((f"ngram-heads-{name}", f"Heads at each stage: {name}", caption, figure))
+    return out
+
+
+def _survivals(found: Mapping[str, Sequence[Course]]) -> list[Drawn]:
+    """Kaplan–Meier curves of the time at the last stage but one. All seeds of a condition are followed to one last step, so the estimate
+    is the share of seeds that have not escaped, and its band that of `results.statistics.survival`."""
+    curves: dict[str, Survival] = {}
+    horizon: dict[str, float] = {}
+    for name, own in found.items():
+        times = [course.escape(course.order - 1) for course in own]
+        if any(each is not None for each in times):
+            curves[name] = survival([np.inf if each is None else each for each in times])
+            horizon[name] = max(float(course.steps[-1]) for course in own)
+    if not curves:
+        return []
+    with mpl.rc_context(STYLE):
+        figure, (panel,) = rows_of_panels(1, 6.4, 3.8, "none", 0.2 + 0.1 * len(curves))
+        handles: dict[str, Line2D] = {}
+        for i, (name, each) in enumerate(curves.items()):
+            x = np.append(each.x, horizon[name])
+            share, low, high = (np.append(part, part[-1]) for part in (each.share, each.low, each.high))
+            panel.fill_between(x, low, high, step="post", color=_colour(i), alpha=0.13, lw=0)
+            (handles[name],) = panel.plot(x, share, drawstyle="steps-post", color=_colour(i), lw=1.8)
+        panel.set_ylim(-0.02, 1.02)
+        panel.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
+        panel.set_xlabel("training step")
+        panel.set_ylabel("seeds still on the plateau")
+        panel.grid(axis="y")
+        _legend(figure, handles)
+    caption = (
+        "Share of seeds whose loss has not yet left the plateau before the n-gram: it has gone 30 % of the way to the next one, for three "
+        "looks in a row. A curve that ends above 0 is of seeds that had not left by the last step. Shading: a band that holds the whole "
+        "curve with 95 %."
+    )
+    return [("ngram-survival", "Time on the last plateau", caption, figure)]
+
+
+def _nearest(evidence: Evidence, found: Mapping[str, tuple[Condition, Sequence[Course], Sequence[Heads]]]) -> list[Drawn]:
+    """A ribbon a condition: the share of seeds that are nearest to each k-gram, by KL divergence, at each look."""
+    rows = series(evidence.averages, of_set=watched_set(evidence.averages))
+    ribbons: dict[str, tuple[Floats, Floats]] = {}
+    for name, (condition, own, _) in found.items():
+        order = own[0].order
+        kinds = [f"kl {k}-gram" for k in range(1, order + 1)]
+        distances = [
+            np.stack([rows[each.key][kind].values for kind in kinds])
+            for each in condition.replicates
+            if kinds[0] in rows[each.key]
+        ]
+        if len(distances) == len(own) and len({each.shape for each in distances}) == 1:
+            nearest = np.array([each.argmin(0) for each in distances])
+            ribbons[name] = own[0].steps, np.array([(nearest == k).mean(0) for k in range(order)])
+    if not ribbons:
+        return []
+    with mpl.rc_context(STYLE):
+        figure, panels = rows_of_panels(len(ribbons), 5.2, 2.2, "y", 0.4, columns=2)
+        orders = max(len(shares) for _, shares in ribbons.values())
+        for panel, (name, (steps, shares)) in zip(panels, ribbons.items(), strict=True):
+            edges = np.concatenate([np.zeros((1, len(steps))), shares.cumsum(0)])
+            for k in range(len(shares)):
+                panel.fill_between(steps, edges[k], edges[k + 1], color=_colour(k), alpha=0.75, lw=0, step="mid")
+            panel.set_title(name)
+            panel.set_xlabel("training step")
+            panel.set_ylim(0, 1)
+            panel.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
+        label_rows(panels, "seeds")
+        _legend(figure, {f"{k + 1}-gram": Line2D([], [], color=_colour(k), lw=6, alpha=0.75) for k in range(orders)})
+    caption = (
+        "Share of seeds whose predictions are nearest to each k-gram estimator: least KL divergence from the estimator, over its "
+        "smoothings, to the model."
+    )
+    return [("ngram-nearest", "The nearest estimator", caption, figure)]

@@ -48,14 +48,18 @@ def philox4x32(counter: Tensor, key: Tensor) -> Tensor:
 
     Leading axes broadcast. Equal to the Random123 known-answer vectors.
     """
-    c0, c1, c2, c3 = counter.unbind(-1)
     k0, k1 = key.unbind(-1)
+    shape = torch.broadcast_shapes(counter.shape[:-1], k0.shape)
+    c0, c1, c2, c3 = (each.expand(shape) for each in counter.unbind(-1))
     for _ in range(_ROUNDS):
         # int64 multiplication wraps modulo 2^64, so both halves of the 64-bit product are exact after masking
         p0, p1 = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
-        c0, c1, c2, c3 = (p1 >> 32 & _MASK) ^ c1 ^ k0, p1 & _MASK, (p0 >> 32 & _MASK) ^ c3 ^ k1, p0 & _MASK
+        # in place on what this round has made: a draw waits for memory, and this halves it
+        c0 = (p1 >> 32).bitwise_and_(_MASK).bitwise_xor_(c1).bitwise_xor_(k0)
+        c2 = (p0 >> 32).bitwise_and_(_MASK).bitwise_xor_(c3).bitwise_xor_(k1)
+        c1, c3 = p1.bitwise_and_(_MASK), p0.bitwise_and_(_MASK)
         k0, k1 = k0 + _WEYL[0] & _MASK, k1 + _WEYL[1] & _MASK
-    return torch.stack(torch.broadcast_tensors(c0, c1, c2, c3), dim=-1)
+    return torch.stack([c0, c1, c2, c3], dim=-1)
 
 
 @dataclass(frozen=True)

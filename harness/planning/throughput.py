@@ -94,7 +94,7 @@ def _measured(pack: Pack, device: torch.device) -> Rate:
         evaluate_s += _timed(device, training.monitored) * (steps // monitor.every)
     watch = pack.watch
     if watch is not None:
-        evaluate_s += _timed(device, training.watcher.look) * -(-steps // watch.every)
+        evaluate_s += _timed(device, partial(training.watcher.look, training.losses)) * -(-steps // watch.every)
     weights = len(artifacts.content(pack, training.model, 0)) if pack.keep else 0
     return Rate(len(pack.replicates), step_s, evaluate_s, memory.peak(), weights, precision)
 

@@ -118,7 +118,7 @@ class Training:
         self.train_s = self.evaluate_s = 0.0
         self.forward = torch.compile(self.model, dynamic=False) if pack.numerics.get("compile") else self.model
         self.replay: Replay | None = None
-        self.watcher = Watcher(self.model, self.losses, self.flat, self.feed, pack)
+        self.watcher = Watcher(self.model, self.flat, self.feed, pack)
         self.loop: sequential.Loop | None = None
         if sequential.takes(pack, device) and not sequential.missing():
             self.loop = sequential.Loop(pack, self.feed, self.model, self.flat, self.scalars, self.teachers)
@@ -320,7 +320,7 @@ class Training:
         if watch is None or (self.step % watch.every and self.step < self.train.steps):
             return
         if not known or known[-1]["step"] < self.step:
-            values = self.watcher.look(last_gradient=self.loop is None)
+            values = self.watcher.look(self.losses, last_gradient=self.loop is None)
             known.append({"step": self.step, "names": list(values), "values": rounded(values)})
 
     def _score(self, due: list[tuple[ScoredSet, ...]], rows: Rows, should_stop: Callable[[], bool]) -> bool:

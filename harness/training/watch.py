@@ -23,12 +23,13 @@ _BATCH = 512  # strings of the sample in one forward pass
 class Watcher:
     """`look()` measures the pack as it is; it leaves the gradients of the sample behind, which the next step overwrites."""
 
-    def __init__(self, model: nn.Module, losses: Callable[[Strings], Tensor], flat: FlatParameters, feed: Feed, pack: Pack):
-        self.model, self.losses, self.flat, self.feed, self.watch = model, losses, flat, feed, pack.watch
+    def __init__(self, model: nn.Module, flat: FlatParameters, feed: Feed, pack: Pack):
+        self.model, self.flat, self.feed, self.watch = model, flat, feed, pack.watch
         self._sample: list[Strings] | None = None
 
-    def look(self, last_gradient: bool = True) -> dict[str, Tensor]:
-        """Numbers [R] by name. last_gradient: whether the last step has left its gradient, which a compiled loop does not."""
+    def look(self, losses: Callable[[Strings], Tensor], last_gradient: bool = True) -> dict[str, Tensor]:
+        """Numbers [R] by name. losses: of strings, [R]; it is not kept, since it belongs to the training that keeps this. last_gradient:
+        whether the last step has left its gradient, which a compiled loop does not."""
         watch = self.watch
         if watch is None:
             return {}
@@ -39,7 +40,7 @@ class Watcher:
             self.flat.gradient.zero_()
             for strings in self._strings():
                 share = strings.inputs.shape[1] / watch.sequences
-                (share * self.losses(strings).sum()).backward()
+                (share * losses(strings).sum()).backward()
             with torch.no_grad():
                 found |= self._gradients("sample gradient")
         return found | self._lags(watch.lags, watch.strings) if watch.lags >= 0 else found

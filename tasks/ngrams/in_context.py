@@ -21,7 +21,7 @@ from tasks.task import Task
 
 # sites of the draws within a step; part of every committed result
 _LAW, _FIRST, _TOKEN = range(3)
-_NUMBERS = 2**19  # of laws that are made at once: more would leave the cache
+_NUMBERS = 2**18  # of laws that are made at once: more would leave the cache
 _MOST = 2**20  # numbers in the language of one string
 _FLOOR = 1e-8  # added to a probability before its logarithm, as in the paper's loss
 

@@ -1,0 +1,64 @@
+"""A rehearsal on a CPU of the first hour on a GPU, in a process that has torch, numpy, pyarrow and safetensors alone."""
+
+import json
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+from benchmarks.first_gpu.__main__ import PARTS, main
+from results.store.tables import committed, open_store
+
+BLOCKED = "ray wandb omegaconf yaml jinja2 click rich x_transformers".split()
+CODE = f"""
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {BLOCKED}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Blocked())
+from benchmarks.first_gpu.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The folder of a rehearsal of every part."""
+    folder = tmp_path_factory.mktemp("first_gpu")
+    assert main(["manifests", "--tiny", "--manifests", str(folder / "manifests")]) == 0
+    places = [f"--{name}={folder / name}" for name in ("manifests", "work", "out")]
+    for part in PARTS:
+        command = [sys.executable, "-c", CODE, part, "--device", "cpu", "--tiny", *places]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{part}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+    return folder
+
+
+def test_every_check_is_made_and_none_breaks(folder):
+    rows = [json.loads(line) for line in (folder / "out" / "correctness.jsonl").read_text().splitlines()]
+    assert len(rows) > 15
+    assert not [row for row in rows if "error" in row["found"]]
+    packs = next(row["found"] for row in rows if row["check"] == "packs fp32")
+    assert all(packs[way]["bitwise"] for way in ("again", "another place", "another size"))
+
+
+def test_a_check_that_was_made_is_not_made_again(folder, capsys):
+    places = [f"--{name}={folder / name}" for name in ("work", "out")]
+    before = (folder / "work" / "correctness.jsonl").read_text()
+    assert main(["correctness", "--device", "cpu", "--tiny", *places]) == 0
+    assert (folder / "work" / "correctness.jsonl").read_text() == before
+
+
+@pytest.mark.parametrize(("part", "study", "count"), [("path", "fflm-quick", 4), ("baseline", "fflm-baseline", 2)])
+def test_trainings_come_back_as_one_archive(folder, tmp_path, part, study, count):
+    with tarfile.open(folder / "out" / f"{part}.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    assert committed(open_store(str(tmp_path / "runs"), study))["status"].to_pylist() == ["finished"] * count
+
+
+def test_what_comes_back_is_little(folder):
+    files = [path for path in (folder / "out").rglob("*") if path.is_file()]
+    assert len(files) <= 10
+    assert {path.name for path in files} >= {"throughput.md", "memory.md", "correctness.jsonl"}

@@ -25,6 +25,7 @@ from harness.planning.manifest import plan_of, read
 from harness.planning.pack import Pack, resolve
 from harness.planning.stage_order import by_stage, ready
 from harness.planning.throughput import Rate, measure, room
+from harness.study.experiment import ALLOW_COMMANDS
 from harness.study.slot_kinds import Kind
 from models.custom.custom import allow
 from results.errors import STATUS_MENDABLE, StoreError, StudyError, tell_of_defect
@@ -98,8 +99,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--allow-import", action="append", default=[], metavar="MODULE", help="let it name models and tasks of MODULE"
     )
+    parser.add_argument("--allow-command", action="store_true", help="let it start the commands of its experiments")
     options = parser.parse_args(arguments)
-    allow(*options.allow_import)
+    allow(*options.allow_import, *([ALLOW_COMMANDS] if options.allow_command else []))
     try:
         return run_manifest(Path(options.manifest), options.store, options.device)
     except (StudyError, StoreError) as error:

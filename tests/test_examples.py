@@ -50,8 +50,9 @@ def test_a_classifier_is_run_by_its_function(enter, monkeypatch):
     assert {name for each in replicates for name in each.summary} == {"accuracy", "status"}
 
 
-def test_a_script_is_run_by_its_command(enter):
+def test_a_script_is_run_by_its_command(enter, monkeypatch):
     folder = enter("digits")
+    monkeypatch.setattr(custom, "_allowed", {"--allow-command"})
     overrides = ["replicates=1", "experiment.epochs=2", "grid.experiment.width=[8]", "wandb=off"]
     assert run(load("study.yaml", overrides), say=lambda text: None) == 0
     assert "accuracy by step" in (folder / "runs" / "digits" / "report" / "index.html").read_text().lower()
@@ -86,6 +87,7 @@ def test_the_study_for_those_who_come_from_another_tool_is_one(tmp_path, monkeyp
     (tmp_path / "rates.yaml").write_text(re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1])
     (tmp_path / "train.py").touch()
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(custom, "_allowed", {"--allow-command"})
     study = load("rates.yaml")
     assert [len(each.seeds) for each in study.conditions] == [100, 100]
     words = study.conditions[1].experiment.command_for(7, "f")

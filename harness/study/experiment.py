@@ -21,6 +21,7 @@ from models.custom import custom
 from results.errors import StudyError, settings_errors
 
 GIVEN = ("seed", "folder")  # placeholders of a command that are no settings
+ALLOW_COMMANDS = "--allow-command"  # beside the modules that `custom.allow` names: studies may start commands
 FORMATS = (".jsonl", ".ndjson", ".json", ".csv")
 _OPTIONS = {"function": ("name", "sources"), "command": ("command", "metrics", "sources", "environment", "time_limit")}
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -123,6 +124,9 @@ def experiment_of(config: Mapping[str, Any]) -> Experiment:
 def _of_command(options: Mapping[str, Any], sources: tuple[str, ...], settings: Mapping[str, Any]) -> Experiment:
     example = '[python, train.py, --seed, "{seed}"]'
     command = _words(options["command"], "experiment.command", example)
+    if ALLOW_COMMANDS not in custom.allowed():
+        shown = shlex.join(command)[:100]
+        raise StudyError(f"experiment.command would start `{shown}`: if you trust it and its study, pass {ALLOW_COMMANDS}")
     if not command:
         raise StudyError(f"experiment.command is empty: write the words of the command, such as {example}")
     known = (*settings, *GIVEN)
@@ -139,7 +143,8 @@ def _of_command(options: Mapping[str, Any], sources: tuple[str, ...], settings: 
             f"experiment.{unused[0]} is not used by the command: write {{{unused[0]}}} where it belongs, or leave it out"
         )
     metrics = options.get("metrics")
-    if not isinstance(metrics, str) or not metrics.startswith("{folder}/") or Path(metrics).suffix not in FORMATS:
+    inside = isinstance(metrics, str) and metrics.startswith("{folder}/") and ".." not in Path(metrics).parts
+    if not inside or Path(str(metrics)).suffix not in FORMATS:
         raise StudyError(
             f'experiment.metrics = {metrics!r} must be a file that the script writes, such as "{{folder}}/metrics.jsonl"; it ends in '
             f"{', '.join(FORMATS)}"
@@ -150,7 +155,7 @@ def _of_command(options: Mapping[str, Any], sources: tuple[str, ...], settings: 
     if limit is not None and (type(limit) not in (int, float) or not limit > 0 or not math.isfinite(limit)):
         raise StudyError(f"experiment.time_limit = {limit!r} must be a number of seconds above 0")
     environment = _words(options.get("environment", []), "experiment.environment", "[CUDA_HOME]")
-    return Experiment("", command, metrics, sources, environment, None if limit is None else float(limit), settings)
+    return Experiment("", command, str(metrics), sources, environment, None if limit is None else float(limit), settings)
 
 
 def _words(value: Any, where: str, example: str) -> tuple[str, ...]:

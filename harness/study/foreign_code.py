@@ -131,16 +131,16 @@ def _declared(sources: Iterable[str]) -> dict[str, Path]:
     here, found = Path.cwd(), dict[str, Path]()
     for source in sources:
         path = here / source
+        if Path(source).is_absolute() or ".." in Path(source).parts:
+            raise StudyError(f"experiment.sources: {source!r} must be a file or folder in the current one, {here}")
         if not path.exists():
             raise StudyError(f"experiment.sources: there is no {source!r} in {here}: name files and folders from there")
-        if not path.resolve().is_relative_to(here.resolve()) and Path(source).is_absolute():
-            raise StudyError(f"experiment.sources: {source!r} must be a path from the current folder, {here}")
         files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file() and not _SKIPPED & set(p.parts))
         if len(files) > MOST_FILES:
             raise StudyError(
                 f"experiment.sources: {source!r} holds {len(files):,} files, and at most {MOST_FILES:,} are read: name fewer"
             )
-        found |= {each.relative_to(here).as_posix() if each.is_relative_to(here) else each.name: each for each in files}
+        found |= {each.relative_to(here).as_posix(): each for each in files}
     return found
 
 

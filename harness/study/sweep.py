@@ -106,7 +106,8 @@ def _product(axes: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _point(merged: dict[str, Any], condition: str | None, sets: dict[str, Any], swept: dict[str, Any]) -> Point:
-    parts = ([condition] if condition else []) + [f"{path}={short(value)}" for path, value in swept.items()]
+    named = [f"{path.removeprefix('experiment.')}={short(value)}" for path, value in swept.items()]
+    parts = [condition, *named] if condition else named
     name = ", ".join(parts) or _title(merged)
     if not name.isprintable():
         raise StudyError(f"{name!r} can't be the name of a condition: sweep values that are written on one line")

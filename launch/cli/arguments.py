@@ -111,14 +111,32 @@ def _allow(context: click.Context, parameter: click.Parameter, modules: tuple[st
         allow(*modules)
 
 
-ALLOW = click.option(
-    "--allow-import",
-    multiple=True,
-    metavar="MODULE",
-    callback=_allow,
-    expose_value=False,
-    help="Let the study name functions, models and tasks of this module, which is imported and so runs; may be repeated.",
-)
+def _allow_commands(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+    if given:
+        from harness.study.experiment import ALLOW_COMMANDS
+        from models.custom.custom import allow
+
+        allow(ALLOW_COMMANDS)
+
+
+def ALLOW(command: Any) -> Any:
+    """--allow-import and --allow-command."""
+    modules = click.option(
+        "--allow-import",
+        multiple=True,
+        metavar="MODULE",
+        callback=_allow,
+        expose_value=False,
+        help="Let the study name functions, models and tasks of this module, which is imported and so runs; may be repeated.",
+    )
+    commands = click.option(
+        "--allow-command",
+        is_flag=True,
+        callback=_allow_commands,
+        expose_value=False,
+        help="Let the study start the commands of its experiments.",
+    )
+    return modules(commands(command))
 
 
 NEW_CODE = click.option(

@@ -1,17 +1,28 @@
 """A study of a person's own function: from its YAML to rows, a report and a comparison, whatever happens on the way."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 
 import harness.run
+from harness.local import run_manifest
+from harness.replicates.rerun import rerun
 from harness.run import run
 from harness.study.load import load
 from models.custom import custom
 from results.errors import StudyError
+from results.progress.failures import show_failures
+from results.progress.status import show_status
 from results.report.contrasts import show_contrasts
+from results.report.replicate_page import write_replicate_page
 from results.report.report import write_report
+from results.report.spread import show_spread
 from results.store.manifest import newest_manifest
+from results.store.merge import merge
 from results.store.tables import committed, open_store, read
+from results.store.verify import show_verify
 from tests.harness.experiments import own_functions
 from tests.harness.killed import without_report
 from tests.harness.tiny import tables
@@ -64,15 +75,13 @@ def values(root, metric, study="own"):
 def test_every_replicate_has_the_number_that_its_seed_gives(shifted):
     found = values(shifted, "score")
     expected = {
-        (f"experiment.shift={shift}", seed, 0, "result"): shift + np.random.default_rng(seed).standard_normal()
+        (f"shift={shift}", seed, 0, "result"): shift + np.random.default_rng(seed).standard_normal()
         for shift in (0, 3)
         for seed in range(12)
     }
     assert found == expected
     drawn = values(shifted, "drawn")  # from a global generator, which is seeded with the replicate's seed
-    assert all(
-        drawn["experiment.shift=0", seed, 0, "result"] == drawn["experiment.shift=3", seed, 0, "result"] for seed in range(12)
-    )
+    assert all(drawn["shift=0", seed, 0, "result"] == drawn["shift=3", seed, 0, "result"] for seed in range(12))
     assert len(set(drawn.values())) == 12
 
 
@@ -90,6 +99,11 @@ def test_a_report_and_a_comparison_come_of_the_rows(shifted):
     store = open_store(shifted, "own")
     page = write_report(store).read_text()
     assert "higher is better" in page
+    medians = {
+        shift: shift + np.median([np.random.default_rng(seed).standard_normal() for seed in range(12)]) for shift in (0, 3)
+    }
+    best, next_best = (f"{shift}, {medians[shift]:.4g}".replace("-", "−") for shift in (3, 0))
+    assert re.search(rf"Highest median score: shift={best} \[.*\] over 12 seeds; next: shift={next_best}", page)
     assert "true in 6 of 12" in page
     assert "lower values count as better" in page  # of drawn, which is not declared
     said = []
@@ -195,3 +209,41 @@ def test_what_an_experiment_can_not_have_is_refused_in_a_sentence(start, overrid
     with pytest.raises(StudyError) as refused:
         start("measure", override)
     assert sentence in str(refused.value)
+
+
+def test_the_other_commands_read_a_study_of_experiments(start, tmp_path):
+    """Status, failures, verify, merge and rerun; what needs counts of errors or weights says so in a sentence."""
+    own_functions.raise_at.add(2)
+    assert start("measure", "experiment.shift=0", "replicates=6")[0] == 1
+    own_functions.raise_at.clear()
+    store, said = open_store(tmp_path / "runs", "own"), []
+    show_status(store, said.append)
+    show_failures(store, False, said.append)
+    assert "own: 5 of 6 replicates committed, 1 failed" in said[0]
+    assert any("seed 2 is unlucky" in line for line in said)
+    assert show_verify([store], said.append) == 0
+    assert start("measure", "experiment.shift=0", "seeds.from=4", "replicates=4", store="other")[0] == 0
+    merged = merge(store, [open_store(tmp_path / "other", "own")])
+    assert (merged.replicates, committed(store).num_rows) == (2, 7)
+    key = committed(store)["key"][0].as_py()
+    assert rerun(store, key).agrees
+    with pytest.raises(StudyError, match="has no weights to keep"):
+        rerun(store, key, keep=True)
+    with pytest.raises(StudyError, match="no counts of errors"):
+        show_spread(store, said.append)
+    with pytest.raises(StudyError, match="have no page of their own"):
+        write_replicate_page(store, key)
+
+
+def test_a_manifest_is_run_by_a_bare_machine_and_only_with_the_code_it_was_planned_with(start, tmp_path, monkeypatch):
+    assert start("measure", "experiment.shift=0")[0] == 0
+    found = {path: json.loads(path.read_bytes())["packs"] for path in (tmp_path / "runs" / "own" / "manifests").iterdir()}
+    (manifest,) = [path for path, packs in found.items() if len(packs[0]["replicates"]) > 1]
+    assert run_manifest(manifest, str(tmp_path / "bare"), "cpu") == 0
+    whole, bare = (tables(tmp_path / name, "own") for name in ("runs", "bare"))
+    assert set(bare["evaluations"]) < set(whole["evaluations"])  # all but the replicate that went first
+    edited = json.loads(manifest.read_bytes())
+    edited["conditions"][0]["config"]["code"] = "0" * 32
+    (tmp_path / "edited.yaml").write_text(json.dumps(edited))
+    with pytest.raises(StudyError, match="was planned with the code 000000000000, and the code here is"):
+        run_manifest(tmp_path / "edited.yaml", str(tmp_path / "third"), "cpu")

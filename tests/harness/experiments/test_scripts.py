@@ -1,13 +1,19 @@
 """A study of a person's own script: one process a replicate, and whatever a script does, its reason recorded and no other disturbed."""
 
+import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from harness.experiments import supervisor
 from harness.machine.interrupt import Interrupt
+from harness.replicates.rerun import rerun
 from harness.run import run
 from harness.study.load import load
+from models.custom import custom
 from results.errors import StudyError
 from results.progress.failures import log_path
 from results.store.tables import committed, open_store, read
@@ -60,6 +66,7 @@ wandb: off
 @pytest.fixture
 def start(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(custom, "_allowed", {"--allow-command"})
     without_report(monkeypatch)
     (tmp_path / "work.py").write_text(SCRIPT)
     (tmp_path / "beside.py").write_text("def half(n):\n    return n / 2\n")
@@ -170,6 +177,8 @@ def test_metrics_may_be_csv_or_one_json_file(start, tmp_path):
         ("experiment.metrics=metrics.jsonl", 'must be a file that the script writes, such as "{folder}/metrics.jsonl"'),
         ("experiment.sources=[]", "experiment.sources is missing"),
         ("experiment.sources=[gone.py]", "there is no 'gone.py'"),
+        ("experiment.sources=[../work.py]", "'../work.py' must be a file or folder in the current one"),
+        ("experiment.metrics='{folder}/../m.csv'", 'must be a file that the script writes, such as "{folder}/metrics.jsonl"'),
         ("experiment.time_limit=0", "must be a number of seconds above 0"),
     ],
 )
@@ -177,3 +186,47 @@ def test_a_command_that_can_not_work_is_refused_in_a_sentence(start, override, s
     with pytest.raises(StudyError) as refused:
         start(override)
     assert sentence in str(refused.value)
+
+
+def test_a_command_is_started_only_where_the_person_allows_it(start, tmp_path, monkeypatch):
+    """Also by a store that somebody else filled: its rows and manifests hold commands."""
+    assert start("replicates=1") == 0
+    key = committed(open_store(tmp_path / "runs", "scripted"))["key"][0].as_py()
+    monkeypatch.setattr(custom, "_allowed", set())
+    for refused in (start, lambda: rerun(open_store(tmp_path / "runs", "scripted"), key)):
+        with pytest.raises(StudyError, match=r"would start `python -S work\.py .*pass --allow-command"):
+            refused()
+
+
+def test_a_script_ends_with_the_driver_that_started_it(tmp_path):
+    """The supervisor's input is closed when its parent is gone, however that ended."""
+    words = [
+        sys.executable,
+        "-I",
+        "-S",
+        supervisor.__file__,
+        str(tmp_path / "log"),
+        "1000",
+        "0",
+        "sh",
+        "-c",
+        "sleep 611 & sleep 612",
+    ]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    until = time.monotonic() + 10
+    while not (_running("sleep\x00611") and _running("sleep\x00612")) and time.monotonic() < until:
+        time.sleep(0.02)
+    process.stdin.close()
+    assert json.loads(process.stdout.read())["reason"] == "stopped"
+    process.wait()
+    process.stdout.close()
+    assert not _running("sleep\x0061")
+
+
+def test_of_what_a_script_prints_the_first_and_the_last_are_kept(tmp_path):
+    log = supervisor.Log(tmp_path / "log", 20)
+    for _ in range(1000):
+        log.add(b"0123456789" * 10)
+    log.add(b"the end")
+    log.close()
+    assert (tmp_path / "log").read_text() == "0123456789\n… 99987 bytes are left out …\n789the end"

@@ -6,6 +6,7 @@ Rates that are kept from an earlier command are used as they are (`harness.plann
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import harness.planning.amounts as amounts
@@ -22,6 +23,7 @@ from harness.study.stages import taken_from
 from results.errors import StudyError
 
 _SAY_S = 2.0  # between lines
+_OTHER_SEEDS = (1_000, 2_000)  # the first of those that are tried where a pack can't be trained
 
 
 class Timer:
@@ -49,11 +51,28 @@ class Timer:
             self._said_at = time.monotonic()
             size = len(pack.replicates)
             self._say(f"measuring {self._shape}: {'one replicate' if size == 1 else f'a pack of {size}'}")
-        rate = self._executor.measure(pack) if kind is None else self._executor.measure(pack, kind)
+        rate = self._measured(pack, kind)
         self.measured += 1
         if self._kept is not None:
             self._kept.keep(pack, machine, rate)
         return rate
+
+    def _measured(self, pack: Pack, kind: Kind | None) -> Rate:
+        """The rate of a pack. Where it can't be trained, other seeds are tried: one unlucky seed fails alone later, and is told of now."""
+        try:
+            return self._executor.measure(pack) if kind is None else self._executor.measure(pack, kind)
+        except StudyError as error:
+            for first in _OTHER_SEEDS:
+                seeds = enumerate(pack.replicates, first)
+                members = tuple(replace(each, init_seed=seed, data_seed=seed) for seed, each in seeds)
+                try:
+                    other = replace(pack, replicates=members)
+                    rate = self._executor.measure(other) if kind is None else self._executor.measure(other, kind)
+                except StudyError:
+                    continue
+                self._say(f"warning: some seed from 0 to {len(members) - 1} can't be trained, and others can: {error}")
+                return rate
+            raise
 
 
 def examples(study: Study) -> dict[str, Condition]:

@@ -11,6 +11,7 @@ from harness.planning.kept_rates import KeptRates
 from harness.planning.throughput import Rate
 from harness.run import planner_of, prepare
 from harness.study.load import load
+from results.errors import StudyError
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import write_study
 
@@ -133,3 +134,23 @@ def test_a_plan_for_ray_on_this_machine_starts_no_ray(tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:1")
     monkeypatch.setattr(harness.run, "executor_of", lambda study, say: "the cluster")
     assert planner_of(study) == "the cluster"
+
+
+class _Unlucky(_Counting):
+    """Can't measure packs with these seeds."""
+
+    def __init__(self, *seeds):
+        super().__init__()
+        self.seeds = set(seeds)
+
+    def measure(self, one, kind=None):
+        if self.seeds & {each.init_seed for each in one.replicates}:
+            raise StudyError("the model broke")
+        return super().measure(one, kind)
+
+
+def test_one_unlucky_seed_is_a_warning_and_a_model_that_no_seed_can_train_is_refused(prepared):
+    said = prepared(_Unlucky(1))
+    assert said[1] == "warning: some seed from 0 to 1 can't be trained, and others can: the model broke"
+    with pytest.raises(StudyError, match="the model broke"):
+        prepared(_Unlucky(1, 1001, 2001), fresh=True)

@@ -223,8 +223,8 @@ def test_the_other_commands_read_a_study_of_experiments(start, tmp_path):
     assert any("seed 2 is unlucky" in line for line in said)
     assert show_verify([store], said.append) == 0
     assert start("measure", "experiment.shift=0", "seeds.from=4", "replicates=4", store="other")[0] == 0
-    merged = merge(store, [open_store(tmp_path / "other", "own")])
-    assert (merged.replicates, committed(store).num_rows) == (2, 7)
+    merge(store, [open_store(tmp_path / "other", "own")])
+    assert sorted(row["init_seed"] for row in committed(store).to_pylist()) == [0, 1, 3, 4, 5, 6, 7]
     key = committed(store)["key"][0].as_py()
     assert rerun(store, key).agrees
     with pytest.raises(StudyError, match="has no weights to keep"):

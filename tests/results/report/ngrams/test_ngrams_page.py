@@ -1,0 +1,103 @@
+"""The report's part on in-context n-grams holds the numbers of the committed study's rows."""
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+
+from results.claims.evidence import gather
+from results.claims.ngrams.courses import courses
+from results.report.ngrams import page
+from results.rows.looks import averages, watched
+from results.rows.summary import replicates_of
+from results.store.manifest import newest_manifest
+from results.store.tables import committed, open_store, read
+
+
+def _opened(folder, name):
+    store = open_store(folder, name)
+    manifest, finished = newest_manifest(store)[1], committed(store)
+    known = replicates_of(manifest, finished, read(store, "evaluations"), read(store, "failures"))
+    return store, manifest, known, finished
+
+
+@pytest.fixture(scope="module")
+def opened():
+    return _opened("docs/studies/ngrams", "ngram-stages")
+
+
+@pytest.fixture(scope="module")
+def drawn(opened):
+    return {each[0]: each for each in page.drawings(*opened)}
+
+
+@pytest.fixture(scope="module")
+def rows(opened):
+    """By metric: values by key and step of the set that is scored on the way."""
+    store, _, _, finished = opened
+    found = {}
+    for row in averages(store, finished).filter(pc.field("set") == "online").to_pylist():
+        found.setdefault(row["metric"], {}).setdefault(row["key"], {})[row["step"]] = row["value"]
+    return found
+
+
+def _panel(drawing):
+    return drawing[3].axes[0]
+
+
+def test_the_loss_has_every_seed_the_median_and_the_k_grams(drawn, rows):
+    panel = _panel(drawn["ngram-losses"])
+    (bold,) = (line for line in panel.lines if line.get_linewidth() == 2)
+    steps = sorted(next(iter(rows["loss"].values())))
+    assert bold.get_xdata().tolist() == steps
+    every = np.array([[own[step] for step in steps] for own in rows["loss"].values()])
+    np.testing.assert_allclose(bold.get_ydata(), np.median(every, 0))
+    assert sum(line.get_linewidth() == 0.7 for line in panel.lines) == len(every) == 25
+    broken = [line.get_ydata()[0] for line in panel.lines if line.get_linewidth() == 1]
+    levels = [next(iter(rows[f"baseline {k}-gram a=1"].values())) for k in (1, 2, 3)]
+    assert broken == [next(iter(each.values())) for each in levels]
+
+
+def test_the_heads_are_those_of_one_seed_at_its_stages(drawn, opened):
+    store, manifest, known, finished = opened
+    _, title, caption, figure = drawn["ngram-heads-alpha_1"]
+    assert "alpha_1" in title
+    evidence = gather(manifest, known, averages=averages(store, finished), watched=watched(store, finished))
+    own = courses(evidence, evidence.conditions[0])
+    begins = sorted(course.begins(3) for course in own)
+    place = next(i for i, course in enumerate(own) if course.begins(3) == begins[12])
+    seeds = evidence.conditions[0].replicates[place]
+    assert f"seeds {seeds.init_seed} and {seeds.data_seed}" in caption
+    values = {
+        (row["metric"], row["step"]): row["value"] for row in watched(store, finished).to_pylist() if row["key"] == seeds.key
+    }
+    for panel in figure.axes:
+        if not panel.axison:
+            continue
+        step = int(panel.get_title(loc="left").split("step ")[1].replace(",", ""))
+        shown = [text.get_text() for text in panel.texts]
+        assert shown == [f"{100 * values[f'lag 0.{h}.{q}', step]:.1f}" for h in range(2) for q in range(4)]
+
+
+def test_the_survival_falls_where_seeds_escape(drawn, opened):
+    store, manifest, known, finished = opened
+    evidence = gather(manifest, known, averages=averages(store, finished), watched=watched(store, finished))
+    times = [course.escape(2) for course in courses(evidence, evidence.conditions[0])]
+    (line,) = (each for each in _panel(drawn["ngram-survival"]).lines if each.get_linewidth() == 1.8)
+    for x, share in zip(line.get_xdata(), line.get_ydata(), strict=True):
+        assert share == pytest.approx(np.mean([time is None or time > x for time in times]))
+    assert line.get_xdata()[-1] == 16384
+
+
+def test_the_ribbon_is_the_share_of_seeds_by_nearest_estimator(drawn, rows):
+    panel = _panel(drawn["ngram-nearest"])
+    step = 8192
+    distances = np.array([[rows[f"kl {k}-gram"][key][step] for k in (1, 2, 3)] for key in rows["loss"]])
+    shares = [(distances.argmin(1) == k).mean() for k in range(3)]
+    edges = np.cumsum([0, *shares])
+    for k, ribbon in enumerate(panel.collections):
+        path = ribbon.get_paths()[0].vertices
+        assert {edges[k], edges[k + 1]} <= set(path[np.abs(path[:, 0] - step) <= 8, 1].tolist())
+
+
+def test_a_study_of_another_task_has_none_of_it():
+    assert page.drawings(*_opened("docs/studies/lego", "lego-c6")) == []

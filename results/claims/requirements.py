@@ -69,7 +69,7 @@ def require(conditions: Iterable[Condition], names: Iterable[str], needs: int) -
 
     Those that end first are no fair sample, so a number is waited for; a replicate that failed is left out.
     """
-    names = tuple(names)
+    names = tuple(dict.fromkeys(names))
     for each in conditions:
         waiting = sum(replicate.ending(name) == "missing" for name in names for replicate in each.replicates)
         if waiting:

@@ -27,7 +27,7 @@ from results.claims.show import html, show_claims
 from results.report.report import write_report
 from results.store.tables import Store, open_store, write_bytes
 from tests.page_code import ROOT, blocks
-from tests.results.claims.claim_rows import condition, tail, write
+from tests.results.claims.claim_rows import Errors, condition, tail, write
 
 INF = np.inf
 FLIP_FLOP = [name for name, claim in REGISTRY.items() if claim.study.partition("/")[0] in ("flipflop", "")]
@@ -64,8 +64,8 @@ UP, FALL, RISE = [(100, 0, 0), (200, 100, 0)], [(100, 100, 0), (200, 0, 0)], [(1
 LEARNING = [(100, 0, 50), (200, 100, 50)]  # errs on its training distribution at both looks
 
 
-def mixed(n: int = 25, rare: float = 1e-5, busy: float = 1e-5, zero: int = 6, **more: object) -> dict:
-    rates = [0.0] * zero + [rare] * (n - zero), [0.0] * zero + [busy] * (n - zero)
+def mixed(n: int = 25, rare: Errors | float = 1e-5, busy: float = 1e-5, zero: int = 6, **more: object) -> dict:
+    rates = [[0.0] * zero + [each] * (n - zero) if isinstance(each, float) else each for each in (rare, busy)]
     return condition(n, *rates, **(MIXTURE | more))
 
 
@@ -288,6 +288,12 @@ def test_what_holds_or_fails_at_another_scale_says_so(name: str, tmp_path: Path)
         assert one_verdict(tmp_path / f"holds{i}", name, holds, **change).verdict == SCALED
     assert one_verdict(tmp_path / "fails", name, fails, scale="laptop").verdict == NOT_REPRODUCED_SCALED
     assert one_verdict(tmp_path / "same", name, holds, overrides=["store=elsewhere"]).verdict == REPRODUCED
+
+
+def test_a_number_that_several_conditions_ask_for_is_missing_once(tmp_path: Path) -> None:
+    found = one_verdict(tmp_path, "R4", [base(), mixed(rare=[None, *[1e-5] * 24])])
+    assert found.verdict == TOO_FEW
+    assert found.finding.reason.startswith("4 numbers of c1 are still missing")  # its three laws, and the whole of them
 
 
 def test_the_baseline_is_the_plain_one_in_the_middle_of_the_sweep(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from harness.planning.plan import Part, Plan, PlannedPack, plan
 from harness.planning.stage_order import by_stage, ready, refuse_lost
 from harness.planning.throughput import Rate
 from harness.study.config import Study, keep_tail
+from results.dashboards.live_feed import LiveFeed
 from results.errors import DamagedFile, StoreError, StudyError
 from results.store.filesystem import public
 from results.store.leftovers import remove_leftovers
@@ -61,6 +62,7 @@ class Prepared:
     slots: int
     parts: Mapping[str, Sequence[Part]] = field(default_factory=dict)
     measured: int = 0  # packs; the rates of the others were kept from earlier commands
+    watcher: Callable[[Mapping[str, float]], None] = lambda state: None  # told how the study stands while it trains
     first: Sequence[PlannedPack] = ()  # of experiments that nothing is known of: to be run before the others
 
     @property
@@ -315,15 +317,20 @@ def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -
     Returns the exit status: 0 all committed, 1 some failed, 130 stopped by Ctrl-C. Raises ValueError or OSError, before anything is
     trained, with one sentence on what is wrong.
     """
-    store_uri(study.store)
+    with LiveFeed(store_uri(study.store), study.name, study.wandb, study.wandb_runs, study.tensorboard, say) as feed:
+        return _run(study, feed, say, retry)
+
+
+def _run(study: Study, feed: LiveFeed, say: Callable[[str], None], retry: bool) -> int:
     executor = starter_of(study, say)
     begun: list[Outcome] = []
     try:
         with Interrupt() as interrupt:
             executor.asked = interrupt.requested
-            prepared = prepare(study, executor, retry, say)
+            prepared = replace(prepare(study, executor, retry, say), watcher=feed.offer)
             if prepared.first:
                 prepared, begun = _begin(prepared, executor, interrupt, retry, say)
+                prepared = replace(prepared, watcher=feed.offer)
             announce(prepared, say, retry)
             if study.executor == "auto" and not prepared.small and not interrupt.requested():
                 executor = _larger(study, executor, prepared, interrupt, say)
@@ -339,7 +346,7 @@ def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -
     try:
         if study.leases and not (stopped or unstored):  # without leases nothing tells whether another driver works
             compact_alone(prepared.store, say)
-        finish(prepared, say, PATIENCE_S if not (stopped or unstored) else 0.0)
+        finish(prepared, feed, say, PATIENCE_S if not (stopped or unstored) else 0.0)
     except DamagedFile:
         raise
     except StoreError as error:
@@ -379,7 +386,7 @@ def _begin(
                     guesses[words] = time.monotonic() - started
             if interrupt.requested():
                 return prepared, outcomes
-        prepared = prepare(prepared.study, executor, False, say, guesses=guesses)
+        prepared = replace(prepare(prepared.study, executor, False, say, guesses=guesses), watcher=prepared.watcher)
         if not prepared.first:
             break
     return prepare(prepared.study, executor, retry, say, guesses=guesses) if retry else prepared, outcomes
@@ -445,7 +452,7 @@ def train_all(
     packs = resolve(prepared.plan, prepared.numerics, patiently(partial(attempts, prepared.store), interrupt.requested))
     seconds = {pack.id: prepared.seconds(pack) for pack in packs}
     packs.sort(key=lambda pack: -seconds[pack.id])
-    progress = Progress(packs, seconds, len(prepared.plan.done), len(prepared.plan.replicates))
+    progress = Progress(packs, seconds, len(prepared.plan.done), len(prepared.plan.replicates), prepared.watcher)
     outcomes: list[Outcome] = []
     batch = len(packs) if enough is None else executor.slots
     try:
@@ -461,13 +468,16 @@ def train_all(
     return outcomes
 
 
-def _report(store: Store) -> Path:
+def _report(store: Store) -> list[str]:
+    """Write the report; the lines that say where it is and what it found."""
     from results.report.report import write_report  # and with it the figures: not before they are drawn
+    from results.report.run_ending import run_ending
 
-    return write_report(store)
+    page = write_report(store)
+    return [f"report: {page}", *run_ending(store, page)]
 
 
-def finish(prepared: Prepared, say: Callable[[str], None], patience_s: float = 0.0) -> None:
+def finish(prepared: Prepared, feed: LiveFeed, say: Callable[[str], None], patience_s: float = 0.0) -> None:
     """Thin out kept weights, then the views: the report and the W&B run, made from the tables.
 
     patience_s: seconds that a store which does not answer is tried again, each time; then StoreError.
@@ -484,9 +494,8 @@ def finish(prepared: Prepared, say: Callable[[str], None], patience_s: float = 0
             say=say,
             patience_s=patience_s,
         )
-    say(f"report: {patiently(partial(_report, store), say=say, patience_s=patience_s)}")
-    if prepared.study.wandb != "off":
-        from results.dashboards.publish import publish
-
-        where = publish(prepared.store, prepared.study.wandb, runs=prepared.study.wandb_runs, say=say)
-        say(f"W&B ({prepared.study.wandb}): {where}")
+    report, *ending = patiently(partial(_report, store), say=say, patience_s=patience_s)
+    say(report)
+    feed.finish()
+    for line in ending:
+        say(line)

@@ -164,7 +164,7 @@ def _run(job: dict) -> dict:
     path, modules, report = list(sys.path), set(sys.modules), harness.run._report
     began, output, status = time.process_time(), io.StringIO(), 0
     if not job["report"]:
-        harness.run._report = lambda store: "none"
+        harness.run._report = lambda store: ["report: none"]
     os.chdir(job["folder"])
     if (
         not any(word in ("run", "retry", "merge") or word.endswith(".py") for word in job["words"])

@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from harness.executing.run_pack import Outcome
@@ -13,15 +13,24 @@ from results.terminal import printable, say
 
 _LINE_S = 15.0  # between plain lines
 _FIRST_LINES_S = 5.0  # between those of the first minute
+_LATER_LINES_S = 60.0  # after the first ten minutes
 
 
 class Progress:
     """Counts work in expected seconds, so that packs of unlike cost make one honest end time.
 
-    seconds: expected seconds a pack, by pack id.
+    seconds: expected seconds a pack, by pack id. watcher: told how the study stands, whenever that may have changed; it must be quick.
     """
 
-    def __init__(self, packs: list[Pack], seconds: Mapping[str, float], committed: int, total: int):
+    def __init__(
+        self,
+        packs: list[Pack],
+        seconds: Mapping[str, float],
+        committed: int,
+        total: int,
+        watcher: Callable[[Mapping[str, float]], None] = lambda state: None,
+    ):
+        self._watcher = watcher
         self._size = {pack.id: len(pack.replicates) for pack in packs}
         self._steps = {pack.id: pack.steps for pack in packs}
         self._shows_steps = all(pack.experiment is None for pack in packs)  # replicates say it all of experiments
@@ -34,7 +43,8 @@ class Progress:
         self._done = self._resumed = 0.0
         self._seen: set[str] = set()
         self.committed, self.total = committed, total
-        self.failed = self.diverged = 0
+        self.packs = len(packs)
+        self.failed = self.diverged = self.packs_ended = 0
         self._here = 0
         self._started = time.monotonic()
         self._last = -math.inf
@@ -62,6 +72,7 @@ class Progress:
     def split(self, pack: str, parts: list[Pack]) -> None:
         """A pack goes on as smaller ones."""
         self._forget(pack)
+        self.packs += len(parts) - 1
         self._all_steps -= self._size[pack] * self._steps[pack]
         for part in parts:
             self._size[part.id], self._steps[part.id] = len(part.replicates), part.steps
@@ -76,11 +87,13 @@ class Progress:
             self._here += outcome.replicates
             self.diverged += outcome.diverged
             self._ended_steps += self._size[outcome.pack] * self._steps[outcome.pack]
+            self.packs_ended += 1
         elif outcome.status in ("failed", "unstored"):
             self._work -= self._seconds[outcome.pack]  # no work of the kind that the rate is of
             self.failed += outcome.replicates
             self.say(f"pack {outcome.pack} {outcome.status} at step {outcome.step}: {outcome.message}")
             self._all_steps -= self._size[outcome.pack] * self._steps[outcome.pack]
+            self.packs_ended += 1
         self._show(force=True)
 
     def _forget(self, pack: str) -> None:
@@ -99,20 +112,19 @@ class Progress:
             self._bar.stop()
 
     def line(self) -> str:
-        """ "18,000/48,000 steps · 12/24 replicates · 3.1 a minute · ends 14:32 (4 min left)": a step of a pack is one of each replicate."""
-        elapsed = time.monotonic() - self._started
-        done = self._done + sum(self._running.values())
-        here = done - self._resumed
+        """ "18,000/48,000 steps · 3/6 packs · 12/24 replicates · 3.1 a minute · ends 14:32 (4 min left)".
+
+        A step of a pack is one of each replicate.
+        """
         steps = self._ended_steps + sum(step * self._size[pack] for pack, step in self._at.items())
+        left = self.seconds_left()
         parts = [f"{steps:,}/{self._all_steps:,} steps"] if self._shows_steps else []
-        parts.append(f"{self.committed}/{self.total} replicates")
+        parts += [f"{self.packs_ended}/{self.packs} packs", f"{self.committed}/{self.total} replicates"]
         if self._here:
-            parts.append(f"{self._here / elapsed * 60:.3g} a minute")
-        stepped = done > self._work * (1 - 1e-9)
-        if here > 0.01 * self._work and not stepped:
-            left = elapsed * (self._work - done) / here
+            parts.append(f"{self._rate():.3g} a minute")
+        if left is not None:
             parts.append(f"ends {datetime.now() + timedelta(seconds=left):%H:%M} ({duration(left)} left)")
-        elif stepped and self._running:
+        elif self._stepped() and self._running:
             parts.append("every step is done, the last evaluations run")
         if self.diverged:
             parts.append(f"{self.diverged} diverged")
@@ -120,7 +132,38 @@ class Progress:
             parts.append(f"{self.failed} failed")
         return " · ".join(parts)
 
+    def state(self) -> dict[str, float]:
+        """How the study stands, in numbers; the rate and the end once they are known. `ends` is a time in seconds since 1970."""
+        left = self.seconds_left()
+        return {
+            "committed": self.committed,
+            "planned": self.total,
+            "running": sum(self._size[pack] for pack in self._running),
+            "failed": self.failed,
+            "diverged": self.diverged,
+            "packs_ended": self.packs_ended,
+            "packs": self.packs,
+            **({"replicates_per_minute": self._rate()} if self._here else {}),
+            **({} if left is None else {"minutes_left": left / 60, "ends": time.time() + left}),
+        }
+
+    def seconds_left(self) -> float | None:
+        """None until enough is done to tell, and once every step is."""
+        done = self._done + sum(self._running.values())
+        here = done - self._resumed
+        if here <= 0.01 * self._work or self._stepped():
+            return None
+        return (time.monotonic() - self._started) * (self._work - done) / here
+
+    def _stepped(self) -> bool:
+        return self._done + sum(self._running.values()) > self._work * (1 - 1e-9)
+
+    def _rate(self) -> float:
+        """Replicates a minute that were committed here."""
+        return self._here / (time.monotonic() - self._started) * 60
+
     def _show(self, force: bool = False) -> None:
+        self._watcher(self.state())
         now = time.monotonic()
         if self._bar is not None:
             if force or now - self._last > 0.2:
@@ -131,7 +174,8 @@ class Progress:
             say(self.line())
 
     def _pause(self, now: float) -> float:
-        return _FIRST_LINES_S if now - self._started < 60 else _LINE_S
+        so_far = now - self._started
+        return _FIRST_LINES_S if so_far < 60 else _LINE_S if so_far < 600 else _LATER_LINES_S
 
 
 def _bar():

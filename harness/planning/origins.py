@@ -8,10 +8,11 @@ from typing import Any
 from harness.planning.manifest import settings_of
 from harness.study.config import Condition, Study
 from harness.study.load import Sources, from_tree, sources_of
-from harness.study.sweep import Point, points_of
+from harness.study.sweep import VARIED, Point, points_of
 from harness.study.tree import leaves, nested, read_file, short
 
 DEFAULT, CONDITION = "default", "condition"
+_ELSEWHERE = ("name", *VARIED[: VARIED.index("replicates")], "conditions", "grid", "sweeps")  # keys that conditions show
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,12 @@ def study_settings(study: Study, sources: Sources) -> list[Setting]:
         "store": study.store,
         "wandb.mode": study.wandb,
         "wandb.runs": study.wandb_runs,
+        "tensorboard": study.tensorboard,
         **dict(leaves({"claims": dict(study.claims)} if study.claims else {})),
     }
+    others = {path: value for path, value in leaves(sources.merged) if path.split(".")[0] not in _ELSEWHERE}
     said = _origins(sources.layers)
-    return [Setting(name, value, said.get(name, DEFAULT)) for name, value in values.items()]
+    return [Setting(name, value, said.get(name, DEFAULT)) for name, value in (values | others | values).items()]
 
 
 def condition_settings(condition: Condition, sources: Sources) -> list[Setting]:

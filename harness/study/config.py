@@ -313,6 +313,7 @@ class Study:
     leases: bool = True  # whether drivers of one study divide its packs by hints in the store
     store: str = "runs"
     wandb: str = "offline"
+    tensorboard: str = ""  # folder of event files of what W&B shows; "": none. Not in the manifest
     new_code: bool = False  # whether a condition is run again whose code has changed, instead of refused
     metrics: Mapping[str, Metric] = field(default_factory=dict)  # of experiments, the first of which is reported first
     wandb_runs: str = "study"  # what has W&B runs of its own: study, condition or replicate (results.dashboards.dashboard_rows)

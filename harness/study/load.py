@@ -58,7 +58,7 @@ from results.store.filesystem import check_uri
 
 KEYS = (
     *"name question source scale scales only reductions evaluate conditions grid sweeps replicates seeds budget".split(),
-    *"keep pack device slots executor leases store wandb claims".split(),
+    *"keep pack device slots executor leases store wandb tensorboard claims".split(),
     *HASHED,
     "stages",
 )
@@ -109,6 +109,7 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         store=_store(merged),
         wandb=_wandb(merged)[0],
         wandb_runs=_wandb(merged)[1],
+        tensorboard=typed(merged, "tensorboard", str, ""),
         claims=_claims(merged),
         adaptive=None if rule is None else as_dict(rule),
         slots=_slots(merged),

@@ -17,9 +17,12 @@ from results.terminal import say
 def publish(store: str, study: str | None, mode: str, runs: str, out: str | None) -> None:
     """Make the W&B runs of a study again, from its tables: its own, and with --runs one a condition or replicate more."""
     from results.dashboards.publish import publish as publish_study
+    from results.dashboards.publish import sync_line
 
     for name in study_names(store, study):
-        say(publish_study(open_study(store, name), mode, out, runs, say))
+        where = publish_study(open_study(store, name), mode, out, runs, say)
+        for line in (where, *sync_line(mode, where)):
+            say(line)
 
 
 @click.command()

@@ -1,13 +1,13 @@
 """What W&B is sent of a study, as plain runs made from the tables and nothing else; `results.dashboards.publish` sends them.
 
-study      one run: the tables `summary`, `replicates`, `bands` and `claims`, figures, and quantiles by step
+study      one run: the tables `summary`, `replicates`, `bands` and `claims`, figures, quantiles by step, the report, every table as Parquet
 condition  one more a condition: its settings, quantiles by step and line of the summary
 replicate  one more a replicate: its settings and seeds, curves, and final scores
 """
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,25 +16,28 @@ import pyarrow.compute as pc
 from results.claims import scoreboard
 from results.dashboards.dashboard_count import RUNS, check_count
 from results.errors import StudyError
+from results.output import report_folder
 from results.report.figures import Figure
 from results.report.report import draw_all
 from results.report.values_report import draw_values
 from results.rows.error_by_step import online_bands, plotted, pooled
 from results.rows.measures import is_experimental, measures_of
 from results.rows.options import flatten
-from results.rows.summary import Replicate, raw_rows, replicates_of, summarise
+from results.rows.summary import QUANTILES, Replicate, raw_rows, replicates_of, summarise, to_parquet
 from results.rows.value_summary import summarise_values, value_rows
 from results.store.manifest import label, newest_manifest, stage_of
 from results.store.tables import Store, committed, read
 
 MOST_ROWS = 10_000  # of the table of replicates: what W&B shows of one table
 FIGURES = {"errors": "violins", "scatter": "scatter"}  # of the report, and what they are called here
+_LONGEST_TAG = 64  # characters, as W&B has it
 _LEFT_OUT = ("replicates", "packs", "store")  # the first two are long, and a store's URI can hold credentials
 
 
 @dataclass(frozen=True)
 class Run:
-    """One W&B run. history: values by training step, ascending, each of steps that can't change any more; tables: columns and rows."""
+    """One W&B run. history: values by training step, ascending, each of steps that can't change any more; tables: columns and rows;
+    report: a page of HTML; parquet: files of one artifact."""
 
     id: str
     name: str
@@ -45,6 +48,10 @@ class Run:
     tables: dict[str, tuple[list[str], list[list[Any]]]] = field(default_factory=dict)
     figures: dict[str, Figure] = field(default_factory=dict)
     summary: dict[str, float | str] = field(default_factory=dict)
+    tags: list[str] = field(default_factory=list)
+    notes: str = ""
+    report: str | None = None
+    parquet: dict[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,7 @@ def runs_of(store: Store, per: str, rows: Rows) -> Iterator[Run]:
         raise StudyError(f"wandb.runs = {per!r} must be {' or '.join(RUNS)}")
     check_count(per, len(rows.manifest["conditions"]), len(rows.known))
     if is_experimental(rows.manifest):
-        yield from experiment_runs(rows, per)
+        yield from experiment_runs(store, rows, per)
         return
     bands = online_bands(rows.manifest, rows.evaluations)
     yield _study(store, rows, bands)
@@ -92,14 +99,14 @@ def runs_of(store: Store, per: str, rows: Rows) -> Iterator[Run]:
         yield from _replicates(rows)
 
 
-def experiment_runs(rows: Rows, per: str) -> Iterator[Run]:
+def experiment_runs(store: Store, rows: Rows, per: str) -> Iterator[Run]:
     """As `runs_of`, of a study of experiments: tables of values, and the values of each replicate by step."""
     measures = measures_of(rows.manifest, rows.evaluations)
     summary, replicates = summarise_values(rows.known, measures), value_rows(rows.known, measures)
-    config = {name: value for name, value in rows.manifest.items() if name not in _LEFT_OUT} | {"manifest": rows.hash}
     tables = {"summary": _plain(summary), "replicates": _plain(replicates.slice(0, MOST_ROWS))}
     drawings = {each.name: each.figure for each in draw_values(rows.known, measures, rows.evaluations.slice(0, 0))}
-    yield Run(f"{rows.study}-{rows.hash[:16]}", rows.study, "study", None, config, tables=tables, figures=drawings)
+    live = live_run(rows.study, rows.hash, rows.manifest)
+    yield replace(live, tables=tables, figures=drawings, summary=dict(scalars(summary)), **_attached(store, rows))
     settings = {each["name"]: flatten(each["config"]["experiment"].get("settings", {})) for each in rows.manifest["conditions"]}
     if per == "condition":
         for index, name in enumerate(settings):
@@ -129,8 +136,8 @@ def experiment_runs(rows: Rows, per: str) -> Iterator[Run]:
 def _study(store: Store, rows: Rows, bands: list[dict[str, Any]]) -> Run:
     manifest = rows.manifest
     summary, replicates = summarise(manifest, rows.known), raw_rows(manifest, rows.known)
-    config = {name: value for name, value in manifest.items() if name not in _LEFT_OUT}
-    config |= {"manifest": rows.hash, "replicates_planned": replicates.num_rows, "complete": rows.complete}
+    live = live_run(rows.study, rows.hash, manifest)
+    config = live.config | {"complete": rows.complete}
     if replicates.num_rows > MOST_ROWS:
         config["replicates_note"] = f"the table shows the first {MOST_ROWS} of {replicates.num_rows} replicates"
     tables = {"summary": _plain(summary), "replicates": _plain(replicates.slice(0, MOST_ROWS))}
@@ -146,16 +153,76 @@ def _study(store: Store, rows: Rows, bands: list[dict[str, Any]]) -> Run:
     empty = pa.table({name: pa.array([], pa.int64()) for name in ("axis", "lo", "hi")})
     drawings = draw_all(manifest, rows.known, rows.finished, rows.evaluations.slice(0, 0), empty, rows.curves.slice(0, 0))
     steps = sorted({band["step"] for band in bands})
+    return replace(
+        live,
+        config=config,
+        history=[(step, plotted([band for band in bands if band["step"] == step])) for step in steps],
+        tables=tables,
+        figures={FIGURES[each.name]: each.figure for each in drawings if each.name in FIGURES},
+        summary=dict(scalars(summary)),
+        **_attached(store, rows),
+    )
+
+
+def live_run(study: str, manifest_hash: str, manifest: dict[str, Any]) -> Run:
+    """The study's run before anything is known of its replicates."""
+    config = {name: value for name, value in manifest.items() if name not in _LEFT_OUT}
+    config |= {"manifest": manifest_hash, "replicates_planned": len(manifest["replicates"])}
+    source = manifest.get("source") or {}
+    tags = [f"scale {manifest.get('scale', 'paper')}", *(str(source[name]) for name in ("paper", "card") if source.get(name))]
     return Run(
-        f"{rows.study}-{rows.hash[:16]}",
-        rows.study,
+        f"{study}-{manifest_hash[:16]}",
+        study,
         "study",
         None,
         config,
-        [(step, plotted([band for band in bands if band["step"] == step])) for step in steps],
-        tables,
-        {FIGURES[each.name]: each.figure for each in drawings if each.name in FIGURES},
+        tags=[tag[:_LONGEST_TAG] for tag in tags],
+        notes=str(manifest.get("question", "")),
     )
+
+
+def summary_of(manifest: dict[str, Any], known: list[Replicate], evaluations: pa.Table) -> pa.Table:
+    """A line a condition and set, or of experiments a line a condition and metric."""
+    if is_experimental(manifest):
+        return summarise_values(known, measures_of(manifest, evaluations))
+    return summarise(manifest, known)
+
+
+def spreads(summary: pa.Table) -> Iterator[tuple[str, dict[str, float], dict[str, float]]]:
+    """Of each line of `summary_of`: condition/set, quantiles, and a share by its name. What is infinite or unknown is left out."""
+    values = "metric" in summary.column_names
+    for row in summary.to_pylist():
+        where = f"{row['condition']}/{row['metric']}" if values else f"{label(row['condition'], row['stage'])}/{row['set']}"
+        quantiles = {name: row[name if values else f"error_{name}"] for name in QUANTILES}
+        if values:
+            share = {"true_share": row["true_share"] if row["kind"] == "flag" else None}
+        else:
+            share = {"zero_share": row["zero_error"] / row["zero_error_of"] if row["zero_error_of"] else None}
+        yield where, _finite(quantiles), _finite(share)
+
+
+def scalars(summary: pa.Table) -> dict[str, float]:
+    """`condition/set/median`, `max` and `zero_share` of a summary."""
+    return {
+        f"{where}/{name}": value
+        for where, quantiles, share in spreads(summary)
+        for name, value in ({name: quantiles[name] for name in ("median", "max") if name in quantiles} | share).items()
+    }
+
+
+def _finite(values: dict[str, float | None]) -> dict[str, float]:
+    return {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
+
+
+def _attached(store: Store, rows: Rows) -> dict[str, Any]:
+    """What the run of every study holds beside its tables: the report, and the rows that count as Parquet."""
+    others = {name: read(store, name, winning=rows.finished) for name in ("profiles", "probes", "failures")}
+    whole = {"replicates": rows.finished, "evaluations": rows.evaluations, "curves": rows.curves, **others}
+    page = report_folder(store).folder / "index.html"
+    return {
+        "report": page.read_text(encoding="utf-8") if page.is_file() else None,
+        "parquet": {name: to_parquet(table) for name, table in whole.items()},
+    }
 
 
 def _condition(rows: Rows, index: int, condition: dict[str, Any], bands: list[dict[str, Any]], summary: pa.Table) -> Run:

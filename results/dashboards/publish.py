@@ -1,7 +1,7 @@
 """A study on Weights & Biases, made from the rows that are in Parquet and made again at any time: one run, or more where asked.
 
-The only module that imports `wandb`. Nothing is logged while training; offline (the default everywhere) nothing is sent. What is sent:
-`results.dashboards.dashboard_rows`.
+The only module that imports `wandb`. While a study trains, a process of its own keeps its run open (`results.dashboards.live_process`);
+offline, the default everywhere, nothing is sent. What is sent: `results.dashboards.dashboard_rows`.
 """
 
 import hashlib
@@ -9,9 +9,10 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,32 @@ from typing import Any
 from results.dashboards.dashboard_rows import Run, rows_of, runs_of
 from results.errors import StudyError, output_errors
 from results.report.figures import png
+from results.store.filesystem import write_local
 from results.store.tables import Store
 
 MODES = ("off", "offline", "online")
 PAUSE_S = 0.5  # between the starts of two runs online: W&B limits the requests of a project
+INIT_S = 60.0  # that W&B may take to answer when a run starts
+_LIVE_LINES = 10**6  # W&B's own steps below this are lines of a live run: a line a minute for two years
+
+
+class LiveRun:
+    """The run of a study while it trains; `publish` then fills and closes it."""
+
+    def __init__(self, mode: str, store: Store, run: Run, directory: str | os.PathLike[str] | None = None):
+        """Open it. StudyError where W&B refuses; the study's earlier offline runs are removed, as in `publish`."""
+        folder = _folder(store, directory)
+        with _refusals():
+            self.open_run = _start(mode, folder, run)
+            self.open_run.define_metric("live/*", step_metric="live/minutes")
+
+    def log(self, values: Mapping[str, float]) -> None:
+        with _refusals():
+            self.open_run.log(dict(values))
+
+    def close(self) -> None:
+        with _refusals():
+            self.open_run.finish()
 
 
 def publish(
@@ -31,6 +54,7 @@ def publish(
     directory: str | os.PathLike[str] | None = None,
     runs: str = "study",
     say: Callable[[str], None] = lambda line: None,
+    live: LiveRun | None = None,
 ) -> str | None:
     """The W&B runs of a study; returns the folder (offline) or address (online) of the study's own, None when off.
 
@@ -40,6 +64,7 @@ def publish(
     only once every planned replicate has ended, until then they are a table. Offline runs lie in `directory`/wandb, by default the
     study's folder in a local store, or the current one; the study's earlier offline runs there are removed. W&B's own process writes
     the file's end, at the latest when this process exits, and sends again what was refused (429) or lost.
+    live: the study's own run where it is open already; it is closed.
     Raises ValueError for an unknown mode, a study without a manifest, too many runs and where W&B refuses.
     """
     if mode not in MODES:
@@ -49,14 +74,13 @@ def publish(
     rows = rows_of(store)
     planned = runs_of(store, runs, rows)
     first = next(planned)
-    folder = Path(directory if directory is not None else store.path() if store.is_local else os.getcwd())
-    with output_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    if (folder / "wandb").is_symlink():  # runs are removed below
-        raise StudyError(f"{folder / 'wandb'} is a symbolic link: remove it")
-    _remove_offline_runs(folder / "wandb", store.study)
+    folder = _folder(store, directory, None if live is None else Path(live.open_run.dir).parent)
     keep_history = mode == "offline" or rows.complete
-    where, count, started = _write_run(mode, folder, first, keep_history), 1, time.monotonic()
+    if live is None:
+        where, count, started = _write_run(mode, folder, first, keep_history), 1, time.monotonic()
+    else:
+        with _refusals(), live.open_run as open_run:
+            where, count, started = _fill(mode, open_run, first, keep_history), 1, time.monotonic()
     for run in planned:
         if mode == "online":
             time.sleep(max(0.0, started + PAUSE_S - time.monotonic()))
@@ -68,13 +92,45 @@ def publish(
     return where
 
 
-def _write_run(mode: str, folder: Path, run: Run, with_history: bool) -> str:
+def sync_line(mode: str, where: str | None) -> list[str]:
+    """What sends an offline run, as a line to print."""
+    return [f"  to send it: wandb sync {shlex.quote(where)}"] if mode == "offline" and where else []
+
+
+def _folder(store: Store, directory: str | os.PathLike[str] | None, but: Path | None = None) -> Path:
+    """The folder that W&B's files go into, made; earlier offline runs of the study are removed there, except `but`."""
+    folder = Path(directory if directory is not None else store.path() if store.is_local else os.getcwd())
+    with output_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    if (folder / "wandb").is_symlink():  # runs are removed below
+        raise StudyError(f"{folder / 'wandb'} is a symbolic link: remove it")
+    _remove_offline_runs(folder / "wandb", store.study, but)
+    return folder
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Raise an error of W&B as a StudyError."""
+    import wandb
+
+    try:
+        yield
+    except wandb.errors.Error as error:
+        reason = " ".join(str(error).split())
+        raise StudyError(
+            f"W&B refused the run ({reason}); the results are in the store: log in with `wandb login`, or pass wandb=offline"
+        ) from error
+
+
+def _start(mode: str, folder: Path, run: Run) -> Any:
+    """The run, open. create_new: one that the caller has open stays as it is."""
     if mode == "offline":
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # read on import; nothing may leave the machine
     import wandb
 
     settings = wandb.Settings(
         mode="offline" if mode == "offline" else "online",
+        init_timeout=INIT_S,
         console="off",
         silent=True,
         save_code=False,
@@ -85,45 +141,60 @@ def _write_run(mode: str, folder: Path, run: Run, with_history: bool) -> str:
         x_disable_stats=True,
         x_save_requirements=False,
     )
-    try:
-        # create_new: a run that the caller has open stays as it is
-        with wandb.init(
-            project=project(),
-            name=run.name,
-            id=run.id,
-            group=run.group,
-            job_type=run.kind,
-            dir=folder,
-            config=run.config,
-            resume="allow" if mode == "online" else None,
-            reinit="create_new",
-            settings=settings,
-        ) as open_run:
-            content = _digest(run, with_history)
-            if open_run.resumed and open_run.config.get("content") == content:  # all of it is there
-                return str(open_run.url)
-            open_run.define_metric("step")
-            open_run.define_metric("*", step_metric="step")
-            if with_history:
-                sent = open_run.starting_step  # a run that is resumed has its lines
-                for step, values in run.history:
-                    if step >= sent:
-                        open_run.log({"step": step} | values, step=step, commit=True)
-            line: dict[str, Any] = {
-                name: wandb.Table(columns=list(columns), data=data) for name, (columns, data) in run.tables.items()
-            }
-            line |= {name: _image(wandb, figure) for name, figure in run.figures.items()}
-            if line:
-                open_run.log(line)
-            if run.summary:
-                open_run.summary.update(run.summary)
-            open_run.config.update({"content": content}, allow_val_change=True)  # last: whoever stops before sends it all again
-            return str(open_run.url if mode == "online" else Path(open_run.dir).parent)
-    except wandb.errors.Error as error:
-        reason = " ".join(str(error).split())
-        raise StudyError(
-            f"W&B refused the run ({reason}); the results are in the store: log in with `wandb login`, or pass wandb=offline"
-        ) from error
+    return wandb.init(
+        project=project(),
+        name=run.name,
+        id=run.id,
+        group=run.group,
+        job_type=run.kind,
+        dir=folder,
+        config=run.config,
+        tags=run.tags,
+        notes=run.notes,
+        resume="allow" if mode == "online" else None,
+        reinit="create_new",
+        settings=settings,
+    )
+
+
+def _write_run(mode: str, folder: Path, run: Run, with_history: bool) -> str:
+    with _refusals(), _start(mode, folder, run) as open_run:
+        return _fill(mode, open_run, run, with_history)
+
+
+def _fill(mode: str, open_run: Any, run: Run, with_history: bool) -> str:
+    """Write everything that a run holds; where it is then."""
+    import wandb
+
+    content = _digest(run, with_history)
+    if open_run.resumed and open_run.config.get("content") == content:  # all of it is there
+        return str(open_run.url)
+    open_run.define_metric("step")
+    open_run.define_metric("*", step_metric="step")
+    if with_history:
+        sent = open_run.starting_step  # a run that is resumed has its lines
+        for step, values in run.history:
+            if _LIVE_LINES + step >= sent:
+                open_run.log({"step": step} | values, step=_LIVE_LINES + step, commit=True)
+    line: dict[str, Any] = {name: wandb.Table(columns=list(columns), data=data) for name, (columns, data) in run.tables.items()}
+    line |= {name: _image(wandb, figure) for name, figure in run.figures.items()}
+    if run.report is not None:
+        line["report"] = wandb.Html(run.report, inject=False, data_is_not_path=True)
+    if line:
+        open_run.log(line)
+    if run.parquet:
+        artifact = wandb.Artifact(run.name, type="tables", description="The rows that count, one Parquet file per table")
+        folder = Path(open_run.dir).parent / "tables"  # of the run, so that nothing is left elsewhere when it is removed
+        for name, data in run.parquet.items():
+            write_local(str(folder / f"{name}.parquet"), data)
+            artifact.add_file(str(folder / f"{name}.parquet"), policy="immutable", skip_cache=True)
+        open_run.log_artifact(artifact)
+    if run.summary:
+        open_run.summary.update(run.summary)
+    open_run.config.update(
+        run.config | {"content": content}, allow_val_change=True
+    )  # last: whoever stops before sends it all again
+    return str(open_run.url if mode == "online" else Path(open_run.dir).parent)
 
 
 @contextmanager
@@ -145,7 +216,9 @@ def project() -> str:
 
 def _digest(run: Run, with_history: bool) -> str:
     """What a run says, as a hash; figures follow from the tables."""
-    said = [run.config, run.history if with_history else [], run.tables, sorted(run.figures), run.summary]
+    files = {name: hashlib.sha256(data).hexdigest() for name, data in run.parquet.items()}
+    said: list[Any] = [run.config, run.history if with_history else [], run.tables, sorted(run.figures), run.summary]
+    said += [run.tags, run.notes, run.report, files]
     return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
@@ -157,8 +230,8 @@ def _image(wandb: Any, figure: Any) -> Any:
         return wandb.Image(picture)
 
 
-def _remove_offline_runs(folder: Path, study: str) -> None:
+def _remove_offline_runs(folder: Path, study: str, but: Path | None) -> None:
     own = rf"{re.escape(study)}-([0-9a-f]{{1,16}}(-c\d+)?|[0-9a-z]{{1,16}}-s\d+)"
     for run in folder.glob("offline-run-*"):
-        if re.fullmatch(rf"offline-run-\d+_\d+-{own}", run.name):
+        if re.fullmatch(rf"offline-run-\d+_\d+-{own}", run.name) and run.resolve() != (but and but.resolve()):
             shutil.rmtree(run)

@@ -47,4 +47,4 @@ def untimed(patch: pytest.MonkeyPatch) -> None:
 def without_report(patch: pytest.MonkeyPatch) -> None:
     """A report's figures, and seconds of timed steps, take longer than these trainings."""
     untimed(patch)
-    patch.setattr(harness.run, "_report", lambda store: "none")
+    patch.setattr(harness.run, "_report", lambda store: ["report: none"])

@@ -126,6 +126,14 @@ def test_the_life_of_a_study_on_the_command_line(command, tmp_path):
     status, out, _ = command("run", "STUDY", f"store={store}", "replicates=2")
     assert status == 0
     assert "4/4 replicates" in out
+    assert not set("\r\x1b") & set(out)  # it reads well in a log file and in a notebook too
+    *_, heading, one, two, three, four, answer = out.splitlines()
+    assert heading.split() == "condition set finished diverged zero error min median max".split()
+    assert [line.split()[:3] for line in (one, two, three, four)] == [
+        [name, each, "2/2"] for name in ("transformer", "lstm") for each in ("sparse", "dense")
+    ]
+    assert answer.endswith(".")
+    assert "replicates" in answer or "median error" in answer
     status, out, _ = command("plan", "STUDY", f"store={store}", "--diff")
     assert "transformer: 4 planned, 2 held, 2 missing" in out
     status, out, _ = command("status", store)

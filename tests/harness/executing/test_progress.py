@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from harness.executing.progress import Progress
@@ -22,12 +24,12 @@ def test_the_rate_and_end_are_of_the_work_done_here(clock):
     clock[0] += 50
     progress.step(one.id, 50)
     progress.step(one.id, 51)
-    assert progress.line().startswith("102/400 steps · 4/8 replicates")
+    assert progress.line().startswith("102/400 steps · 0/2 packs · 4/8 replicates")
     clock[0] += 50
     progress.step(one.id, 100)
     progress.end(Outcome(one.id, "committed", 2))
     assert progress.committed == 6
-    assert "6/8 replicates · 1.2 a minute" in progress.line()
+    assert "1/2 packs · 6/8 replicates · 1.2 a minute" in progress.line()
 
 
 def test_after_the_last_step_the_evaluations_are_named(clock):
@@ -38,7 +40,7 @@ def test_after_the_last_step_the_evaluations_are_named(clock):
     progress.step(one.id, 100)
     assert "left)" in progress.line()
     progress.step(two.id, 100)
-    assert progress.line() == "400/400 steps · 0/4 replicates · every step is done, the last evaluations run"
+    assert progress.line() == "400/400 steps · 0/2 packs · 0/4 replicates · every step is done, the last evaluations run"
     progress.end(Outcome(one.id, "committed", 2))
     progress.end(Outcome(two.id, "committed", 2))
     assert progress.line().endswith("a minute")
@@ -58,7 +60,7 @@ def test_steps_are_shown_from_the_start_and_often_in_the_first_minute(clock, cap
     """A step of a pack counts for each of its replicates; packs that run, ended, failed or were halved all count."""
     one, two = _two_packs()
     progress = Progress([one, two], {one.id: 100.0, two.id: 100.0}, committed=0, total=4)
-    assert capsys.readouterr().out == "0/400 steps · 0/4 replicates\n"
+    assert capsys.readouterr().out == "0/400 steps · 0/2 packs · 0/4 replicates\n"
     for step in range(1, 101):
         clock[0] += 1
         progress.step(one.id, step)
@@ -69,11 +71,11 @@ def test_steps_are_shown_from_the_start_and_often_in_the_first_minute(clock, cap
     assert len(lines) == 11  # nine in the first minute, then one every 15 seconds
     progress.end(Outcome(one.id, "committed", 2))
     progress.split(two.id, list(halves(two)))
-    assert progress.line().startswith("200/400 steps · 2/4 replicates")
+    assert progress.line().startswith("200/400 steps · 1/3 packs · 2/4 replicates")
     first, second = halves(two)
     progress.step(first.id, 7)
     progress.end(Outcome(second.id, "failed", 1, step=3, message="planted"))
-    assert progress.line().startswith("207/300 steps")
+    assert progress.line().startswith("207/300 steps · 2/3 packs")
 
 
 def test_a_failed_pack_is_counted_and_is_no_work(clock, capsys):
@@ -86,3 +88,34 @@ def test_a_failed_pack_is_counted_and_is_no_work(clock, capsys):
     progress.step(two.id, 21)
     assert "2 failed" in progress.line()
     assert "left" in progress.line()
+
+
+def test_a_log_of_hours_gets_a_line_a_minute(clock, capsys):
+    one, two = _two_packs()
+    progress = Progress([one, two], {one.id: 100.0, two.id: 100.0}, committed=0, total=4)
+    clock[0] += 600
+    progress.step(one.id, 1)
+    capsys.readouterr()
+    for _ in range(610):
+        clock[0] += 1
+        progress.step(one.id, 50)
+    said = capsys.readouterr().out
+    assert said.count("\n") == 10
+    assert not set("\r\x1b") & set(said)
+
+
+def test_a_watcher_is_told_the_numbers_of_the_line(clock):
+    one, two = _two_packs()
+    told = []
+    progress = Progress([one, two], {one.id: 100.0, two.id: 100.0}, committed=4, total=8, watcher=told.append)
+    assert told == [{"committed": 4, "planned": 8, "running": 0, "failed": 0, "diverged": 0, "packs_ended": 0, "packs": 2}]
+    clock[0] += 50
+    progress.step(one.id, 50)
+    progress.step(one.id, 60)
+    assert told[-1]["running"] == 2
+    assert told[-1]["minutes_left"] == pytest.approx(progress.seconds_left() / 60)
+    assert told[-1]["ends"] == pytest.approx(time.time() + progress.seconds_left(), abs=5)
+    clock[0] += 50
+    progress.end(Outcome(one.id, "committed", 2, diverged=1))
+    assert (told[-1]["committed"], told[-1]["diverged"], told[-1]["packs_ended"]) == (6, 1, 1)
+    assert told[-1]["replicates_per_minute"] == pytest.approx(1.2)

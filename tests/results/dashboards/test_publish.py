@@ -3,10 +3,8 @@
 import json
 import math
 import socket
-import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +16,7 @@ from results.dashboards import dashboard_rows
 from results.dashboards.publish import publish
 from results.store.tables import commit, open_store, read, write_bytes
 from tests.results import synthetic
+from tests.results.dashboards.offline_file import read_records
 from tests.results.store.sample_rows import STEPS, commit_pack, failure, manifest
 
 TRANSFORMERS, LSTMS = ["a", "b", "c", "d", "e"], ["k", "l", "m"]  # d diverges; e is planned and never trained
@@ -50,44 +49,9 @@ def no_network(monkeypatch, tmp_path):
     monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path / "wandb-cache"))
 
 
-def records(path: Path) -> list:
-    """The protobuf records of a .wandb file: 7 bytes of header, then a LevelDB log of blocks of 32 KiB."""
-    from wandb.proto import wandb_internal_pb2
-
-    data, at, parts, found = path.read_bytes(), 7, [], []
-    assert data[:4] == b":W&B"
-    while at < len(data):
-        left = 32768 - at % 32768
-        if left < 7:
-            at += left
-            continue
-        length, kind = struct.unpack("<HB", data[at + 4 : at + 7])
-        if kind == 0 or at + 7 + length > len(data):  # the end, for now
-            break
-        parts.append(data[at + 7 : at + 7 + length])
-        at += 7 + length
-        if kind in (1, 4):  # a whole record, or the last part of one
-            record = wandb_internal_pb2.Record()
-            record.ParseFromString(b"".join(parts))
-            found.append(record)
-            parts = []
-    return found
-
-
-def complete(path: Path) -> list:
-    """The records once the last one is there: W&B's own process writes them out after `finish` has returned."""
-    for _ in range(300):
-        found = records(path)
-        if any(record.WhichOneof("record_type") == "exit" for record in found):
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"{path} was not finished within 30 s")
-
-
 def read_run(folder: str) -> tuple[object, dict, list[dict]]:
     """The run, its config and the lines of its history."""
-    (file,) = Path(folder).glob("*.wandb")
-    found = complete(file)
+    found = read_records(folder)
     (run,) = [record.run for record in found if record.WhichOneof("record_type") == "run"]
     config = {item.key: json.loads(item.value_json) for item in run.config.update}
     items = [record.history.item for record in found if record.WhichOneof("record_type") == "history"]
@@ -239,6 +203,7 @@ def test_the_study_has_figures_quantiles_and_claims(tmp_path):
 
 def test_the_command_publishes_a_study_again(study, tmp_path, capsys):
     main(["publish", study.root, "--runs", "condition", "--out", str(tmp_path)])
-    folder = capsys.readouterr().out.strip()
+    folder, sync = capsys.readouterr().out.splitlines()
+    assert sync == f"  to send it: wandb sync {folder}"
     assert read_run(folder)[0].run_id == "quick-00112233445566ff"
     assert len(list((tmp_path / "wandb").glob("offline-run-*"))) == 3

@@ -166,7 +166,7 @@ def executed(pages: list[Path], folder: Path) -> list[str]:
 def check_folder(folder: Path, tmp_path: Path) -> None:
     """Every file has a safe name; no page has a script, handler or address of the store's, and Chromium runs nothing of it."""
     files = [path for path in folder.rglob("*") if path.is_file()]
-    assert all(re.fullmatch(r"(figures/)?[A-Za-z0-9][A-Za-z0-9._-]*", str(path.relative_to(folder))) for path in files)
+    assert all(re.fullmatch(r"((figures|tables)/)?[A-Za-z0-9][A-Za-z0-9._-]*", str(path.relative_to(folder))) for path in files)
     pages = [path for path in files if path.suffix in (".html", ".svg")]
     for path in pages:
         page = Page(path.read_text())

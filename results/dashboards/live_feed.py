@@ -1,0 +1,152 @@
+"""The driver's end of a live W&B run and of TensorBoard files: what to show is handed over, and nothing is waited for.
+
+    with LiveFeed(uri, "fflm-quick", "online", say=say) as feed:
+        feed.offer({"committed": 3, "planned": 24, …})        # as often as one likes; the newest is sent, once a minute
+        feed.finish()                                         # the study has ended and its report is written
+
+A process of its own (`results.dashboards.live_process`) talks to W&B, so a server that is slow, silent or gone costs a study nothing.
+At the end the process is waited for as long as it gives a sign of life. It starts after the first minute of a study.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from results.errors import StudyError
+from results.store.filesystem import public
+
+EVERY_S = 60.0  # between two lines of a live run
+PATIENCE_S = 120.0  # without a word at the end, from then on W&B is left alone
+GRACE_S = 5.0  # to close a run whose study ended early
+_LOOK_S = 0.1
+_START = "import sys; sys.path.insert(0, sys.argv[1]); from results.dashboards.live_process import main; main()"
+_ROOT = str(Path(__file__).resolve().parents[2])
+
+
+class LiveFeed:
+    """mode: of W&B, off, offline or online; runs: as `results.dashboards.publish` takes it; tensorboard: folder of event files, or ""."""
+
+    def __init__(
+        self, uri: str, study: str, mode: str, runs: str = "study", tensorboard: str = "", say: Callable[[str], None] = print
+    ):
+        if tensorboard and find_spec("tensorboardX") is None:
+            raise StudyError("tensorboard needs tensorboardX: pip install 'manyseeds[tensorboard]', or leave tensorboard out")
+        self.mode, self.study, self.uri = mode, study, uri
+        folder = str(Path(tensorboard).absolute()) if tensorboard else ""
+        self._about = {"store": uri, "study": study, "mode": mode, "runs": runs, "tensorboard": folder}
+        self._say = say
+        self._on = mode != "off" or bool(tensorboard)
+        self._newest: Mapping[str, float] | None = None
+        self._ending = threading.Event()
+        self._process: subprocess.Popen[str] | None = None
+        self._closed = self._given_up = False
+        self._lock = threading.Lock()
+        self._heard = time.monotonic()
+        self._told: set[str] = set()
+        self._answer: dict[str, Any] | None = None
+        self._thread = threading.Thread(target=self._send, daemon=True)
+
+    def __enter__(self) -> "LiveFeed":
+        if self._on:
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        with self._lock:
+            self._closed = True
+        self._ending.set()
+        if self._process is not None and self._process.poll() is None:
+            if not self._given_up and self._process.stdin is not None:
+                with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                    self._process.stdin.close()  # the study ended early: the run is closed as it stands
+                    self._process.wait(GRACE_S)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)  # with the process that W&B's client starts
+            self._process.wait()
+        if self._on:
+            self._thread.join()
+
+    def offer(self, state: Mapping[str, float]) -> None:
+        """How the study stands now. Takes no time: an older state that was not sent yet is forgotten."""
+        self._newest = state
+
+    def finish(self) -> None:
+        """Send what the tables hold now, and say where it is, or in one sentence why not."""
+        if not self._on:
+            return
+        self._heard = time.monotonic()
+        self._ending.set()
+        while self._thread.is_alive() and time.monotonic() - self._heard < PATIENCE_S:
+            self._thread.join(_LOOK_S)
+        if self._thread.is_alive():
+            self._given_up = True
+            self._say(f"W&B gave no sign for {PATIENCE_S:g} s and is left alone: {self._again()}")
+        elif self._answer is None:
+            self._say(f"the process that talks to W&B has died: {self._again()}")
+        else:
+            for line in self._answer.get("lines", ()):
+                self._say(line)
+
+    def _again(self) -> str:
+        return (
+            f"the results are in the store, and manyseeds publish {public(self.uri)} {self.study} --mode {self.mode} sends them"
+        )
+
+    def _send(self) -> None:
+        """In a thread: a state a minute, then the end. The next one waits for the answer to the one before it."""
+        while not self._ending.wait(EVERY_S):
+            if self._newest is not None and self._ask({"state": dict(self._newest)}) is None:
+                return
+        self._answer = self._ask({"end": True})
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+            self._process.wait()  # W&B's client writes the end of its file when its process ends
+
+    def _ask(self, question: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer of the process; None where it is gone."""
+        with self._lock:
+            if self._closed:
+                return None
+            process = self._process = self._process or self._started()
+        if process.stdin is None or process.stdout is None:
+            raise TypeError("the live process was started without pipes")
+        try:
+            process.stdin.write(json.dumps(question) + "\n")
+            process.stdin.flush()
+            for line in process.stdout:
+                self._heard = time.monotonic()
+                answer: dict[str, Any] = json.loads(line)
+                news = [answer["say"]] if "say" in answer else answer.get("trouble", ())
+                for text in news:
+                    if text not in self._told:
+                        self._told.add(text)
+                        self._say(text)
+                if "done" in answer:
+                    return answer
+        except (OSError, ValueError):  # the pipe is closed: the process is gone, or was given up
+            return None
+        return None
+
+    def _started(self) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _START, _ROOT],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for the study, which then says that it ends
+        )
+        if process.stdin is None:
+            raise TypeError("the live process was started without pipes")
+        process.stdin.write(json.dumps(self._about) + "\n")  # not among the arguments: a store's URI can hold credentials
+        return process

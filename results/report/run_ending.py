@@ -1,0 +1,81 @@
+"""What a run says last: the summary as a table of plain text, and the answer in one sentence."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from results.report.first_screen import answer
+from results.report.page_template import format_rate
+from results.rows.measures import is_experimental
+from results.rows.plural import counted
+from results.rows.summary import reported_sets
+from results.store.manifest import label, newest_manifest
+from results.store.tables import Store
+
+MOST_ROWS = 24
+_WIDEST = 40  # characters of a name
+
+
+def run_ending(store: Store, report: Path) -> list[str]:
+    """The lines, from the summary that `results.report.report.write_report` wrote beside its page."""
+    newest = newest_manifest(store)
+    if newest is None:
+        return []
+    summary = pa.parquet.read_table(report.parent / "summary.parquet")
+    if is_experimental(newest[1]):
+        return [*_values(summary), *_answer_of_values(summary)]
+    reported = reported_sets(newest[1])
+    return [*_errors(summary, reported), answer(summary, reported)]
+
+
+def _errors(summary: pa.Table, reported: Sequence[str]) -> list[str]:
+    """A row a condition and reported set: how many replicates ended and had no error, and their error rates."""
+    cells = [("condition", "set", "finished", "diverged", "zero error", "min", "median", "max")]
+    for row in (row for row in summary.to_pylist() if row["set"] in reported):
+        ended, zero = f"{row['finished']}/{row['planned']}", f"{row['zero_error']}/{row['zero_error_of']}"
+        rates = (format_rate(row[f"error_{name}"]) for name in ("min", "median", "max"))
+        cells.append((label(row["condition"], row["stage"]), row["set"], ended, str(row["diverged"]), zero, *rates))
+    return _aligned(cells)
+
+
+def _values(summary: pa.Table) -> list[str]:
+    """A row a condition and metric of experiments; of a flag how many replicates have it true."""
+    cells = [("condition", "metric", "finished", "diverged", "true", "min", "median", "max")]
+    for row in summary.to_pylist():
+        flag = row["kind"] == "flag"
+        ended, true = f"{row['finished']}/{row['planned']}", f"{row['true']}/{row['values']}" if flag else "–"
+        numbers = ("–" if flag or row[name] is None else f"{row[name]:.4g}" for name in ("min", "median", "max"))
+        cells.append((row["condition"], row["metric"], ended, str(row["diverged"]), true, *numbers))
+    return _aligned(cells)
+
+
+def _answer_of_values(summary: pa.Table) -> list[str]:
+    """Of the first metric that is a number: its lowest and highest median. [] where there is none."""
+    rows = [row for row in summary.to_pylist() if row["kind"] == "number" and row["median"] is not None]
+    if not rows:
+        return []
+    rows = sorted((row for row in rows if row["metric"] == rows[0]["metric"]), key=lambda row: row["median"])
+    said = [
+        f"{row['median']:.4g} for {row['condition']} (95 %: {row['median_low']:.4g} to {row['median_high']:.4g})"
+        for row in (rows[0], rows[-1])
+    ]
+    if len(rows) == 1:
+        return [f"The median {rows[0]['metric']} is {said[0]}."]
+    return [f"The median {rows[0]['metric']} is lowest, {said[0]}, and highest, {said[1]}."]
+
+
+def _aligned(cells: Sequence[tuple[str, ...]]) -> list[str]:
+    """The first rows as columns, words to the left and numbers to the right."""
+    shown = [[cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST - 1]}…" for cell in line] for line in cells[: MOST_ROWS + 1]]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if index < 2 else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in shown
+    ]
+    more = len(cells) - 1 - MOST_ROWS
+    return [f"  {line.rstrip()}" for line in lines] + ([f"  and {counted(more, 'more row')} in the report"] if more > 0 else [])

@@ -46,7 +46,7 @@ def _values(summary: pa.Table) -> list[str]:
     for row in summary.to_pylist():
         flag = row["kind"] == "flag"
         ended, true = f"{row['finished']}/{row['planned']}", f"{row['true']}/{row['values']}" if flag else "–"
-        numbers = ("–" if flag or row[name] is None else f"{row[name]:.4g}" for name in ("min", "median", "max"))
+        numbers = ("–" if flag or row[name] is None else _number(row[name]) for name in ("min", "median", "max"))
         cells.append((row["condition"], row["metric"], ended, str(row["diverged"]), true, *numbers))
     return _aligned(cells)
 
@@ -58,12 +58,16 @@ def _answer_of_values(summary: pa.Table) -> list[str]:
         return []
     rows = sorted((row for row in rows if row["metric"] == rows[0]["metric"]), key=lambda row: row["median"])
     said = [
-        f"{row['median']:.4g} for {row['condition']} (95 %: {row['median_low']:.4g} to {row['median_high']:.4g})"
+        f"{_number(row['median'])} for {row['condition']} (95 %: {_number(row['median_low'])} to {_number(row['median_high'])})"
         for row in (rows[0], rows[-1])
     ]
     if len(rows) == 1:
         return [f"The median {rows[0]['metric']} is {said[0]}."]
     return [f"The median {rows[0]['metric']} is lowest, {said[0]}, and highest, {said[1]}."]
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}".replace("inf", "∞")
 
 
 def _aligned(cells: Sequence[tuple[str, ...]]) -> list[str]:

@@ -1,10 +1,14 @@
 """The last lines of a run: the summary in text, then the answer."""
 
+import math
+
 import pytest
 
 from results.report.first_screen import answer
 from results.report.run_ending import MOST_ROWS, run_ending
-from results.rows.summary import replicates_of, reported_sets, summarise, to_parquet
+from results.rows.measures import Measure
+from results.rows.summary import Replicate, Score, replicates_of, reported_sets, summarise, to_parquet
+from results.rows.value_summary import summarise_values
 from results.store.tables import committed, open_store, read
 from tests.results.synthetic import manifest, write
 
@@ -44,3 +48,32 @@ def test_a_long_summary_is_cut(ended, monkeypatch):
     assert MOST_ROWS == 24
     monkeypatch.setattr("results.report.run_ending.MOST_ROWS", 3)
     assert run_ending(store, page)[-2] == "  and 1 more row in the report"
+
+
+def test_experiments_end_with_their_values(tmp_path, monkeypatch):
+    measures = [Measure("result", "accuracy", "higher", True, "number"), Measure("result", "solved", "higher", True, "flag")]
+
+    def replicate(condition, seed, accuracy, status="finished"):
+        scores = {"accuracy": -accuracy, "solved": -float(accuracy > 0.5)}
+        known = {name: Score(0, 0, 0, cost, math.nan, math.nan) for name, cost in scores.items()}
+        return Replicate(
+            condition, 0, f"{condition}{seed}", seed, seed, status, None, None, known if status == "finished" else {}
+        )
+
+    known = [replicate(name, seed, low + seed / 100) for name, low in (("deep", 0.6), ("flat", 0.2)) for seed in range(11)]
+    known.append(replicate("flat", 11, 0.0, "diverged"))
+    (tmp_path / "summary.parquet").write_bytes(to_parquet(summarise_values(known, measures)))
+    monkeypatch.setattr(
+        "results.report.run_ending.newest_manifest", lambda store: ("", {"conditions": [{"config": {"experiment": {}}}]})
+    )
+    heading, *rows, last = run_ending(None, tmp_path / "index.html")
+    assert heading.split() == "condition metric finished diverged true min median max".split()
+    assert [row.split() for row in rows] == [
+        ["deep", "accuracy", "11/11", "0", "–", "0.6", "0.65", "0.7"],
+        ["deep", "solved", "11/11", "0", "11/11", "–", "–", "–"],
+        ["flat", "accuracy", "11/12", "1", "–", "-∞", "0.245", "0.3"],
+        ["flat", "solved", "11/12", "1", "0/12", "–", "–", "–"],
+    ]
+    assert last == (
+        "The median accuracy is lowest, 0.245 for flat (95 %: 0.21 to 0.28), and highest, 0.65 for deep (95 %: 0.61 to 0.69)."
+    )

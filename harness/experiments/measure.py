@@ -9,10 +9,9 @@ import json
 import random
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +19,12 @@ import torch
 
 import harness.training.checkpoint as checkpoints
 from harness.draw import Draw
-from harness.experiments.entries import Entry, diverged_at, each_value, entries_of, entries_of_pack, entry_from_json
+from harness.experiments.entries import BadResult, Entry, diverged_at, each_value, entries_of, entries_of_pack, entry_from_json
 from harness.experiments.script import run_script
 from harness.machine.device import describe, numerics
 from harness.machine.provenance import code_state, versions
 from harness.machine.store_retry import patiently
-from harness.planning.pack import Pack
+from harness.planning.pack import Pack, Replicate
 from harness.study.config import refuse_other_code
 from harness.study.experiment import Experiment
 from harness.study.foreign_code import checkout_state
@@ -61,7 +60,7 @@ def measure(
     person's code raises is raised.
     """
     began = datetime.datetime.now(datetime.UTC)
-    experiment = _experiment(pack)
+    experiment = _own(pack.replicates[0])
     if experiment.packed:
         done = _pack_at_once(pack, experiment, device, should_stop)
         report(1)
@@ -85,6 +84,7 @@ def _one_by_one(
     saved = time.monotonic()
 
     def stop_where_asked() -> None:
+        report(len(done))  # it lives
         if should_stop():
             if done:
                 patiently(lambda: _save(store, pack, done), say=say, patience_s=60.0)
@@ -97,9 +97,8 @@ def _one_by_one(
             refuse_other_code(replicate.condition)  # a file may have been edited since the replicate before
             found = run_script(pack, replicate, stop_where_asked)
         else:
-            seed_everything(replicate.init_seed)
             found = []
-            for entry in entries_of(experiment.function()(replicate.init_seed, dict(_own(replicate).settings)), pack.metrics):
+            for entry in _returned(experiment, replicate, pack):
                 found.append(entry)
                 stop_where_asked()
         done.append(Measured(found, time.perf_counter() - started))
@@ -110,6 +109,15 @@ def _one_by_one(
                 say(f"the store refused a checkpoint, the run goes on: {refused}")
             saved = time.monotonic()
         report(len(done))
+
+
+def _returned(experiment: Experiment, replicate: Replicate, pack: Pack) -> Iterator[Entry]:
+    """What the function returns for one seed. A function that ends its process fails, and nothing else ends."""
+    seed_everything(replicate.init_seed)
+    try:
+        yield from entries_of(experiment.function()(replicate.init_seed, dict(_own(replicate).settings)), pack.metrics)
+    except SystemExit as error:
+        raise BadResult(f"the function called sys.exit({error.code}): raise an error instead, or return") from error
 
 
 def _pack_at_once(pack: Pack, experiment: Experiment, device: torch.device, should_stop: Callable[[], bool]) -> list[Measured]:
@@ -138,15 +146,10 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def _experiment(pack: Pack) -> Experiment:
-    if pack.experiment is None:
-        raise ValueError(f"pack {pack.id} trains: it is no experiment")
-    return pack.experiment
-
-
-def _own(replicate: Any) -> Experiment:
-    found: Experiment = replicate.condition.experiment
-    return found
+def _own(replicate: Replicate) -> Experiment:
+    if replicate.condition.experiment is None:
+        raise ValueError(f"{replicate.key} trains: it is no experiment")
+    return replicate.condition.experiment
 
 
 def _save(store: Store, pack: Pack, done: list[Measured]) -> None:
@@ -179,7 +182,7 @@ def set_hash(name: str) -> str:
 def _tables(
     pack: Pack, done: list[Measured], device: torch.device, began: datetime.datetime, ended: datetime.datetime
 ) -> dict[str, pa.Table]:
-    experiment = _experiment(pack)
+    experiment = _own(pack.replicates[0])
     commit, dirty = code_state()
     own_commit, own_dirty = checkout_state(Path(experiment.code(running=True).folder))
     shared = {

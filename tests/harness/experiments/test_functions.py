@@ -11,6 +11,7 @@ from harness.local import run_manifest
 from harness.replicates.rerun import rerun
 from harness.run import run
 from harness.study.load import load
+from launch.planning import show_diff, show_plan
 from models.custom import custom
 from results.errors import StudyError
 from results.progress.failures import show_failures
@@ -93,6 +94,28 @@ def test_the_first_replicate_is_timed_for_good_and_the_rest_planned_by_it(start,
     again = start("measure", "experiment.shift=0")[1]
     assert not any("timed" in line for line in again)
     assert committed(open_store(tmp_path / "runs", "own")).num_rows == 12
+
+
+def test_a_plan_runs_nothing_and_says_what_is_not_known(start, tmp_path, monkeypatch):
+    """Also what a store holds already, and what it will cost once some replicate has run."""
+    monkeypatch.setattr(own_functions, "measure", lambda seed, settings: pytest.fail("a plan ran the function"))
+    path, said = tmp_path / "own.yaml", []
+    path.write_text(STUDY.format(module=MODULE, function="measure"))
+    study = load(path, [f"store={tmp_path / 'runs'}", "experiment.shift=0"])
+    show_plan(study, None, said.append)
+    assert (
+        said[-1].strip() == "nothing is known of what a replicate takes: the run begins with the first ones, and then says it"
+    )
+    assert not (tmp_path / "runs" / "own").exists()
+    show_diff(study, said.append)
+    assert said[-1] == "measure: 12 planned, 12 missing"
+
+
+def test_a_plan_of_more_replicates_goes_by_those_that_have_run(start, tmp_path):
+    assert start("measure", "experiment.shift=0", "replicates=2")[0] == 0
+    said = []
+    show_plan(load(tmp_path / "own.yaml", [f"store={tmp_path / 'runs'}", "experiment.shift=0"]), None, said.append)
+    assert "10 replicates in" in said[-1]
 
 
 def test_a_report_and_a_comparison_come_of_the_rows(shifted):
@@ -180,6 +203,20 @@ def test_a_number_that_is_not_finite_is_diverged_and_ranks_worst(start, tmp_path
 def test_what_is_no_result_fails_with_its_reason(start, tmp_path, function, sentence):
     assert start(function, "replicates=3")[0] == 1
     assert all(sentence in row["exception"] for row in read(open_store(tmp_path / "runs", "own"), "failures").to_pylist())
+
+
+def test_a_function_that_ends_its_process_fails_alone(start, tmp_path):
+    assert start("leaves", "replicates=3")[0] == 1
+    (row,) = read(open_store(tmp_path / "runs", "own"), "failures").to_pylist()
+    assert row["exception"] == "BadResult: the function called sys.exit(3): raise an error instead, or return"
+    assert committed(open_store(tmp_path / "runs", "own")).num_rows == 2
+
+
+def test_a_direction_may_be_stated_when_everything_has_run(start, tmp_path):
+    assert start("measure", "experiment.shift=0", "replicates=2")[0] == 0
+    assert start("measure", "experiment.shift=0", "replicates=2", "evaluate.metrics.drawn=higher")[0] == 0
+    metrics = newest_manifest(open_store(tmp_path / "runs", "own"))[1]["metrics"]
+    assert metrics["drawn"] == {"better": "higher", "kind": "number"}
 
 
 def test_the_kinds_and_directions_of_metrics_are_in_the_manifest(shifted):

@@ -15,7 +15,7 @@ from harness.study.load import KEYS
 from launch.cli.reference_page import page
 from results.store.schema import SCHEMAS
 from results.version import VERSION
-from tests.page_code import ROOT
+from tests.page_code import ROOT, blocks
 
 PAGES = [  # those of docs/studies follow the tables beside them
     ROOT / "README.md",
@@ -62,8 +62,15 @@ def test_links_out_of_the_documentation_lead_to_the_source(site):
 
 def test_the_site_has_the_docstrings_of_the_stable_names(site):
     text = (site / "reference" / "python.html").read_text()
-    for name in ("tasks.build", "models.build", "harness.draw.Draw", "results.store.tables.committed"):
+    for name in ("tasks.build", "models.build", "harness.draw.Draw", "results.rows.load_rows.load"):
         assert f'id="{name}"' in text, name
+
+
+def test_the_code_of_the_page_on_python_runs():
+    names = {}
+    (code,) = blocks("docs/reference/python.md", "python")
+    exec(code, names)
+    assert names["logits"].shape == (3, 16, 64, 5)
 
 
 def test_the_citation_is_valid_and_of_this_version():

@@ -177,6 +177,7 @@ def slope(seed):
         (slope, jump(1.0), NOT_REPRODUCED),  # no peak
         (slope, lambda seed: jump(2.0 if seed % 2 else 1.0)(seed), TOO_FEW),
         (slope, lambda seed: np.where(STEPS < 2000, 0.1, 2.0), NOT_REPRODUCED),  # it grows long before
+        (slope, lambda seed: np.where(STEPS == 700, 5.0, 1.0), NOT_REPRODUCED),  # a peak elsewhere
         (stays, jump(2.0), PRECONDITION),
         (slope, None, NOT_RUN),
     ],

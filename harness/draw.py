@@ -48,9 +48,13 @@ def philox4x32(counter: Tensor, key: Tensor) -> Tensor:
 
     Leading axes broadcast. Equal to the Random123 known-answer vectors.
     """
-    k0, k1 = key.unbind(-1)
-    shape = torch.broadcast_shapes(counter.shape[:-1], k0.shape)
-    c0, c1, c2, c3 = (each.expand(shape) for each in counter.unbind(-1))
+    return _rounds(*counter.unbind(-1), *key.unbind(-1))
+
+
+def _rounds(c0: Tensor, c1: Tensor, c2: Tensor, c3: Tensor, k0: Tensor, k1: Tensor) -> Tensor:
+    """The words of the counters (c0, c1, c2, c3) with the keys (k0, k1), all of which broadcast: [..., 4]."""
+    shape = torch.broadcast_shapes(c0.shape, c1.shape, c2.shape, c3.shape, k0.shape)
+    c0, c1, c2, c3 = (each.expand(shape) for each in (c0, c1, c2, c3))
     for _ in range(_ROUNDS):
         # int64 multiplication wraps modulo 2^64, so both halves of the 64-bit product are exact after masking
         p0, p1 = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
@@ -139,11 +143,11 @@ class Draw:
 
     def _blocks(self, block: Tensor, site: int) -> Tensor:
         """Block numbers, int64 [R or 1, N] → words [R, N, 4]."""
-        step = self.step[:, None] if isinstance(self.step, Tensor) else torch.full_like(block, self.step)
-        selector = torch.full_like(block, STREAMS[self.stream] << 16 | site)
-        counter = torch.stack(torch.broadcast_tensors(block & _MASK, step, selector, block >> 32 & _MASK), dim=-1)
-        key = torch.stack([self.seeds & _MASK, self.seeds >> 32 & _MASK], dim=-1)
-        return philox4x32(counter, key[:, None, :])
+        # filled on the device: a copy from the host could be no part of a CUDA graph
+        step = self.step[:, None] if isinstance(self.step, Tensor) else torch.full_like(block[:1, :1], self.step)
+        selector = torch.full_like(block[:1, :1], STREAMS[self.stream] << 16 | site)
+        keys = (self.seeds & _MASK)[:, None], (self.seeds >> 32 & _MASK)[:, None]
+        return _rounds(block & _MASK, step, selector, block >> 32 & _MASK, *keys)
 
     def uniform(self, shape: Sequence[int], site: int = 0) -> Tensor:
         """float32 in [0, 1) on a grid of 2^-24, [R, *shape]."""

@@ -18,7 +18,7 @@ _TINY = -27.0  # log of a quantile below which the first term of the distributio
 
 def dirichlet(words: Tensor, alpha: float) -> Tensor:
     """Laws with all parameters alpha > 0, float64 [..., S] on the CPU, from uint32 words [..., S] in int64."""
-    uniform = (words.cpu().to(torch.float64) + 0.5) / WORD
+    uniform = words.cpu().to(torch.float64).add_(0.5).div_(WORD)
     if alpha == 1:
         return _normalised(uniform.log_().neg_())
     if alpha == 0.5:  # half a squared normal number
@@ -45,7 +45,8 @@ def entropy(alpha: float, symbols: int) -> float:
 
 
 def _normalised(values: Tensor) -> Tensor:
-    return values / values.sum(-1, keepdim=True)
+    """In place, for memory is what a draw waits for."""
+    return values.div_(values.sum(-1, keepdim=True))
 
 
 @functools.lru_cache(maxsize=64)

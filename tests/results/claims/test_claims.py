@@ -290,6 +290,13 @@ def test_what_holds_or_fails_at_another_scale_says_so(name: str, tmp_path: Path)
     assert one_verdict(tmp_path / "same", name, holds, overrides=["store=elsewhere"]).verdict == REPRODUCED
 
 
+def test_the_samples_of_an_lstm_are_counted_against_the_transformer_beside_it(tmp_path: Path) -> None:
+    alone = one_verdict(tmp_path / "alone", "R2", [condition(15, **LSTM)])
+    assert "8,000 strings, 20 times fewer than the paper's transformer" in alone.finding.measured
+    beside = one_verdict(tmp_path / "beside", "R2", [condition(15, **LSTM), base(15, train__steps=4000)])
+    assert "8,000 strings, 8 times fewer than the transformer beside it" in beside.finding.measured
+
+
 def test_a_number_that_several_conditions_ask_for_is_missing_once(tmp_path: Path) -> None:
     found = one_verdict(tmp_path, "R4", [base(), mixed(rare=[None, *[1e-5] * 24])])
     assert found.verdict == TOO_FEW

@@ -206,6 +206,7 @@ def test_a_server_that_never_answers_costs_no_time_and_is_given_up(silent_server
     monkeypatch.setattr(live_feed, "EVERY_S", 0.05)
     monkeypatch.setattr(live_feed, "PATIENCE_S", 0.5)
     write(open_store(tmp_path, "synthetic"), PLAN, ended=4)
+    monkeypatch.setenv("WANDB_SERVICE", "3-1-unix-/a/run/that/the/caller/has/open")  # not to be used: nobody would connect
     said = []
     with LiveFeed(str(tmp_path), "synthetic", "online", say=said.append) as feed:
         slowest, until = 0.0, time.monotonic() + 60

@@ -18,6 +18,7 @@ from typing import Any
 
 from harness.experiments import supervisor
 from harness.experiments.entries import BadResult, Entry, entries_of
+from harness.experiments.event_files import scalars_of
 from harness.planning.pack import Pack, Replicate
 from harness.study.experiment import Experiment
 
@@ -141,7 +142,11 @@ def _refuse(account: dict[str, Any], experiment: Experiment, printed: str) -> No
 
 def _results(path: Path, experiment: Experiment) -> Iterator[dict[str, Any]]:
     """The mappings in the file of metrics. BadResult where there is no such file, or another kind of file."""
-    if not path.is_file():
+    events = experiment.metrics.endswith("/")
+    if events and (found := list(scalars_of(path))):
+        yield from found
+        return
+    if events or not path.is_file():
         raise BadResult(
             f"the command ended with exit status 0 and left no {experiment.metrics}: a run without a result has failed"
         )

@@ -144,7 +144,7 @@ def _of_command(options: Mapping[str, Any], sources: tuple[str, ...], settings: 
         )
     metrics = options.get("metrics")
     inside = isinstance(metrics, str) and metrics.startswith("{folder}/") and ".." not in Path(metrics).parts
-    if not inside or Path(str(metrics)).suffix not in FORMATS:
+    if not inside or not (str(metrics).endswith("/") or Path(str(metrics)).suffix in FORMATS):
         raise StudyError(
             f'experiment.metrics = {metrics!r} must be a file that the script writes, such as "{{folder}}/metrics.jsonl"; it ends in '
             f"{', '.join(FORMATS)}"

@@ -7,8 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
+from tensorboardX import SummaryWriter
 
 from harness.experiments import supervisor
+from harness.experiments.entries import BadResult
+from harness.experiments.event_files import scalars_of
 from harness.machine.interrupt import Interrupt
 from harness.replicates.rerun import rerun
 from harness.run import run
@@ -166,6 +169,21 @@ def test_metrics_may_be_csv_or_one_json_file(start, tmp_path):
         assert start(f"experiment.metrics='{{folder}}/m.{suffix}'", "replicates=1", store=suffix) == 0
         rows = read(open_store(tmp_path / suffix, "scripted"), "evaluations").to_pylist()
         assert [(row["step"], row["set"], row["value"]) for row in rows][-1] == (2, "test", 0.5)
+
+
+def test_metrics_may_be_event_files_of_tensorboard(tmp_path):
+    with SummaryWriter(str(tmp_path / "tb")) as writer:
+        writer.add_text("note", "no scalar", 1)
+        for step in (1, 2):
+            writer.add_scalar("loss/train", 1 / step, step)
+    (path,) = (tmp_path / "tb").iterdir()
+    expected = [{"step": 1, "loss/train": 1.0}, {"step": 2, "loss/train": 0.5}]
+    assert list(scalars_of(tmp_path)) == expected
+    path.write_bytes(path.read_bytes()[:-5])  # the last record is cut off
+    assert list(scalars_of(tmp_path)) == expected[:1]
+    path.write_bytes((4).to_bytes(8, "little") + b"\xff" * 12)
+    with pytest.raises(BadResult, match="no event file"):
+        list(scalars_of(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,40 @@
 """Rows that probes add to replicates that are committed already: one file a pack and probe, <study>/probes/<pack>.<probe>.parquet."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.errors import DamagedFile
 from results.store.parquet import SUFFIX, conform, read_file, serialise
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, check_name, list_names, read, write_bytes
 
 Name = tuple[str, int | None, int | None, str | None]  # probe, layer, head, item
+
+
+class Items(dict[str, float]):
+    """Values of a probe by item. One that a reader needs and that is not there is an error of the store."""
+
+    def __missing__(self, item: str) -> float:
+        raise DamagedFile(
+            f"the rows of a probe lack the item {item}: move the file of the probe out of probes/, and run the probe again"
+        )
+
+
+def parts(item: str | None, form: str) -> tuple[str, ...]:
+    """What stands in the gaps of an item of some form, () for an item of another form.
+
+    A gap is {n} for a whole number and {word} for a word.
+
+    >>> parts("pair=2 exact", "pair={n} {word}")
+    ('2', 'exact')
+    """
+    pattern = re.escape(form).replace(r"\{n\}", r"(\d{1,9})").replace(r"\{word\}", r"(\S+)")
+    match = re.fullmatch(pattern, item or "", re.ASCII)
+    return match.groups() if match else ()
 
 
 def add(store: Store, pack: str, probe: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -2,10 +2,14 @@
 
 A shape is a function of a value and of where it lies; it returns what is wrong as a part of a sentence, "" where nothing is. Fields that
 the schema does not know are left to the code that does: a newer version may have added them. The fields that a reader needs are required.
+Options of tasks, models and trainings have the kinds of `option_kinds.json`, which `harness.study.option_kinds` writes.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 Shape = Callable[[Any, str], str]
@@ -122,21 +126,10 @@ def _replicate(value: Any, where: str) -> str:
     return ""
 
 
-# of a task, a model: what else there is depends on it, and a reader that needs it says so (`results.claims.evidence.Settings`)
-_TASK = record({"name": text(MOST_NAME)}, {"length": whole()})
-_MODEL = record({"name": text(MOST_NAME)}, dict.fromkeys(("layers", "width", "heads"), optional(whole())))
-_TRAIN = record(
-    {},
-    {
-        **dict.fromkeys(("steps", "batch", "warmup", "patience", "pool"), whole()),
-        **dict.fromkeys(("lr", "weight_decay", "eps", "momentum", "final_lr", "factor", "clip", "ema"), number),
-        **dict.fromkeys(("optimizer", "schedule", "precision", "positions"), text(MOST_NAME)),
-        "betas": items(number),
-        "monitor": optional(mapping(anything)),
-        "sharpen": optional(mapping(anything)),
-    },
-)
-_PARTS = {"task": _TASK, "model": _MODEL, "train": _TRAIN}
+# which options a part has depends on its name, and a reader that needs one says so (`results.rows.options.Settings`)
+_NAMED = record({"name": text(MOST_NAME)}, {"length": whole()})
+_TRAIN = record({}, dict.fromkeys(("steps", "batch", "warmup", "patience", "pool"), whole()))
+_PARTS = {"task": _NAMED, "model": _NAMED, "train": _TRAIN}
 _ALL_PARTS = record(_PARTS)
 _STAGED = _PARTS | {"stages": items(mapping(anything)), "stage": mapping(anything)}
 _EXPERIMENT = record({}, {"name": text(MOST_NAME), "command": items(text()), "settings": mapping(anything)})
@@ -159,7 +152,60 @@ def _condition(value: Any, where: str) -> str:
     """A condition's fields, and every part of it in `settings`, or in `config` where it has none, as older manifests do."""
     if wrong := _CONDITION_FIELDS(value, where):
         return wrong
-    return "" if "settings" in value or "experiment" in value["config"] else _ALL_PARTS(value["config"], f"{where}.config")
+    trained = "settings" not in value and "experiment" not in value["config"]
+    if trained and (wrong := _ALL_PARTS(value["config"], f"{where}.config")):
+        return wrong
+    sections = [(name, value[name]) for name in ("settings", "config") if name in value]
+    sections += [(f"config.stages[{index}]", each) for index, each in enumerate(value["config"].get("stages", ()))]
+    return next((wrong for name, each in sections if (wrong := _section(each, f"{where}.{name}"))), "")
+
+
+def _section(value: dict[str, Any], where: str) -> str:
+    """What options a condition, or an earlier stage of it, gives to its task, its model, its training and its link to that stage."""
+    return next((wrong for part, each in value.items() if (wrong := _options(part, each)(each, _below(where, part)))), "")
+
+
+def _options(part: str, value: Any) -> Shape:
+    """The shape of a section such as `task`; of a user's own class the options are not known."""
+    kinds = _option_kinds().get(part)
+    if kinds is None:
+        return anything
+    if part in ("task", "model"):
+        name = value.get("name") if isinstance(value, dict) else None
+        kinds = kinds.get(name, {}) if isinstance(name, str) else {}
+    return _of_kind({"mapping": kinds})
+
+
+@cache
+def _option_kinds() -> dict[str, Any]:
+    kinds: dict[str, Any] = json.loads((Path(__file__).parent / "option_kinds.json").read_text(encoding="utf-8"))
+    return kinds
+
+
+def _of_kind(kind: Any) -> Shape:
+    """The shape of one kind, as `harness.study.option_kinds` describes it."""
+    if isinstance(kind, str):
+        return _KINDS[kind]
+    if isinstance(kind, list):
+        return _any_of([_of_kind(each) for each in kind])
+    if "list" in kind:
+        return items(_of_kind(kind["list"]))
+    return record({}, {name: _of_kind(each) for name, each in kind["mapping"].items()})
+
+
+def _any_of(shapes: list[Shape]) -> Shape:
+    def check(value: Any, where: str) -> str:
+        wrong = [shape(value, where) for shape in shapes]
+        return "" if "" in wrong else ", or ".join(wrong)
+
+    return check
+
+
+def _null(value: Any, where: str) -> str:
+    return "" if value is None else f"{where} must be null"
+
+
+_KINDS: dict[str, Shape] = {"whole": whole(-_LARGEST), "number": number, "text": text(MOST_NAME), "flag": flag, "null": _null}
 
 
 _PACK = record(
@@ -199,8 +245,10 @@ MANIFEST = record(
     {
         **dict.fromkeys(("wandb", "wandb_runs", "keep", "device", "executor", "store"), text()),
         **dict.fromkeys(("numerics", "versions"), mapping(anything)),
-        "claims": mapping(mapping(anything)),
         "metrics": mapping(record({"better": text(MOST_NAME), "kind": text(MOST_NAME)})),
+        "claims": mapping(
+            record({"value": number}, {"gate": number, "of": optional(whole(1)), "replicates": optional(whole(1))})
+        ),
         "adaptive": optional(_rule),
         "packs": items(_PACK),
         "pack_size": optional(whole(1)),
@@ -284,6 +332,8 @@ def _other_settings(condition: dict[str, Any], sets: dict[str, Any]) -> str:
                 return f"settings.{_below(part, name)} has another value than config.{_below(part, name)}"
     definitions = {name: each["definition"] for name, each in sets.items()}
     for name, changes in (*definitions.items(), *((name, each.get("task", {})) for name, each in condition["sets"].items())):
+        if wrong := _options("task", settings["task"])(changes, f"sets.{name[:60]}.task"):
+            return wrong
         for option, value in changes.items():
             known = settings["task"].get(option)
             if known is not None and not isinstance(known, list) and _kind(known) != _kind(value):

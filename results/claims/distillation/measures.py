@@ -13,6 +13,7 @@ from results.claims.distillation.students import Cell, Seeds, cells, gate_teache
 from results.claims.distillation.sweep import PEAK, Values, probed
 from results.claims.evidence import Evidence
 from results.rows.accuracy_curves import looks, watched
+from results.rows.probe_values import parts
 from results.statistics.intervals import clopper_pearson
 
 LONG = 4  # from this n on a window is called long
@@ -84,13 +85,13 @@ def _robust(items: Mapping[str, float]) -> float:
 
 
 def _close(items: Mapping[str, float]) -> float:
-    names = [item for item in items if item.startswith("close") and item.endswith("tv")]
-    return -fmean(items[item] for item in names if int(item.split()[1].removeprefix("n=")) >= LONG)
+    lengths = {item: int(gaps[0]) for item in items if (gaps := parts(item, "close n={n} tv"))}
+    return -fmean(items[item] for item, length in lengths.items() if length >= LONG)
 
 
 def _symbols(items: Mapping[str, float]) -> float:
     """The upper half of the levels, those nearest to the root, the middle one with them."""
-    levels = sorted(int(item.split()[0].removeprefix("level=")) for item in items if item.endswith("boundary"))
+    levels = sorted(int(gaps[0]) for item in items if (gaps := parts(item, "level={n} boundary")))
     return fmean(items[f"level={level} boundary"] for level in levels[: -(-len(levels) // 2)])
 
 

@@ -8,7 +8,7 @@ from results.claims.compare import percent
 from results.claims.evidence import Condition, Evidence
 from results.claims.flipflop.read_sets import gate_in_distribution
 from results.claims.requirements import require_probed
-from results.rows.probe_values import Name
+from results.rows.probe_values import Items, Name, parts
 from results.statistics.intervals import clopper_pearson
 
 ALPHA = 0.05
@@ -102,8 +102,8 @@ def _items(values: dict[Name, float]) -> dict[tuple[int, str], np.ndarray]:
     """Values of all heads by length and item, always in the same order of heads."""
     found: dict[tuple[int, str], list[float]] = {}
     for (_, _, _, item), value in sorted(values.items(), key=lambda pair: (pair[0][1], pair[0][2])):
-        length, kind = str(item).removeprefix("T=").split()
-        found.setdefault((int(length), kind), []).append(value)
+        if gaps := parts(item, "T={n} {word}"):
+            found.setdefault((int(gaps[0]), gaps[1]), []).append(value)
     return {name: np.array(numbers) for name, numbers in found.items()}
 
 
@@ -111,8 +111,8 @@ def _failures(evidence: Evidence, condition: Condition) -> list[tuple[bool, bool
     """(margin above 0, attends to recent no-ops rather than to the early write) of the replicates that fail at the end of string b."""
     found = []
     for _, values in evidence.probed(condition, "drift"):
-        items = {str(item): value for (_, _, _, item), value in values.items()}
-        last = max(int(item.split()[1].removeprefix("p=")) for item in items if item.startswith("b p="))
+        items = Items({str(item): value for (_, _, _, item), value in values.items()})
+        last = max((int(gaps[0]) for item in items if (gaps := parts(item, "b p={n} {word}"))), default=0)
         recent, early = items[f"b p={last} recent"], items[f"b p={last} early"]
         if max(recent, early) > 0.5:
             found.append((items["margin"] > 0, recent > early))

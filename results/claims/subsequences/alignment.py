@@ -7,7 +7,7 @@ import numpy as np
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require, require_probed
-from results.rows.probe_values import Name
+from results.rows.probe_values import Name, parts
 from results.statistics.intervals import quantile, quantile_interval
 
 PROBE = "alignment"
@@ -54,14 +54,8 @@ def pearson(values: Mapping[Name, float]) -> float:
 
 def column(values: Mapping[Name, float], name: str) -> np.ndarray:
     """What the probe says of each pair, in the order of the pairs."""
-    items = {
-        int(item.split(" ")[0].removeprefix("pair=")): value for (*_, item), value in values.items() if item and _is(item, name)
-    }
+    items = {int(gaps[0]): value for (*_, item), value in values.items() if (gaps := parts(item, f"pair={{n}} {name}"))}
     return np.array([items[pair] for pair in sorted(items)])
-
-
-def _is(item: str, name: str) -> bool:
-    return item.startswith("pair=") and item.endswith(f" {name}")
 
 
 def _learned(condition: Condition, name: str, values: Mapping[Name, float]) -> None:

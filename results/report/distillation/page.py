@@ -16,6 +16,7 @@ from results.report.distillation.figures import Lesson, Spikes, lessons, spikes
 from results.report.family import Drawn
 from results.report.lines_and_maps import Bands, bands_of, common_points
 from results.rows.accuracy_curves import Look, watch
+from results.rows.probe_values import parts
 from results.rows.summary import Replicate
 from results.rows.task_conditions import TaskConditions, conditions_of
 from results.store.manifest import reported
@@ -148,7 +149,7 @@ def _spike(
     nodes = [node for node, item in places if item == "outside"]
     if not nodes or len(rows) < _LOOKS:
         return None
-    bits = sorted((item for node, item in places if not node and item.startswith("x")), key=lambda item: int(item[1:]))
+    bits = sorted((item for node, item in places if not node and parts(item, "x{n}")), key=lambda item: int(item[1:]))
     lines = [("", bit) for bit in bits] or [(node, "inside") for node, item in places if item == "inside"]
 
     def row_of(place: tuple[str, str]) -> np.ndarray:

@@ -11,6 +11,7 @@ from results.report.distillation.pcfg_students import VARIED, Student
 from results.report.family import Drawn
 from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points, lines
 from results.rows.accuracy_curves import looks, watched
+from results.rows.probe_values import parts
 from results.rows.task_conditions import TaskConditions, accuracy
 from results.statistics.intervals import Floats
 
@@ -99,11 +100,7 @@ def _fits(mine: TaskConditions, student: Student) -> bool:
 
 def _numbered(items: Mapping[str, float], prefix: str, ending: str) -> dict[int, float]:
     """{3: …} of "robust n=3 tv"."""
-    return {
-        int(item.removeprefix(prefix).removesuffix(ending)): value
-        for item, value in items.items()
-        if item.startswith(prefix) and item.endswith(ending)
-    }
+    return {int(gaps[0]): value for item, value in items.items() if (gaps := parts(item, f"{prefix}{{n}}{ending}"))}
 
 
 def _lines(points: Mapping[str, Sequence[tuple[float, Floats]]]) -> dict[str, Bands]:

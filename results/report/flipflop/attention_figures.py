@@ -15,7 +15,7 @@ from results.names import slug
 from results.output import output_folder
 from results.report.figures import COLOURS, STYLE, png, svg
 from results.report.flipflop.heads_figures import INPUTS, WRITES, comparable, distances, largest, over_steps
-from results.rows.probe_values import Name, by_key
+from results.rows.probe_values import Name, by_key, parts
 from results.store.tables import Store, committed, read
 
 
@@ -27,9 +27,9 @@ def patterns(values: Mapping[Name, float], title: str) -> Figure:
     squares: dict[tuple[int, int], np.ndarray] = {}
     size = len(INPUTS)
     for (probe, layer, head, item), value in values.items():
-        if probe == "pattern" and layer is not None and head is not None:
-            i, j = map(int, str(item).split(","))
-            squares.setdefault((layer, head), np.full((size, size), np.nan))[i, j] = value
+        at = tuple(map(int, parts(item, "{n},{n}")))
+        if probe == "pattern" and layer is not None and head is not None and at and max(at) < size:
+            squares.setdefault((layer, head), np.full((size, size), np.nan))[at] = value
     if not squares:
         raise ValueError("these values hold no pattern: manyseeds probe STORE --probe attention writes it for the simulation")
     layers, heads = (1 + max(place[axis] for place in squares) for axis in (0, 1))
@@ -62,20 +62,19 @@ def drifts(values: Mapping[Name, float], title: str) -> Figure:
     """Weights on the latest write, recent no-ops and the first write by position on the two strings of figure 3.33."""
     names = {"right": "latest write", "recent": "recent no-ops", "early": "first write", "wrong": "answer is wrong"}
     found: dict[str, dict[str, list[tuple[int, float]]]] = {}
-    margin = None
+    margin = ""
     for (probe, _, _, item), value in values.items():
-        words = str(item).split()
+        words = parts(item, "{word} p={n} {word}")
         if probe == "drift" and item == "margin":
-            margin = value
-        elif probe == "drift" and len(words) == 3:
-            position = int(words[1].removeprefix("p="))
-            found.setdefault(words[0], {}).setdefault(words[2], []).append((position, value))
-    if margin is None or not found:
+            margin = f", W_Qp · W_Kp = {value:.3g}"
+        elif probe == "drift" and words:
+            found.setdefault(words[0], {}).setdefault(words[2], []).append((int(words[1]), value))
+    if not found:
         raise ValueError("these values hold no drift: manyseeds probe STORE --probe drift writes it")
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8, 3.2), layout="constrained")
         FigureCanvasAgg(figure)
-        figure.suptitle(f"{title}, W_Qp · W_Kp = {margin:.3g}", fontsize=10)
+        figure.suptitle(f"{title}{margin}", fontsize=10)
         for axes, name in zip(figure.subplots(1, 2, sharey=True), ("a", "b"), strict=True):
             for (item, label), colour, marker in zip(names.items(), COLOURS, ("o", "s", "^", "x"), strict=False):
                 points = sorted(found.get(name, {}).get(item, []))

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from results.errors import StoreError
 from results.report.figures import COLOURS, STYLE
 from results.report.flipflop.glitches import About
-from results.rows.probe_values import Name, by_key
+from results.rows.probe_values import Items, Name, by_key, parts
 from results.store.manifest import newest_manifest, reported
 from results.store.tables import Store, committed, read
 
@@ -58,8 +58,9 @@ def dilution(store: Store, about: About, glitches: pa.Table) -> Dilution | None:
     rows = read(store, "probes", filter=(pc.field("key") == about.key) & (pc.field("probe") == "dilution"))
     items: dict[int, dict[Place, dict[str, float]]] = {}
     for (_, layer, head, item), value in by_key(rows).get(about.key, {}).items():
-        length, kind = str(item).removeprefix("T=").split()
-        items.setdefault(int(length), {}).setdefault((layer or 0, head or 0), {})[kind] = value
+        if gaps := parts(item, "T={n} {word}"):
+            length, kind = gaps
+            items.setdefault(int(length), {}).setdefault((layer or 0, head or 0), Items())[kind] = value
     if not items:
         return None
     newest = newest_manifest(store)
@@ -94,8 +95,8 @@ def margins(store: Store, about: About) -> Margins | None:
 
 
 def _margin(row: Mapping[str, Any], values: Mapping[Name, float]) -> dict[str, Any]:
-    items = {str(item): value for (_, _, _, item), value in values.items()}
-    last = max(int(item.split()[1].removeprefix("p=")) for item in items if item.startswith("b p="))
+    items = Items({str(item): value for (_, _, _, item), value in values.items()})
+    last = max((int(gaps[0]) for item in items if (gaps := parts(item, "b p={n} {word}"))), default=0)
     ends = {"the last write": "right", "recent no-ops": "recent", "the early write": "early"}
     weights = {name: items[f"b p={last} {item}"] for name, item in ends.items()}
     most = max(weights, key=lambda name: weights[name])

@@ -50,7 +50,7 @@ def largest(values: Values, title: str) -> Figure:
 
 def _panel(axes: Axes, values: Values, layer: int | None, head: int | None) -> None:
     at = range(len(INPUTS))
-    weight, norm = ([values["heads", layer, head, f"i={i} {name}"] for i in at] for name in ("key", "norm_key"))
+    weight, norm = ([values.get(("heads", layer, head, f"i={i} {name}"), np.nan) for i in at] for name in ("key", "norm_key"))
     axes.plot(
         at, WRITES, "s", markersize=9, color=COLOURS[2], markerfacecolor="none", markeredgewidth=1.4, label="latest write"
     )
@@ -107,13 +107,11 @@ def distances(replicates: Sequence[tuple[str, Mapping[int, Values]]]) -> Figure:
 
 def _pairs(axes: Axes, steps: Mapping[int, Values], layer: int) -> None:
     at = sorted(steps)
-    pairs = sorted(
-        {(head, item) for _, where, head, item in steps[at[-1]] if where == layer and str(item).startswith("distance ")},
-        key=str,
-    )
+    always = set.intersection(*(set(values) for values in steps.values()))
+    pairs = sorted((name for name in always if name[1] == layer and str(name[3]).startswith("distance ")), key=str)
     if not pairs:
         return
-    lines = np.array([[steps[step]["heads", layer, head, item] for step in at] for head, item in pairs])
+    lines = np.array([[steps[step][name] for step in at] for name in pairs])
     axes.plot(at, lines.T, color=COLOURS[0], linewidth=0.7, alpha=0.45)
     axes.plot(at, np.median(lines, axis=0), color=COLOURS[1], linewidth=2)
 
@@ -121,7 +119,8 @@ def _pairs(axes: Axes, steps: Mapping[int, Values], layer: int) -> None:
 def _norms(axes: Axes, steps: Mapping[int, Values], layers: int) -> None:
     at = sorted(steps)
     for name, colour, marker in zip(_MAPS, COLOURS, MARKERS, strict=False):
-        squares = np.array([[steps[step]["heads", layer, None, f"norm {name}"] ** 2 for layer in range(layers)] for step in at])
+        norms = [[steps[step].get(("heads", layer, None, f"norm {name}"), np.nan) for layer in range(layers)] for step in at]
+        squares = np.square(norms)
         axes.plot(at, np.sqrt(squares.sum(1)), color=colour, marker=marker, markersize=3, linewidth=1, label=name)
 
 

@@ -157,9 +157,12 @@ def _aligned(mine: TaskConditions, probes: pa.Table) -> list[Drawn]:
     panels: dict[str, dict[str, Bands]] = {}
     for name, members in mine.members.items():
         rows = [by[each.key] for each in members if each.key in by]
-        if not rows:
+        columns = [(column(values, "exact"), column(values, "srep")) for values in rows]
+        most = max((len(each) for pair in columns for each in pair), default=0)
+        whole = [pair for pair in columns if len(pair[0]) == len(pair[1]) == most]  # pairs of the others are not known
+        if not whole:
             continue
-        exact, said = (np.array([column(values, item) for values in rows]) for item in ("exact", "srep"))  # [replicates, pairs]
+        exact, said = np.array(whole).transpose(1, 0, 2)  # each [replicates, pairs]
         middle = np.median(exact, 0)
         bands = bands_of([(middle[pair], said[:, pair]) for pair in np.argsort(middle, kind="stable")])
         if bands is not None:

@@ -39,8 +39,11 @@ from results.report.report import write_report
 from results.store.tables import open_store
 page = write_report(open_store(sys.argv[1], sys.argv[2]), sys.argv[3])
 seconds = time.perf_counter() - start
-peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps({"seconds": seconds, "cpu_seconds": time.process_time(), "peak_bytes": peak, "page": str(page)}))
+from results.second_process import stop
+stop()
+used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+peak, cpu = sum(1024 * each.ru_maxrss for each in used), sum(each.ru_utime + each.ru_stime for each in used)
+print(json.dumps({"seconds": seconds, "cpu_seconds": cpu, "peak_bytes": peak, "page": str(page)}))
 """
 
 
@@ -212,8 +215,8 @@ def text(replicates: int, rows: int, found: dict[str, dict[str, Any]], header: s
     """The page as Markdown: what was measured in each layout beside its bound."""
     units = {
         "seconds": ("seconds, imports included", 1),
-        "cpu_seconds": ("seconds of all cores together", 1),
-        "peak_bytes": ("peak memory, GB", 1e9),
+        "cpu_seconds": ("processor seconds of both processes", 1),
+        "peak_bytes": ("peak memory of both processes, GB", 1e9),
         "page_bytes": ("page, MB", 1e6),
         "curves": ("curves", 1),
     }

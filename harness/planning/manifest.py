@@ -17,7 +17,7 @@ from harness.study.slot_kinds import parse as parse_kinds
 from harness.study.stages import link_of
 from results.errors import DamagedFile, StudyError
 from results.store.filesystem import public, public_override
-from results.store.manifest import checked
+from results.store.manifest import MOST_BYTES, checked
 from tasks.task import Task
 
 _KEYS = tuple(
@@ -30,8 +30,14 @@ _ADDED = ("claims", "adaptive", "slots", "parts", "wandb_runs", "watch", "metric
 def build(
     plan: Plan, numerics: Mapping[str, Any], versions: Mapping[str, str], git: str | None = None, dirty: bool | None = None
 ) -> dict[str, Any]:
-    """The manifest of a plan as plain containers."""
+    """The manifest of a plan as plain containers. StudyError where it would be larger than readers take."""
     study = plan.study
+    size = sum(len(each.signature) + 12 * len(each.replicates) + 100 for each in plan.packs) + 100 * len(plan.replicates)
+    if size > MOST_BYTES:
+        raise StudyError(
+            f"the plan of {study.name}, {len(plan.replicates):,} replicates in {len(plan.packs):,} packs, takes about "
+            f"{size / 1e6:,.0f} MB, and at most {MOST_BYTES / 1e6:,.0f} MB are read: write a larger pack.size, or several studies"
+        )
     counts = [0] * len(study.conditions)
     for replicate in plan.replicates:
         counts[replicate.condition] += 1

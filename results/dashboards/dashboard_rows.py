@@ -104,7 +104,7 @@ def experiment_runs(store: Store, rows: Rows, per: str) -> Iterator[Run]:
     measures = measures_of(rows.manifest, rows.evaluations)
     summary, replicates = summarise_values(rows.known, measures), value_rows(rows.known, measures)
     tables = {"summary": _plain(summary), "replicates": _plain(replicates.slice(0, MOST_ROWS))}
-    drawings = {each.name: each.figure for each in draw_values(rows.known, measures, rows.evaluations.slice(0, 0))}
+    drawings = {each.name: each.made() for each in draw_values(rows.known, measures, rows.evaluations.slice(0, 0))}
     live = live_run(rows.study, rows.hash, rows.manifest)
     yield replace(live, tables=tables, figures=drawings, summary=dict(scalars(summary)), **_attached(store, rows))
     settings = {each["name"]: flatten(each["config"]["experiment"].get("settings", {})) for each in rows.manifest["conditions"]}
@@ -158,7 +158,7 @@ def _study(store: Store, rows: Rows, bands: list[dict[str, Any]]) -> Run:
         config=config,
         history=[(step, plotted([band for band in bands if band["step"] == step])) for step in steps],
         tables=tables,
-        figures={FIGURES[each.name]: each.figure for each in drawings if each.name in FIGURES},
+        figures={FIGURES[each.name]: each.made() for each in drawings if each.name in FIGURES},
         summary=dict(scalars(summary)),
         **_attached(store, rows),
     )

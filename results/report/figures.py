@@ -7,7 +7,7 @@ the same values. Colours are Okabe and Ito's, legible on dark and light; text an
 import io
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,6 +38,7 @@ STYLE: Any = {
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
+    "axes.titley": 1.0,  # where it would be found to fit, after a quarter of the time that a figure takes
     "axes.spines.top": False,
     "axes.spines.right": False,
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "grid.color"), INK),
@@ -268,6 +269,12 @@ def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figure
     return figure
 
 
+def documents(figure: Figure | Callable[[], Figure]) -> tuple[str, bytes]:
+    """A figure, or what a call makes, as SVG and as PNG."""
+    made = figure if isinstance(figure, Figure) else figure()
+    return svg(made), png(made)
+
+
 def svg(figure: Figure) -> str:
     """A standalone SVG document without dates: equal figures give equal bytes."""
     sink = io.StringIO()
@@ -281,7 +288,8 @@ def png(figure: Figure) -> bytes:
     sink = io.BytesIO()
     with mpl.rc_context(STYLE):
         _lay_out(figure)
-        FigureCanvasAgg(figure).print_figure(sink, format="png", dpi=160, metadata={"Software": None})
+        quickly = {"compress_level": 3}  # half the time of the default for a few percent of the bytes
+        FigureCanvasAgg(figure).print_figure(sink, format="png", dpi=160, metadata={"Software": None}, pil_kwargs=quickly)
     return sink.getvalue()
 
 
@@ -289,6 +297,9 @@ def _lay_out(figure: Figure) -> None:
     """Place the panels once: with its layout engine a figure is laid out, and drawn twice, each time it is saved."""
     engine = figure.get_layout_engine()
     if engine is not None:
+        for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+            if not axis.get_label_text():
+                axis.set_label_coords(0, 0)  # no place is looked for
         engine.execute(figure)
         figure.set_layout_engine(None)
 

@@ -1,13 +1,17 @@
 """What every report says of its rows: what failed, what ran where, and the figures that a page shows."""
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup, escape
 
+from results import second_process
 from results.names import slug
 from results.report import figures
 from results.report.page_template import plain
@@ -18,23 +22,62 @@ MAX_FAILURES = 20
 
 @dataclass(frozen=True)
 class Drawing:
+    """A figure of the page, or the call that makes it: figures of many replicates are made by whoever draws them."""
+
     name: str  # of its files
     title: str
     caption: str
-    figure: figures.Figure
+    figure: figures.Figure | partial[figures.Figure]
+
+    def made(self) -> figures.Figure:
+        return self.figure if isinstance(self.figure, figures.Figure) else self.figure()
 
 
-def drawn_files(drawings: Sequence[Drawing]) -> tuple[dict[str, bytes], list[tuple[Drawing, Markup]]]:
+Drawn = tuple[dict[str, bytes], list[tuple[Drawing, Markup]]]
+
+
+def drawn_files(drawings: Sequence[Drawing]) -> Drawn:
     """The files of figures by their paths in the report's folder, and what the page shows of each."""
-    files: dict[str, bytes] = {}
-    shown = []
-    for drawing in drawings:
-        drawing = replace(drawing, name=slug(drawing.name))  # names of rows are part of it
-        document = figures.svg(drawing.figure)
-        files[f"figures/{drawing.name}.svg"] = document.encode()
-        files[f"figures/{drawing.name}.png"] = figures.png(drawing.figure)
-        shown.append((drawing, Markup(figures.inline_svg(document, drawing.name, str(escape(drawing.title))))))
-    return files, shown
+    return begin_drawing(drawings, shared=False)()
+
+
+def begin_drawing(drawings: Sequence[Drawing], shared: bool) -> Callable[[], Drawn]:
+    """A function that returns what `drawn_files` does.
+
+    shared: a second process draws some of the figures, beginning now; until the function is called this one may do something else.
+    """
+    found: dict[int, tuple[str, bytes]] = {}
+    waiting = deque(range(len(drawings)))
+
+    def next_from(end: Callable[[], int]) -> int | None:
+        try:
+            return end()
+        except IndexError:  # the other one took the last
+            return None
+
+    def draw_there() -> None:
+        while (index := next_from(waiting.popleft)) is not None:
+            found[index] = second_process.submit(figures.documents, drawings[index].figure).result()
+
+    def rest() -> Drawn:
+        while (index := next_from(waiting.pop)) is not None:
+            found[index] = figures.documents(drawings[index].figure)
+        if other is not None:
+            other.result()
+            thread.shutdown()
+        files: dict[str, bytes] = {}
+        shown = []
+        for index, drawing in enumerate(drawings):
+            document, picture = found[index]
+            drawing = replace(drawing, name=slug(drawing.name))  # names of rows are part of it
+            files[f"figures/{drawing.name}.svg"] = document.encode()
+            files[f"figures/{drawing.name}.png"] = picture
+            shown.append((drawing, Markup(figures.inline_svg(document, drawing.name, str(escape(drawing.title))))))
+        return files, shown
+
+    thread = ThreadPoolExecutor(1)
+    other = thread.submit(draw_there) if shared else None
+    return rest
 
 
 def newest_failures(failures: pa.Table, keys: set[str]) -> list[dict[str, Any]]:

@@ -8,6 +8,8 @@ still runs, and needs neither torch nor ray.
 
 import os
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
+from results import second_process
 from results.claims import verdicts
 from results.claims.show import html as claims_html
 from results.errors import StudyError
@@ -26,7 +29,7 @@ from results.report.downloads import for_a_paper, more_tables
 from results.report.family import ReportFamily
 from results.report.family_sections import FAMILIES
 from results.report.first_screen import answer, changes
-from results.report.page_parts import Drawing, drawn_files, newest_failures, provenance
+from results.report.page_parts import Drawing, begin_drawing, newest_failures, provenance
 from results.report.page_template import FOLDER, render
 from results.report.survival_figure import baseline, survival_drawing
 from results.report.values_report import values_report
@@ -52,12 +55,12 @@ from results.rows.task_conditions import is_of
 from results.statistics.intervals import zero_error_bound
 from results.store.manifest import label as stage_label
 from results.store.manifest import newest_manifest, reported, scoring_of, stage_of
-from results.store.schema import TABLES
-from results.store.tables import Store, committed, read
+from results.store.tables import ROW, Store, committed, read
 
 MAX_CURVES, MAX_PANELS, MAX_OPEN_ROWS = 75, 24, 200  # curves a figure; the interactive one has its own
 MAX_ROWS, SWEEP = 500, 4  # rows of a large table; conditions of a small study
 MAX_SUMMARY = 24  # rows of the summary; a longer one is folded
+MANY = 2_000  # replicates of a study whose report two processes make
 
 
 def write_report(store: Store, out: str | os.PathLike[str] | None = None, families: Sequence[ReportFamily] = FAMILIES) -> Path:
@@ -79,36 +82,51 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
         for name, data in values_report(store, manifest).items():
             page_path = folder.write(name, data)
         return page_path
+    shared = len(manifest["replicates"]) >= MANY and store.is_local and second_process.worthwhile()
     finished = committed(store)
-    tables = {"replicates": finished} | {
-        name: read(store, name, winning=finished) for name in TABLES if name != "replicates"
-    }  # each once: on an object store a table of many packs takes long
-    failures, evaluations = tables["failures"], tables["evaluations"].filter(reported(manifest))
+    files = {"tables/replicates.parquet": to_parquet(finished)}
+    copies: dict[str, Future[bytes]] = {}
+
+    def whole(table: str) -> pa.Table:
+        """Read once: on an object store a table of many packs takes long."""
+        rows = read(store, table, winning=finished)
+        files[f"tables/{table}.parquet"] = to_parquet(rows)
+        return rows
+
+    def rows_of(table: str, keys: pa.Array | None) -> pa.Table:
+        """The rows of the packs that hold these replicates, or all; the second process reads the whole table of a large study."""
+        packs = None if keys is None else _packs(finished, keys)
+        if shared:
+            copies[table] = second_process.submit(_copy, store, table, finished.select(ROW))
+            return read(store, table, winning=finished, packs=None if packs is None else set(packs.to_pylist()))
+        return whole(table) if packs is None else whole(table).filter(pc.field("pack").isin(packs))
+
+    failures, evaluations = whole("failures"), whole("evaluations").filter(reported(manifest))
     known = replicates_of(manifest, finished, evaluations, failures)
     summary, rows = summarise(manifest, known), raw_rows(manifest, known)
     drawn = pa.array([r.key for members in _shown(manifest, known, families).values() for r in members], pa.string())
-    profiles = tables["profiles"].filter(pc.field("pack").isin(_packs(finished, drawn)))
+    profiles = rows_of("profiles", drawn)
     hidden = [
         axis for family in families for task, axes in family.hidden_axes.items() if is_of(manifest, task) for axis in axes
     ]
     profiles = profiles.filter(~pc.field("axis").isin(pa.array(hidden, pa.string())))
-    losses = tables["curves"].filter(pc.field("metric") == "loss")
-    if not manifest.get("claims"):  # a claim may look at every curve; the figure shows a few
-        first = pa.array([key for members in _first(_ended(known, finished)).values() for key, _ in members], pa.string())
-        losses = losses.filter(pc.field("pack").isin(_packs(finished, first)))
-    measured = tables["probes"]
+    # a claim may look at every curve; the figure shows a few
+    first = pa.array([key for members in _first(_ended(known, finished)).values() for key, _ in members], pa.string())
+    losses = rows_of("curves", None if manifest.get("claims") else first).filter(pc.field("metric") == "loss")
+    measured = whole("probes")
     drawings = draw_all(manifest, known, finished, evaluations, profiles, losses, families)
     sections = [section for family in families for section in family.sections]
     drawings += [Drawing(*drawn) for section in sections for drawn in section(store, manifest, known, finished)]
-    files = {
+    drawn_figures = begin_drawing(drawings, shared)
+    files |= {
         "summary.csv": to_csv(summary),
         "summary.tex": to_latex(summary).encode(),
         "summary.parquet": to_parquet(summary),
         "replicates.csv": to_csv(rows),
         **more_tables(known, rows, finished, evaluations),
-        **{f"tables/{name}.parquet": to_parquet(table) for name, table in tables.items()},
     }
-    drawn_as, shown = drawn_files(drawings)
+    interactive = pareto.section(manifest, known, evaluations, families)
+    drawn_as, shown = drawn_figures()
     files |= drawn_as
     files["index.html"] = page(
         manifest,
@@ -125,16 +143,22 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
                 evaluations,
                 measured,
                 losses,
-                averages(store, finished),
-                watched(store, finished),
+                averages(store, finished) if manifest.get("claims") else None,
+                watched(store, finished) if manifest.get("claims") else None,
             )
         ),
-        interactive=pareto.section(manifest, known, evaluations, families),
+        interactive=interactive,
         families=families,
     ).encode()  # last: it links to the others
+    files = {f"tables/{name}.parquet": copy.result() for name, copy in copies.items()} | files
     for name, data in files.items():
         page_path = folder.write(name, data)
     return page_path
+
+
+def _copy(store: Store, table: str, winning: pa.Table) -> bytes:
+    """The rows of a table that count as a Parquet file."""
+    return to_parquet(read(store, table, winning=winning))
 
 
 def draw_all(
@@ -160,10 +184,10 @@ def draw_all(
             first = baseline(manifest, groups, families) or next(iter(groups))
             caption += f" Each set has its own order, by the median; the dashed line is the median of the baseline, “{first}”."
             caption = caption.replace("below the broken axis", "left of the broken axis").replace("above it", "right of it")
-            drawings.append(Drawing("errors", "Error by condition", caption, violins.sweep(errors, first)))
+            drawings.append(Drawing("errors", "Error by condition", caption, partial(violins.sweep, errors, first)))
             groups = _shown(manifest, known, families)
         else:
-            drawings.append(Drawing("errors", "Error by condition", caption, figures.errors_by_condition(errors)))
+            drawings.append(Drawing("errors", "Error by condition", caption, partial(figures.errors_by_condition, errors)))
         caption, figure = survival_drawing(manifest, _by_label(known), reported, families)
         drawings.append(Drawing("survival", "Survival curves of error", caption, figure))
     if len(reported) > 1:
@@ -178,7 +202,7 @@ def draw_all(
                 f"A point is a replicate: its {y} against its {x} error rate. The shaded strips hold the replicates with "
                 "exactly 0 errors; the place inside a strip has no meaning."
             )
-            drawings.append(Drawing("scatter", f"{y} against {x}".capitalize(), caption, figures.scatter(pairs, x, y)))
+            drawings.append(Drawing("scatter", f"{y} against {x}".capitalize(), caption, partial(figures.scatter, pairs, x, y)))
     drawn = [r for members in groups.values() for r in members if r.status == "finished"]
     alive = {(r.key, r.stage): label[r.key, r.stage] for r in drawn}
     for axis, (title, axis_label) in _axes(profiles, families).items():
@@ -189,18 +213,21 @@ def draw_all(
                 "replicate; dashed: the median over replicates; shading: from their 25 % to their 75 % quantile. A point stands for a "
                 "bin of distances, at its geometric middle. Bins without a read are left out; a bin with reads and no error lies at 0."
             )
-            drawings.append(Drawing(f"profile-{axis}", title, caption, figures.errors_by_distance(by_set, axis_label)))
+            draw = partial(figures.errors_by_distance, by_set, axis_label)
+            drawings.append(Drawing(f"profile-{axis}", title, caption, draw))
     for name in (name for name in set_names(manifest) if manifest["sets"][name].get("every") is not None):
         rows = evaluations.filter((pc.field("set") == name) & (pc.field("weights") == "raw") & (pc.field("count") > 0))
         rate = pc.divide(rows["errors"].cast(pa.float64()), rows["count"].cast(pa.float64()))
         curves, left_out = _curves(rows, rate, _with_rows(label, rows))
         if curves:
             caption = f"Error rate on “{name}” during training: raw in light, the best so far in bold. {left_out}"
-            drawings.append(Drawing(f"curves-{name}", f"Training curves: {name}", caption, figures.error_curves(curves)))
+            drawings.append(
+                Drawing(f"curves-{name}", f"Training curves: {name}", caption, partial(figures.error_curves, curves))
+            )
     curves, left_out = _curves(losses, losses["value"], _ended(known, replicates))
     if curves:
         caption = f"Training loss in nats per scored token, the mean of the steps since the point before. {left_out}"
-        drawings.append(Drawing("loss", "Training loss", caption, figures.loss_curves(curves)))
+        drawings.append(Drawing("loss", "Training loss", caption, partial(figures.loss_curves, curves)))
     return drawings
 
 

@@ -3,6 +3,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import matplotlib as mpl
@@ -33,11 +34,11 @@ Groups = Mapping[str, Sequence[Replicate]]  # by what a figure calls their condi
 
 def survival_drawing(
     manifest: dict[str, Any], groups: Groups, sets: Sequence[str], families: Sequence[ReportFamily]
-) -> tuple[str, Figure]:
-    """Caption and figure: a panel an evaluation set, a curve a condition, of at most MOST conditions."""
+) -> tuple[str, partial[Figure]]:
+    """Caption and the call that makes the figure: a panel an evaluation set, a curve a condition, of at most MOST conditions."""
     chosen = choose(groups, baseline(manifest, groups, families))
     curves = {name: {label: curve(groups[label], name) for label in chosen} for name in sets}
-    return caption(groups, chosen), draw(curves)
+    return caption(groups, chosen), partial(draw, curves)
 
 
 def baseline(manifest: dict[str, Any], groups: Groups, families: Sequence[ReportFamily]) -> str | None:

@@ -39,7 +39,11 @@ def whole(least: int = 0, most: int = _LARGEST) -> Shape:
     def check(value: Any, where: str) -> str:
         fits = type(value) is int and least <= value <= most
         return (
-            "" if fits else f"{where} must be a whole number of at least {least}" + (f" and at most {most}" * (most < _LARGEST))
+            ""
+            if fits
+            else f"{where} must be a whole number"
+            + (f" of at least {least}" * (least > -_LARGEST))
+            + (f" and at most {most}" * (most < _LARGEST))
         )
 
     return check

@@ -10,6 +10,7 @@ was made of are gone, one (key, stage, pack) can be in two files of a table. Its
 compacted files before others and each by name, so the same copy is chosen in every table.
 """
 
+import itertools
 import os
 import re
 import uuid
@@ -24,6 +25,7 @@ import pyarrow.compute
 import pyarrow.dataset
 import pyarrow.fs
 
+from results import second_process
 from results.errors import DamagedFile, MissingFile, StoreError, StudyError, store_errors
 from results.store.filesystem import (
     content,
@@ -43,6 +45,8 @@ from results.store.schema import SCHEMAS
 
 ROW = ["key", "stage", "pack"]
 _MANY = 64  # parts of a table, above which work on each of them takes longer than to copy them into one
+_THREADS, _AT_ONCE = 8, 64  # that read files, and files that one of them reads before it takes more
+_VERY_MANY = 4_000  # files of a table, above which a second process reads half of them
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of studies, packs and keys
 
 
@@ -266,12 +270,18 @@ def first_rows(replicates: pa.Table) -> pa.Table:
 
 def semi_join(rows: pa.Table, wanted: pa.Table) -> pa.Table:
     """The rows whose (key, stage, pack) is in `wanted`, in their order."""
-    return rows.take(matching(rows, wanted, "left semi"))
+    return _taken(rows, matching(rows, wanted, "left semi"))
 
 
 def anti_join(rows: pa.Table, unwanted: pa.Table) -> pa.Table:
     """The rows whose (key, stage, pack) is not in `unwanted`, in their order."""
-    return rows.take(matching(rows, unwanted, "left anti"))
+    return _taken(rows, matching(rows, unwanted, "left anti"))
+
+
+def _taken(rows: pa.Table, positions: pa.Array) -> pa.Table:
+    return (
+        rows if len(positions) == rows.num_rows else rows.take(positions)
+    )  # nearly always all: a copy of 10^6 rows takes long
 
 
 def table_files(store: Store, table: str) -> list[str]:
@@ -336,12 +346,32 @@ def _of_pack(name: str, packs: Collection[str]) -> bool:
 def _read_parts(
     store: Store, table: str, names: list[str], columns: list[str], filter: pa.dataset.Expression | None
 ) -> list[pa.Table]:
+    """A table a file, in their order; the last of very many come as one."""
+    if len(names) < _VERY_MANY or not store.is_local or not second_process.worthwhile():
+        return _read_here(store, table, names, columns, filter)
+    half = max(len(names) // 2, sum(name.startswith(COMPACTED) for name in names))
+    later = second_process.submit(_read_together, store, table, names[half:], columns, filter)
+    return [*_read_here(store, table, names[:half], columns, filter), later.result()]
+
+
+def _read_together(
+    store: Store, table: str, names: list[str], columns: list[str], filter: pa.dataset.Expression | None
+) -> pa.Table:
+    return _concat(table, columns, _read_here(store, table, names, columns, filter))
+
+
+def _read_here(
+    store: Store, table: str, names: list[str], columns: list[str], filter: pa.dataset.Expression | None
+) -> list[pa.Table]:
+    def read_some(some: list[str]) -> list[pa.Table]:
+        return [read_file(store.filesystem, store.path(table, name), table, columns, filter) for name in some]
+
     if len(names) < 2:
-        return [read_file(store.filesystem, store.path(table, name), table, columns, filter) for name in names]
-    with ThreadPoolExecutor(8) as threads:
-        return list(
-            threads.map(lambda name: read_file(store.filesystem, store.path(table, name), table, columns, filter), names)
-        )
+        return read_some(names)
+    size = min(_AT_ONCE, -(-len(names) // _THREADS))
+    with ThreadPoolExecutor(_THREADS) as threads:
+        pieces = threads.map(read_some, (names[start : start + size] for start in range(0, len(names), size)))
+        return list(itertools.chain.from_iterable(pieces))
 
 
 def _concat(table: str, columns: list[str], parts: list[pa.Table]) -> pa.Table:
@@ -354,7 +384,17 @@ def _concat(table: str, columns: list[str], parts: list[pa.Table]) -> pa.Table:
 def matching(rows: pa.Table, other: pa.Table, join: str, on: list[str] = ROW) -> pa.Array:
     """Positions of the rows that a semi or anti join ("left semi", "left anti") keeps, ascending.
 
-    (pyarrow can't join tables that hold list columns.)
+    (pyarrow can't join tables that hold list columns.) Of rows that follow each other with one identity the first is looked up for all.
     """
-    numbered = rows.select(on).append_column("row", pa.array(np.arange(rows.num_rows)))
-    return pa.array(np.sort(numbered.join(other.select(on), keys=on, join_type=join)["row"].to_numpy()))
+    if not rows.num_rows:
+        return pa.array([], pa.int64())
+    changes = np.zeros(rows.num_rows, bool)
+    changes[0] = True
+    for name in on:
+        column = rows[name].combine_chunks()
+        changes[1:] |= pa.compute.not_equal(column[1:], column[:-1]).to_numpy(zero_copy_only=False)
+    first = np.flatnonzero(changes)
+    numbered = rows.select(on).take(pa.array(first)).append_column("run", pa.array(np.arange(first.size)))
+    kept = np.zeros(first.size, bool)
+    kept[numbered.join(other.select(on), keys=on, join_type=join)["run"].to_numpy()] = True
+    return pa.array(np.flatnonzero(np.repeat(kept, np.diff(np.append(first, rows.num_rows)))))

@@ -57,13 +57,13 @@ def test_outputs_and_gradients_equal_torch(width):
 
 
 def test_evaluation_without_gradients_gives_the_same_logits(kind):
-    pack = models.build("lstm", Draw(torch.tensor([5]), "init"), vocabulary=5, length=40, width=16)
+    pack = models.build("lstm", Draw(torch.tensor([5]), "init"), vocabulary=5, length=40, width=16).double()
     batch = tasks.build("flipflop", length=40).sample(Draw(torch.tensor([1])), 3)
     with torch.no_grad():
         without = pack(batch.inputs)
     if kind == "packed":
         assert torch.equal(without, pack(batch.inputs))
-    torch.testing.assert_close(without, pack(batch.inputs), rtol=1e-5, atol=1e-6)
+    assert_same(without, pack(batch.inputs))
 
 
 def test_the_skyline_has_the_parameters_of_the_paper():
@@ -77,9 +77,10 @@ def test_initial_weights_follow_torch():
     assert pack.tokens.std().item() == pytest.approx(1, rel=0.1)
 
 
+@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize(("width", "layers"), [(16, 2), (9, 3)])
 def test_several_layers_equal_torch(width, layers):
-    pack = build("lstm", [5, 6], 5, 12, 3, width=width, layers=layers)
+    pack = build("lstm", [5, 6], 5, 12, 3, width=width, layers=layers).double()
     tokens = strings(2, 4, 12, vocabulary=5)
     logits = pack(tokens)
     logits.square().sum().backward()
@@ -96,11 +97,11 @@ def test_several_layers_equal_torch(width, layers):
             for (theirs, mine), turn in zip(pairs, turned, strict=True):
                 theirs.copy_(mine[slot].T if turn else mine[slot])
         expected = head(lstm(embedding(tokens[slot]))[0])
-        torch.testing.assert_close(logits[slot], expected, rtol=1e-5, atol=1e-6)
+        assert_same(logits[slot], expected)
         expected.square().sum().backward()
         for (theirs, mine), turn in zip(pairs, turned, strict=True):
             gradient = mine.grad[slot].T if turn else mine.grad[slot]
-            torch.testing.assert_close(gradient, theirs.grad, rtol=1e-4, atol=1e-5)
+            assert_same(gradient, theirs.grad)
 
 
 def test_the_first_layer_does_not_depend_on_the_others():
@@ -146,7 +147,7 @@ def test_dropout_acts_between_the_layers_with_each_replicates_rate():
             upper.bias_hh_l0.copy_(pack.upper[0].hidden_bias[slot])
         states = lower(embedding(tokens[slot]))[0] * rates[slot].transpose(0, 1)
         theirs = upper(states)[0] @ pack.head.weight[slot] + pack.head.bias[slot]
-        torch.testing.assert_close(dropped[slot], theirs, rtol=1e-5, atol=1e-6)
+        assert_same(dropped[slot], theirs)
 
 
 @pytest.mark.parametrize(

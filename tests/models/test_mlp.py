@@ -10,6 +10,7 @@ from torch import nn
 from harness.draw import Draw
 from models.aligned import product
 from tests.models.invariance import build, check_needed_equals_full, check_same_in_any_pack, strings
+from tests.models.rounding import assert_same
 
 
 def _peer(pack, slot):
@@ -23,20 +24,21 @@ def _peer(pack, slot):
     return nn.Sequential(*parts[:-1])
 
 
+@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize(("layers", "outputs", "batch"), [(1, 2, 1), (1, 8, 5), (3, 2, 4)])
 def test_outputs_and_gradients_equal_torch(layers, outputs, batch):
-    pack = build("mlp", [5, 6], 2, 20, outputs, width=50, layers=layers)
+    pack = build("mlp", [5, 6], 2, 20, outputs, width=50, layers=layers).double()
     tokens = strings(2, batch, 20, vocabulary=2)
     logits = pack(tokens)
     logits.square().sum().backward()
     for slot in range(2):
         peer = _peer(pack, slot)
         theirs = peer(1.0 - 2.0 * tokens[slot])
-        torch.testing.assert_close(logits[slot, :, -1], theirs, rtol=1e-5, atol=1e-6)
+        assert_same(logits[slot, :, -1], theirs)
         theirs.square().sum().backward()
         for ours, linear in zip([*pack.layers, pack.head], peer[::2], strict=True):
-            torch.testing.assert_close(ours.weight.grad[slot].T, linear.weight.grad, rtol=1e-4, atol=1e-6)
-            torch.testing.assert_close(ours.bias.grad[slot], linear.bias.grad, rtol=1e-4, atol=1e-6)
+            assert_same(ours.weight.grad[slot].T, linear.weight.grad)
+            assert_same(ours.bias.grad[slot], linear.bias.grad)
 
 
 def test_it_answers_at_the_last_position_alone():

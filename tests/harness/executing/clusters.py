@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-SLOW = ("train.steps=4000", "replicates=2", "pack.size=1")  # long enough to be killed in mid-study
+SLOW = ("train.steps=2500", "replicates=2", "pack.size=1")  # long enough to be killed in mid-study
 
 
 def environment_without_ray(**more):

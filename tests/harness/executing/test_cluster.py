@@ -1,6 +1,8 @@
 """The Ray executor on real clusters: workers, drivers and whole studies killed, several nodes, submitted jobs."""
 
+import csv
 import os
+import re
 import secrets
 import signal
 import socket
@@ -11,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from results.store.tables import committed, open_store
+from harness.run import run
+from harness.study.load import load
+from models.custom.custom import allow
+from results.store.tables import committed, open_store, read
 from tests.harness.executing.clusters import (
     ROOT,
     SLOW,
@@ -21,7 +26,6 @@ from tests.harness.executing.clusters import (
     run_study,
     slot_processes,
     start_study,
-    study_command,
     wait_for,
 )
 from tests.harness.tiny import files, tables, write_study
@@ -144,14 +148,35 @@ def test_a_job_whose_folder_has_its_own_models_uses_ours(cluster, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_study_on_a_cluster_of_two_nodes_equals_a_local_one(cluster, study, tmp_path):
-    environment, _ = cluster
-    done = run_study(study, tmp_path / "far", **{name: environment[name] for name in environment if name.startswith("RAY_")})
+def test_a_study_of_a_task_of_ones_own_on_two_nodes_equals_a_local_one_and_is_reported(cluster, tmp_path, monkeypatch):
+    """The module of the page lies in the driver's folder alone; four packs, a replicate each, on workers of both nodes."""
+    page = (ROOT / "docs/guides/own-task.md").read_text()
+    blocks = {kind: re.search(rf"^```{kind}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[1] for kind in ("python", "yaml")}
+    (tmp_path / "my_tasks.py").write_text(blocks["python"])
+    models = "{lstm: {}, transformer: {model: {name: transformer, layers: 1, width: 16, heads: 2}}}"
+    (tmp_path / "my_parity.yaml").write_text(f"{blocks['yaml']}conditions: {models}\n")
+    environment = environment_without_ray(PYTHONPATH=str(ROOT)) | {k: v for k, v in cluster[0].items() if k.startswith("RAY_")}
+    words = ["wandb=off", "pack.size=1", "train.steps=40"]
+    start = [sys.executable, "-m", "launch", "run", "my_parity.yaml", "--allow-import", "my_tasks", "executor=ray"]
+    command = [*start, *words, f"store={tmp_path / 'far'}"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    command = [word for word in study_command(study, tmp_path / "near") if word != "executor=ray"]  # the study file says local
-    local = subprocess.run(command, cwd=ROOT, env=environment_without_ray(), timeout=500)
-    assert local.returncode == 0
-    assert tables(tmp_path / "far") == tables(tmp_path / "near")
+    monkeypatch.syspath_prepend(tmp_path)
+    allow("my_tasks")
+    assert run(load(tmp_path / "my_parity.yaml", [*words, "executor=local", f"store={tmp_path / 'near'}"]), say=str) == 0
+    assert tables(tmp_path / "far", "my-parity") == tables(tmp_path / "near", "my-parity")
+    at = open_store(tmp_path / "far", "my-parity")
+    text = Path(at.path("report", "index.html")).read_text(encoding="utf-8")
+    assert "An error is a position whose more probable class is not the parity of the bits up to it." in text
+    with open(at.path("report", "replicates.csv"), newline="") as lines:
+        said = {row["key"]: row for row in csv.DictReader(lines)}
+    rows = [row for row in read(at, "evaluations").to_pylist() if row["set"] == "few"]
+    assert len(said) == len(rows) == len(set(committed(at)["pack"].to_pylist())) == 4
+    for row in rows:
+        told = said[row["key"]]
+        assert (told["status"], row["metric"]) == ("finished", "position")
+        assert float(told["few.error"]) == row["errors"] / row["count"]
+        assert 0 < row["errors"] < row["count"] == 16 * 100
 
 
 def test_a_cluster_that_does_not_answer_is_named(study, tmp_path):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from harness.planning import manifest
 from harness.planning.plan import pack_id, replicates_of, signature
+from results.errors import StudyError
 from tests.harness.planning.plans import NUMERICS, committed_rows, planned_keys, planned_packs, trial_study
 
 
@@ -21,6 +22,18 @@ def _sizes(planned):
 
 def _manifest(planned):
     return manifest.build(planned, NUMERICS, {"torch": "2.13.0"})
+
+
+def test_a_plan_larger_than_readers_take_is_refused_and_one_that_is_written_is_read(monkeypatch):
+    planned = planned_packs(trial_study("replicates=30"), sizes=1)
+    size = len(manifest.to_bytes(_manifest(planned)))
+    monkeypatch.setattr(manifest, "MOST_BYTES", size // 2)
+    with pytest.raises(
+        StudyError, match=r"30 replicates in 30 packs, takes about .* write a larger pack.size, or several studies"
+    ):
+        _manifest(planned)
+    monkeypatch.setattr(manifest, "MOST_BYTES", 2 * size)
+    _manifest(planned)
 
 
 # ---- packs

@@ -14,6 +14,7 @@ from models.custom.custom import Packed, _check_device, allow, configure
 from tasks import build as build_task
 from tests.harness.packs import SETS, pack
 from tests.models.custom import custom_modules
+from tests.models.rounding import assert_same
 
 # torch's own: cells run by a loop under vmap, and oneDNN lacks projections
 pytestmark = [
@@ -63,16 +64,16 @@ def single(packed, slot, name, options):
 def test_a_pack_equals_a_loop_over_its_modules(name, options):
     packed, tokens = make(name, **options), strings()
     logits = packed(tokens)
-    logits.square().mean((1, 2, 3)).sum().backward()
+    logits.square().sum().backward()
     for slot in range(3):
         module = single(packed, slot, name, options)
         theirs = module(tokens[slot])
-        torch.testing.assert_close(logits[slot], theirs, rtol=1e-5, atol=1e-6)
-        theirs.square().mean().backward()
+        assert_same(logits[slot], theirs)
+        theirs.square().sum().backward()
         for own, parameter in packed.named_parameters():
             expected = module.get_parameter(packed._names[own]).grad
             assert expected.abs().max() > 0
-            torch.testing.assert_close(parameter.grad[slot], expected, rtol=1e-4, atol=1e-6)
+            assert_same(parameter.grad[slot], expected)
 
 
 @EVERY
@@ -80,11 +81,11 @@ def test_a_pack_of_one_equals_the_slot_of_a_pack_of_three(name, options):
     together, alone = make(name, **options), make(name, (1,), **options)
     tokens = strings()
     ours, own = together(tokens), alone(tokens[1:2])
-    torch.testing.assert_close(ours[1], own[0], rtol=1e-5, atol=1e-6)
-    ours.square().mean((1, 2, 3)).sum().backward()
-    own.square().mean((1, 2, 3)).sum().backward()
+    assert_same(ours[1], own[0])
+    ours.square().sum().backward()
+    own.square().sum().backward()
     for one, other in zip(together.parameters(), alone.parameters(), strict=True):
-        torch.testing.assert_close(one.grad[1], other.grad[0], rtol=1e-4, atol=1e-6)
+        assert_same(one.grad[1], other.grad[0])
 
 
 @EVERY
@@ -266,7 +267,7 @@ def test_a_study_names_it_and_a_replicate_is_the_same_in_any_pack_to_rounding():
     for state in (together, alone):
         state.advance()
         state.advance()
-    torch.testing.assert_close(together.recent[1:3, 1], alone.recent[1:3, 0], rtol=1e-5, atol=1e-6)
+    assert_same(together.recent[1:3, 1], alone.recent[1:3, 0])
     together.step = 19
     together.advance()
     assert together.record()

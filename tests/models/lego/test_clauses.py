@@ -10,6 +10,7 @@ from torch import nn
 from models.lego.clauses import SLOTS
 from tests.models.invariance import build, check_needed_equals_full, check_same_in_any_pack, strings
 from tests.models.lego.clause_strings import VOCABULARY, clause_sentences
+from tests.models.rounding import assert_same
 
 
 class _Plain(nn.Module):
@@ -58,10 +59,11 @@ ARMS = [
 ]
 
 
+@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("fields", ARMS)
 @pytest.mark.parametrize("outputs", [None, 4])
 def test_outputs_gradients_and_attention_equal_a_plain_single_model(fields, outputs):
-    pack = build("clauses", [3, 4], VOCABULARY, 99, outputs, **fields)
+    pack = build("clauses", [3, 4], VOCABULARY, 99, outputs, **fields).double()
     with torch.no_grad():
         for number, parameter in enumerate(pack.parameters()):
             parameter.add_(0.2 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number)))
@@ -72,19 +74,19 @@ def test_outputs_gradients_and_attention_equal_a_plain_single_model(fields, outp
     for slot in range(2):
         plain = _Plain(pack, slot, VOCABULARY, outputs or VOCABULARY)
         theirs, weights = plain(clauses[slot], 3)
-        torch.testing.assert_close(logits[slot, :, 3:], theirs, rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(maps[0][slot, :, :, 3:], weights, rtol=1e-4, atol=1e-6)
+        assert_same(logits[slot, :, 3:], theirs)
+        assert_same(maps[0][slot, :, :, 3:], weights)
         theirs.square().mean().backward()
-        torch.testing.assert_close(pack.tokens.grad[slot], plain.emb.weight.grad[1:], rtol=1e-3, atol=1e-5)
+        assert_same(pack.tokens.grad[slot], plain.emb.weight.grad[1:])
         for name, linear in plain.maps.items():
             ours = getattr(pack, name)
-            torch.testing.assert_close(ours.weight.grad[slot].T, linear.weight.grad, rtol=1e-3, atol=1e-5)
-            torch.testing.assert_close(ours.bias.grad[slot], linear.bias.grad, rtol=1e-3, atol=1e-5)
+            assert_same(ours.weight.grad[slot].T, linear.weight.grad)
+            assert_same(ours.bias.grad[slot], linear.bias.grad)
         for name, norm in plain.norms.items():
             if isinstance(norm, nn.LayerNorm):
                 ours = getattr(pack, name)
-                torch.testing.assert_close(ours.gain.grad[slot], norm.weight.grad, rtol=1e-3, atol=1e-5)
-                torch.testing.assert_close(ours.bias.grad[slot], norm.bias.grad, rtol=1e-3, atol=1e-5)
+                assert_same(ours.gain.grad[slot], norm.weight.grad)
+                assert_same(ours.bias.grad[slot], norm.bias.grad)
 
 
 @pytest.mark.parametrize("fields", ARMS)
@@ -108,14 +110,14 @@ def test_needed_clauses_alone_equal_the_full_computation(fields):
 @pytest.mark.parametrize("fields", ARMS)
 def test_the_order_of_predicates_changes_no_answer(fields):
     """Trap T7: a failure means that positions leaked, or that the mask hides predicates."""
-    pack = build("clauses", [3], VOCABULARY, 99, **fields)
+    pack = build("clauses", [3], VOCABULARY, 99, **fields).double()
     clauses = clause_sentences(4, 3)[None]
     answers = torch.arange(3, 7).expand(1, 4, -1)
     before = pack(clauses)[:, :, 3:]
     for order in itertools.permutations(range(3)):
         shuffled = torch.cat([clauses[:, :, list(order)], clauses[:, :, 3:]], dim=2)
-        torch.testing.assert_close(pack(shuffled)[:, :, 3:], before, rtol=1e-5, atol=1e-5)
-        torch.testing.assert_close(pack(shuffled, [answers]), before, rtol=1e-5, atol=1e-5)
+        assert_same(pack(shuffled)[:, :, 3:], before)
+        assert_same(pack(shuffled, [answers]), before)
     changed = clauses.clone()
     changed[:, :, 2, 1] = 1 + (changed[:, :, 2, 1] % 3) + 12  # another action in the last predicate: every answer sees it
     assert ((pack(changed)[:, :, 3:] - before).abs().amax(-1) > 1e-7).all()

@@ -8,6 +8,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from models.transformer.attention import mix, visible
 from models.transformer.forward_pass import Scene
+from tests.models.rounding import assert_same
 from tests.models.transformer.variants import BATCH, FAMILY, LENGTH, blocks, family, noise, seeds, tokens
 
 SLOTS = seeds(3)
@@ -47,7 +48,7 @@ def test_attention_equals_the_fused_kernel_with_an_explicit_mask(causal, attend,
             if positions == "alibi":  # slopes of four heads: 2^-2, 2^-4, 2^-6, 2^-8
                 added -= torch.tensor([2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8])[:, None, None] * (index[:, None] - index).abs()
             wanted = scaled_dot_product_attention(*parts, attn_mask=added).transpose(0, 1).flatten(1)
-            torch.testing.assert_close(mixed[replicate, rows], wanted, rtol=1e-5, atol=1e-5)
+            assert_same(mixed[replicate, rows], wanted)
 
 
 def test_bert_adds_the_lowest_number_to_the_scores_of_hidden_keys():
@@ -61,7 +62,7 @@ def test_bert_adds_the_lowest_number_to_the_scores_of_hidden_keys():
     q, k, v = (each.view(LENGTH, 4, 8).transpose(0, 1) for each in (query, key, value))
     scores = q @ k.transpose(1, 2) / 8**0.5 + hidden[0, 0] * torch.finfo(torch.float32).min
     wanted = (scores.softmax(-1) @ v).transpose(0, 1).flatten(1)
-    torch.testing.assert_close(mix(query, key, value, scene, 0)[0], wanted, rtol=1e-5, atol=1e-5)
+    assert_same(mix(query, key, value, scene, 0)[0], wanted)
 
 
 @pytest.mark.parametrize("name", FAMILY)
@@ -74,7 +75,7 @@ def test_hidden_tokens_change_no_logit_of_the_others(name):
     shown = ~hidden
     torch.testing.assert_close(everywhere[0][shown], everywhere[1][shown], rtol=0, atol=0)
     order = torch.cat(needed, dim=-1)
-    torch.testing.assert_close(few[0], everywhere[0].gather(2, order[..., None].expand(-1, -1, -1, 5)), rtol=1e-4, atol=1e-5)
+    assert_same(few[0], everywhere[0].gather(2, order[..., None].expand(-1, -1, -1, 5)))
     kept = shown.gather(-1, order)
     torch.testing.assert_close(few[0][kept], few[1][kept], rtol=0, atol=0)
     if model.config.layers > 1 and not model.config.causal:
@@ -85,15 +86,13 @@ def test_hidden_tokens_change_no_logit_of_the_others(name):
 def test_hidden_padding_is_as_if_it_were_not_there(name):
     model, read = family(name, SLOTS), tokens(SLOTS)
     hidden = (torch.arange(LENGTH) >= 7).expand(3, BATCH, LENGTH)
-    torch.testing.assert_close(model(read, hidden=hidden)[:, :, :7], model(read[..., :7]), rtol=1e-4, atol=1e-5)
+    assert_same(model(read, hidden=hidden)[:, :, :7], model(read[..., :7]))
 
 
 @pytest.mark.parametrize("name", FAMILY)
 def test_where_nothing_is_hidden_the_mask_changes_nothing_but_rounding(name):
     model, read = family(name, SLOTS), tokens(SLOTS)
-    torch.testing.assert_close(
-        model(read, hidden=torch.zeros(3, BATCH, LENGTH, dtype=torch.bool)), model(read), rtol=1e-4, atol=1e-5
-    )
+    assert_same(model(read, hidden=torch.zeros(3, BATCH, LENGTH, dtype=torch.bool)), model(read))
 
 
 @pytest.mark.parametrize("name", ["bert", "encoder, alibi", "alibi", "default", "dropout"])
@@ -141,4 +140,4 @@ def test_dropout_of_hidden_tokens_is_that_of_the_others():
     needed = blocks(SLOTS, 4)[0]
     whole = model(read, None, scene, None, hidden)
     part = model(read, (needed,), scene, None, hidden)
-    torch.testing.assert_close(part, whole.gather(2, needed[..., None].expand(-1, -1, -1, 5)), rtol=1e-4, atol=1e-5)
+    assert_same(part, whole.gather(2, needed[..., None].expand(-1, -1, -1, 5)))

@@ -61,7 +61,7 @@ def test_outputs_and_gradients_equal_x_transformers(batch):
     for slot in range(2):
         peer = _peer(pack, slot, 24, 2, 32, 4)
         theirs = peer(batch.inputs[slot])
-        torch.testing.assert_close(logits[slot], theirs, rtol=1e-5, atol=1e-5)
+        assert_same(logits[slot], theirs)
         (theirs * weights[slot]).sum().backward()
         block = pack.blocks[0]
         for ours, other in (
@@ -74,7 +74,7 @@ def test_outputs_and_gradients_equal_x_transformers(batch):
             (pack.blocks[1].down.bias.grad[slot], peer.attn_layers.layers[3][1].ff[2].bias.grad),
             (pack.head.weight.grad[slot].T, peer.to_logits.weight.grad),
         ):
-            torch.testing.assert_close(ours, other, rtol=2e-4, atol=2e-5)
+            assert_same(ours, other)
 
 
 class _Plain(nn.Module):
@@ -131,8 +131,9 @@ class _Plain(nn.Module):
         return self.head(self.norm(x))
 
 
+@pytest.mark.usefixtures("float64")
 def test_outputs_and_gradients_equal_a_plain_single_model(batch):
-    pack = _pack()
+    pack = _pack().double()
     with torch.no_grad():
         for i, parameter in enumerate(pack.parameters()):
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(i)))
@@ -142,7 +143,7 @@ def test_outputs_and_gradients_equal_a_plain_single_model(batch):
         plain = _Plain(2, 32, 4, 24)
         plain.load(pack, slot)
         theirs = plain(batch.inputs[slot])
-        torch.testing.assert_close(logits[slot], theirs, rtol=1e-4, atol=1e-5)
+        assert_same(logits[slot], theirs)
         theirs.square().sum().backward()
         for ours, other in (
             (pack.blocks[0].norm1.bias.grad[slot], plain.norm1[0].bias.grad),
@@ -152,7 +153,7 @@ def test_outputs_and_gradients_equal_a_plain_single_model(batch):
             (pack.blocks[1].value.weight.grad[slot].T, plain.maps[1]["value"].weight.grad),
             (pack.tokens.grad[slot], plain.tokens.weight.grad),
         ):
-            torch.testing.assert_close(ours, other, rtol=1e-3, atol=1e-4)
+            assert_same(ours, other)
 
 
 @pytest.mark.parametrize("name", ["transformer", "lstm"])

@@ -9,6 +9,7 @@ import models
 from harness.draw import Draw
 from models.noise import Noise
 from models.transformer.forward_pass import Rows
+from tests.models.rounding import assert_same
 from tests.models.transformer.variants import BATCH, DROPOUT, FAMILY, LENGTH, VOCABULARY, blocks, family, noise, seeds, tokens
 
 members = pytest.mark.parametrize("name", FAMILY)
@@ -55,11 +56,11 @@ def test_needed_positions_alone_equal_the_full_computation_with_its_noise(name, 
     assert [layer for layer, _ in seen] == ([0, 1] if watched else [])
     full = model(tokens(slots), None, noise(model, slots))
     places = torch.cat(wanted, dim=-1)[..., None].expand(-1, -1, -1, VOCABULARY)
-    torch.testing.assert_close(few, full.gather(2, places), rtol=1e-9, atol=1e-9)
+    assert_same(few, full.gather(2, places))
     one = _gradients(model, few.square())
     other = _gradients(model, full.gather(2, places).square())
     for parameter, gradient in one.items():
-        torch.testing.assert_close(gradient, other[parameter], rtol=1e-9, atol=1e-9, msg=parameter)
+        assert_same(gradient, other[parameter], parameter)
 
 
 @members
@@ -70,10 +71,10 @@ def test_attention_that_is_watched_changes_nothing_and_is_a_distribution(name, c
     wanted = None if count is None else blocks(slots, count)
     fused = model(tokens(slots), wanted)
     watched = model(tokens(slots), wanted, None, seen.__setitem__)
-    torch.testing.assert_close(watched, fused, rtol=1e-9, atol=1e-9)
+    assert_same(watched, fused)
     one, other = _gradients(model, fused.square()), _gradients(model, watched.square())
     for parameter, gradient in one.items():
-        torch.testing.assert_close(gradient, other[parameter], rtol=1e-9, atol=1e-9, msg=parameter)
+        assert_same(gradient, other[parameter], parameter)
     assert sorted(seen) == [0, 1]
     for weights in seen.values():
         assert weights.shape == (2, BATCH, model.config.heads, LENGTH, LENGTH)
@@ -202,7 +203,7 @@ def test_a_shift_changes_no_score_of_rotary_positions():
     model(tokens(slots), None, noise(model, slots), moved.__setitem__)
     assert noise(model, slots).shift(7).any()
     for layer in (0, 1):
-        torch.testing.assert_close(moved[layer], seen[layer], rtol=1e-4, atol=1e-6)
+        assert_same(moved[layer], seen[layer])
         assert not torch.equal(moved[layer], seen[layer])  # the angles do move
 
 
@@ -210,8 +211,9 @@ def test_a_shift_changes_no_score_of_rotary_positions():
 def test_fixed_encodings_serve_strings_longer_than_the_model_was_made_for(name):
     slots = seeds(2)
     model = family(name, slots)
+    model.double()
     long, short = model(tokens(slots, length=3 * LENGTH)), model(tokens(slots, length=3 * LENGTH)[..., :LENGTH])
-    torch.testing.assert_close(long[:, :, :LENGTH], short, rtol=1e-5, atol=1e-5)  # causal: what comes later is not seen
+    assert_same(long[:, :, :LENGTH], short)  # causal: what comes later is not seen
 
 
 def test_a_learned_table_has_the_rows_of_its_shift():

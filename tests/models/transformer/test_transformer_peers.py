@@ -6,6 +6,7 @@ from torch import nn
 
 import models
 from harness.draw import Draw
+from tests.models.rounding import assert_same
 
 LENGTH, VOCABULARY, WIDTH, HEADS, LAYERS = 24, 5, 32, 4, 2
 
@@ -95,10 +96,10 @@ def test_outputs_and_gradients_equal_x_transformers(fields, options):
     for slot in range(2):
         peer, pairs = _x_transformers(pack, slot, options)
         theirs = peer(tokens[slot])
-        torch.testing.assert_close(logits[slot], theirs, rtol=1e-4, atol=2e-5)
+        assert_same(logits[slot], theirs)
         (theirs * weights[slot]).sum().backward()
         for turn, ours, other, name in pairs:
-            torch.testing.assert_close(turn(ours.grad[slot]), other.grad, rtol=2e-4, atol=1e-4, msg=name)
+            assert_same(turn(ours.grad[slot]), other.grad, name)
 
 
 @pytest.mark.parametrize(("norm", "activation"), [("post", "relu"), ("post", "gelu"), ("pre", "gelu")])
@@ -155,13 +156,13 @@ def test_outputs_and_gradients_equal_torch_layers(norm, activation, causal):
         for layer in layers:
             x = layer(x, mask, is_causal=causal)
         theirs = head(last(function(transform(final(x)))))
-        torch.testing.assert_close(logits[slot], theirs, rtol=1e-4, atol=2e-5)
+        assert_same(logits[slot], theirs)
         (theirs * weights[slot]).sum().backward()
-        torch.testing.assert_close(pack.tokens.grad[slot], table.grad, rtol=2e-4, atol=1e-4)
-        torch.testing.assert_close(pack.positions.grad[slot], places.grad, rtol=2e-4, atol=1e-4)
+        assert_same(pack.tokens.grad[slot], table.grad)
+        assert_same(pack.positions.grad[slot], places.grad)
         for ours, other in pairs:
             mine = _turned([parameter.grad for parameter in ours], slot)
-            torch.testing.assert_close(mine, other.grad, rtol=2e-4, atol=1e-4)
+            assert_same(mine, other.grad)
 
 
 def _turned(ours, slot):
@@ -223,9 +224,9 @@ def test_outputs_and_gradients_equal_what_is_written_out(fields):
     ours = pack(tokens)
     for slot in range(2):
         theirs = _written_out(pack, slot, tokens[slot])
-        torch.testing.assert_close(ours[slot], theirs, rtol=1e-4, atol=2e-5)
+        assert_same(ours[slot], theirs)
     weights = torch.randn(ours.shape, generator=torch.Generator().manual_seed(0))
     mine = torch.autograd.grad((ours * weights).sum(), list(pack.parameters()))
     alone = sum((_written_out(pack, slot, tokens[slot]) * weights[slot]).sum() for slot in range(2))
     for one, other in zip(mine, torch.autograd.grad(alone, list(pack.parameters())), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+        assert_same(one, other)

@@ -142,6 +142,8 @@ def test_ctrl_c_ends_the_watching_with_status_0_and_no_traceback(at):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # tests that a shell runs in the background ignore Ctrl-C, and so would what they start
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     seen = ""
     until = time.monotonic() + 120

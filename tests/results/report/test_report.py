@@ -14,10 +14,12 @@ import pyarrow.fs
 import pyarrow.parquet
 import pytest
 
+from results import second_process
 from results.errors import StudyError
-from results.report import figures
+from results.report import figures, report
 from results.report.page_template import format_rate
 from results.report.report import write_report
+from results.store import tables as store_tables
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, commit, committed, open_store, read, table_files, write_bytes
 from tests.results.report.browser import FLAGS, browser, with_script
@@ -60,6 +62,22 @@ def test_the_page_opens_from_disk_without_an_error(study: Store, page: str, tmp_
     assert 'aria-sort="descending"' in done.stdout
     body = done.stdout.split('id="replicate-table"')[1].split("<tbody>")[1]
     assert "diverged" in body.split("</tr>")[0]
+
+
+def test_two_processes_make_the_files_that_one_makes(study: Store, page: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(report, "MANY", 1)
+    monkeypatch.setattr(store_tables, "_VERY_MANY", 2)
+    monkeypatch.setattr(second_process, "worthwhile", lambda: True)
+    try:
+        write_report(study, tmp_path / "out")
+    finally:
+        second_process.stop()
+    mine, theirs = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for folder in (tmp_path / "out", Path(study.path("report")))
+    )
+    assert mine == theirs
+    assert len(mine) > 20
 
 
 def test_the_page_says_what_it_must(page: str) -> None:

@@ -51,7 +51,8 @@ def test_the_claims_baseline_comes_first_and_at_most_eight_are_shown() -> None:
     groups = {f"c{i}": [replicate(f"c{i}", seed, 0.01) for seed in range(1 + (i == 10))] for i in range(11)}
     assert baseline(plan, groups, FAMILIES) == "c10"  # the plain transformer with most replicates
     assert choose(groups, "c10") == ["c10", *(f"c{i}" for i in range(7))]
-    caption, figure = survival_drawing(plan, groups, ["rare"], FAMILIES)
+    caption, make = survival_drawing(plan, groups, ["rare"], FAMILIES)
+    figure = make()
     assert "c10, c0, c1, c2, c3, c4, c5, c6; 3 more conditions are not" in caption
     assert len({(line.get_color(), line.get_linestyle()) for line in figure.axes[0].lines if len(line.get_xdata()) > 2}) == MOST
 

@@ -47,7 +47,7 @@ def study(tmp_path_factory):
     commit(at, "fb-4", {"evaluations": pack_tables("fb-4", ["a", "e"])["evaluations"]})
     commit(at, "fe-5-1", {"failures": failure("fe-5", 1)})
     plan = manifest({"lstm": ["a", "b", "c"], "deep": ["d"]})
-    for each, lr, layers in zip(plan["conditions"], (0.25, 0.5), (None, 2), strict=True):
+    for each, lr, layers in zip(plan["conditions"], (0.25, 0.5), (1, 2), strict=True):
         each["config"]["train"] = {"lr": lr} if each["name"] == "deep" else {}
         each["settings"] = each["config"] | {"train": {"lr": lr}, "model": each["config"]["model"] | {"layers": layers}}
     write_manifest(at, "0" * 16, json.dumps(plan).encode())
@@ -111,7 +111,7 @@ def test_the_page_selects_columns_and_rows(study, monkeypatch):
     for row in read(study, "evaluations").to_pylist():
         replicate = about[row["key"]]
         if row["set"] in ("sparse", "dense") and row["step"] >= 100 and replicate["status"] == "finished":
-            settings = {"train.lr": 0.25, "model.layers": None}  # defaults of lstm: the diverged one alone is deep
+            settings = {"train.lr": 0.25, "model.layers": 1}  # defaults of lstm: the diverged one alone is deep
             columns = {name: replicate[name] for name in ("condition", "init_seed")}
             wanted.append(columns | {name: row[name] for name in ("set", "errors", "count")} | settings)
     assert len(wanted) == 6
@@ -136,7 +136,7 @@ def test_the_page_reads_the_reports_file(study, monkeypatch):
 def test_all_settings_become_columns_with_their_defaults(study):
     rows = results.load(study.root, table="replicates", columns=["condition"], config=True).to_pylist()
     assert {row["condition"]: row["train.lr"] for row in rows} == {"lstm": 0.25, "deep": 0.5}
-    assert {row["condition"]: row["model.layers"] for row in rows} == {"lstm": None, "deep": 2}
+    assert {row["condition"]: row["model.layers"] for row in rows} == {"lstm": 1, "deep": 2}
     assert all(row["task.name"] == "flipflop" for row in rows)
 
 

@@ -1,9 +1,28 @@
 """What reports say of in-context n-grams beside what they say of every study."""
 
+from results.report.citations import Reference, entry
 from results.report.family import ReportFamily
 from results.report.ngrams import page
+
+VARRE = Reference(
+    "A. Varre, G. Yüce and N. Flammarion. Learning In-context n-grams with Transformers: Sub-n-grams Are Near-stationary Points. "
+    "ICML 2025. arXiv:2508.12837.",
+    entry(
+        "inproceedings",
+        "varre2025learning",
+        {
+            "author": 'Varre, Aditya and Y{\\"u}ce, Gizem and Flammarion, Nicolas',
+            "title": "Learning In-context $n$-grams with Transformers: Sub-$n$-grams Are Near-stationary Points",
+            "booktitle": "International Conference on Machine Learning",
+            "year": "2025",
+            "eprint": "2508.12837",
+            "archiveprefix": "arXiv",
+        },
+    ),
+)
 
 FAMILY = ReportFamily(
     sections=(page.drawings,),
     errors={"in_context_ngram": "a position whose most probable next token is another one in the string's own language"},
+    references={"in_context_ngrams": (VARRE,)},
 )

@@ -6,7 +6,8 @@ import pytest
 
 from results.claims.evidence import gather
 from results.claims.ngrams.courses import courses
-from results.report.ngrams import page
+from results.report.citations import references
+from results.report.ngrams import FAMILY, page
 from results.rows.looks import averages, watched
 from results.rows.summary import replicates_of
 from results.store.manifest import newest_manifest
@@ -101,3 +102,9 @@ def test_the_ribbon_is_the_share_of_seeds_by_nearest_estimator(drawn, rows):
 
 def test_a_study_of_another_task_has_none_of_it():
     assert page.drawings(*_opened("docs/studies/lego", "lego-c6")) == []
+
+
+def test_a_study_of_the_paper_cites_it(opened):
+    (paper,) = references(opened[1]["source"], FAMILY.references)
+    assert "arXiv:2508.12837" in paper.line
+    assert paper.bibtex.startswith("@inproceedings{varre2025learning,")

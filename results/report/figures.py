@@ -22,16 +22,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from results.names import slug
+from results.report.palette import COLOURS, INK, PAPER, colour_of, marker_of
+from results.report.plot_data import log_coordinates, tell
 from results.statistics.intervals import quantile
 
 Floats = NDArray[np.float64]
 Errors = Mapping[str, Floats]  # error rates of a condition's replicates; infinity is diverged
+Rows = Mapping[str, Sequence[int]]  # by condition, the place of each of its replicates in the study's list
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+NO_ERROR = 0.05  # chance to see no error in a bin at the upper bound that is drawn for it, were its reads independent
 MAX_LINES = 300  # light lines of single replicates over distance; more are left out, the pooled rate stays
-MARKERS = ("o", "s", "^", "D", "v", "P")
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML document may hold
-INK, PAPER = "#1f2328", "#ffffff"  # stand-ins in the files; `inline_svg` replaces them by the page's own
 STYLE: Any = {
     "font.family": "sans-serif",
     "font.size": 10,
@@ -99,10 +100,10 @@ def error_scale(*errors: ArrayLike) -> ErrorScale:
     return ErrorScale(min(low, high - 2), high, bool((values == 0).any()), bool(np.isinf(values).any()))
 
 
-def errors_by_condition(errors: Mapping[str, Errors]) -> Figure:
+def errors_by_condition(errors: Mapping[str, Errors], rows: Mapping[str, Rows] | None = None) -> Figure:
     """A panel an evaluation set: violin of the positive log errors, every replicate, {min, 25 %, median, 75 %, max}.
 
-    `errors` is by set, then by condition. The widest violin of a panel is that of the condition with most positive errors.
+    `errors` and `rows` are by set, then by condition. The widest violin of a panel is that of the condition with most positive errors.
     """
     scale = error_scale(*(values for by in errors.values() for values in by.values()))
     conditions = list(dict.fromkeys(name for by in errors.values() for name in by))
@@ -122,7 +123,11 @@ def errors_by_condition(errors: Mapping[str, Errors]) -> Figure:
             panel.set_title(name)
             most = max((_positive(values).size for values in by.values()), default=0)
             for i, condition in enumerate(conditions):
-                _strip(panel, scale, i, by.get(condition, np.empty(0)), _colour(i), most, "{}" if many else "{} of {}")
+                before = set(panel.get_children())
+                _strip(panel, scale, i, by.get(condition, np.empty(0)), colour_of(i), most, "{}" if many else "{} of {}")
+                for artist in set(panel.get_children()) - before:
+                    points = isinstance(artist, Line2D) and artist.get_marker() == "o"
+                    tell(artist, condition, (rows or {}).get(name, {}).get(condition, ()) if points else ())
             panel.set_xlim(-0.6, len(conditions) - 0.4)
             panel.set_xticks(range(len(conditions)), conditions, **turned)
             panel.tick_params(axis="x", length=0)
@@ -131,7 +136,7 @@ def errors_by_condition(errors: Mapping[str, Errors]) -> Figure:
     return figure
 
 
-def scatter(errors: Mapping[str, tuple[Floats, Floats]], x_set: str, y_set: str) -> Figure:
+def scatter(errors: Mapping[str, tuple[Floats, Floats]], x_set: str, y_set: str, rows: Rows | None = None) -> Figure:
     """Every replicate's error on one set against another, by condition; zeros and diverged in strips along both axes."""
     horizontal = error_scale(*(x for x, _ in errors.values()))
     vertical = error_scale(*(y for _, y in errors.values()))
@@ -139,14 +144,14 @@ def scatter(errors: Mapping[str, tuple[Floats, Floats]], x_set: str, y_set: str)
         figure = _figure(6.2, 5.2 + 0.1 * len(errors))
         panel = figure.subplots()
         handles: dict[str, Line2D] = {}
-        rows = np.cumsum([0, *(len(x) for x, _ in errors.values())])
+        ends = np.cumsum([0, *(len(x) for x, _ in errors.values())])
         xs, ys = (np.concatenate([pair[axis] for pair in errors.values()]) for axis in (0, 1))
         # points of a category spread across its strip, each axis by its own sequence
         all_x, all_y = horizontal.place(xs) + _jitter(xs, horizontal, 2), vertical.place(ys) + _jitter(ys, vertical, 3)
         for i, (condition, (x, y)) in enumerate(errors.items()):
-            px, py = all_x[rows[i] : rows[i + 1]], all_y[rows[i] : rows[i + 1]]
+            px, py = all_x[ends[i] : ends[i + 1]], all_y[ends[i] : ends[i + 1]]
             clean = int(((x == 0) & (y == 0)).sum())
-            marker, colour = _marker(i), _colour(i)
+            marker, colour = marker_of(i), colour_of(i)
             label = f"{condition}: {len(x)}, {clean} at zero on both" if len(errors) <= 12 else condition
             # the fewer a condition has in the crowded corner, the further in front it is
             style: dict[str, Any] = {
@@ -158,6 +163,7 @@ def scatter(errors: Mapping[str, tuple[Floats, Floats]], x_set: str, y_set: str)
                 "zorder": 3 + 1 / (1 + clean),
             }
             (handles[label],) = panel.plot(px, py, marker=marker, ls="none", **style)
+            tell(handles[label], condition, (rows or {}).get(condition, ()))
         _error_axis(panel, horizontal, "x")
         _error_axis(panel, vertical, "y")
         panel.set_xlabel(f"error rate, {x_set}")
@@ -168,12 +174,16 @@ def scatter(errors: Mapping[str, tuple[Floats, Floats]], x_set: str, y_set: str)
 
 @dataclass(frozen=True)
 class Profile:
-    """Errors by distance of one condition's replicates: bins [lo, hi); `errors` and `count` are [replicates, bins]."""
+    """Errors by distance of one condition's replicates: bins [lo, hi); `errors` and `count` are [replicates, bins].
+
+    rows: the place of each replicate in the study's list.
+    """
 
     lo: Floats
     hi: Floats
     errors: Floats
     count: Floats
+    rows: Sequence[int] = ()
 
 
 def rate_quartiles(profile: Profile) -> Floats:
@@ -187,13 +197,12 @@ def rate_quartiles(profile: Profile) -> Floats:
 
 
 def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label: str) -> Figure:
-    """A panel an evaluation set: bold, the rate pooled over a condition's replicates; light, each; dashed and shaded, their quartiles."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rates = {
-            (name, condition): (p.errors / p.count, p.errors.sum(0) / p.count.sum(0), rate_quartiles(p))
-            for name, by in profiles.items()
-            for condition, p in by.items()
-        }
+    """A panel an evaluation set: bold, the rate pooled over a condition's replicates; light, each; dashed and shaded, their quartiles.
+
+    A bin without an error has an open triangle at its upper bound, never a point at 0; quartiles are left out where the reads of one
+    replicate are too few to show the pooled rate.
+    """
+    rates = {(name, condition): _rates(profile) for name, by in profiles.items() for condition, profile in by.items()}
     lines = sum(len(each[0]) for each in rates.values())
     scale = error_scale(*(values for each in rates.values() for values in each))
     conditions = list(dict.fromkeys(condition for by in profiles.values() for condition in by))
@@ -204,14 +213,19 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
             panel.set_title(name)
             for condition, profile in by.items():
                 i = conditions.index(condition)
-                centre = np.sqrt(np.maximum(profile.lo, 0.7) * np.maximum(profile.hi - 1, 0.7))
-                each, pooled, (low, median, high) = rates[name, condition]
-                for rate in each if lines <= MAX_LINES else ():
-                    panel.plot(centre, scale.place(rate), color=_colour(i), lw=0.7, alpha=_faint(len(each)))
-                panel.fill_between(centre, scale.place(low), scale.place(high), color=_colour(i), alpha=0.16, lw=0)
-                panel.plot(centre, scale.place(median), color=_colour(i), lw=1.2, ls="--")
-                style: dict[str, Any] = {"marker": _marker(i), "ms": 4, "mec": PAPER, "mew": 0.4, "lw": 2}
-                (handles[condition],) = panel.plot(centre, scale.place(pooled), color=_colour(i), **style)
+                colour, centre = colour_of(i), np.sqrt(np.maximum(profile.lo, 0.7) * np.maximum(profile.hi - 1, 0.7))
+                each, pooled, bounds, (low, median, high) = rates[name, condition]
+                for row, rate in enumerate(each if lines <= MAX_LINES else ()):
+                    (light,) = panel.plot(centre, scale.place(rate), color=colour, lw=0.7, alpha=_faint(len(each)))
+                    tell(light, condition, profile.rows[row : row + 1])
+                shaded = panel.fill_between(centre, scale.place(low), scale.place(high), color=colour, alpha=0.16, lw=0)
+                (dashed,) = panel.plot(centre, scale.place(median), color=colour, lw=1.2, ls="--")
+                open_marks: dict[str, Any] = {"marker": "v", "ms": 6, "mfc": "none", "mec": colour, "ls": "none"}
+                (above,) = panel.plot(centre, scale.place(bounds), **open_marks)
+                style: dict[str, Any] = {"marker": marker_of(i), "ms": 4, "mec": PAPER, "mew": 0.4, "lw": 2}
+                (handles[condition],) = panel.plot(centre, scale.place(pooled), color=colour, **style)
+                for artist in (shaded, dashed, above, handles[condition]):
+                    tell(artist, condition)
             panel.set_xscale("log", base=2)
             panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
             panel.xaxis.set_minor_locator(mpl.ticker.NullLocator())
@@ -222,20 +236,35 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
     return figure
 
 
-def error_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figure:
+def _rates(profile: Profile) -> tuple[Floats, Floats, Floats, Floats]:
+    """By bin: the rate of each replicate and of all (NaN without an error), the upper bound of all without one, and the quartiles."""
+    errors, reads = profile.errors.sum(0), profile.count.sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        each = np.where(profile.errors > 0, profile.errors / profile.count, np.nan)
+        pooled = np.where(errors > 0, errors / reads, np.nan)
+        of_one = 1 - NO_ERROR ** (1 / np.median(profile.count, axis=0))
+        bounds = np.where((errors == 0) & (reads > 0), 1 - NO_ERROR ** (1 / reads), np.nan)
+        quartiles = rate_quartiles(profile)
+        shown = (of_one <= pooled) & ((quartiles[0] > 0) | (of_one <= pooled / 10))
+    return each, pooled, bounds, np.where(shown, quartiles, np.nan)
+
+
+def error_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]], rows: Rows | None = None) -> Figure:
     """A panel a condition: each replicate's (step, error): raw error light, best so far bold."""
     scale = error_scale(*(error for by in curves.values() for _, error in by))
     with mpl.rc_context(STYLE):
         figure, panels = rows_of_panels(len(curves), 4.1, 3.4, "y", 0.6, columns=3)
         for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=False)):
-            colour, many = _colour(i), len(by) > 12
+            colour, many = colour_of(i), len(by) > 12
             bold = float(np.clip(4 / math.sqrt(max(len(by), 1)), 0.15, 0.9))
-            for step, error in by:
+            for place, (step, error) in enumerate(by):
                 dot = "o" if len(step) == 1 else None  # a line needs two points
-                panel.plot(step, scale.place(error), color=colour, lw=0.7, alpha=_faint(len(by)), marker=dot, ms=3)
+                (raw,) = panel.plot(step, scale.place(error), color=colour, lw=0.7, alpha=_faint(len(by)), marker=dot, ms=3)
+                tell(raw, condition, (rows or {}).get(condition, ())[place : place + 1])
             for step, error in by:
                 best = scale.place(np.fmin.accumulate(error))
-                panel.plot(step, best, color=colour, lw=1.2 if many else 2, alpha=bold, drawstyle="steps-post")
+                (line,) = panel.plot(step, best, color=colour, lw=1.2 if many else 2, alpha=bold, drawstyle="steps-post")
+                tell(line, condition)
             panel.set_title(condition)
             panel.set_xlabel("training step")
             _error_axis(panel, scale, "y")
@@ -244,20 +273,22 @@ def error_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figur
     return figure
 
 
-def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]]) -> Figure:
+def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]], rows: Rows | None = None) -> Figure:
     """A panel a condition: each replicate's (step, training loss) light, and the median over replicates bold."""
     with mpl.rc_context(STYLE):
         figure, panels = rows_of_panels(len(curves), 4.1, 3.4, "y", 0.6, columns=3)
         for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=False)):
-            colour = _colour(i)
+            colour = colour_of(i)
             values: dict[float, list[float]] = {}
-            for step, loss in by:
-                panel.plot(step, np.where(loss > 0, loss, np.nan), color=colour, lw=0.7, alpha=_faint(len(by)))
+            for place, (step, loss) in enumerate(by):
+                (line,) = panel.plot(step, np.where(loss > 0, loss, np.nan), color=colour, lw=0.7, alpha=_faint(len(by)))
+                tell(line, condition, (rows or {}).get(condition, ())[place : place + 1])
                 for at, value in zip(step, loss, strict=True):
                     values.setdefault(float(at), []).append(math.inf if math.isnan(value) else float(value))
             steps = sorted(values)
             middle = np.array([quantile(values[step], 0.5) for step in steps])
-            panel.plot(steps, np.where(np.isfinite(middle) & (middle > 0), middle, np.nan), color=colour, lw=2)
+            (median,) = panel.plot(steps, np.where(np.isfinite(middle) & (middle > 0), middle, np.nan), color=colour, lw=2)
+            tell(median, condition)
             panel.set_yscale("log")
             panel.yaxis.set_major_formatter(lambda value, _: _power(math.log10(value)))
             panel.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
@@ -386,10 +417,13 @@ def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str,
             )
 
 
-def _error_axis(panel: Axes, scale: ErrorScale, direction: Literal["x", "y"]) -> None:
-    """Decades, the categories beyond the breaks, a band behind each, and two strokes where the axis is broken."""
+def _error_axis(panel: Axes, scale: ErrorScale, direction: Literal["x", "y"], counts: float | None = None) -> None:
+    """Decades, the categories beyond the breaks, a band behind each, and two strokes where the axis is broken.
+
+    counts: room beyond each category for its counts, in spans of the axis.
+    """
     below, above = scale.limits()
-    room = 0.075 * scale.span if direction == "y" else 0.0  # for the counts under and over the categories
+    room = scale.span * (counts if counts is not None else 0.075 if direction == "y" else 0.0)
     limits = (below - room * scale.zeros, above + room * scale.diverged)
     step = max(1, -(-(scale.high - scale.low) // 7))
     ticks = [(float(k), _power(k)) for k in range(scale.high, scale.low - 1, -step)]
@@ -402,6 +436,7 @@ def _error_axis(panel: Axes, scale: ErrorScale, direction: Literal["x", "y"]) ->
         breaks.append(scale.high + 0.06 * scale.span)
     places, labels = [place for place, _ in ticks], [label for _, label in ticks]
     horizontal = direction == "x"
+    log_coordinates(panel, direction)
     (panel.set_xlim if horizontal else panel.set_ylim)(*limits)
     (panel.set_xticks if horizontal else panel.set_yticks)(places, labels)
     band = panel.axvspan if horizontal else panel.axhspan
@@ -440,15 +475,6 @@ def _light_and_bold(light: str, bold: str) -> dict[str, Line2D]:
 def _visible(name: str) -> str:
     """matplotlib leaves labels that start with an underscore out of a legend; one behind a zero-width space it does not."""
     return f"\u200b{name}" if name.startswith("_") else name
-
-
-def _colour(i: int) -> str:
-    return COLOURS[i % len(COLOURS)]
-
-
-def _marker(i: int) -> str:
-    """36 conditions have a colour and a marker that no other has."""
-    return MARKERS[(i + i // len(COLOURS)) % len(MARKERS)]
 
 
 def _positive(errors: Floats) -> Floats:

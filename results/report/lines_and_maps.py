@@ -10,7 +10,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from results.report.figures import INK, STYLE, Floats, _colour, _legend, _marker, label_rows, rows_of_panels
+from results.report.figures import INK, STYLE, Floats, _legend, label_rows, rows_of_panels
+from results.report.palette import colour_of, marker_of
+from results.report.plot_data import tell
 
 _MAP = "cividis"
 _DARK, _LIGHT = "#101418", "#fdfdfd"  # of numbers in cells: not the page's colours, since the cells have their own
@@ -85,11 +87,13 @@ def lines(
             panel.set_title(title)
             for name, bands in by.items():
                 i = names.index(name)
-                panel.fill_between(bands.x, bands.low, bands.high, color=_colour(i), alpha=0.16, lw=0)
+                tell(panel.fill_between(bands.x, bands.low, bands.high, color=colour_of(i), alpha=0.16, lw=0), name)
                 for edge in (bands.least, bands.most):
-                    panel.plot(bands.x, edge, color=_colour(i), lw=0.7, alpha=0.6)
-                style: dict[str, Any] = {"marker": _marker(i), "ms": 3.5} if len(bands.x) <= 40 else {}
-                (handles[name],) = panel.plot(bands.x, bands.middle, color=_colour(i), lw=2, **style)
+                    (line,) = panel.plot(bands.x, edge, color=colour_of(i), lw=0.7, alpha=0.6)
+                    tell(line, name)
+                style: dict[str, Any] = {"marker": marker_of(i), "ms": 3.5} if len(bands.x) <= 40 else {}
+                (handles[name],) = panel.plot(bands.x, bands.middle, color=colour_of(i), lw=2, **style)
+                tell(handles[name], name)
             for x in marked:
                 panel.axvline(x, color=INK, lw=0.8, ls="--", alpha=0.5)
             if log:
@@ -121,7 +125,8 @@ def steps(
                 i = names.index(name)
                 shift = 0.06 * (i - (len(names) - 1) / 2)  # equal lines stay apart
                 at = [shift + (len(levels) if level is None else place[level]) for level in row]
-                (handles[name],) = panel.plot(xs, at, color=_colour(i), marker=_marker(i), lw=1.6)
+                (handles[name],) = panel.plot(xs, at, color=colour_of(i), marker=marker_of(i), lw=1.6)
+                tell(handles[name], name)
             panel.axhline(len(levels) - 0.5, color=INK, lw=0.8, ls="--", alpha=0.5)
             panel.set_xscale("log", base=2)
             panel.xaxis.set_major_formatter(lambda x, _: f"{x:g}")

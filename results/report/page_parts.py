@@ -9,11 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from results import second_process
 from results.names import slug
 from results.report import figures
+from results.report.interactive import inline, plot
 from results.report.page_template import plain
 from results.store.json_columns import entries
 
@@ -46,7 +47,7 @@ def begin_drawing(drawings: Sequence[Drawing], shared: bool) -> Callable[[], Dra
 
     shared: a second process draws some of the figures, beginning now; until the function is called this one may do something else.
     """
-    found: dict[int, tuple[str, bytes]] = {}
+    found: dict[int, tuple[str, bytes, Markup | None]] = {}
     waiting = deque(range(len(drawings)))
 
     def next_from(end: Callable[[], int]) -> int | None:
@@ -57,27 +58,33 @@ def begin_drawing(drawings: Sequence[Drawing], shared: bool) -> Callable[[], Dra
 
     def draw_there() -> None:
         while (index := next_from(waiting.popleft)) is not None:
-            found[index] = second_process.submit(figures.documents, drawings[index].figure).result()
+            found[index] = second_process.submit(_drawn, drawings[index]).result()
 
     def rest() -> Drawn:
         while (index := next_from(waiting.pop)) is not None:
-            found[index] = figures.documents(drawings[index].figure)
+            found[index] = _drawn(drawings[index])
         if other is not None:
             other.result()
             thread.shutdown()
         files: dict[str, bytes] = {}
         shown = []
         for index, drawing in enumerate(drawings):
-            document, picture = found[index]
+            document, picture, plotted = found[index]
             drawing = replace(drawing, name=slug(drawing.name))  # names of rows are part of it
             files[f"figures/{drawing.name}.svg"] = document.encode()
             files[f"figures/{drawing.name}.png"] = picture
-            shown.append((drawing, Markup(figures.inline_svg(document, drawing.name, str(escape(drawing.title))))))
+            shown.append((drawing, plotted or inline(document, drawing.name, drawing.title)))
         return files, shown
 
     thread = ThreadPoolExecutor(1)
     other = thread.submit(draw_there) if shared else None
     return rest
+
+
+def _drawn(drawing: Drawing) -> tuple[str, bytes, Markup | None]:
+    """A figure as SVG, as PNG, and as what a page draws again."""
+    figure = drawing.made()
+    return *figures.documents(figure), plot(figure)
 
 
 def newest_failures(failures: pa.Table, keys: set[str]) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 FOLDER = Path(__file__).parent
+SCRIPTS, LIBRARY = FOLDER / "scripts", "uplot.js"  # the library puts its one name where the modules find it
 
 
 _POLICY = "<!-- content security policy -->"  # of head.html, before anything that a store has a say in
@@ -23,8 +24,8 @@ _POLICY = "<!-- content security policy -->"  # of head.html, before anything th
 def render(path: Path, **values: Any) -> str:
     """The template at `path` with these values; it may include those of its folder and of this one.
 
-    Values are escaped unless they are Markup; a name without a value is an error. `{{ script("name.js") }}` puts a file of these
-    folders into the page.
+    Values are escaped unless they are Markup; a name without a value is an error. `{{ script("name.js") }}` puts a file of the template's
+    folder, or of scripts/, into the page.
     """
     folders = (path.parent, FOLDER)
     environment = jinja2.Environment(
@@ -35,7 +36,9 @@ def render(path: Path, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"rate": format_rate, "real": format_real, "share": format_share, "plain": plain, "number": _number}
-    environment.globals["script"] = lambda name: _script(next(each / name for each in folders if (each / name).is_file()))
+    environment.globals["script"] = lambda name: _script(
+        next(each for each in (path.parent / name, SCRIPTS / name) if each.is_file())
+    )
     page = environment.get_template(path.name).render(**values)
     return page.replace(_POLICY, _policy(page), 1) if _POLICY in page else page
 
@@ -47,7 +50,8 @@ def _script(path: Path) -> Markup:
     if "</script" in text:
         raise ValueError(f"{path} holds </script, which would end it in a page: write <\\/script")
     _DIGESTS[text] = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return Markup(f'<script type="module">{text}</script>')
+    kind = "text/javascript" if path.name == LIBRARY else "module"
+    return Markup(f'<script type="{kind}">{text}</script>')
 
 
 _DIGESTS: dict[str, str] = {}  # by the text of a script of this project

@@ -19,6 +19,7 @@ from results.output import report_folder
 from results.report import figures
 from results.report.family import Links, ReportFamily
 from results.report.family_sections import FAMILIES
+from results.report.interactive import inline, plot
 from results.report.page_template import FOLDER, plain, render
 from results.rows.measures import is_experimental
 from results.rows.options import flatten
@@ -90,10 +91,8 @@ def page(manifest: dict[str, Any], row: list[Any], ended: pa.Table, evaluations:
         curves = _curves(evaluations, replicate.stage, hashes, set_names(manifest))
         drawn = Markup("")
         if curves:
-            document = figures.svg(figures.error_curves({name: [curve] for name, curve in curves.items()}))
-            drawn = Markup(
-                figures.inline_svg(document, f"stage-{replicate.stage}", "Error rate by training step, a panel a set")
-            )
+            figure = figures.error_curves({name: [curve] for name, curve in curves.items()})
+            drawn = plot(figure) or inline(figures.svg(figure), f"stage-{replicate.stage}", "Error rate by training step")
         stages.append({"replicate": replicate, "record": record, "figure": drawn, "provenance": _provenance(record)})
     return render(
         FOLDER / "replicate.html",

@@ -7,7 +7,7 @@ still runs, and needs neither torch nor ray.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from results.report.downloads import for_a_paper, more_tables
 from results.report.family import ReportFamily
 from results.report.family_sections import FAMILIES
 from results.report.first_screen import answer, changes
+from results.report.interactive import replicates_data
 from results.report.page_parts import Drawing, begin_drawing, newest_failures, provenance
 from results.report.page_template import FOLDER, render
 from results.report.survival_figure import baseline, survival_drawing
@@ -61,6 +62,9 @@ MAX_CURVES, MAX_PANELS, MAX_OPEN_ROWS = 75, 24, 200  # curves a figure; the inte
 MAX_ROWS, SWEEP = 500, 4  # rows of a large table; conditions of a small study
 MAX_SUMMARY = 24  # rows of the summary; a longer one is folded
 MANY = 2_000  # replicates of a study whose report two processes make
+
+
+Who = tuple[str, int]  # key and stage of a replicate
 
 
 def write_report(store: Store, out: str | os.PathLike[str] | None = None, families: Sequence[ReportFamily] = FAMILIES) -> Path:
@@ -128,6 +132,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
     interactive = pareto.section(manifest, known, evaluations, families)
     drawn_as, shown = drawn_figures()
     files |= drawn_as
+    pages = sorted(path.name for path in folder.folder.glob("replicate-*.html"))
     files["index.html"] = page(
         manifest,
         known,
@@ -149,6 +154,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
         ),
         interactive=interactive,
         families=families,
+        replicates_data=replicates_data(manifest, known, pages),
     ).encode()  # last: it links to the others
     files = {f"tables/{name}.parquet": copy.result() for name, copy in copies.items()} | files
     for name, data in files.items():
@@ -173,7 +179,7 @@ def draw_all(
     """Every figure that there are rows for."""
     label, groups = _labels(known), _by_label(known)
     reported, drawings = reported_sets(manifest), []
-    errors = _errors(groups, reported)
+    errors, places = _errors(groups, reported), {(r.key, r.stage): i for i, r in enumerate(known)}
     if any(values.size for by in errors.values() for values in by.values()):
         caption = (
             "Error rate of every replicate. Bars: minimum, 25 %, median (bold), 75 %, maximum over all replicates; shading: "
@@ -187,47 +193,65 @@ def draw_all(
             drawings.append(Drawing("errors", "Error by condition", caption, partial(violins.sweep, errors, first)))
             groups = _shown(manifest, known, families)
         else:
-            drawings.append(Drawing("errors", "Error by condition", caption, partial(figures.errors_by_condition, errors)))
+            rows = {
+                name: {
+                    condition: [places[r.key, r.stage] for r in members if r.error(name) is not None]
+                    for condition, members in groups.items()
+                }
+                for name in reported
+            }
+            drawings.append(
+                Drawing("errors", "Error by condition", caption, partial(figures.errors_by_condition, errors, rows))
+            )
         caption, figure = survival_drawing(manifest, _by_label(known), reported, families)
         drawings.append(Drawing("survival", "Survival curves of error", caption, figure))
     if len(reported) > 1:
         x, y = ("sparse", "dense") if {"sparse", "dense"} <= set(reported) else (reported[0], reported[1])
-        pairs = {}
+        pairs, scored = {}, {}
         for condition, members in groups.items():
-            both = [(r.error(x), r.error(y)) for r in members if r.error(x) is not None and r.error(y) is not None]
+            both = [r for r in members if r.error(x) is not None and r.error(y) is not None]
             if both:
-                pairs[condition] = tuple(np.array(both, dtype=np.float64).T)
+                pairs[condition] = tuple(np.array([(r.error(x), r.error(y)) for r in both], dtype=np.float64).T)
+                scored[condition] = [places[r.key, r.stage] for r in both]
         if pairs:
             caption = (
                 f"A point is a replicate: its {y} against its {x} error rate. The shaded strips hold the replicates with "
                 "exactly 0 errors; the place inside a strip has no meaning."
             )
-            drawings.append(Drawing("scatter", f"{y} against {x}".capitalize(), caption, partial(figures.scatter, pairs, x, y)))
+            drawings.append(
+                Drawing("scatter", f"{y} against {x}".capitalize(), caption, partial(figures.scatter, pairs, x, y, scored))
+            )
     drawn = [r for members in groups.values() for r in members if r.status == "finished"]
     alive = {(r.key, r.stage): label[r.key, r.stage] for r in drawn}
     for axis, (title, axis_label) in _axes(profiles, families).items():
-        by_set = _profiles(profiles, replicates, axis, reported, alive)
+        by_set = _profiles(profiles, replicates, axis, reported, alive, places)
         if by_set:
             caption = (
                 "Bold: errors divided by reads, pooled over the replicates of a condition (diverged ones aside); light: each "
-                "replicate; dashed: the median over replicates; shading: from their 25 % to their 75 % quantile. A point stands for a "
-                "bin of distances, at its geometric middle. Bins without a read are left out; a bin with reads and no error lies at 0."
+                "replicate; dashed: the median over replicates; shading: from their 25 % to their 75 % quantile, where one replicate has "
+                "reads enough to show the pooled rate. A point stands for a bin of distances, at its geometric middle. An open triangle is "
+                "the upper bound (95 %, were reads independent) of a bin with reads and no error; bins without a read are left out."
             )
             draw = partial(figures.errors_by_distance, by_set, axis_label)
             drawings.append(Drawing(f"profile-{axis}", title, caption, draw))
     for name in (name for name in set_names(manifest) if manifest["sets"][name].get("every") is not None):
         rows = evaluations.filter((pc.field("set") == name) & (pc.field("weights") == "raw") & (pc.field("count") > 0))
         rate = pc.divide(rows["errors"].cast(pa.float64()), rows["count"].cast(pa.float64()))
-        curves, left_out = _curves(rows, rate, _with_rows(label, rows))
+        curves, who, left_out = _curves(rows, rate, _with_rows(label, rows))
         if curves:
             caption = f"Error rate on “{name}” during training: raw in light, the best so far in bold. {left_out}"
             drawings.append(
-                Drawing(f"curves-{name}", f"Training curves: {name}", caption, partial(figures.error_curves, curves))
+                Drawing(
+                    f"curves-{name}",
+                    f"Training curves: {name}",
+                    caption,
+                    partial(figures.error_curves, curves, _at(places, who)),
+                )
             )
-    curves, left_out = _curves(losses, losses["value"], _ended(known, replicates))
+    curves, who, left_out = _curves(losses, losses["value"], _ended(known, replicates))
     if curves:
         caption = f"Training loss in nats per scored token, the mean of the steps since the point before. {left_out}"
-        drawings.append(Drawing("loss", "Training loss", caption, partial(figures.loss_curves, curves)))
+        drawings.append(Drawing("loss", "Training loss", caption, partial(figures.loss_curves, curves, _at(places, who))))
     return drawings
 
 
@@ -241,6 +265,7 @@ def page(
     claims: Markup | None = None,
     interactive: Markup | None = None,
     families: Sequence[ReportFamily] = FAMILIES,
+    replicates_data: Markup | None = None,
 ) -> str:
     """The page as one string of HTML."""
     keys = {replicate.key for replicate in known}
@@ -265,6 +290,7 @@ def page(
         quantiles=list(QUANTILES),
         drawings=[pair for pair in drawings if pair is not key],
         claims=claims,
+        replicates_data=replicates_data,
         interactive=interactive,
         definition=_definition(manifest, families),
         methods=_methods(manifest, summary),
@@ -319,7 +345,7 @@ def _axes(profiles: pa.Table, families: Sequence[ReportFamily]) -> dict[str, tup
 
 
 def _profiles(
-    profiles: pa.Table, replicates: pa.Table, axis: str, names: list[str], label: dict[tuple[str, int], str]
+    profiles: pa.Table, replicates: pa.Table, axis: str, names: list[str], label: Mapping[Who, str], places: Mapping[Who, int]
 ) -> dict[str, dict[str, figures.Profile]]:
     """Last-step profiles along one axis by set and condition, with the replicates' bins aligned."""
     last = replicates.select(["key", "stage", "pack", "steps"]).rename_columns(["key", "stage", "pack", "step"])
@@ -333,20 +359,18 @@ def _profiles(
             by[row["lo"], row["hi"]] = (row["errors"], row["count"])
     order = {condition: i for i, condition in enumerate(dict.fromkeys(label.values()))}
     return {
-        name: {
-            condition: _profile(list(cells[name][condition].values()))
-            for condition in sorted(cells[name], key=order.__getitem__)
-        }
+        name: {condition: _profile(cells[name][condition], places) for condition in sorted(cells[name], key=order.__getitem__)}
         for name in names
         if name in cells
     }
 
 
-def _profile(each: list[dict[tuple[int, int], tuple[int, int]]]) -> figures.Profile:
-    bins = sorted({edges for replicate in each for edges, (_, count) in replicate.items() if count})
-    table = np.array([[replicate.get(edges, (0, 0)) for edges in bins] for replicate in each], dtype=np.float64)
+def _profile(by: Mapping[Who, dict[tuple[int, int], tuple[int, int]]], places: Mapping[Who, int]) -> figures.Profile:
+    bins = sorted({edges for replicate in by.values() for edges, (_, count) in replicate.items() if count})
+    table = np.array([[replicate.get(edges, (0, 0)) for edges in bins] for replicate in by.values()], dtype=np.float64)
     edges = np.array(bins, dtype=np.float64)
-    return figures.Profile(edges[:, 0], edges[:, 1], table[..., 0], table[..., 1])
+    rows = [places[who] for who in by]
+    return figures.Profile(edges[:, 0], edges[:, 1], table[..., 0], table[..., 1], rows)
 
 
 def _errors(groups: dict[str, list[Replicate]], names: Sequence[str]) -> dict[str, dict[str, figures.Floats]]:
@@ -406,8 +430,8 @@ def _first(by: dict[str, list[tuple[str, int]]]) -> dict[str, list[tuple[str, in
 
 def _curves(
     rows: pa.Table, values: pa.Array | pa.ChunkedArray, by: dict[str, list[tuple[str, int]]]
-) -> tuple[dict[str, list[tuple[figures.Floats, figures.Floats]]], str]:
-    """(step, value) of the `_first` replicates of `by`, and a sentence on what is left out."""
+) -> tuple[dict[str, list[tuple[figures.Floats, figures.Floats]]], dict[str, list[Who]], str]:
+    """(step, value) of the `_first` replicates of `by`, who they are, and a sentence on what is left out."""
     total, chosen = sum(map(len, by.values())), _first(by)
     wanted = pc.is_in(rows["key"], pa.array([key for members in chosen.values() for key, _ in members], pa.string()))
     kept = rows.filter(wanted)  # the others never become Python objects
@@ -415,13 +439,23 @@ def _curves(
     columns = (kept["key"].to_pylist(), kept["stage"].to_pylist(), kept["step"].to_pylist(), values.filter(wanted).to_pylist())
     for key, stage, step, value in zip(*columns, strict=True):
         found.setdefault((key, stage), []).append((step, value))
-    shown: dict[str, list[tuple[figures.Floats, figures.Floats]]] = {}
-    for condition, members in chosen.items():
-        tables = [np.array(sorted(found[who]), dtype=np.float64).T for who in members if who in found]
-        if tables:
-            shown[condition] = [(step, value) for step, value in tables]
+    drawn_of = {condition: [who for who in members if who in found] for condition, members in chosen.items()}
+    drawn_of = {condition: members for condition, members in drawn_of.items() if members}
+    shown: dict[str, list[tuple[figures.Floats, figures.Floats]]] = {
+        condition: [tuple(np.array(sorted(found[who]), dtype=np.float64).T) for who in members]  # type: ignore[misc]
+        for condition, members in drawn_of.items()
+    }
     drawn = sum(map(len, shown.values()))
-    return shown, f"{drawn:,} of {total:,} replicates are shown, the first of each condition." if drawn < total else ""
+    return (
+        shown,
+        drawn_of,
+        f"{drawn:,} of {total:,} replicates are shown, the first of each condition." if drawn < total else "",
+    )
+
+
+def _at(places: Mapping[Who, int], by: Mapping[str, Sequence[Who]]) -> dict[str, list[int]]:
+    """Places in the study's list, by condition."""
+    return {condition: [places[who] for who in members] for condition, members in by.items()}
 
 
 def _worst(manifest: dict[str, Any], known: Sequence[Replicate]) -> Sequence[Replicate]:

@@ -17,17 +17,18 @@ from results.report.figures import (
     STYLE,
     ErrorScale,
     Floats,
-    _colour,
     _error_axis,
     _legend,
     error_scale,
     label_rows,
     rows_of_panels,
 )
+from results.report.palette import colour_of
+from results.report.plot_data import tell
 from results.rows.summary import Replicate
-from results.statistics.survival import Survival, survival
+from results.statistics.survival import Survival, band_halfwidth, survival
 
-MOST = 8
+MOST, MOST_BANDS = 8, 3  # curves, and curves of which the bands can be told apart
 LINES = ("-", "--", ":", "-.")
 Groups = Mapping[str, Sequence[Replicate]]  # by what a figure calls their condition, in the summary's order
 
@@ -65,12 +66,22 @@ def curve(members: Sequence[Replicate], name: str) -> Survival:
 
 def caption(groups: Groups, chosen: Sequence[str]) -> str:
     left_out = len(groups) - len(chosen)
+    band = "Shading" if len(chosen) <= MOST_BANDS else _half_width([len(groups[label]) for label in chosen])
     which = f" Shown are {', '.join(chosen)}; {left_out} more conditions are not." if left_out else ""
     return (
-        "The share of replicates whose error rate is above x. Shading: a band that holds the whole curve at once with 95 % (the exact "
+        f"The share of replicates whose error rate is above x. {band}: a band that holds the whole curve at once with 95 % (the exact "
         "Kolmogorov quantile), around both extremes of what missing replicates may turn out to be. A curve steps down at 0 by its "
         "replicates without error, and at “diverged”, beyond the broken axis, by those that diverged: they err more than any x."
         + which
+    )
+
+
+def _half_width(sizes: Sequence[int]) -> str:
+    """What stands for bands that are not shaded, from the numbers of replicates."""
+    widths = sorted({round(100 * band_halfwidth(size)) for size in sizes if size})
+    width = " to ".join(str(width) for width in dict.fromkeys((widths[0], widths[-1])))
+    return (
+        f"Not shaded, as they would hide each other, but ± {width} percentage points around a curve without missing replicates"
     )
 
 
@@ -85,12 +96,16 @@ def draw(curves: Mapping[str, Mapping[str, Survival]]) -> Figure:
         figure, panels = rows_of_panels(len(curves), 4.1, 3.6, "y", 0.2 + 0.1 * len(conditions))
         for panel, (name, by) in zip(panels, curves.items(), strict=True):
             panel.set_title(name)
+            shaded = len(by) <= MOST_BANDS  # more bands hide each other; a page shows the one that is pointed at
             for label, each in by.items():
                 i = conditions.index(label)
                 places, (share, low, high) = steps(each, scale)
-                panel.fill_between(places, low, high, step="post", color=_colour(i), alpha=0.13, lw=0)
+                band = panel.fill_between(places, low, high, step="post", color=colour_of(i), alpha=0.13, lw=0)
+                band.set_visible(shaded)
+                tell(band, label, quiet=not shaded)
                 style: dict[str, Any] = {"drawstyle": "steps-post", "lw": 1.8, "ls": LINES[i % len(LINES)]}
-                (handles[label],) = panel.plot(places, share, color=_colour(i), **style)
+                (handles[label],) = panel.plot(places, share, color=colour_of(i), **style)
+                tell(handles[label], label)
             _error_axis(panel, scale, "x")
             panel.set_ylim(-0.02, 1.02)
             panel.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])

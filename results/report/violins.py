@@ -13,9 +13,6 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from results.report.figures import (
-    COLOURS,
-    INK,
-    PAPER,
     STYLE,
     Errors,
     ErrorScale,
@@ -24,6 +21,9 @@ from results.report.figures import (
     error_scale,
     rows_of_panels,
 )
+from results.report.page_template import format_rate
+from results.report.palette import COLOURS, INK, PAPER
+from results.report.plot_data import tell
 from results.statistics.intervals import quantile
 
 MAX_CONDITIONS, MAX_DOTS = 60, 6  # drawn conditions a set; dots in one band of one condition
@@ -79,7 +79,10 @@ def sweep(errors: Mapping[str, Errors], baseline: str, most: int = MAX_CONDITION
                 panel.plot(*np.concatenate(points, axis=1), color=INK, lw=width, solid_capstyle="butt")
             for colour, points in dots.items():
                 panel.plot(*np.concatenate(points, axis=1), "o", ms=2.2, mfc=colour, mec="none")
-            _error_axis(panel, scale, "x")
+            _error_axis(panel, scale, "x", counts=0.07)
+            medians = [scale.place(quantile(by[condition], 0.5)) for condition in chosen[name]]
+            (pointed,) = panel.plot(medians, range(len(medians)), ls="none")
+            tell(pointed, "", texts=[_said(condition, by[condition]) for condition in chosen[name]])
             if by[baseline].size:
                 middle = float(scale.place(quantile(by[baseline], 0.5)))
                 panel.axvline(middle, color=COLOURS[1], lw=0.9, ls=(0, (4, 3)))
@@ -90,6 +93,15 @@ def sweep(errors: Mapping[str, Errors], baseline: str, most: int = MAX_CONDITION
             panel.tick_params(axis="y", length=0)
             panel.set_xlabel("error rate")
     return figure
+
+
+def _said(condition: str, errors: Floats) -> str:
+    """What a page says of a row that is pointed at."""
+    least, _, median, _, most = (format_rate(quantile(errors, q)) for q, _ in MARKS)
+    return (
+        f"{condition}: median {median}, from {least} to {most}; {int((errors == 0).sum())} of {errors.size} replicates without an error, "
+        f"{int(np.isinf(errors).sum())} diverged"
+    )
 
 
 def _row(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, marks: Points, dots: Points) -> None:
@@ -113,4 +125,6 @@ def _row(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, m
             drawn = min(count, MAX_DOTS)
             spread = 0.05 * scale.span * (np.arange(drawn) / max(MAX_DOTS - 1, 1) - 0.5)
             dots.setdefault(colour, []).append(np.array([place + spread, np.full(drawn, at + 0.22)]))
-            panel.annotate(str(count), (place, at - 0.14), ha="center", va="center", fontsize=7)
+            side = -1 if place == scale.zero else 1  # beside the marks, at the far end of the band
+            style: dict[str, Any] = {"ha": "right" if side < 0 else "left", "va": "center", "fontsize": 7}
+            panel.annotate(str(count), (place + side * 0.045 * scale.span, at), **style)

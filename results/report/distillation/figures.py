@@ -8,8 +8,10 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from results.report.figures import INK, STYLE, Floats, _colour, _legend, _marker, label_rows, rows_of_panels
+from results.report.figures import INK, STYLE, Floats, _legend, label_rows, rows_of_panels
 from results.report.lines_and_maps import Bands
+from results.report.palette import colour_of, marker_of
+from results.report.plot_data import tell
 
 
 @dataclass(frozen=True)
@@ -44,20 +46,25 @@ def lessons(panels: Mapping[str, Lesson], label: str = "step") -> Figure:
         for panel, (title, each) in zip(axes, panels.items(), strict=True):
             panel.set_title(title)
             name, bands = each.teacher
-            panel.fill_between(bands.x, bands.low, bands.high, color=INK, alpha=0.1, lw=0)
+            tell(panel.fill_between(bands.x, bands.low, bands.high, color=INK, alpha=0.1, lw=0), name)
             (handles[name],) = panel.plot(bands.x, bands.middle, color=INK, lw=2, ls="--")
+            tell(handles[name], name)
             for name, bands in each.students.items():
                 i = names.index(name)
-                panel.fill_between(bands.x, bands.low, bands.high, color=_colour(i), alpha=0.16, lw=0)
+                tell(panel.fill_between(bands.x, bands.low, bands.high, color=colour_of(i), alpha=0.16, lw=0), name)
                 for edge in (bands.least, bands.most):
-                    panel.plot(bands.x, edge, color=_colour(i), lw=0.6, alpha=0.5)
+                    (line,) = panel.plot(bands.x, edge, color=colour_of(i), lw=0.6, alpha=0.5)
+                    tell(line, name)
                 every = max(1, len(bands.x) // 12)
-                style: dict[str, Any] = {"marker": _marker(i), "ms": 4, "markevery": (i % every, every)}
-                (handles[name],) = panel.plot(bands.x, bands.middle, color=_colour(i), lw=2, **style)
+                style: dict[str, Any] = {"marker": marker_of(i), "ms": 4, "markevery": (i % every, every)}
+                (handles[name],) = panel.plot(bands.x, bands.middle, color=colour_of(i), lw=2, **style)
+                tell(handles[name], name)
             for name, points in each.learnt.items():
                 i = names.index(name)
                 steps, values = zip(*points, strict=True)
-                panel.plot(steps, values, ls="none", marker=_marker(i), ms=7, mfc="none", mec=_colour(i), mew=1.6, zorder=4)
+                look: dict[str, Any] = {"marker": marker_of(i), "ms": 7, "mfc": "none", "mec": colour_of(i), "mew": 1.6}
+                (marks,) = panel.plot(steps, values, ls="none", zorder=4, **look)
+                tell(marks, name)
             panel.set_xlabel(label)
             panel.grid(axis="y")
         label_rows(axes, "accuracy")
@@ -76,13 +83,16 @@ def spikes(panels: Mapping[str, Spikes]) -> Figure:
             low, high = (each.outside + side * each.outside_sd for side in (-1, 1))
             panel.fill_between(each.steps, low.clip(min=0), high, color=INK, alpha=0.18, lw=0)
             (outside,) = panel.plot(each.steps, each.outside, color=INK, lw=1.4)
+            tell(outside, "outside, mean ± sd")
             for name, values in each.inside.items():
                 i = names.index(name)
-                (handles[name],) = panel.plot(each.steps, values, color=_colour(i), marker=_marker(i), ms=3, lw=1.4)
+                (handles[name],) = panel.plot(each.steps, values, color=colour_of(i), marker=marker_of(i), ms=3, lw=1.4)
+                tell(handles[name], name)
             handles["outside, mean ± sd"] = outside
             if each.accuracy is not None:
                 right = panel.twinx()
                 (handles["accuracy (right)"],) = right.plot(*each.accuracy, color=INK, lw=1.2, ls="--", alpha=0.7)
+                tell(handles["accuracy (right)"], "accuracy (right)")
                 right.set_ylim(0, 1.02)
                 right.spines["right"].set_visible(True)
             panel.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5))  # steps have many digits

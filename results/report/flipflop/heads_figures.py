@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from results.report.figures import COLOURS, MARKERS, STYLE
+from results.report.figures import STYLE
+from results.report.palette import COLOURS, MARKERS
 from results.rows.probe_values import Name
 
 INPUTS = ("s1", "⊥", "s0", "⊥", "⊥", "s0", "s1", "⊥")  # of the probes' pattern

@@ -24,7 +24,7 @@ function superscript(exponent) {
 
 const decade = (k) => k === 0 ? "1" : "10" + superscript(k);
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const colour = (c) => css(`--c${c % 6 + 1}`);
+const colour = (c) => css(`--c${c % 12 + 1}`);
 
 // an axis: whole decades for the positive rates, a band of its own for 0 below them and for diverged above
 function axisOf(values) {
@@ -119,7 +119,7 @@ const PATHS = [  // as results/report/figures.py has its markers: o s ^ D v P
   (pen, x, y, r) => { pen.moveTo(x, y + r * 1.15); pen.lineTo(x + r, y - r * .8); pen.lineTo(x - r, y - r * .8); pen.closePath(); },
   (pen, x, y, r) => { pen.rect(x - r * 1.1, y - r * .4, r * 2.2, r * .8); pen.rect(x - r * .4, y - r * 1.1, r * .8, r * 2.2); },
 ];
-const shape = (c) => PATHS[(c + Math.floor(c / 6)) % 6];
+const shape = (c) => PATHS[(c + Math.floor(c / 12)) % 6];
 
 function draw() {
   const width = Math.max(box.clientWidth, 260), height = Math.round(Math.min(Math.max(width * .72, 340), 560));
@@ -234,8 +234,8 @@ function drawCurve(canvas, steps, errors, best, c) {
 }
 
 names.forEach((name, c) => {
-  const item = document.createElement("li"), button = element("button", ""), glyph = element("span", "●■▲◆▼✚"[(c + Math.floor(c / 6)) % 6]);
-  button.type = "button"; glyph.style.color = `var(--c${c % 6 + 1})`; glyph.setAttribute("aria-hidden", "true");
+  const item = document.createElement("li"), button = element("button", ""), glyph = element("span", "●■▲◆▼✚"[(c + Math.floor(c / 12)) % 6]);
+  button.type = "button"; glyph.style.color = `var(--c${c % 12 + 1})`; glyph.setAttribute("aria-hidden", "true");
   button.setAttribute("aria-pressed", "false");
   button.append(glyph, ` ${name}`);
   button.addEventListener("click", () => {

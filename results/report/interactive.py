@@ -1,0 +1,55 @@
+"""Figures of a page that can be pointed at, and what the page knows of each replicate: JSON that scripts/figures.js reads."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup, escape
+from matplotlib.figure import Figure
+
+from results.report import figures
+from results.report.page_template import script_json
+from results.report.plot_data import NotDrawable, plot_data
+from results.rows.summary import Replicate, reported_sets
+from results.store.manifest import label
+
+SHORT_KEY = 12  # digits of a key; its page is called replicate-<these>.html
+MOST_SETS = 4  # of which a replicate's counts are told
+
+
+def plot(figure: Figure) -> Markup | None:
+    """An element that scripts/figures.js draws into; None for a figure that it can't draw."""
+    try:
+        data = plot_data(figure)
+    except NotDrawable:
+        return None
+    return Markup('<div class="plot"><script type="application/json">{}</script></div>').format(script_json(data))
+
+
+def inline(document: str, name: str, title: str) -> Markup:
+    """The figure as an SVG element, from its SVG document."""
+    drawn = Markup(figures.inline_svg(document, name, str(escape(title))))
+    return Markup('<div class="scroll" tabindex="0" role="region" aria-label="Figure: {}">{}</div>').format(title, drawn)
+
+
+def replicates_data(manifest: dict[str, Any], known: Sequence[Replicate], pages: Sequence[str]) -> Markup:
+    """JSON of the study's replicates in their order, by column, and the pages of replicates that lie beside the report's."""
+    names = list(dict.fromkeys(label(each.condition, each.stage) for each in known))
+    number = {name: place for place, name in enumerate(names)}
+    sets = {name: _counts(known, name) for name in reported_sets(manifest)[:MOST_SETS]}
+    columns = {
+        "condition": [number[label(each.condition, each.stage)] for each in known],
+        "init": [each.init_seed for each in known],
+        "data": [each.data_seed for each in known],
+        "key": [each.key[:SHORT_KEY] for each in known],
+        "unfinished": {str(place): each.status for place, each in enumerate(known) if each.status != "finished"},
+    }
+    return script_json({"study": manifest["study"], "conditions": names, **columns, "sets": sets, "pages": list(pages)})
+
+
+def _counts(known: Sequence[Replicate], name: str) -> dict[str, Any]:
+    """Errors and reads by replicate; one number where all have as many reads."""
+    scores = [each.scores.get(name) for each in known]
+    reads = [None if score is None else score.reads for score in scores]
+    distinct = {count for count in reads if count is not None}
+    errors = [None if score is None else score.errors for score in scores]
+    return {"errors": errors, "reads": distinct.pop() if len(distinct) == 1 else reads}

@@ -1,0 +1,136 @@
+"""Figures as data that a page draws, and what the page tells of a replicate that is pointed at."""
+
+import base64
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from results.report import figures
+from results.report.interactive import plot
+from results.report.plot_data import NotDrawable, plot_data, tell
+from results.report.report import write_report
+from results.store.tables import open_store
+from tests.results.report.browser import EVIL, FLAGS, browser, with_script
+from tests.results.synthetic import manifest, write
+
+ASK = """<script type="module">
+const told = {}, holders = document.querySelectorAll(".plot-panel > div:last-child"), live = document.querySelector(".plot-live");
+const press = (key) => {
+  holders[0].dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  return live.textContent;
+};
+told.figures = document.querySelectorAll(".plot").length;
+told.canvases = document.querySelectorAll(".plot canvas").length;
+told.first = press("ArrowRight"); told.second = press("ArrowRight");
+told.opened = press("Enter");
+const over = document.querySelector(".u-over"), area = over.getBoundingClientRect(), ring = document.querySelector(".plot-ring");
+const at = [area.left + parseFloat(ring.style.left), area.top + parseFloat(ring.style.top)];
+press("Escape");
+told.closed = live.textContent;
+over.dispatchEvent(new MouseEvent("mousemove", { clientX: at[0], clientY: at[1], bubbles: true, view: window }));
+await new Promise((done) => setTimeout(done, 100));
+told.hover = live.textContent;
+const buttons = [...document.querySelectorAll(".plot-legend button")].filter((button) => button.dataset.name === NAME);
+buttons[0].click();
+told.pressed = buttons.map((button) => button.getAttribute("aria-pressed"));
+press("Escape"); told.other = press("ArrowRight");
+told.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+const answer = document.createElement("pre");
+answer.id = "answers"; answer.textContent = btoa(encodeURIComponent(JSON.stringify(told)));
+document.body.replaceChildren(answer);
+</script>"""
+
+
+def drawn() -> Figure:
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    (line,) = left.plot([1, 10, 100], [0.0, np.nan, 1.0], color=figures.COLOURS[1], marker="s", lw=2)
+    left.set_xscale("log")
+    left.set_xlabel("steps")
+    tell(line, EVIL, [7, 8, 9])
+    right.fill_between([0, 1], [0, 0], [1, 2], color="#123456", alpha=0.5)
+    right.axvline(0.5, ls="--")
+    right.axhspan(1.5, 2, color="k", alpha=0.1)
+    right.annotate("12", (0.5, 1), (0, 15), textcoords="offset points")
+    right.set_xticks([0, 1], ["a", "b"])
+    figure.canvas.draw()
+    return figure
+
+
+def test_the_data_of_a_figure_are_what_it_draws() -> None:
+    left, right = plot_data(drawn())["panels"]
+    (line,) = left["marks"]
+    assert (line["x"], line["y"]) == ([0, 1, 2], [0, None, 1])
+    assert (line["c"], line["m"], line["w"], line["name"], line["rows"]) == (2, "s", 2.0, EVIL, [7, 8, 9])
+    assert (left["x"]["kind"], left["x"]["label"]) == ("log", "steps")
+    kinds = {kind: mark for mark in right["marks"] for kind in ("area", "rule", "span", "text") if kind in mark}
+    assert kinds.keys() == {"area", "rule", "span", "text"}
+    assert kinds["area"]["c"] == "#123456"
+    assert (kinds["rule"]["rule"], kinds["rule"]["at"]) == ("x", 0.5)
+    assert kinds["span"]["ends"] == [1.5, 2]
+    assert (kinds["text"]["text"], kinds["text"]["shift"]) == ("12", [0, 15])
+    assert [label for _, label in right["x"]["ticks"]] == ["a", "b"]
+    assert right["x"]["kind"] == "names"
+
+
+def test_a_second_vertical_axis_lies_in_the_places_of_the_first() -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 10], label="left")
+    axes.set_ylim(0, 10)
+    right = axes.twinx()
+    right.plot([0, 1], [0.5, 1.0], label="right")
+    right.set_ylim(0, 1)
+    (panel,) = plot_data(figure)["panels"]
+    assert [mark["y"] for mark in panel["marks"]] == [[0, 10], [5, 10]]
+    assert [place for place, label in panel["right"]["ticks"] if label == "0.4"] == [pytest.approx(4)]
+
+
+def test_heat_maps_have_their_cells_and_what_a_page_cannot_draw_stays_an_image() -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.pcolormesh(np.ma.masked_invalid([[0.25, np.nan], [0.5, 1.0]]), vmin=0, vmax=1)
+    cells = plot_data(figure)["panels"][0]["marks"][0]["cells"]
+    assert [[column, row, value] for column, row, _, value in cells] == [[0, 0, 0.25], [0, 1, 0.5], [1, 1, 1]]
+    other = Figure()
+    other.subplots().imshow(np.eye(2))
+    with pytest.raises(NotDrawable):
+        plot_data(other)
+    assert plot(other) is None
+
+
+def test_a_page_tells_of_the_replicate_that_is_pointed_at_and_hides_a_condition_everywhere(tmp_path: Path) -> None:
+    plan, store = manifest(6), open_store(tmp_path / "store", "synthetic")
+    write(store, plan)
+    page = write_report(store).read_text(encoding="utf-8")
+    (tmp_path / "asked.html").write_text(with_script(page, ASK.replace("NAME", '"transformer"')), encoding="utf-8")
+    flags = [*FLAGS, "--window-size=400,900", "--virtual-time-budget=5000", f"--user-data-dir={tmp_path / 'profile'}"]
+    command = [browser(), *flags, "--dump-dom", (tmp_path / "asked.html").as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert "CONSOLE" not in done.stderr
+    found = re.search(r'<pre id="answers">([A-Za-z0-9+/=]+)</pre>', done.stdout)
+    assert found
+    told: dict[str, Any] = json.loads(unquote(base64.b64decode(found[1]).decode()))
+    assert told["figures"] == 7
+    assert told["canvases"] >= 7
+    keys = {row[0][:12]: row for row in plan["replicates"]}
+    said = re.fullmatch(
+        r"(\w+): init seed (\d), data seed (\d), key (\w{12}) · (?:diverged|sparse: [\d,]+ of 3,540 wrong \(.*\))",
+        told["second"],
+    )
+    assert said, told["second"]
+    assert keys[said[4]][1:] == [("transformer", "lstm").index(said[1]), int(said[2]), int(said[3])]
+    assert told["first"] != told["second"] == told["hover"]
+    assert told["opened"].endswith(f"To write its page: manyseeds report STORE synthetic --key {said[4]}")
+    assert told["closed"].startswith("Point at the figure")
+    assert len(told["pressed"]) > 3
+    assert set(told["pressed"]) == {"false"}
+    assert told["other"].startswith("lstm")
+    assert told["wide"] <= 0

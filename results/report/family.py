@@ -28,6 +28,7 @@ class ReportFamily:
     sections: figures beside those of every study, from the store, the manifest, its replicates and the committed rows of
     `replicates`; [] for a study of another family.
     key_figures: names of figures that answer the question of a study, best first; one stands on the first screen.
+    paper_shows: what the paper shows, by (paper, card) of a study's `source`; it stands beside what was seen.
     axes: title and label of the figure of a profile axis.
     hidden_axes: by task, the profile axes that a section draws in its own way.
     errors: by task, what counts as an error; for manifests from before they had `scoring`.
@@ -41,6 +42,7 @@ class ReportFamily:
 
     sections: tuple[Section, ...] = ()
     key_figures: tuple[str, ...] = ()
+    paper_shows: Mapping[tuple[str, str], str] = field(default_factory=dict)
     axes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     hidden_axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)

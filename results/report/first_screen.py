@@ -1,7 +1,7 @@
 """What a report says first: the answer in one sentence, and in one line how the study is smaller than what it was written for."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,10 +84,17 @@ def _grouped(value: str) -> str:
     return f"{int(value):,}" if value.isdigit() and len(value) < 16 else value
 
 
+def paper_shows(manifest: Mapping[str, Any], shown: Iterable[Mapping[tuple[str, str], str]]) -> str | None:
+    """What families say that the paper shows where this study looks; None where none of them does."""
+    source = manifest.get("source") or {}
+    place = (str(source.get("paper")), str(source.get("card")))
+    return next((texts[place] for texts in shown if place in texts), None)
+
+
 def answer(summary: pa.Table, reported: Sequence[str]) -> str:
     """The finding in one sentence with its number and interval, from the rows of `results.rows.summary.summarise`.
 
-    How many replicates make no error at all where conditions differ in that, else the median error on the first set where they do.
+    How many replicates make no error at all where conditions differ in that, else the median error on the set where they differ most.
     """
     rows = [row for row in summary.to_pylist() if row["set"] in reported]
     by_set = {name: [row for row in rows if row["set"] == name and row["zero_error_of"]] for name in reported}
@@ -100,11 +107,11 @@ def answer(summary: pa.Table, reported: Sequence[str]) -> str:
     shares = {_share(row) for row in joint}
     if len(shares) > 1:
         return _without_error(joint, len(reported))
-    apart = [found for found in by_set.values() if len({row["error_median"] for row in found}) > 1]
+    apart = [found for found in by_set.values() if _reach(found) > 0]
     if not apart:
         every = f"{joint[0]['jointly_zero']:,} of {joint[0]['jointly_zero_of']:,}" if joint else "some"
         return f"All {len(first)} conditions are alike: {every} replicates of each make no error{_where(len(reported))}."
-    return _medians(apart[0])
+    return _medians(max(apart, key=_reach), len(reported))
 
 
 def _alone(row: Row, sets: int) -> str:
@@ -126,13 +133,19 @@ def _without_error(rows: Sequence[Row], sets: int) -> str:
     return f"Replicates without an error{_where(sets)}: {_name(first)} has {_zeros(first)}; {rest}."
 
 
-def _medians(rows: Sequence[Row]) -> str:
-    ordered = sorted(rows, key=lambda row: row["error_median"])
-    best, worst = ordered[0], ordered[-1]
+def _reach(rows: Sequence[Row]) -> float:
+    """How far the medians of the conditions lie apart; a diverged one as far as can be."""
+    medians = [row["error_median"] for row in rows]
+    return 0.0 if len(set(medians)) < 2 else float(max(medians) - min(medians))
+
+
+def _medians(rows: Sequence[Row], sets: int) -> str:
+    best, *_, worst = sorted(rows, key=lambda row: row["error_median"])
     low, high = best["error_median"], worst["error_median"]
     ratio = f", {factor(high / low)} as much" if low and high < float("inf") else ""
+    where = f"Conditions differ most on {best['set']}" if sets > 1 else f"On {best['set']}"
     return (
-        f"The median error on {best['set']} is lowest for {_name(best)}, {format_rate(low)} {_interval(best)}, and highest for "
+        f"{where}: the median error is lowest for {_name(best)}, {format_rate(low)} {_interval(best)}, and highest for "
         f"{_name(worst)}, {format_rate(high)} {_interval(worst)}{ratio}."
     )
 

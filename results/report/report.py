@@ -28,7 +28,7 @@ from results.report import figures, pareto, violins
 from results.report.downloads import for_a_paper, more_tables
 from results.report.family import ReportFamily
 from results.report.family_sections import FAMILIES
-from results.report.first_screen import answer, changes
+from results.report.first_screen import answer, changes, paper_shows
 from results.report.interactive import replicates_data
 from results.report.page_parts import Drawing, begin_drawing, newest_failures, provenance
 from results.report.page_template import FOLDER, render
@@ -282,6 +282,7 @@ def page(
         planned=len(known),
         groups=_groups(summary),
         answer=answer(summary, reported_sets(manifest)),
+        paper_shows=paper_shows(manifest, (family.paper_shows for family in families)),
         changes=changes(manifest),
         key_figure=key,
         long=len(summary) > MAX_SUMMARY,

@@ -1,9 +1,11 @@
 """What reports say of automata beside what they say of every study."""
 
 from results.report.automata.page import drawings
+from results.report.automata.paper_shows import SHOWS
 from results.report.family import ReportFamily
 
 FAMILY = ReportFamily(
+    paper_shows=SHOWS,
     sections=(drawings,),
     key_figures=("depth", "depth-needed", "revealed", "accuracy-length", "accuracy-ones", "accuracy-p_one"),
     hidden_axes={"automaton": ("position",)},

@@ -1,9 +1,11 @@
 """What reports say of distillation beside what they say of every study."""
 
 from results.report.distillation import page, pcfg_page
+from results.report.distillation.paper_shows import SHOWS
 from results.report.family import ReportFamily
 
 FAMILY = ReportFamily(
+    paper_shows=SHOWS,
     sections=(page.drawings, pcfg_page.drawings),
     key_figures=("students-and-teachers", "strategies"),
     axes={

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.report.distillation import parity_thesis as thesis
 from results.report.distillation.figures import Lesson, Spikes, lessons, spikes
 from results.report.family import Drawn
 from results.report.lines_and_maps import Bands, bands_of, common_points
@@ -39,10 +40,10 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
     every = watch(evaluations)
     curves = {each.key: every[each.key] for each in known if each.status == "finished" and each.key in every}
     probes = read(store, "probes", filter=pc.field("probe") == "monomials", winning=finished)
-    return _lessons(mine, curves, finished) + _spikes(mine, curves, probes)
+    return _lessons(mine, curves, finished, manifest) + _spikes(mine, curves, probes)
 
 
-def _lessons(mine: TaskConditions, curves: Curves, finished: pa.Table) -> list[Drawn]:
+def _lessons(mine: TaskConditions, curves: Curves, finished: pa.Table, manifest: Mapping[str, Any]) -> list[Drawn]:
     """A panel for every condition that teaches others, and for each model and horizon of its students where they differ."""
     by_key = {each.key: name for name, members in mine.members.items() for each in members}
     rows = {row["key"]: row for row in finished.select(["key", "parent_key", "parent_step"]).to_pylist()}
@@ -72,7 +73,21 @@ def _lessons(mine: TaskConditions, curves: Curves, finished: pa.Table) -> list[D
         "seeds aside. Broken, black: the teachers. Bold: the median over seeds; shading: from their 25 % to their 75 % quantile; thin: "
         "the best and the worst seed. Open marks on a teacher's curve: what each seed of a student of this colour learns from first."
     )
+    if (manifest.get("source") or {}).get("card") == thesis.CARD:
+        panels = {thesis.TITLE: _theirs(panels), **panels}
+        caption = f"First what the thesis shows, redrawn from its figure by eye; then what was seen here. {caption}"
     return [("students-and-teachers", "Students and their teachers", caption, lessons(panels))]
+
+
+def _theirs(panels: Mapping[str, Lesson]) -> Lesson:
+    """The thesis' curves under the names that the same strategies have here."""
+    names = list(dict.fromkeys(name for each in panels.values() for name in each.students))
+    students = {}
+    for strategy, points in thesis.STUDENTS.items():
+        name = next((name for name in names if name.partition(",")[0] == strategy), strategy)
+        students[name] = thesis.bands(points, thesis.LABELS_BAND if strategy == "labels" else None)
+    teacher = next(iter(panels.values())).teacher[0]
+    return Lesson((teacher, thesis.bands(thesis.TEACHER)), students)
 
 
 def _kind(mine: TaskConditions, name: str) -> Kind:

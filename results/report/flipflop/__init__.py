@@ -9,6 +9,7 @@ from results.claims.flipflop.read_sets import baseline, dense_set, sparse_set
 from results.report.family import Links, ReportFamily
 from results.report.flipflop.glitch_page import write_glitch_page
 from results.report.flipflop.glitches import sets_of
+from results.report.flipflop.paper_shows import SHOWS
 from results.report.flipflop.references import FFLM, THESIS
 from results.store.tables import Store
 
@@ -31,6 +32,7 @@ def sparse_and_dense(evidence: Evidence) -> tuple[str, str]:
 
 
 FAMILY = ReportFamily(
+    paper_shows=SHOWS,
     axes={
         "since_write": ("Error by distance to the last write", "instructions since the last write"),
         "since_event": (

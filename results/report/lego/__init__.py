@@ -2,5 +2,6 @@
 
 from results.report.family import ReportFamily
 from results.report.lego.page import drawings
+from results.report.lego.paper_shows import SHOWS
 
-FAMILY = ReportFamily(sections=(drawings,), key_figures=("accuracy-length",))
+FAMILY = ReportFamily(paper_shows=SHOWS, sections=(drawings,), key_figures=("accuracy-length",))

@@ -166,7 +166,7 @@ class Panel {
   axis(axis, side) {
     const horizontal = side % 2 === 0, pen = document.createElement("canvas").getContext("2d");
     pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
-    const widest = Math.max(...axis.ticks.map(([, label]) => pen.measureText(label).width), 8);
+    const widest = Math.max(...axis.ticks.map(([at, label]) => pen.measureText(axis.kind === "linear" ? short(at) : label).width), 8);
     const turned = horizontal && axis.kind === "names" && widest * axis.ticks.length * 1.1 > this.size().width - 80;
     const shown = (u, low, high) => axis.ticks.filter(([at]) => at >= low - 1e-9 && at <= high + 1e-9);
     return {

@@ -30,7 +30,8 @@ def test_conditions_that_differ_in_replicates_without_error_are_told_apart_by_th
 def test_conditions_that_always_err_are_told_apart_by_their_medians() -> None:
     text = said(row("a", 0.3, 0), row("b", 0.3, 0), row("a", 0.02, 0, name="dense"), row("b", 0.134, 0, name="dense"))
     assert text == (
-        "The median error on dense is lowest for a, 0.02 (95 %: 0.01 to 0.04), and highest for b, 0.134 (95 %: 0.067 to 0.268), "
+        "Conditions differ most on dense: the median error is lowest for a, 0.02 (95 %: 0.01 to 0.04), and highest for b, 0.134 "
+        "(95 %: 0.067 to 0.268), "
         "6.7× as much."
     )
     assert said(row("a", 0.3, 0), row("b", 0.3, 0)) == (

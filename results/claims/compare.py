@@ -6,6 +6,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from results.rows.plural import factor
 from results.statistics.intervals import CONFIDENCE, Interval, clopper_pearson, quantile
 from results.statistics.unpaired import superiority
 
@@ -18,8 +19,13 @@ class Exceeds(NamedTuple):
     ratio: float
 
     def __str__(self) -> str:
-        ratio = f"{self.ratio:,.0f}" if 100 <= self.ratio < np.inf else f"{self.ratio:.3g}"
-        return f"{ratio} times (P = {self.chance:.2f} {between(self.interval)})"
+        return f"{factor(self.ratio)} (P = {self.chance:.2f} {between(self.interval)})"
+
+    def moves(self, to_first: bool) -> str:
+        """What the median does on the way from one to the other, such as: rises 6.7×, or: falls to 0.20×."""
+        ratio = self.ratio if to_first else _divide(1.0, self.ratio)
+        moved = "falls to" if ratio < 1 else "rises"
+        return f"{moved} {factor(ratio)} (P = {self.chance:.2f} {between(self.interval)})"
 
 
 def exceeds(first: ArrayLike, second: ArrayLike, factor: float, confidence: float = CONFIDENCE) -> Exceeds:

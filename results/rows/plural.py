@@ -26,7 +26,18 @@ def factor(ratio: float) -> str:
     >>> factor(6.714), factor(0.2), factor(1234.5), factor(float("inf"))
     ('6.7×', '0.20×', '1,234×', '∞×')
     """
-    if math.isinf(ratio):
-        return "∞×"
+    if not math.isfinite(ratio):  # a median of 0 has no ratio to another one
+        return "∞×" if ratio > 0 else "–"
+    if ratio == 0:
+        return "0"
     digits = 0 if ratio >= 100 else 1 if ratio >= 1 else 2 if ratio >= 0.01 else 4
     return f"{ratio:,.{digits}f}×"
+
+
+def factors(low: float, high: float) -> str:
+    """A range of factors.
+
+    >>> factors(291, float("inf")), factors(2, 3.25)
+    ('at least 291×', '2.0× to 3.2×')
+    """
+    return f"at least {factor(low)}" if math.isinf(high) else f"{factor(low)} to {factor(high)}"

@@ -103,7 +103,7 @@ def resources_trade(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     far = [exceeds(each.errors(sparse), mixed.errors(sparse), terms.value, 1 - 0.05 / len(scaled)) for each in scaled]
     measured = "; ".join(
         f"with train.steps {_steps(few)} -> {_steps(most)}{' on a fixed pool' if few.settings['train.pool'] else ''} the median error "
-        f"falls by {b} on {sparse} and grows by {w} on {dense}"
+        f"{b.moves(to_first=False)} on {sparse} and {w.moves(to_first=True)} on {dense}"
         for (few, most), b, w in zip(axes, better, worse, strict=True)
     )
     least = min(range(len(scaled)), key=lambda i: far[i].chance)

@@ -18,6 +18,7 @@ from results.claims.flipflop.read_sets import (
     training_sets,
 )
 from results.claims.requirements import gate_learned, require
+from results.rows.plural import factors
 from results.rows.summary import Replicate
 from results.statistics.intervals import clopper_pearson
 
@@ -40,7 +41,7 @@ def irregular_tail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     least, most = spread(perfect, sparse)
     measured = (
         f"{percent(wrong, of)} of the replicates without in-distribution error err: {on_sparse} on {sparse}, {on_dense} on {dense}; "
-        f"the worst errs {least:.3g} to {most:.3g} times as often on {sparse} as the best"
+        f"the worst errs {factors(least, most)} as often on {sparse} as the best"
     )
     return decide(
         share.low > terms.value and on_sparse > 0 and on_dense > 0 and least >= DECADE,

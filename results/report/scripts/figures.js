@@ -172,7 +172,7 @@ class Panel {
     return {
       side, stroke: () => css("--ink"), font: `12px ${getComputedStyle(document.body).fontFamily}`, labelFont: `12px ${getComputedStyle(document.body).fontFamily}`,
       label: axis.label || undefined, labelSize: axis.label ? 20 : 0, labelGap: 0, gap: 4,
-      size: horizontal ? (turned ? Math.min(widest * .8, 150) + 18 : 24) : Math.min(widest, 170) + 12,
+      size: horizontal ? (turned ? Math.min(widest * .8, 150) + 18 : 24) : Math.min(widest, this.size().width * .5) + 12,
       rotate: turned ? -50 : 0,
       splits: (u, i, low, high) => {
         const inside = shown(u, Math.min(low, high), Math.max(low, high)).map(([at]) => at);
@@ -274,7 +274,7 @@ class Figure {
     }
     const grid = box.appendChild(element("div", "", "plot-panels"));
     grid.style.setProperty("--columns", Math.min(data.panels.length, data.panels.length === 4 || data.panels[0]?.shape[0] > 4.6 || data.panels[0]?.y.kind === "names" ? 2 : 3));
-    grid.style.maxWidth = `${data.panels.length * data.panels[0]?.shape[0] * 150}px`;
+    if (data.panels[0]?.y.kind !== "names") grid.style.maxWidth = `${data.panels.length * data.panels[0]?.shape[0] * 150}px`;
     this.live = box.appendChild(element("p", NEAR_TEXT, "plot-live"));
     this.live.setAttribute("role", "status");
     this.panels = data.panels.map((panel) => new Panel(this, panel, grid.appendChild(element("div", "", "plot-panel"))));

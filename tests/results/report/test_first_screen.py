@@ -3,8 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from results.report.first_screen import answer, change_in_words, changes
-from results.rows.plural import factor
+from results.claims.compare import exceeds
+from results.report.first_screen import answer, change_in_words, changes, paper_shows
+from results.rows.plural import factor, factors
 from results.rows.summary import SUMMARY
 
 
@@ -72,3 +73,18 @@ def test_what_the_command_line_says_of_where_a_study_runs_is_no_change() -> None
 
 def test_factors_are_written_as_people_say_them() -> None:
     assert [factor(value) for value in (6.714, 0.2, 1234.5, float("inf"))] == ["6.7×", "0.20×", "1,234×", "∞×"]
+
+
+def test_what_the_paper_shows_is_that_of_the_study_s_own_figure() -> None:
+    texts = [{("p", "F1"): "one"}, {("p", "F2"): "two"}]
+    assert paper_shows({"source": {"paper": "p", "card": "F2"}}, texts) == "two"
+    assert paper_shows({"source": {"paper": "p", "card": "F3"}}, texts) is None
+    assert paper_shows({}, texts) is None
+
+
+def test_a_median_that_moves_is_said_to_rise_or_to_fall() -> None:
+    found = exceeds([0.2] * 9, [0.03] * 9, 1)
+    assert found.moves(to_first=True).startswith("rises 6.7× (P = 1.00 [")
+    assert found.moves(to_first=False).startswith("falls to 0.15× (P = 1.00 [")
+    assert exceeds([0.2] * 9, [0.0] * 9, 1).moves(to_first=False).startswith("falls to 0 (")
+    assert factors(291, float("inf")) == "at least 291×"

@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from results.report.figures import INK, PAPER, STYLE, Floats, _colour, _spread, label_rows, rows_of_panels
+from results.report.figures import INK, PAPER, STYLE, Floats, _spread, label_rows, rows_of_panels
+from results.report.palette import colour_of
 from results.statistics.intervals import quantile
 from results.statistics.real_values import wants_log_axis
 
@@ -28,7 +29,7 @@ def values_by_condition(values: Mapping[str, Values], log: Mapping[str, bool]) -
         for panel, (name, by) in zip(panels, values.items(), strict=True):
             panel.set_title(name)
             for place, condition in enumerate(conditions):
-                _strip(panel, place, by.get(condition, np.empty(0)), _colour(place))
+                _strip(panel, place, by.get(condition, np.empty(0)), colour_of(place))
             panel.set_xlim(-0.6, len(conditions) - 0.4)
             panel.set_xticks(range(len(conditions)), conditions, **turned)
             panel.tick_params(axis="x", length=0)
@@ -46,11 +47,11 @@ def curves_by_condition(curves: Mapping[str, Sequence[Curve]], label: str, log: 
         for place, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=True)):
             at: dict[float, list[float]] = {}
             for line_steps, values in by:
-                panel.plot(line_steps, values, color=_colour(place), lw=0.7, alpha=0.35)
+                panel.plot(line_steps, values, color=colour_of(place), lw=0.7, alpha=0.35)
                 for step, value in zip(line_steps, values, strict=True):
                     at.setdefault(float(step), []).append(float(value))
             steps = sorted(at)
-            panel.plot(steps, [quantile(at[step], 0.5) for step in steps], color=_colour(place), lw=2)
+            panel.plot(steps, [quantile(at[step], 0.5) for step in steps], color=colour_of(place), lw=2)
             panel.set_title(condition)
             panel.set_xlabel("step")
             panel.grid(axis="y")

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
+from results.report.first_screen import changes
 from results.report.page_parts import Drawing, drawn_files, newest_failures, provenance
 from results.report.page_template import FOLDER, format_real, render
 from results.report.values_figure import Curve, curves_by_condition, needs_log, values_by_condition
@@ -108,6 +109,7 @@ def _page(
     return render(
         FOLDER / "values.html",
         manifest=manifest,
+        changes=changes(manifest),
         title=manifest.get("question") or manifest["study"],
         counts={ending: statuses.count(ending) for ending in ENDINGS},
         ended=sum(status in ("finished", "diverged") for status in statuses),

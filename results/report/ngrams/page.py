@@ -13,8 +13,9 @@ from results.claims.claim import Settled
 from results.claims.evidence import Condition, Evidence, gather
 from results.claims.ngrams.courses import TASK, Course, Heads, courses, heads_of
 from results.report.family import Drawn
-from results.report.figures import INK, STYLE, _colour, _faint, _legend, _light_and_bold, label_rows, rows_of_panels
+from results.report.figures import INK, STYLE, _faint, _legend, _light_and_bold, label_rows, rows_of_panels
 from results.report.lines_and_maps import heat_maps
+from results.report.palette import colour_of
 from results.rows.looks import averages, series, watched, watched_set
 from results.rows.summary import Replicate
 from results.rows.task_conditions import is_of
@@ -51,9 +52,9 @@ def _losses(found: Mapping[str, Sequence[Course]]) -> Drawn:
         orders = max(course.order for own in found.values() for course in own)
         for i, (panel, (name, own)) in enumerate(zip(panels, found.items(), strict=True)):
             for course in own:
-                panel.plot(course.steps, course.loss, color=_colour(i), lw=0.7, alpha=_faint(len(own)))
+                panel.plot(course.steps, course.loss, color=colour_of(i), lw=0.7, alpha=_faint(len(own)))
             steps, middle = _median(own)
-            panel.plot(steps, middle, color=_colour(i), lw=2)
+            panel.plot(steps, middle, color=colour_of(i), lw=2)
             for k in range(1, own[0].order + 1):
                 level = own[0].levels.get(f"{k}-gram a={own[0].alpha:g}")
                 if level is not None:
@@ -129,8 +130,8 @@ def _survivals(found: Mapping[str, Sequence[Course]]) -> list[Drawn]:
         for i, (name, each) in enumerate(curves.items()):
             x = np.append(each.x, horizon[name])
             share, low, high = (np.append(part, part[-1]) for part in (each.share, each.low, each.high))
-            panel.fill_between(x, low, high, step="post", color=_colour(i), alpha=0.13, lw=0)
-            (handles[name],) = panel.plot(x, share, drawstyle="steps-post", color=_colour(i), lw=1.8)
+            panel.fill_between(x, low, high, step="post", color=colour_of(i), alpha=0.13, lw=0)
+            (handles[name],) = panel.plot(x, share, drawstyle="steps-post", color=colour_of(i), lw=1.8)
         panel.set_ylim(-0.02, 1.02)
         panel.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
         panel.set_xlabel("training step")
@@ -168,13 +169,13 @@ def _nearest(evidence: Evidence, found: Mapping[str, tuple[Condition, Sequence[C
         for panel, (name, (steps, shares)) in zip(panels, ribbons.items(), strict=True):
             edges = np.concatenate([np.zeros((1, len(steps))), shares.cumsum(0)])
             for k in range(len(shares)):
-                panel.fill_between(steps, edges[k], edges[k + 1], color=_colour(k), alpha=0.75, lw=0, step="mid")
+                panel.fill_between(steps, edges[k], edges[k + 1], color=colour_of(k), alpha=0.75, lw=0, step="mid")
             panel.set_title(name)
             panel.set_xlabel("training step")
             panel.set_ylim(0, 1)
             panel.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
         label_rows(panels, "seeds")
-        _legend(figure, {f"{k + 1}-gram": Line2D([], [], color=_colour(k), lw=6, alpha=0.75) for k in range(orders)})
+        _legend(figure, {f"{k + 1}-gram": Line2D([], [], color=colour_of(k), lw=6, alpha=0.75) for k in range(orders)})
     caption = (
         "Share of seeds whose predictions are nearest to each k-gram estimator: least KL divergence from the estimator, over its "
         "smoothings, to the model."

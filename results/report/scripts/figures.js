@@ -278,10 +278,11 @@ class Figure {
     this.live = box.appendChild(element("p", NEAR_TEXT, "plot-live"));
     this.live.setAttribute("role", "status");
     this.panels = data.panels.map((panel) => new Panel(this, panel, grid.appendChild(element("div", "", "plot-panel"))));
-    new ResizeObserver(() => this.panels.forEach((panel) => {
+    const fit = () => this.panels.forEach((panel) => {
       const size = panel.size();
       if (size.width !== panel.u.width || size.height !== panel.u.height) panel.build();
-    })).observe(grid);
+    });
+    new ResizeObserver(() => requestAnimationFrame(fit)).observe(grid);  // not within the observer, which would see its own change
   }
 
   entry(name, mark) {

@@ -38,7 +38,11 @@ def test_zeros_and_diverged_replicates_are_counted_in_bands_of_their_own() -> No
     errors = {"base": np.array([0.0, 0.0, 0.0, 0.01, np.inf, np.inf]), "clean": np.zeros(4)}
     (panel,) = sweep({"sparse": errors}, "base").axes
     scale = figures.error_scale(*errors.values())
+    zeros, diverged = scale.zero - 0.045 * scale.span, scale.infinite + 0.045 * scale.span  # beside the marks of quantiles
     counts = {(round(text.xy[0], 9), text.get_text()) for text in panel.texts}
-    assert counts == {(round(scale.zero, 9), "3"), (round(scale.infinite, 9), "2"), (round(scale.zero, 9), "4")}
+    assert counts == {(round(zeros, 9), "3"), (round(diverged, 9), "2"), (round(zeros, 9), "4")}
+    (marks,) = [line for line in panel.lines if line.get_linewidth() == 2.0]
+    left, right = panel.get_xlim()
+    assert left < zeros < np.nanmin(marks.get_xdata()) <= np.nanmax(marks.get_xdata()) < diverged < right
     assert scale.zero < scale.low
     assert scale.infinite > scale.high

@@ -199,7 +199,8 @@ def _counted(pack: Pack) -> tuple[_Kernels, _Kernels, list[_Kernels], int]:
     memory = _STATE * parameters + computing.peak() + drawn_steps(pack, torch.device("cuda")) * held.peak()
     sets = []
     for own, _ in map(in_one_pass, pack.sets):
-        some = [dataclasses.replace(each, sequences=min(_STRINGS, each.sequences)) for each in own]
+        # of a set that is scored on the way the strings may be kept: here every look draws them
+        some = [dataclasses.replace(each, sequences=min(_STRINGS, each.sequences), every=None) for each in own]
         sets.append(counted(partial(score, training.model, some, device, training.train.precision)))
     return step, drawing, sets, memory
 

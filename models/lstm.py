@@ -22,7 +22,8 @@ _WIDEST = 20_000  # 13 GB of weights a layer
 
 @dataclass(frozen=True)
 class LSTM(Model):
-    """width: of the embedding and of every hidden state; layers; dropout: rate between layers, in training only."""
+    """width: of every hidden state; layers; dropout: rate between layers, in training only; embedding: of a token, None as wide as
+    a state."""
 
     rev: ClassVar[int] = 1
     vectors: ClassVar[tuple[str, ...]] = ("dropout",)
@@ -30,11 +31,14 @@ class LSTM(Model):
     width: int = 128
     layers: int = 1
     dropout: float = 0.0
+    embedding: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("width", "layers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"model.{name} = {getattr(self, name)} must be at least 1")
+        if self.embedding is not None and not 1 <= self.embedding <= _WIDEST:
+            raise ValueError(f"model.embedding = {self.embedding} must be from 1 to {_WIDEST}, or left out")
         if self.width > _WIDEST:
             raise ValueError(f"model.width = {self.width} must be at most {_WIDEST}: each layer has 8 · width² weights")
         if not 0 <= self.dropout < 1:
@@ -64,8 +68,9 @@ class Recurrent(nn.Module):
         super().__init__()
         self.config = config
         width, bound = config.width, 1 / math.sqrt(config.width)
-        self.tokens = parameter(draw, "tokens", (vocabulary, width), "normal", 1.0)
-        self.input = parameter(draw, "input", (width, 4 * width), "uniform", bound)
+        narrow = config.embedding or width
+        self.tokens = parameter(draw, "tokens", (vocabulary, narrow), "normal", 1.0)
+        self.input = parameter(draw, "input", (narrow, 4 * width), "uniform", bound)
         self.hidden = parameter(draw, "hidden", (width, 4 * width), "uniform", bound)
         self.input_bias = parameter(draw, "input_bias", (4 * width,), "uniform", bound)
         self.hidden_bias = parameter(draw, "hidden_bias", (4 * width,), "uniform", bound)
@@ -81,8 +86,9 @@ class Recurrent(nn.Module):
         if packed:
             # the input half of the gates depends on the token alone: V rows instead of B·T
             bias = _gates(self.input_bias + self.hidden_bias, spare)[:, None]
-            gates = torch.baddbmm(bias, pad(self.tokens, (0, spare)), _square(self.input, spare))  # [R, V, 4D]
-            states = _Recurrence.apply(tokens, gates, _square(self.hidden, spare).to(gates.dtype))  # [R, T, B, D]
+            rows = -self.tokens.shape[-1] % LINE
+            gates = torch.baddbmm(bias, pad(self.tokens, (0, rows)), _filled(self.input, rows, spare))  # [R, V, 4D]
+            states = _Recurrence.apply(tokens, gates, _filled(self.hidden, spare, spare).to(gates.dtype))  # [R, T, B, D]
         else:
             states = _one_by_one(embed(self.tokens, tokens.transpose(1, 2)), self)
         for site, layer in enumerate(self.upper):
@@ -116,8 +122,8 @@ class _Layer(nn.Module):
 
     def forward(self, below: Tensor, spare: int) -> Tensor:
         bias = _gates(self.input_bias + self.hidden_bias, spare)[:, None]
-        gates = torch.baddbmm(bias, below.flatten(1, 2), _square(self.input, spare)).view(*below.shape[:-1], -1)
-        return _Recurrence.apply(None, gates, _square(self.hidden, spare).to(gates.dtype))
+        gates = torch.baddbmm(bias, below.flatten(1, 2), _filled(self.input, spare, spare)).view(*below.shape[:-1], -1)
+        return _Recurrence.apply(None, gates, _filled(self.hidden, spare, spare).to(gates.dtype))
 
 
 def _one_by_one(x: Tensor, layer: "Recurrent | _Layer") -> Tensor:
@@ -135,9 +141,9 @@ def _gates(x: Tensor, spare: int) -> Tensor:
     return x if spare == 0 else pad(x.unflatten(-1, (4, -1)), (0, spare)).flatten(-2)
 
 
-def _square(weight: Tensor, spare: int) -> Tensor:
-    """[R, D, 4·D] → [R, D + spare, 4·(D + spare)]"""
-    return weight if spare == 0 else pad(_gates(weight, spare), (0, 0, 0, spare))
+def _filled(weight: Tensor, rows: int, spare: int) -> Tensor:
+    """[R, E, 4·D] → [R, E + rows, 4·(D + spare)]"""
+    return pad(_gates(weight, spare), (0, 0, 0, rows)) if rows else _gates(weight, spare)
 
 
 class _Recurrence(torch.autograd.Function):

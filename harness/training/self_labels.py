@@ -74,10 +74,11 @@ class Annotator:
     def __init__(self, model: nn.Module, tasks: Sequence[Any], seeds: Tensor, pool: int, still: Callable[[], None]):
         self.model, self.tasks, self.seeds, self.pool, self.still = model, tasks, seeds, pool, still
         self._answers: Tensor | None = None
+        self._right = torch.zeros(len(tasks), device=seeds.device)
 
     def batch(self, draw: Draw, size: int, count: int, rows: Tensor | None = None) -> Batch:
         """`size` strings of `draw`, whose replicates are `count` times R, with these answers. rows: their numbers in the pool."""
-        prompts = self._prompts(draw, size)
+        prompts = self._sentences(draw, size)[0]
         if rows is None:
             answers = torch.cat([self._said(part) for part in prompts.chunk(count)])
         else:
@@ -89,26 +90,38 @@ class Annotator:
             places.append(mine)
         return join(parts).take(torch.cat(places).argsort())
 
+    def right(self) -> list[float]:
+        """Of each replicate, the share of the pool's strings that are answered right throughout."""
+        self._of_pool()
+        return (self._right / self.pool).tolist()
+
     def _of_pool(self) -> Tensor:
         """The answers to all strings of the pool, int32 [R, pool, L, 5]."""
         if self._answers is None:
             part = batch_size(ScoredSet("", self.tasks[0], self.pool, None, ""), self.seeds.device)
             found = []
+            self._right.zero_()
             for first in range(0, self.pool, part):
                 self.still()
-                found.append(self._said(self._prompts(Draw(self.seeds, "pool").rows(first), part)).to(torch.int32))
+                prompts, truth = self._sentences(Draw(self.seeds, "pool").rows(first), part)
+                said = self._said(prompts)
+                found.append(said.to(torch.int32))
+                self._right += (said == truth).flatten(2).all(-1)[:, : self.pool - first].sum(1)
             self._answers = torch.cat(found, dim=1)[:, : self.pool]
         return self._answers
 
     def _said(self, prompts: Tensor) -> Tensor:
         return continued(self.model, prompts, self.tasks[0].length, self.tasks[0].draft)
 
-    def _prompts(self, draw: Draw, size: int) -> Tensor:
+    def _sentences(self, draw: Draw, size: int) -> tuple[Tensor, Tensor]:
+        """The strings' prompts, and their true answers."""
         parts, places = [], []
         for task, mine in self._places(draw.replicates // len(self.tasks)):
-            parts.append(task.sentences(draw.of(mine), size)[0])
+            parts.append(task.sentences(draw.of(mine), size))
             places.append(mine)
-        return torch.cat(parts)[torch.cat(places).argsort()]
+        order = torch.cat(places).argsort()
+        prompts, answers = zip(*parts, strict=True)
+        return torch.cat(prompts)[order], torch.cat(answers)[order]
 
     def _places(self, count: int) -> list[tuple[Any, Tensor]]:
         """(task, which of `count` times the replicates are of it, int64)."""

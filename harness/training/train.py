@@ -44,7 +44,7 @@ from harness.training.training_strings import Feed, Strings, data_seeds
 from harness.training.watch import Watcher
 from models.noise import Noise
 from results.errors import StoreError, settings_errors
-from results.store.schema import SCHEMAS
+from results.store.schema import LABELS_RIGHT, SCHEMAS
 from results.store.tables import Store
 
 _WINDOW = 100  # steps that `loss` and the points of the loss curve average over, at most
@@ -295,6 +295,9 @@ class Training:
             if self.penalties is not None:
                 means = self._mean(self.penalties, self.pack.curve_every).tolist()
                 rows.curves += [self._row(slot, metric="penalty", value=value) for slot, value in enumerate(means)]
+        annotator = self.feed.annotator
+        if self.step == steps and annotator is not None and self.train.pool:
+            rows.curves += [self._row(slot, metric=LABELS_RIGHT, value=value) for slot, value in enumerate(annotator.right())]
         due = [sets for sets in self.pack.sets if sets[0].due(self.step, steps)]
         started = time.perf_counter()
         self._watch()

@@ -31,12 +31,20 @@ def report(store: str, study: str | None, out: str | None, key: str | None) -> N
 
 @click.command()
 @store_study
-def claims(store: str, study: str | None) -> None:
-    """Hold a store against the paper's claims; exit status 1 where one is not reproduced."""
+@click.option("--markdown", is_flag=True, help="Print a page with a table of all claims, those without a study included.")
+def claims(store: str, study: str | None, markdown: bool) -> None:
+    """Hold a store against the paper's claims; exit status 1 where one is not reproduced (with --markdown always 0)."""
+    stores = [part for part in stores_of(store) if study is None or study in study_names(part, None)] or [store]
+    named = [(part, name) for part in stores for name in study_names(part, study)]
+    if markdown:
+        from results.claims.scoreboard_page import markdown as page
+
+        root = f"{store.rstrip('/')}/"
+        click.echo(page({f"{part}/{name}".removeprefix(root): open_study(part, name) for part, name in named}), nl=False)
+        return
     from results.claims.show import show_claims
 
-    stores = [part for part in stores_of(store) if study is None or study in study_names(part, None)] or [store]
-    sys.exit(show_claims([open_study(part, name) for part in stores for name in study_names(part, study)], say))
+    sys.exit(show_claims([open_study(part, name) for part, name in named], say))
 
 
 @click.command()

@@ -33,6 +33,7 @@ from results.rows.looks import averages, watched
 from results.rows.probe_values import Name, by_key
 from results.rows.summary import replicates_of
 from results.store.manifest import newest_manifest, reported
+from results.store.schema import LABELS_RIGHT
 from results.store.tables import Store, committed, read
 
 FAMILIES = (flipflop, automata, lego, distillation, subsequences, ngrams)
@@ -56,9 +57,9 @@ def scoreboard(store: Store) -> list[Verdict]:
     rows = read(store, "evaluations", filter=reported(manifest), winning=finished)
     known = replicates_of(manifest, finished, rows, read(store, "failures"))
     measured = read(store, "probes", winning=finished)
-    losses = read(store, "curves", filter=pc.field("metric") == "loss", winning=finished)
+    curves = read(store, "curves", filter=pc.field("metric").isin(["loss", LABELS_RIGHT]), winning=finished)
     looks = averages(store, finished), watched(store, finished)
-    return verdicts(manifest, known, by_key(measured), rows, measured, losses, *looks)
+    return verdicts(manifest, known, by_key(measured), rows, measured, curves, *looks)
 
 
 def verdicts(
@@ -67,20 +68,20 @@ def verdicts(
     probes: Mapping[str, Mapping[Name, float]] | None = None,
     evaluations: pa.Table | None = None,
     measured: pa.Table | None = None,
-    losses: pa.Table | None = None,
+    curves: pa.Table | None = None,
     averages: pa.Table | None = None,
     watched: pa.Table | None = None,
 ) -> list[Verdict]:
     """As `scoreboard`, from a manifest, the replicates of `results.rows.summary.replicates_of`, the values of
-    `results.rows.probe_values.by_key`, the evaluations of every step, the table `probes`, the losses of the table `curves`, and the
-    tables of `results.rows.looks`."""
+    `results.rows.probe_values.by_key`, the evaluations of every step, the table `probes`, the losses and `LABELS_RIGHT` of the table
+    `curves`, and the tables of `results.rows.looks`."""
     stated = manifest.get("claims") or {}
     if not stated:
         return []
     unknown = [name for name in stated if name not in REGISTRY]
     if unknown:
         raise DamagedFile(f"the manifest of {manifest['study']} states the claim {unknown[0]}; there is {', '.join(REGISTRY)}")
-    evidence = gather(manifest, known, probes, evaluations, measured, losses, averages, watched)
+    evidence = gather(manifest, known, probes, evaluations, measured, curves, averages, watched)
     scaled = bool(reductions(manifest))
     return [_verdict(REGISTRY[name], terms_of(REGISTRY[name], node), evidence, scaled) for name, node in stated.items()]
 

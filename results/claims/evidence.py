@@ -46,8 +46,8 @@ class Evidence:
     definitions: of every set that is scored at the end, the fields of the task in which it differs; sequences: its size. online:
     the same fields of every set that is scored on the way.
     probes: what `manyseeds probe` measured, by key (`results.rows.probe_values.by_key`). evaluations: the reported rows, with
-    every look during training. measured: the table `probes`, with every stage and step. losses: the rows of `curves` of that
-    metric; averages, watched: those of `results.rows.looks`. A table that was not read is None.
+    every look during training. measured: the table `probes`, with every stage and step. curves: the losses, and how right the
+    labels of self-training were; averages, watched: tables of `results.rows.looks`. A table that was not read is None.
     """
 
     conditions: tuple[Condition, ...]
@@ -56,7 +56,7 @@ class Evidence:
     probes: Mapping[str, Mapping[Name, float]] = field(default_factory=dict)
     evaluations: pa.Table | None = None
     measured: pa.Table | None = None
-    losses: pa.Table | None = None
+    curves: pa.Table | None = None
     averages: pa.Table | None = None
     watched: pa.Table | None = None
     online: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -79,7 +79,7 @@ def gather(
     probes: Mapping[str, Mapping[Name, float]] | None = None,
     evaluations: pa.Table | None = None,
     measured: pa.Table | None = None,
-    losses: pa.Table | None = None,
+    curves: pa.Table | None = None,
     averages: pa.Table | None = None,
     watched: pa.Table | None = None,
 ) -> Evidence:
@@ -104,7 +104,7 @@ def gather(
     if evaluations is not None:
         evaluations = evaluations.filter(reported(manifest))
     return Evidence(
-        tuple(conditions), definitions, sequences, probes or {}, evaluations, measured, losses, averages, watched, online
+        tuple(conditions), definitions, sequences, probes or {}, evaluations, measured, curves, averages, watched, online
     )
 
 

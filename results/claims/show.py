@@ -41,9 +41,9 @@ def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
 
 
 def waiting(found: Sequence[Verdict]) -> str:
-    """What a reduced study leaves open: its claims at the paper's own size, each with the study that decides it there."""
+    """What a reduced study leaves open: its claims at the paper's own size, with the studies that decide them there."""
     studies = ", ".join(f"{each.claim.id} ({each.claim.study})" if each.claim.study else each.claim.id for each in found)
-    return f"Open at the paper's own size, which is meant for a GPU: {studies}."
+    return f"Open at the paper's own size: {studies}."
 
 
 def html(found: Sequence[Verdict], reduced: bool = False) -> Markup:

@@ -1,5 +1,7 @@
 """How a time depends on a number where times are only known between two looks, or not to have come yet."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import scipy
 
@@ -18,6 +20,29 @@ def fit(x: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
 
     σ is at least LEAST_SPREAD. ValueError where fewer than three times have come, or those have one x.
     """
+    centre = float(x.mean())
+    begun = _begun(x, low, high)
+    found, _ = _most_likely(lambda at: at[0] + at[1] * (x - centre), begun[:2], begun[2], low, high)
+    return float(found[0] - found[1] * centre), float(found[1]), float(np.exp(found[2]))
+
+
+def onset(x: Floats, low: Floats, high: Floats) -> tuple[float, float]:
+    """t₀ of T = t₀ + c·exp(-x), and how much likelier that is than a power, T = c·exp(b·x): the difference of log-likelihoods.
+
+    Both have a scale and a spread of log T, and one number more: a common onset, or an exponent other than -1. Times as in `fit`.
+    """
+    centre = float(x.mean())
+    begun = _begun(x, low, high)
+    _, power = _most_likely(lambda at: at[0] + at[1] * (x - centre), begun[:2], begun[2], low, high)
+    late = float(np.min(high[np.isfinite(high)]))
+    starts = [(np.log(part * late), begun[0]) for part in (0.1, 0.7)]
+    both = [_most_likely(lambda at: np.logaddexp(at[0], at[1] - (x - centre)), start, begun[2], low, high) for start in starts]
+    found, shifted = max(both, key=lambda each: each[1])
+    return float(np.exp(found[0])), shifted - power
+
+
+def _begun(x: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
+    """Where a search begins: intercept at the mean of x, slope and spread of the times in the middle of their looks."""
     came = np.isfinite(high)
     if came.sum() < 3 or np.ptp(x[came]) == 0:
         raise ValueError(
@@ -25,25 +50,32 @@ def fit(x: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
         )
     with np.errstate(divide="ignore"):
         begin, end = np.log(low), np.log(np.maximum(high, 1))
-    centre = float(x.mean())
     near = np.where(np.isfinite(begin), begin, end - 1)
     guess = np.where(came, (near + end) / 2, near)
-    b, a = np.polyfit(x - centre, guess, 1)
-    spread = max(float(np.std(guess - a - b * (x - centre))), 2 * LEAST_SPREAD)
+    b, a = np.polyfit(x - x.mean(), guess, 1)
+    return float(a), float(b), max(float(np.std(guess - a - b * (x - x.mean()))), 2 * LEAST_SPREAD)
+
+
+def _most_likely(
+    middle: Callable[[Floats], Floats], start: Sequence[float], spread: float, low: Floats, high: Floats
+) -> tuple[Floats, float]:
+    """The numbers of `middle`, the mean of log T, with the log of its spread, and their log-likelihood."""
+    with np.errstate(divide="ignore"):
+        begin, end = np.log(low), np.log(np.maximum(high, 1))
 
     def cost(at: Floats) -> float:
-        middle, scale = at[0] + at[1] * (x - centre), np.exp(at[2])
-        return -float(_log_mass((begin - middle) / scale, (end - middle) / scale).sum())
+        mean, scale = middle(at), np.exp(at[-1])
+        return -float(_log_mass((begin - mean) / scale, (end - mean) / scale).sum())
 
-    bounds = [(None, None), (None, None), (np.log(LEAST_SPREAD), None)]
+    bounds = [*((None, None) for _ in start), (np.log(LEAST_SPREAD), None)]
     found = scipy.optimize.minimize(
         cost,
-        [a, b, np.log(spread)],
+        [*start, np.log(spread)],
         method="Nelder-Mead",
         bounds=bounds,
         options={"maxiter": 2000, "xatol": 1e-6, "fatol": 1e-9},
     )
-    return float(found.x[0] - found.x[1] * centre), float(found.x[1]), float(np.exp(found.x[2]))
+    return found.x, -float(found.fun)
 
 
 def _log_mass(low: Floats, high: Floats) -> Floats:

@@ -14,6 +14,7 @@ def _required(name: str, kind: pa.DataType) -> pa.Field:
 _KEY = [_required("key", pa.string()), _required("stage", pa.int32())]
 _PACK = _required("pack", pa.string())
 
+LABELS_RIGHT = "labels_right"  # in curves: the share of a pool's strings that the stage before answered right throughout
 STATUSES = ("finished", "diverged", "no_transition")
 FAILURE_KINDS = ("raised", "died", "hung", "oom")
 

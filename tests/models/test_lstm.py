@@ -19,9 +19,9 @@ def kind(request, monkeypatch):
 
 
 def _peer(pack, slot, width):
-    kind = pack.tokens.dtype
-    embedding = torch.nn.Embedding(5, width, dtype=kind)
-    lstm = torch.nn.LSTM(width, width, batch_first=True, dtype=kind)
+    kind, narrow = pack.tokens.dtype, pack.tokens.shape[-1]
+    embedding = torch.nn.Embedding(5, narrow, dtype=kind)
+    lstm = torch.nn.LSTM(narrow, width, batch_first=True, dtype=kind)
     head = torch.nn.Linear(width, 5, dtype=kind)
     with torch.no_grad():
         embedding.weight.copy_(pack.tokens[slot])
@@ -34,9 +34,10 @@ def _peer(pack, slot, width):
     return embedding, lstm, head
 
 
-@pytest.mark.parametrize("width", [16, 9])
-def test_outputs_and_gradients_equal_torch(width):
-    pack = models.build("lstm", Draw(torch.tensor([5, 6]), "init"), vocabulary=5, length=40, width=width).double()
+@pytest.mark.parametrize(("width", "embedding"), [(16, None), (9, None), (16, 8), (9, 5)])
+def test_outputs_and_gradients_equal_torch(width, embedding):
+    draw = Draw(torch.tensor([5, 6]), "init")
+    pack = models.build("lstm", draw, vocabulary=5, length=40, width=width, embedding=embedding).double()
     batch = tasks.build("flipflop", length=40).sample(Draw(torch.tensor([1, 2])), 3)
     logits = pack(batch.inputs)
     logits.square().sum().backward()

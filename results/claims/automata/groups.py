@@ -1,5 +1,6 @@
 """What the claims on automata share: conditions by automaton and arm, sets by what they change, and accuracies of replicates."""
 
+import math
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -10,6 +11,8 @@ from results.statistics.intervals import CONFIDENCE, Interval, quantile, quantil
 
 MEMORY = re.compile(r"(Dyck|Grid)")
 NON_ABELIAN = re.compile(r"(D\d+|Q8|A\d+|S\d+.*)$")
+CYCLIC = re.compile(r"C(\d+)$")  # whose words have as many letters
+UNSEEN = 0.01  # of the words, which training must leave at least, by expectation
 NON_SOLVABLE = re.compile(r"[AS]([5-9]|\d\d)")
 PLAIN = {  # the thesis' transformer
     "model.name": "transformer",
@@ -50,6 +53,23 @@ def one_by_automaton(found: Iterable[Condition], what: str) -> dict[str, Conditi
 def automaton(condition: Condition) -> str:
     """Its name; a table of a user's own is called table."""
     return str(condition.settings.get("task.automaton", "table"))
+
+
+def require_unseen(conditions: Iterable[Condition]) -> None:
+    """Settles a claim about words elsewhere where training has covered all words of its own length: then it was taught by heart.
+
+    Of cyclic groups, whose words are uniform; those of the other automata here are too many.
+    """
+    for each in conditions:
+        length, strings = each.settings["task.length"], each.settings["train.steps"] * each.settings["train.batch"]
+        cyclic = CYCLIC.match(automaton(each))
+        words = int(cyclic[1]) ** length if cyclic else None
+        if words is not None and math.exp(-strings / words) < UNSEEN:
+            settle(
+                NOT_RUN,
+                f"{each.name} is trained on {strings:,} strings of {words:,} words of {length} tokens: none is left unseen, so "
+                "nothing is learned that could be asked for elsewhere. Train on longer words",
+            )
 
 
 def sets_along(evidence: Evidence, option: str) -> dict[float, str]:

@@ -1,13 +1,11 @@
 """A7, A8: words longer than those of the training (card A7, A8)."""
 
-from results.claims.automata.groups import arms, describe, median, one_by_automaton, sets_along
-from results.claims.automata.shift import gate, higher, with_recency
+from results.claims.automata.groups import arms, describe, median, one_by_automaton, require_unseen, sets_along
+from results.claims.automata.shift import RIGHT, gate, higher, with_recency
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import exceeds
 from results.claims.evidence import Evidence
 from results.claims.requirements import in_distribution_set, require
-
-RIGHT = 0.99  # accuracy that counts as right at the training length, where a claim's value is a factor
 
 
 def _ends(evidence: Evidence) -> tuple[str, str]:
@@ -27,6 +25,7 @@ def longer_words_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     if not all(any(one.startswith(kind) for one in each) for each in (plain, lstm) for kind in ("Dyck", "C")):
         settle(NOT_RUN, "the claim needs the plain transformer and an LSTM, each on a Dyck language and on a cyclic group")
     within, beyond = _ends(evidence)
+    require_unseen([*plain.values(), *lstm.values()])
     require([*plain.values(), *lstm.values()], [within, beyond], needs)
     gate([*plain.values(), *lstm.values()], within, terms)
     found = {one: exceeds(each.wrong(beyond), each.wrong(within), 1, 1 - 0.05 / len(plain)) for one, each in plain.items()}
@@ -57,6 +56,7 @@ def shift_and_none_improve(evidence: Evidence, terms: Terms, needs: int) -> Find
     }
     within, beyond = _ends(evidence)
     pairs = [(label, plain[one], by[one]) for label, by in arms_of.items() for one in plain if one in by]
+    require_unseen([each for _, *pair in pairs for each in pair])
     require([each for _, *pair in pairs for each in pair], [within, beyond], needs)
     judged = [*plain.values(), *arms_of["shifted positions"].values()]
     gate(judged, within, Terms(RIGHT, gate=terms.gate))
@@ -76,6 +76,7 @@ def recency_is_what_helps(evidence: Evidence, terms: Terms, needs: int) -> Findi
     both = with_recency(evidence)
     alone = one_by_automaton(arms(evidence, task__scratchpad=True), "a transformer with a scratchpad alone")
     within, beyond = _ends(evidence)
+    require_unseen([*both.values(), *alone.values()])
     require([*both.values(), *alone.values()], [within, beyond], needs)
     gate([*both.values(), *alone.values()], within, terms)
     steady = [median(each, beyond) for each in both.values()]
@@ -103,6 +104,7 @@ def sinusoidal_is_worse_at_twice(evidence: Evidence, terms: Terms, needs: int) -
     beyond = lengths[max(lengths)]
     every = [each[one] for each in (plain, linear) for one in (*grids, "abab")]
     require(every, [trained, beyond], needs)
+    gate([each[one] for each in (plain, linear) for one in grids], trained, Terms(RIGHT, gate=terms.gate))
     found = [exceeds(plain[one].wrong(beyond), linear[one].wrong(beyond), terms.value, 1 - 0.05 / 2) for one in grids]
     found.append(exceeds(linear["abab"].wrong(trained), plain["abab"].wrong(trained), terms.value, 1 - 0.05 / 2))
     return decide(

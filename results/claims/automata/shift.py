@@ -1,10 +1,12 @@
 """A6: parity where ones are rarer or more frequent than in the training (card A6)."""
 
-from results.claims.automata.groups import arms, describe, median, one_by_automaton, sets_along
+from results.claims.automata.groups import arms, describe, median, one_by_automaton, require_unseen, sets_along
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import Exceeds, exceeds
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require
+
+RIGHT = 0.99  # accuracy that counts as right in training, where a claim's value is a factor
 
 
 def with_recency(evidence: Evidence) -> dict[str, Condition]:
@@ -35,6 +37,7 @@ def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     lstm = one_by_automaton(arms(evidence, model__name="lstm"), "an LSTM")
     steady = {each.name: each for each in (*lstm.values(), *with_recency(evidence).values())}
     sets = [*along.values(), *(each for each, changed in evidence.definitions.items() if set(changed) == {"ones"})]
+    require_unseen([*plain.values(), *steady.values()])
     require([*plain.values(), *steady.values()], [name, *sets], needs)
     gate([*plain.values(), *steady.values()], name, terms)
     ends = [along[min(along)], along[max(along)]]
@@ -65,7 +68,9 @@ def rare_ones_are_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding
     rare = along[min(low)]
     frequent = next(each for p, each in along.items() if abs(1 - min(low) - p) < 1e-9)
     plain = one_by_automaton(arms(evidence), "the plain transformer")
+    require_unseen(plain.values())
     require(plain.values(), [rare, frequent], needs)
+    gate(list(plain.values()), in_distribution_set(evidence), Terms(RIGHT, gate=terms.gate))
     found = [exceeds(each.wrong(rare), each.wrong(frequent), terms.value, 1 - 0.05 / len(plain)) for each in plain.values()]
     return decide(
         *higher(found),

@@ -61,8 +61,8 @@ def grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     return decide(
         all(each.low > terms.value for each in tests),
         any(each.high < terms.value for each in tests),
-        f"median steps to an accuracy of {RIGHT:g} by d: " + "; ".join(texts) + "; one-shot's power exceeds that of one "
-        f"checkpoint by {' and '.join(between(each) for each in tests)}; the theorem has {degrees.pop() - 1} against 2 at most",
+        f"one-shot's power of d exceeds that of one checkpoint by {' and '.join(between(each) for each in tests)}, the theorem's by "
+        f"{degrees.pop() - 3} or more; median steps to an accuracy of {RIGHT:g} by d: {'; '.join(texts)}",
         f"the power of d must be larger by more than {terms.value:g}, in each comparison",
     )
 

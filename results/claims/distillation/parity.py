@@ -1,8 +1,8 @@
 """PD-R2 and PD-R3: perceptrons that learn parities from a teacher's checkpoints, by the steps until they are right (Panigrahi et al. 2025).
 
 Students of one seed begin alike, read the same strings and have the same teacher, so they are compared pair by pair. A student of labels
-shares neither weights nor strings with them (docs/stages.md) and is compared unpaired. Steps beyond the students' horizon count as never:
-infinity, which comes last.
+shares neither weights nor strings with them (docs/reference/stages.md) and is compared unpaired. Steps beyond the students' horizon
+count as never: infinity, which comes last.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,9 @@
 """Students and teachers on grammars as claims compare them (Panigrahi et al. 2025): accuracy by strategy at each horizon, paired by seeds.
 
-Strategies of one seed have the same teacher, initial weights and strings; a student of labels has its own. Of several one-shot
-conditions (temperatures, learning rates) the one with the best mean counts, as in the paper, on the set that is reported: that favours
-one-shot. So it is with labels. The progressive strategy has one condition a horizon.
+Strategies of one seed have the same teacher, initial weights and strings, so they are compared pair by pair; a student of labels has its
+own and is compared unpaired. Of several one-shot conditions (temperatures, learning rates) the one with the best mean counts, as in the
+paper, on the set that is reported: that favours one-shot, and what follows from it is corrected for the number of choices. So it is with
+labels. The progressive strategy has one condition a horizon.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,13 +25,15 @@ BySeed = Mapping[Seeds, float]
 
 @dataclass(frozen=True)
 class Cell:
-    """The strategies of one student on one task at one horizon. `teacher`: of the students; `test`: the reported set."""
+    """The strategies of one student on one task at one horizon. `teacher`: of the students; `test`: the reported set; `choices`: how many
+    conditions each arm was chosen from."""
 
     level: int
     horizon: int
     arms: Mapping[str, Condition]
     teacher: Condition
     test: str
+    choices: Mapping[str, int]
 
     def gain(self, first: str, second: str) -> BySeed:
         """How much more accurate the first strategy is than the second."""
@@ -82,7 +85,8 @@ def cells(evidence: Evidence, wanted: Sequence[str], needs: int) -> list[Cell]:
         require([each for members in arms.values() for each in members], [test], needs)
         best = {kind: max(members, key=lambda each: fmean(right(each, test).values())) for kind, members in arms.items()}
         student = next(each for kind, each in best.items() if kind != LABELS)
-        found.append(Cell(student.settings["task.level"], horizon, best, teacher_of(evidence, student), test))
+        choices = {kind: len(members) for kind, members in arms.items()}
+        found.append(Cell(student.settings["task.level"], horizon, best, teacher_of(evidence, student), test, choices))
     if not found:
         settle(NOT_RUN, f"no student has all of {', '.join(wanted)} at one horizon")
     require(list({each.teacher.name: each.teacher for each in found}.values()), [test], needs)
@@ -104,16 +108,16 @@ def gate_teacher(found: Sequence[Cell], share: float) -> None:
         )
 
 
-def majority(values: Sequence[float], needs: int, tests: int = 1) -> tuple[bool, bool]:
-    """Whether more than half of all replicates have a positive value, and whether more than half have a negative one.
+def majority(values: Sequence[float], needs: int, tests: int = 1, share: float = 0.5) -> tuple[bool, bool]:
+    """Whether more than a share of all replicates have a positive value, and whether more than the rest of them have a negative one.
 
     Clopper and Pearson's intervals of 95 %; where a claim fails by any of several `tests`, 95 % are of all of them together.
     """
     if len(values) < needs:
         settle(TOO_FEW, f"{len(values)} replicates have all numbers, and the claim needs {needs}")
     positive, negative = (sum(sign * value > 0 for value in values) for sign in (1, -1))
-    fails = clopper_pearson(negative, len(values), 1 - (1 - CONFIDENCE) / tests).low > 0.5
-    return clopper_pearson(positive, len(values)).low > 0.5, fails
+    fails = clopper_pearson(negative, len(values), 1 - (1 - CONFIDENCE) / tests).low > 1 - share
+    return clopper_pearson(positive, len(values)).low > share, fails
 
 
 def together(rows: Sequence[BySeed]) -> dict[Seeds, float]:

@@ -45,7 +45,9 @@ def sweep(evidence: Evidence, needs: int) -> Sweep:
     common = {_apart(each) for each in found}
     if len(common) > 1:
         settle(NOT_RUN, "the students of the sweep differ in more than their checkpoints")
-    found += [each for each in grammars(evidence) if strategy(each.settings) == ONE_SHOT and _apart(each) in common]
+    # the last checkpoint alone counts at the best of its temperatures
+    common = {_apart(each, hot=True) for each in found}
+    found += [each for each in grammars(evidence) if strategy(each.settings) == ONE_SHOT and _apart(each, hot=True) in common]
     students: dict[int, list[Condition]] = {}
     for each in found:
         last = teacher_of(evidence, each).settings["train.steps"]
@@ -62,11 +64,10 @@ def sweep(evidence: Evidence, needs: int) -> Sweep:
     return Sweep(teacher, test, dict(sorted(students.items())))
 
 
-def _apart(condition: Condition) -> str:
-    """What a student is apart from its checkpoints."""
-    return str(
-        sorted((name, str(value)) for name, value in condition.settings.items() if not name.startswith("stage.teacher."))
-    )
+def _apart(condition: Condition, hot: bool = False) -> str:
+    """What a student is apart from its checkpoints; hot: and from their temperature."""
+    left_out = ("stage.teacher.", "stage.temperature") if hot else ("stage.teacher.",)
+    return str(sorted((name, str(value)) for name, value in condition.settings.items() if not name.startswith(left_out)))
 
 
 def best_where_robust_peaks(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -105,9 +106,9 @@ def gate_phases(evidence: Evidence, teacher: Condition, share: float, needs: int
     """Settles a claim unless three phases are visible (`results.claims.distillation.phases`) in `share` of the teachers; says
     where the rapid one is.
     """
-    if evidence.losses is None:
+    if evidence.curves is None:
         settle(NOT_RUN, "there are no losses on the way, so the phases of the teacher are not known")
-    curves, warmup = losses(evidence.losses), teacher.settings["train.warmup"]
+    curves, warmup = losses(evidence.curves), teacher.settings["train.warmup"]
     found = [phases(curves[each.key], warmup) for each in teacher.replicates if each.key in curves]
     if len(found) < needs:
         settle(TOO_FEW, f"{len(found)} teachers have a curve, and the claim needs {needs}")

@@ -75,15 +75,21 @@ def dilutes_as_clauses_grow(evidence: Evidence, terms: Terms, needs: int) -> Fin
     kept, beside = _arms(evidence, [PRACTICAL, NO_RESIDUAL], terms, needs)
     tests = [(each, quantile_interval(_of(evidence, each, _growth), 0.5)) for each in kept]
 
+    excluded = sum(not found.low <= 1 <= found.high for _, found in tests)
+
     def inside(each: Interval) -> bool:
         return each.low >= 1 / terms.value and each.high <= terms.value
 
     return decide(
         all(inside(found) for _, found in tests),
         any(found.high < 1 / terms.value or found.low > terms.value for _, found in tests),
-        "; ".join(f"{each.name}: odds of ε grow {between(found)} times as fast as L + l - 2 (median)" for each, found in tests)
+        f"1, the exact law, lies outside the interval of {excluded} of {len(tests)} models: "
+        + "; ".join(
+            f"{each.name}: odds of ε grow {between(found)} times as fast as L + l - 2 (median)" for each, found in tests
+        )
         + beside,
-        f"the median must lie from {1 / terms.value:.3g} to {terms.value:g}; where scores do not depend on the length it is 1",
+        f"the median must lie from {1 / terms.value:.3g} to {terms.value:g}; where scores do not depend on the length it "
+        "is 1, and the tolerance is ours",
     )
 
 

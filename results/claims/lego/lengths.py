@@ -1,15 +1,18 @@
-"""L1 and L2: which models that answer chains of the training length answer longer ones (Huang et al. 2025, figure 1a)."""
+"""L1 and L2: which models that answer chains of the training length answer longer ones, and C6 beside S5 (Huang et al. 2025, figure 1a)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.evidence import Condition, Evidence
+from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.compare import between
+from results.claims.evidence import Condition, Evidence, differing
 from results.claims.lego.sentences import SIMPLY_TRANSITIVE, SYMMETRY, sentences_wrong, sets_by_length
 from results.claims.requirements import require
-from results.statistics.intervals import Floats, Interval, quantile, quantile_interval
+from results.statistics.comparison import differences, pair_superiority
+from results.statistics.intervals import CONFIDENCE, Floats, Interval, quantile, quantile_interval
+from results.statistics.unpaired import superiority
 
 LEARNED = 0.99  # accuracy at the training length, below which a replicate says nothing of longer ones
 FARTHEST = 32  # times the training length: 160 after 5
@@ -60,6 +63,27 @@ def wrong(evidence: Evidence, condition: Condition, name: str) -> Floats:
     return np.array(found, dtype=np.float64)
 
 
+def by_seeds(evidence: Evidence, condition: Condition, name: str) -> dict[tuple[int, int], float]:
+    """The shares of `wrong` by (init_seed, data_seed)."""
+    numbered = [each for each in condition.replicates if each.status == "diverged" or name in each.scores]
+    values = wrong(evidence, condition, name)
+    return dict(zip(((each.init_seed, each.data_seed) for each in numbered), values.tolist(), strict=True))
+
+
+def errs_more(
+    evidence: Evidence, first: Condition, second: Condition, name: str, needs: int, confidence: float = CONFIDENCE
+) -> tuple[float, Interval, str]:
+    """The chance that the second has more sentences wrong, equal ones halved, and how it was compared: by pairs where seeds are shared."""
+    one, other = (by_seeds(evidence, each, name) for each in (first, second))
+    common = sorted(one.keys() & other.keys())
+    if len(common) >= needs:
+        changes = differences([one[seeds] for seeds in common], [other[seeds] for seeds in common])
+        return *pair_superiority(changes, confidence), "pairs"
+    if min(len(one), len(other)) < needs:
+        settle(TOO_FEW, f"{len(one)} and {len(other)} replicates have a number on {name}, and the claim needs {needs} of each")
+    return *superiority(list(one.values()), list(other.values()), confidence), "unpaired"
+
+
 def learned(evidence: Evidence, condition: Condition, name: str, gate: float) -> str | None:
     """None where a share `gate` of the replicates reaches LEARNED at the training length, else the sentence that says how many do."""
     errors = wrong(evidence, condition, name)
@@ -93,11 +117,24 @@ def describe(evidence: Evidence, condition: Condition, along: dict[int, str]) ->
 
 
 def reach(evidence: Evidence, condition: Condition, along: dict[int, str], value: float) -> Floats:
-    """Of each replicate, the longest tested length up to which every one has this accuracy, in training lengths; 0: none has."""
-    trained = condition.settings["task.length"]
-    right = np.stack([wrong(evidence, condition, name) <= 1 - value for name in along.values()])
-    reached = np.logical_and.accumulate(right, axis=0).sum(0)
-    return np.array([0.0, *(length / trained for length in along)])[reached]
+    """Of each replicate, the length in training lengths at which accuracy falls below `value`: see `falls_below`."""
+    rows = np.stack([wrong(evidence, condition, name) for name in along.values()])
+    return np.array([falls_below(list(along), column, value) for column in rows.T]) / condition.settings["task.length"]
+
+
+def falls_below(lengths: Sequence[int], shares: Sequence[float] | Floats, value: float) -> float:
+    """The length at which a share 1 - `value` of the sentences is wrong, between tested lengths by a line over the log of the length.
+
+    0 where the shortest is wrong that often; the longest where none is.
+    """
+    for at, share in enumerate(shares):
+        if share > 1 - value:
+            if at == 0:
+                return 0.0
+            low, high = np.log(lengths[at - 1]), np.log(lengths[at])
+            part = (1 - value - shares[at - 1]) / (share - shares[at - 1])
+            return float(np.exp(low + part * (high - low)))
+    return float(lengths[-1])
 
 
 def simply_transitive_goes_far(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -118,20 +155,29 @@ def simply_transitive_goes_far(evidence: Evidence, terms: Terms, needs: int) -> 
 
 
 def symmetry_stops(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Medians at twice the training length, and at the longest."""
+    """Medians at twice the training length, and at the longest, where a simply transitive action after as many steps errs less."""
     base = only(of_family(evidence, SYMMETRY, PRACTICAL), "the practical model on all permutations")
+    other = only(of_family(evidence, SIMPLY_TRANSITIVE, PRACTICAL), "the practical model on a simply transitive action")
+    apart = sorted(name for name in differing(base, other) if name != "task.group")
+    if apart:
+        settle(NOT_RUN, f"{base.name} and {other.name} differ in {apart[0]} too: the claim is of equal trainings")
     along = gated(evidence, base, terms, needs)
+    gated(evidence, other, terms, needs)
     trained = base.settings["task.length"]
     if 2 * trained not in along or max(along) < FARTHEST * trained:
         settle(NOT_RUN, f"the claim needs sets of twice and of {FARTHEST} times the training length {trained}")
     twice, last = (accuracy(evidence, base, along[length]) for length in (2 * trained, max(along)))
-    multiples = reach(evidence, base, along, terms.value)
-    low, middle, high = (quantile(multiples, q) for q in (0.0, 0.5, 1.0))
+    chance, interval, how = errs_more(evidence, other, base, along[max(along)], needs)
+    kept = []
+    for each in (base, other):
+        low, middle, high = (quantile(reach(evidence, each, along, terms.value), q) for q in (0.0, 0.5, 1.0))
+        kept.append(f"{each.name} keeps {terms.value:g} up to {middle:.3g} times the training length ({low:.3g} to {high:.3g})")
     return decide(
-        twice.low >= terms.value and last.high < terms.value,
-        twice.high < terms.value or last.low >= terms.value,
-        f"{describe(evidence, base, along)}; {terms.value:g} is kept up to {middle:g} times the training length ({low:g} to {high:g})",
-        f"the median must be {terms.value:g} or more at {2 * trained}, and less at {max(along)}",
+        twice.low >= terms.value and last.high < terms.value and interval.low > 0.5,
+        twice.high < terms.value or last.low >= terms.value or interval.high < 0.5,
+        f"at {max(along)} {base.name} errs more than {other.name}: P = {chance:.2f} {between(interval)}, {how}; {'; '.join(kept)}; "
+        f"{describe(evidence, base, along)}; {describe(evidence, other, along)}",
+        f"the median on permutations must be {terms.value:g} or more at {2 * trained}, less at {max(along)}, and P there above 1/2",
     )
 
 
@@ -144,15 +190,16 @@ L1 = Claim(
     10,
     _MEDIAN,
     simply_transitive_goes_far,
-    "lego/lego_c6",
+    "lego/lego_groups",
 )
 L2 = Claim(
     "L2",
-    "Trained on chains of 5 permutations, the model is right on chains longer by a constant factor alone: at 10, and not at 160.",
+    "Trained on chains of 5 permutations, the model is right on chains longer by a constant factor alone: at 10, and not at 160, where a "
+    "model of simply transitive actions goes on.",
     "Huang et al. 2025, theorem 5.1 and figure 1a, no numbers printed",
     "accuracy that counts as right",
     10,
     _MEDIAN,
     symmetry_stops,
-    "lego/lego_s5",
+    "lego/lego_groups",
 )

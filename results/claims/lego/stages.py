@@ -3,14 +3,17 @@
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow.compute as pc
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.evidence import Condition, Evidence
-from results.claims.lego.lengths import FAR, FARTHEST, PRACTICAL, gated, learned, of_family, only, wrong
+from results.claims.lego.lengths import FAR, FARTHEST, PRACTICAL, by_seeds, falls_below, gated, learned, of_family, only
 from results.claims.lego.sentences import SIMPLY_TRANSITIVE, SYMMETRY
 from results.claims.requirements import require
 from results.statistics.intervals import Floats, clopper_pearson, quantile, quantile_interval
+from results.store.schema import LABELS_RIGHT
 
+CONTROL = {"stage.labels": "task", "stage.init": "previous"}  # true answers, at the length of the stage before
 SELF = {"stage.labels": "previous", "stage.init": "previous"}  # labelled by the stage before, whose weights go on
 
 
@@ -44,37 +47,63 @@ def chain(evidence: Evidence, terms: Terms, needs: int) -> Chain:
 
 def by_stage(evidence: Evidence, found: Chain, name: str) -> Floats:
     """[stages, replicates] shares of sentences that are not right throughout, replicates in the order of their seeds."""
-    rows = [ordered(evidence, each, name) for each in found.stages]
+    rows = [by_seeds(evidence, each, name) for each in found.stages]
     common = sorted(set.intersection(*(set(row) for row in rows)))
     return np.array([[row[seeds] for seeds in common] for row in rows], dtype=np.float64)
 
 
-def ordered(evidence: Evidence, condition: Condition, name: str) -> dict[tuple[int, int], float]:
-    """Shares of sentences that are not right throughout, by (init_seed, data_seed)."""
-    numbered = [each for each in condition.replicates if each.status == "diverged" or name in each.scores]
-    values = wrong(evidence, condition, name)
-    return dict(zip(((each.init_seed, each.data_seed) for each in numbered), values.tolist(), strict=True))
+def control(evidence: Evidence, found: Chain, needs: int) -> Condition:
+    """The last stage of the same weights trained on for as many steps, on true chains of the first length; settles a claim without it."""
+    members = [
+        each
+        for each in of_family(evidence, SYMMETRY, PRACTICAL | CONTROL, later=True)
+        if each.settings["task.length"] == found.trained[0]
+    ]
+    members.sort(key=lambda each: each.settings["stage.number"])
+    steps = [[each.settings["train.steps"] for each in stages] for stages in (members, found.stages[1:])]
+    if steps[0] != steps[1]:
+        settle(
+            NOT_RUN,
+            f"no condition goes on with true chains of {found.trained[0]} for as many steps: what the steps alone bring is not known",
+        )
+    require(members, found.along.values(), needs)
+    return members[-1]
 
 
 def every_stage_goes_farther(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """In more than half of the replicates each stage reaches farther than the one before, and twice its own training length."""
+    """In more than half of the replicates each stage reaches farther than the one before, and twice its own training length; the last
+    one also farther than steps alone bring."""
     found = chain(evidence, terms, needs)
-    lengths = np.array([0, *found.along])
-    right = np.stack([by_stage(evidence, found, name) for name in found.along.values()]) <= 1 - terms.value
-    reached = lengths[np.logical_and.accumulate(right, axis=0).sum(0)]  # [stages, replicates]
-    farther = (np.diff(reached, axis=0) > 0) | (reached[1:] == lengths[-1])
-    twice = reached >= np.minimum(2 * np.array(found.trained), lengths[-1])[:, None]
-    good = farther.all(0) & twice[1:].all(0)
+    beside = control(evidence, found, needs)
+    lengths = list(found.along)
+    arms = [*found.stages, beside]
+    rows = [[by_seeds(evidence, each, name) for name in found.along.values()] for each in arms]
+    common = sorted(set.intersection(*(set(one) for row in rows for one in row)))
+    if len(common) < needs:
+        settle(TOO_FEW, f"{len(common)} seeds have all stages and the control, and the claim needs {needs}")
+    reached = np.array(
+        [[falls_below(lengths, [one[seeds] for one in row], terms.value) for seeds in common] for row in rows], dtype=np.float64
+    )
+    stages, steps_alone = reached[:-1], reached[-1]
+    farther = (np.diff(stages, axis=0) > 0) | (stages[1:] == lengths[-1])
+    twice = stages >= np.minimum(2 * np.array(found.trained), lengths[-1])[:, None]
+    beyond = stages[-1] > steps_alone
+    good = farther.all(0) & twice[1:].all(0) & beyond
     share = clopper_pearson(int(good.sum()), good.size)
     shown = "; ".join(
-        f"trained on {trained}: {quantile(row.astype(np.float64), 0.5):g} ({row.min():g} to {row.max():g})"
-        for trained, row in zip(found.trained, reached, strict=True)
+        f"{title}: {quantile(row, 0.5):.3g} ({row.min():.3g} to {row.max():.3g})"
+        for title, row in zip(
+            [*(f"trained on {length}" for length in found.trained), f"{beside.name}, on {found.trained[0]} for as many steps"],
+            reached,
+            strict=True,
+        )
     )
     return decide(
         share.low > 0.5,
         share.high < 0.5,
-        f"{terms.value:g} is kept up to, median and range over seeds: {shown}; {int(good.sum())} of {good.size} replicates hold",
-        "more than half must reach farther with every stage, and twice the length that a stage is trained on",
+        f"{int(good.sum())} of {good.size} replicates hold; {terms.value:g} is kept up to, median and range over seeds: {shown}; the "
+        f"last stage goes beyond the control in {int(beyond.sum())}",
+        "more than half must reach farther with every stage, twice the length that a stage is trained on, and farther than the control",
     )
 
 
@@ -89,7 +118,7 @@ def last_stage_equals_simply_transitive(evidence: Evidence, terms: Terms, needs:
     missed = learned(evidence, other, found.along[found.trained[0]], terms.gate)
     if missed is not None:
         settle(PRECONDITION, missed)
-    mine, theirs = (ordered(evidence, each, found.along[longest]) for each in (found.stages[-1], other))
+    mine, theirs = (by_seeds(evidence, each, found.along[longest]) for each in (found.stages[-1], other))
     common = sorted(mine.keys() & theirs.keys())
     if len(common) < needs:
         settle(
@@ -112,29 +141,51 @@ def last_stage_equals_simply_transitive(evidence: Evidence, terms: Terms, needs:
 
 
 def labels_are_right(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """In more than half of the replicates, every stage answers the chains that the next is trained on."""
+    """In more than half of the replicates, every stage answers the chains of the next one's pool, as the next one counted them.
+
+    Studies of before that was counted have fixed chains of the same lengths, which is said.
+    """
     found = chain(evidence, terms, needs)
-    shares = np.stack(
-        [1 - by_stage(evidence, found, found.along[length])[at] for at, length in enumerate(found.trained[1:])]
-    )  # [stages - 1, replicates]
+    counted = [pool_labels(evidence, each) for each in found.stages[1:]]
+    whole = all(len(row) >= needs for row in counted)
+    if not whole and any(counted):
+        settle(TOO_FEW, f"the labels of {min(map(len, counted))} pools were counted in some stage, and the claim needs {needs}")
+    if whole:
+        common = sorted(set.intersection(*(set(row) for row in counted)))
+        shares = np.array([[row[seeds] for seeds in common] for row in counted], dtype=np.float64)
+    else:
+        shares = np.stack(
+            [1 - by_stage(evidence, found, found.along[length])[at] for at, length in enumerate(found.trained[1:])]
+        )  # [stages - 1, replicates]
     good = (shares >= terms.value).all(0)
     share = clopper_pearson(int(good.sum()), good.size)
     shown = "; ".join(
         f"of {length} by {stage.name}: {row.min():.3f} / {quantile(row, 0.5):.3f}"
         for length, stage, row in zip(found.trained[1:], found.stages, shares, strict=False)
     )
+    what = "of the chains trained on" if whole else "of fixed chains (those trained on were not counted)"
     return decide(
         share.low > 0.5,
         share.high < 0.5,
-        f"share of chains labelled right, worst / median of seeds: {shown}; {int(good.sum())} of {good.size} replicates hold",
+        f"{int(good.sum())} of {good.size} replicates hold; share {what} labelled right, worst / median of seeds: {shown}",
         f"in more than half every stage must label {terms.value:g} of the next one's chains right",
     )
+
+
+def pool_labels(evidence: Evidence, condition: Condition) -> dict[tuple[int, int], float]:
+    """The share of a stage's own training chains that are labelled right, by seeds; {} where it was not counted."""
+    if evidence.curves is None:
+        return {}
+    rows = evidence.curves.filter(pc.field("metric") == LABELS_RIGHT).select(["key", "value"]).to_pylist()
+    values = {row["key"]: row["value"] for row in rows}
+    return {(each.init_seed, each.data_seed): values[each.key] for each in condition.replicates if each.key in values}
 
 
 _MOST = "that most replicates do, where 97 % of all do"
 L6 = Claim(
     "L6",
-    "With every stage of self-training the model is right on longer chains, and on twice those it was trained on.",
+    "With every stage of self-training the model is right on longer chains, and on twice those it was trained on; more steps on short "
+    "chains do not do it.",
     "Huang et al. 2025, theorem 5.1 and figure 1b, no numbers printed",
     "accuracy that counts as right",
     6,

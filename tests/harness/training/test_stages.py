@@ -8,6 +8,7 @@ import sys
 import weakref
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 import torch
 from safetensors.torch import load
@@ -30,7 +31,9 @@ from harness.training import weights as artifacts
 from harness.training.train import Training
 from results.progress.status import show_status
 from results.store.manifest import newest_manifest
+from results.store.schema import LABELS_RIGHT
 from results.store.tables import committed, list_names, open_store
+from results.store.tables import read as rows_of
 from tests.harness.chained import write_study
 from tests.harness.killed import killed, without_report
 from tests.harness.tiny import tables
@@ -56,6 +59,16 @@ def whole(tmp_path_factory):
 @pytest.fixture
 def no_report(monkeypatch):
     without_report(monkeypatch)
+
+
+def test_a_pool_that_a_model_labelled_says_how_much_of_it_is_right(whole):
+    """The last step of the stage with a pool, and no other: fresh strings are labelled as they are drawn."""
+    store = open_store(whole[1], "chained")
+    rows = rows_of(store, "curves", filter=pc.field("metric") == LABELS_RIGHT).to_pylist()
+    pooled = {row["key"] for row in committed(store).to_pylist() if row["condition"] == "cold" and row["stage"] == 1}
+    assert {row["key"] for row in rows} == pooled
+    assert len(rows) == len(pooled) == 3
+    assert all(row["step"] == 30 and 24 * row["value"] == pytest.approx(round(24 * row["value"])) for row in rows)
 
 
 def test_a_row_names_its_parent_and_the_arms_share_their_first_stage(whole):

@@ -412,7 +412,7 @@ def test_the_scoreboard_is_printed_and_its_status_tells_whether_one_failed(tmp_p
     assert "R2  reproduced (scaled)" in text
     assert "R4  not run" in text
     assert "model.layers: 6 -> 2" in text
-    assert "Open at the paper's own size, which is meant for a GPU: R2 (flipflop/verdicts), R4 (flipflop/verdicts)." in text
+    assert "Open at the paper's own size: R2 (flipflop/verdicts), R4 (flipflop/verdicts)." in text
     assert text.count("Open at") == 1, "the others are not reduced"
     assert "silent" not in text
     status, text = say_all([good, bad])

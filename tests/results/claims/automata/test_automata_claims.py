@@ -7,9 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import tasks
 from harness.study.load import load
 from launch.families import find_study
 from results.claims import REGISTRY, verdicts
+from results.claims.automata.groups import CYCLIC
 from results.claims.claim import NOT_REPRODUCED, NOT_REPRODUCED_SCALED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.store.schema import SCHEMAS
 from tests.results.claims.planned_rows import planned, replicates, spread
@@ -51,7 +53,7 @@ def _depth(settings, _definition):
     machine, layers = settings["task.automaton"], settings["model.layers"]
     if not HARD.match(machine):
         return [*spread(0.2 if machine == "C2" and layers == 2 else 0.004, 19), 0.001]
-    return {1: 0.7 if machine != "D8" else 0.4}.get(layers, 0.5 / layers if layers < 8 else 0.002)
+    return (0.6 if machine == "D8" else 1.0) * {1: 0.7}.get(layers, 0.5 / layers if layers < 8 else 0.002)
 
 
 def _flat(rate):
@@ -92,6 +94,21 @@ def test_a_depth_that_was_not_run_refutes_nothing(plans):
     assert "what still more would do was not run" in found.finding.reason
     assert "median" in found.finding.measured
     assert _verdict(plans("a1"), "A1", rising).verdict == NOT_REPRODUCED  # 16 layers were run
+
+
+def test_the_order_of_automata_is_asked_at_every_depth(plans):
+    """In order with 1, 2 and 4 layers; with 8 only D8 and Q8 have changed places."""
+
+    def late(settings, definition):
+        machine, layers = settings["task.automaton"], settings["model.layers"]
+        if not HARD.match(machine):
+            return 0.001
+        return {"D8": 0.2, "Q8": 0.1}.get(machine, 0.3) if layers == 8 else 0.2 if machine == "D8" else 0.4
+
+    found = _verdict(plans("a1_reduced"), "A1-order", late)
+    assert found.verdict == NOT_REPRODUCED_SCALED
+    assert "with 8 layers D8 errs more than Q8" in found.finding.measured
+    assert _verdict(plans("a1_reduced"), "A1-order", _flat(0.001)).verdict == PRECONDITION  # all are solved: there is no order
 
 
 @pytest.mark.parametrize("claim", CLOSED)
@@ -176,9 +193,15 @@ def test_indirect_supervision(plans):
         without = lambda settings, model=model: settings["model"]["name"] != model  # noqa: E731
         assert _verdict(plans("a4"), "A4", _parts, without).verdict == NOT_RUN
     assert _verdict(plans("a4"), "A4-positions", _parts).verdict == REPRODUCED
-    assert _verdict(plans("a4"), "A4-positions", _flat(0.2)).verdict == TOO_FEW
+    assert _verdict(plans("a4"), "A4-positions", _flat(0.2)).verdict == PRECONDITION  # sinusoidal ones have not learned it
     swapped = lambda settings, definition: 0.305 - _parts(settings, definition)  # noqa: E731
     assert _verdict(plans("a4"), "A4-positions", swapped).verdict == NOT_REPRODUCED
+    some = lambda settings, definition: [0.3] * 24 + [0.005] if _parts(settings, definition) == 0.3 else 0.005  # noqa: E731
+    found = _verdict(
+        plans("a4"), "A4-positions", some
+    )  # one of 25 learns it with linear positions: worse, and not "not learned"
+    assert found.verdict == NOT_REPRODUCED
+    assert "by 1 of 25 with linear ones" in found.finding.measured
     bent = lambda settings: settings["model"].get("positions") != "linear"  # noqa: E731
     assert _verdict(plans("a4"), "A4-positions", _parts, bent).verdict == NOT_RUN
 
@@ -245,6 +268,27 @@ def _longer(sinusoidal=0.4, other=0.1, scratchpad=0.4, steady=0.001, within=0.00
     return rates
 
 
+@pytest.mark.parametrize("name", ["a6", "a7"])
+def test_nothing_is_said_of_words_elsewhere_where_training_has_covered_all(name):
+    """At T = 10 parity has 1,024 words and training 384,000 strings; at T = 20 a million words."""
+    whole = planned("length_generalization", name, "laptop")
+    for length, covered in ((10, True), (20, False)):
+        short = [
+            each | {"settings": each["settings"] | {"task": each["settings"]["task"] | {"length": length}}}
+            for each in whole["conditions"]
+        ]
+        manifest = whole | {"conditions": short}
+        for claim in manifest["claims"]:
+            found = _verdict(manifest, claim, _flat(0.002))
+            assert (found.verdict == NOT_RUN) == covered, found.finding
+            assert ("1,024 words of 10 tokens" in found.finding.reason) == covered
+
+
+def test_cyclic_groups_have_the_letters_that_words_are_counted_by():
+    for name in ("C2", "C4", "C6"):
+        assert tasks.build("automaton", automaton=name, length=4).vocabulary == int(CYCLIC.match(name)[1])
+
+
 def test_longer_words(plans):
     study = plans("a7")
     for claim in ("A7", "A7-shift", "A7-recency"):
@@ -266,11 +310,11 @@ def test_longer_words(plans):
     assert _verdict(study, "A7-recency", _longer(steady=0.01)).verdict == TOO_FEW
 
 
-def _positions(grid, abab):
+def _positions(grid, abab, trained=0.005):
     def rates(settings, definition):
         linear = settings["model.positions"] == "linear"
         if settings["task.automaton"] == "Grid9":
-            return grid if definition and not linear else 0.05
+            return (0.05 if linear else grid) if definition else trained
         return abab if linear else 0.05
 
     return rates
@@ -280,6 +324,9 @@ def test_sinusoidal_against_linear_positions(plans):
     assert _verdict(plans("a8"), "A8", _positions(0.3, 0.2)).verdict == REPRODUCED
     assert _verdict(plans("a8"), "A8", _positions(0.01, 0.2)).verdict == NOT_REPRODUCED
     assert _verdict(plans("a8"), "A8", _positions(0.3, 0.05)).verdict == TOO_FEW
+    assert (
+        _verdict(plans("a8"), "A8", _positions(0.3, 0.2, trained=0.05)).verdict == PRECONDITION
+    )  # of those not learned nothing is said
 
 
 def test_every_claim_of_the_family_has_a_study_that_states_it():

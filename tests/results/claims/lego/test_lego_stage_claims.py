@@ -15,18 +15,18 @@ def plan():
     return planned("length_generalization", "lego_self_training", overrides=["replicates=10"]) | {"overrides": []}
 
 
-def reaching(*reached, cyclic=0.01, far=0.8, near=0.0, short=0.0):
+def reaching(*reached, cyclic=0.01, far=0.8, near=0.0, short=0.0, longer=20):
     """Each stage has a share `near` of its sentences wrong up to a length, by seed or for all, and `far` beyond it.
 
-    cyclic: of C6 at 160, short: below.
+    cyclic: of C6 at 160, short: below. longer: where the control, trained on at 5, stops.
     """
 
     def wrong(name, length):
         if name == "cyclic":
             return cyclic if length == 160 else short
-        if name not in NAMES:  # the cold arm, which no claim is of
+        if name.startswith("cold"):  # which no claim is of
             return 1.0
-        ends = reached[NAMES.index(name)]
+        ends = longer if name.startswith("longer") else reached[NAMES.index(name)]
         return [near if length <= end else far for end in (ends if isinstance(ends, list) else [ends] * 10)]
 
     return wrong
@@ -35,9 +35,18 @@ def reaching(*reached, cyclic=0.01, far=0.8, near=0.0, short=0.0):
 GOOD = reaching(10, 20, 40, 160)
 
 
-def test_the_study_trains_four_stages_of_two_arms_and_one_of_the_cyclic_group(plan):
+def test_the_study_trains_four_stages_of_three_arms_and_one_of_the_cyclic_group(plan):
     found = [(each["name"], each["settings"].get("stage", {}).get("number", 0)) for each in plan["conditions"]]
-    assert sorted(found) == [("cold", 1), ("cold", 2), ("cold", 3), ("cyclic", 0), *(("warm", stage) for stage in range(4))]
+    assert sorted(found) == [
+        ("cold", 1),
+        ("cold", 2),
+        ("cold", 3),
+        ("cyclic", 0),
+        ("longer", 1),
+        ("longer", 2),
+        ("longer", 3),
+        *(("warm", stage) for stage in range(4)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -59,12 +68,38 @@ def test_every_stage_goes_farther(plan, reached, verdict):
     assert judged(plan, "L6", reaching(*reached)).verdict == verdict
 
 
-def test_the_reach_of_every_stage_is_said(plan):
-    shown = judged(plan, "L6", reaching(10, 20, [40] * 9 + [80], 160)).finding.measured
-    assert (
-        "trained on 5: 10 (10 to 10); trained on 10: 20 (20 to 20); trained on 20: 40 (40 to 80); trained on 40: 160" in shown
-    )
-    assert "10 of 10 replicates hold" in shown
+@pytest.mark.parametrize(
+    ("longer", "verdict"), [(5, REPRODUCED), (80, REPRODUCED), (160, NOT_REPRODUCED), ([160] * 5 + [20] * 5, TOO_FEW)]
+)
+def test_more_steps_on_short_chains_must_not_do_it(plan, longer, verdict):
+    assert judged(plan, "L6", reaching(10, 20, 40, 160, longer=longer)).verdict == verdict
+
+
+@pytest.mark.parametrize("change", ["missing", "steps", "length"])
+def test_without_an_equal_control_nothing_is_run(plan, change):
+    conditions = []
+    for each in plan["conditions"]:
+        settings = each["settings"]
+        if each["name"] == "longer":
+            if change == "missing":
+                settings = settings | {"stage": settings["stage"] | {"init": "fresh"}}
+            elif change == "steps":
+                settings = settings | {"train": settings["train"] | {"steps": 7}}
+            else:
+                settings = settings | {"task": settings["task"] | {"length": 6}}
+        conditions.append(each | {"settings": settings})
+    assert judged(plan | {"conditions": conditions}, "L6", GOOD).verdict == NOT_RUN
+
+
+def test_reach_is_told_between_tested_lengths(plan):
+    """Stages that share a doubling differ where they cross 0.9 within it."""
+    rates = dict(zip(NAMES, (0.5, 0.4, 0.3, 0.2), strict=True))
+    wrong = lambda name, length: 0.0 if length <= 80 else rates.get(name, 0.5)  # noqa: E731
+    found = judged(plan, "L6", wrong)
+    assert found.verdict == REPRODUCED
+    assert "trained on 5: 91.9 (91.9 to 91.9); trained on 10: 95.1 (95.1 to 95.1)" in found.finding.measured
+    same = lambda name, length: 0.0 if length <= 80 else 0.5  # noqa: E731
+    assert judged(plan, "L6", same).verdict == NOT_REPRODUCED
 
 
 @pytest.mark.parametrize(
@@ -137,3 +172,21 @@ def test_five_replicates_are_too_few(plan, claim):
     firsts = {each[2] for each in plan["replicates"][:5]}
     few = plan | {"replicates": [each for each in plan["replicates"] if each[2] in firsts]}
     assert judged(few, claim, GOOD).verdict == TOO_FEW
+
+
+@pytest.mark.parametrize(
+    ("counted", "verdict"),
+    [
+        (lambda stage, seed: 0.995, REPRODUCED),
+        (lambda stage, seed: 0.995 if stage < 3 else 0.98, NOT_REPRODUCED),
+        (lambda stage, seed: 0.98 if stage == 1 and seed < 4 else 0.995, TOO_FEW),
+        (lambda stage, seed: 0.995 if stage == 1 else None, TOO_FEW),  # not all stages counted theirs
+    ],
+)
+def test_the_labels_of_the_pool_itself_count(plan, counted, verdict):
+    """Whatever the fixed chains say, which are right here and were all that was known before."""
+    found = judged(plan, "L8", reaching(160, 160, 160, 160), labels=counted)
+    assert found.verdict == verdict
+    if verdict == REPRODUCED:
+        assert "share of the chains trained on labelled right" in found.finding.measured
+    assert "fixed chains" in judged(plan, "L8", reaching(160, 160, 160, 160)).finding.measured

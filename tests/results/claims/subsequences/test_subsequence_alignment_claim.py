@@ -53,6 +53,7 @@ def learned(n, error=0.41):
     [
         (REPRODUCED, learned(10), noisy(0.1)),
         (NOT_REPRODUCED, learned(10), noisy(0.9)),
+        (NOT_REPRODUCED, learned(10), noisy(0.75)),  # r of 0.5: above half of the paper's 0.72, and below it
         (NOT_REPRODUCED, learned(10), lambda seed: 1 - noisy(0.1)(seed)),
         (NOT_REPRODUCED, learned(10), lambda seed: np.full(PAIRS, 0.5)),  # no spread, so no correlation
         (TOO_FEW, learned(10), lambda seed: noisy(0.1 if seed % 2 else 0.9)(seed)),

@@ -1,0 +1,90 @@
+"""The steps that students of parities need by the length of the parity, where a study has several (Panigrahi et al. 2025, theorem 23)."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.ticker
+import numpy as np
+import pyarrow as pa
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from results.report.family import Drawn
+from results.report.figures import STYLE, _legend
+from results.report.palette import colour_of, marker_of
+from results.report.plot_data import tell
+from results.rows.accuracy_curves import watch
+from results.rows.summary import Replicate
+from results.rows.task_conditions import TaskConditions, conditions_of
+from results.statistics.intervals import quantile
+from results.statistics.transition import first_step
+from results.store.manifest import reported
+from results.store.tables import Store, read
+
+RIGHT = 0.9
+LENGTHS = 3
+Steps = Mapping[str, Mapping[int, Sequence[float]]]  # by arm and length, infinity for one that is never right
+
+
+def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+    """The figure of a study of sparse parities of three lengths or more; [] for any other."""
+    mine = conditions_of(manifest, known, "sparse_parity")
+    if mine is None or len({each["task.length"] for each in mine.settings.values()}) < LENGTHS:
+        return []
+    seen = watch(read(store, "evaluations", filter=reported(manifest), winning=finished))
+    arms = steps_of(mine, {key: seen[key] for key in seen})
+    caption = (
+        f"Steps until {RIGHT:g} of the strings are right, by the length d of the parity, on the set that is scored most often. Lines: "
+        "medians over seeds; points: seeds, a little apart; above the line at the top: never within the training."
+    )
+    return [("steps-by-length", "Steps by the length of the parity", caption, by_length(arms))] if arms else []
+
+
+def steps_of(mine: TaskConditions, seen: Mapping[str, Sequence[tuple[int, float]]]) -> Steps:
+    arms: dict[str, dict[int, list[float]]] = {}
+    for name, members in mine.members.items():
+        arm = ", ".join(part for part in name.split(", ") if not part.startswith("task.length="))
+        steps = [first_step(seen[each.key], RIGHT) for each in members if each.key in seen]
+        if steps:
+            found = arms.setdefault(arm, {}).setdefault(mine.settings[name]["task.length"], [])
+            found += [math.inf if step is None else float(step) for step in steps]
+    return {arm: dict(sorted(lengths.items())) for arm, lengths in arms.items() if len(lengths) >= LENGTHS}
+
+
+def by_length(arms: Steps) -> Figure:
+    """Both axes logarithmic; an arm keeps its colour and marker."""
+    every = [step for lengths in arms.values() for steps in lengths.values() for step in steps]
+    never = 1.6 * max((step for step in every if math.isfinite(step)), default=1.0)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(6.4, 4.6), layout="constrained")
+        panel = figure.subplots()
+        handles: dict[str, Line2D] = {}
+        for i, (arm, lengths) in enumerate(arms.items()):
+            shift = 1.012 ** (i - (len(arms) - 1) / 2)
+            for length, steps in lengths.items():
+                shown = [min(step, never) for step in steps]
+                (points,) = panel.plot(
+                    [length * shift] * len(shown), shown, ls="none", marker=marker_of(i), ms=3.5, color=colour_of(i), alpha=0.35
+                )
+                tell(points, arm)
+            middles = [min(quantile(np.array(steps), 0.5), never) for steps in lengths.values()]
+            (handles[arm],) = panel.plot(
+                [length * shift for length in lengths], middles, color=colour_of(i), marker=marker_of(i), ms=6, lw=2
+            )
+            tell(handles[arm], arm)
+        if not all(map(math.isfinite, every)):
+            panel.axhline(never / 1.2, color="0.5", lw=0.8, ls=":")
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        ticks = sorted({length for lengths in arms.values() for length in lengths})
+        panel.set_xticks(ticks, [str(length) for length in ticks])
+        panel.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
+        panel.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda step, _: f"{step:,.0f}"))
+        panel.minorticks_off()
+        panel.set_xlabel("length d of the parity")
+        panel.set_ylabel(f"steps to an accuracy of {RIGHT:g}")
+        panel.grid(axis="y")
+        _legend(figure, handles)
+    return figure

@@ -21,6 +21,7 @@ from harness.experiments.entries import BadResult, Entry, entries_of
 from harness.experiments.event_files import scalars_of
 from harness.planning.pack import Pack, Replicate
 from harness.study.experiment import Experiment
+from results.terminal import say
 
 MOST_LOG = 2**18  # bytes of what a command prints that are kept
 MOST_RESULT = 2**26  # bytes of the file of metrics
@@ -54,7 +55,8 @@ def run_script(pack: Pack, replicate: Replicate, stop_where_asked: Callable[[], 
         _link(experiment, Path.cwd(), folder)
         account = _supervised(experiment, replicate, folder, log, stop_where_asked)
         printed = log.read_bytes().decode(errors="replace")
-        print(printed, end="" if printed.endswith("\n") else "\n")  # kept with the failure, if this is one
+        for line in printed.splitlines():
+            say(line)  # kept with the failure, if this is one
         _refuse(account, experiment, printed)
         result = folder / experiment.metrics.removeprefix("{folder}/")
         return list(entries_of(_results(result, experiment), pack.metrics))

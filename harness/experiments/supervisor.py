@@ -85,10 +85,7 @@ def main():
         )
     except OSError as error:
         log.close()
-        print(
-            json.dumps({"reason": "missing", "status": 127, "text": f"{words[0]} can't be started: {error.strerror}"}),
-            flush=True,
-        )
+        _tell("missing", 127, f"{words[0]} can't be started: {error.strerror}")
         return
     assert command.stdout is not None
     output = command.stdout.fileno()
@@ -115,7 +112,12 @@ def main():
             break
         log.add(data)
     log.close()
-    print(json.dumps({"reason": reason, "status": command.returncode, "text": ""}), flush=True)
+    _tell(reason, command.returncode)
+
+
+def _tell(reason, status, text=""):
+    """The account of the command, to the process at the other end of our output."""
+    os.write(1, (json.dumps({"reason": reason, "status": status, "text": text}) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ A kind is "whole", "number", "text", "flag" or "null", {"list": kind}, {"mapping
 
 import dataclasses
 import json
+import sys
 import types
 import typing
 from typing import Any
@@ -43,4 +44,4 @@ def _kind(annotation: Any) -> Any:
 
 
 if __name__ == "__main__":
-    print(json.dumps(option_kinds(), indent=1))
+    sys.stdout.buffer.write((json.dumps(option_kinds(), indent=1) + "\n").encode())

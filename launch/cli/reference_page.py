@@ -1,5 +1,7 @@
 """The page docs/reference/cli.md, from the commands themselves: python -m launch.cli.reference_page > docs/reference/cli.md"""
 
+import sys
+
 import click
 
 from launch.cli import SECTIONS
@@ -33,4 +35,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    sys.stdout.buffer.write(page().encode())

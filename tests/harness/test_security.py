@@ -50,8 +50,11 @@ def test_no_source_file_unpickles_or_evaluates():
         for path in (ROOT / folder).rglob("*.py"):
             words = r"\bpickle\b|torch\.load\(|allow_pickle=True|yaml\.(unsafe_|full_)?load\(|(?<![.\w])(eval|exec)\(|import_module\("
             found += [f"{path.name}: {match[0]}" for match in re.finditer(words, path.read_text())]
-    # a user's own, once it is allowed; and our own probes, by names that are constants of harness/probes
-    assert sorted(found) == ["custom.py: import_module(", "registry.py: import_module("]
+    # a user's own, once it is allowed; our own probes, by names that are constants of harness/probes; pandas, polars or duckdb;
+    # and what two processes of ours send each other through a pipe, which no file and no other user can write into
+    pipe = "second_process.py: pickle"
+    own = ["custom.py: import_module(", "load_rows.py: import_module(", "registry.py: import_module("]
+    assert sorted(set(found)) == [*own, pipe]
 
 
 def test_a_module_that_was_not_allowed_is_not_imported(tmp_path, monkeypatch, capsys):

@@ -112,7 +112,7 @@ def test_a_place_for_the_output_that_refuses_is_one_sentence(command, tmp_path):
 )
 def test_only_an_error_of_the_store_gives_a_pack_back(tmp_path, monkeypatch, raised, status):
     """Any other OSError is a failure of the pack, recorded with its traceback."""
-    study, store = load(write_study(tmp_path)), open_store(tmp_path / "runs", "tiny")
+    study, store = load(write_study(tmp_path), ["pack.size=1"]), open_store(tmp_path / "runs", "tiny")
     pack = resolve(plan(study, None, sizes=1, numerics={"device": "cpu"}), {"device": "cpu"}, {})[0]
     monkeypatch.setattr(execute, "train", _raising(raised))
     outcome = execute.run_pack(pack, store, torch.device("cpu"), lambda step: None, lambda: False)

@@ -40,7 +40,9 @@ def claims(store: str, study: str | None, markdown: bool) -> None:
         from results.claims.scoreboard_page import markdown as page
 
         root = f"{store.rstrip('/')}/"
-        click.echo(page({f"{part}/{name}".removeprefix(root): open_study(part, name) for part, name in named}), nl=False)
+        text = page({f"{part}/{name}".removeprefix(root): open_study(part, name) for part, name in named})
+        for line in text.splitlines():
+            say(line)
         return
     from results.claims.show import show_claims
 

@@ -125,7 +125,7 @@ def test_the_committed_example_is_read_and_a_study_without_rows_is_one_sentence(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].count("|") == lines[1].count("|") == lines[2].count("|") == 10
     assert len(lines) == 2 + 8 * 9
-    page = (folder.parent / "README.md").read_text()
+    page = (folder / "README.md").read_text()
     assert main([str(folder / "heads"), "fflm-simulation"]) == 0
     assert capsys.readouterr().out in page
     assert main([str(folder), "fflm-simulation"]) == 2

@@ -243,6 +243,7 @@ def main() -> None:
     page = text(chosen.replicates, rows, found, header)
     print(page)
     if chosen.out:
+        Path(chosen.out).mkdir(parents=True, exist_ok=True)
         (Path(chosen.out) / "report_speed.md").write_text(page)
 
 

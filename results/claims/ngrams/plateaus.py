@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 
-from results.claims.claim import Claim, Finding, Terms, decide
+from results.claims.claim import PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between, percent
 from results.claims.evidence import Evidence
 from results.claims.ngrams.courses import Course, conditions, courses, gate
@@ -21,6 +21,8 @@ def plateaus_at_the_k_grams(evidence: Evidence, terms: Terms, needs: int) -> Fin
     """Of each stage but the last, the distance of its median loss from the band of the k-gram's losses over its smoothings."""
     found = {each.name: courses(evidence, each) for each in conditions(evidence, needs, ATTENTION_ALONE)}
     gate(found, terms.gate)
+    for name, own in found.items():
+        refuse_alike(name, own[0], terms.value)
     count = sum(own[0].order - 1 for own in found.values())
     texts, holds, fails = [], [], []
     for name, own in found.items():
@@ -48,6 +50,18 @@ def plateaus_at_the_k_grams(evidence: Evidence, terms: Terms, needs: int) -> Fin
     )
 
 
+def refuse_alike(name: str, course: Course, margin: float) -> None:
+    """Settles the claim where two successive k-grams have losses so near each other that a plateau at one is a plateau at the other."""
+    for k in range(1, course.order):
+        (low, high), (below, above) = band(course, k), band(course, k + 1)
+        if low - above <= margin:
+            settle(
+                PRECONDITION,
+                f"{name}: the {k}-gram's losses, {low:.3f} … {high:.3f}, and the {k + 1}-gram's, {below:.3f} … {above:.3f}, are not "
+                f"{margin:g} apart, so no plateau tells them apart: take data on which they are",
+            )
+
+
 def band(course: Course, k: int) -> tuple[float, float]:
     """The k-gram's loss with its best smoothing, and with the prior's, which the paper draws."""
     own = {name: loss for name, loss in course.levels.items() if name.startswith(f"{k}-gram a=")}
@@ -60,11 +74,21 @@ def gap(course: Course, k: int, level: float) -> float:
 
 
 def in_order(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The share of replicates that pass through every stage from 1 on, each with looks of its own and a lower loss than the last."""
+    """Of the replicates that come to the last stage, or leave the order before it, the share that pass through every stage in order, each
+    with looks of its own and a lower loss than the last. The others say nothing yet of the whole order."""
     found = {each.name: courses(evidence, each) for each in conditions(evidence, needs, ATTENTION_ALONE)}
     gate(found, terms.gate)
-    answers = {name: [passes_in_order(course) for course in own] for name, own in found.items()}
-    return _shares(answers, terms, "pass through all stages in order, each with a lower loss")
+    ended = {name: [course for course in own if ended_or_left(course)] for name, own in found.items()}
+    answers = {name: [passes_in_order(course) for course in own] for name, own in ended.items()}
+    waiting = ", ".join(f"{len(own) - len(ended[name])} of {len(own)} of {name}" for name, own in found.items())
+    return _shares(
+        answers, terms, "pass through all stages in order, each with a lower loss", f" (not yet at the last stage: {waiting})"
+    )
+
+
+def ended_or_left(course: Course) -> bool:
+    """Whether a training has begun its last stage, or a stage out of order."""
+    return bool(np.isfinite(course.begins(course.order))) or list(course.learned) != list(range(1, 1 + len(course.learned)))
 
 
 def passes_in_order(course: Course) -> bool:
@@ -92,13 +116,13 @@ def skips(course: Course) -> bool:
     return max(times) - min(times) <= min(times) / 10
 
 
-def _shares(answers: dict[str, list[bool]], terms: Terms, what: str) -> Finding:
+def _shares(answers: dict[str, list[bool]], terms: Terms, what: str, more: str = "") -> Finding:
     confidence = 1 - 0.05 / len(answers)
     intervals = {name: clopper_pearson(sum(own), len(own), confidence) for name, own in answers.items()}
     return decide(
         all(each.low > terms.value for each in intervals.values()),
         any(each.high < terms.value for each in intervals.values()),
-        "; ".join(f"{name}: {percent(sum(own), len(own))} {what}" for name, own in answers.items()),
+        "; ".join(f"{name}: {percent(sum(own), len(own))} {what}" for name, own in answers.items()) + more,
         f"the exact interval must lie above {terms.value:g} in every condition, and refutes below",
     )
 

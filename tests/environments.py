@@ -53,3 +53,17 @@ def _is_ours(entry: Path) -> bool:
 def _script(path: Path, python: Path, line: str) -> None:
     path.write_text(f"#!{python}\nimport sys\n\n{line}\n\nsys.exit(main())\n")
     path.chmod(0o755)
+
+
+def without(packages, module):
+    """Code for `python -c` that runs the main function of a module of ours where these packages can't be imported."""
+    return f"""
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {packages}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Blocked())
+from {module} import main
+sys.exit(main(sys.argv[1:]))
+"""

@@ -9,18 +9,9 @@ import pytest
 
 from benchmarks.first_gpu.__main__ import PARTS, main
 from results.store.tables import committed, open_store
+from tests.environments import without
 
-BLOCKED = "ray wandb omegaconf yaml jinja2 click rich x_transformers".split()
-CODE = f"""
-import sys
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {BLOCKED}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-sys.meta_path.insert(0, Blocked())
-from benchmarks.first_gpu.__main__ import main
-sys.exit(main(sys.argv[1:]))
-"""
+CODE = without("ray wandb omegaconf yaml jinja2 click rich x_transformers".split(), "benchmarks.first_gpu.__main__")
 
 
 @pytest.fixture(scope="module")

@@ -5,19 +5,10 @@ import sys
 
 from launch.cli import main
 from results.store.tables import committed, open_store
+from tests.environments import without
 from tests.harness.tiny import write_study
 
-BLOCKED = "ray wandb omegaconf yaml scipy matplotlib jinja2 click rich".split()
-CODE = f"""
-import sys
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {BLOCKED}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-sys.meta_path.insert(0, Blocked())
-from harness.local import main
-sys.exit(main(sys.argv[1:]))
-"""
+CODE = without("ray wandb omegaconf yaml scipy matplotlib jinja2 click rich".split(), "harness.local")
 
 
 def test_torch_numpy_pyarrow_and_safetensors_train_a_manifest(tmp_path):

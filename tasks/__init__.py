@@ -8,6 +8,7 @@ from typing import Any
 from tasks.automata import TASKS as AUTOMATA
 from tasks.batch import Batch
 from tasks.distillation import TASKS as DISTILLATION
+from tasks.dyck import TASKS as DYCK
 from tasks.flipflop import TASKS as FLIPFLOP
 from tasks.lego import TASKS as LEGO
 from tasks.ngrams import TASKS as NGRAMS
@@ -15,7 +16,7 @@ from tasks.subsequences import TASKS as SUBSEQUENCES
 from tasks.task import Task
 from tasks.text import TASKS as TEXT
 
-REGISTRY: dict[str, type[Task]] = FLIPFLOP | AUTOMATA | LEGO | DISTILLATION | TEXT | SUBSEQUENCES | NGRAMS
+REGISTRY: dict[str, type[Task]] = FLIPFLOP | AUTOMATA | LEGO | DISTILLATION | TEXT | SUBSEQUENCES | NGRAMS | DYCK
 
 __all__ = ["REGISTRY", "Batch", "build"]
 

@@ -1,0 +1,130 @@
+"""Dyck languages of bounded depth: the next bracket of strings with several bracket types.
+
+Li, "Mathematical foundations of data-training-inference interaction in language modeling" (CMU-ML-25-120), section 2.2; first in Wen et
+al. 2023, "Transformers are uninterpretable with myopic methods". Bracket 2t opens type t, 2t + 1 closes it; with k types, 2k is the end of
+a string and 2k + 1 its start. A model reads the start and the brackets, and answers with the token after each:
+
+    Dyck(types=2, depth=2, length=6)      reads  5 0 2 3 1 4    answers  0 2 3 1 4 ·
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from tasks.batch import Batch
+from tasks.draws import Draw
+from tasks.dyck.law import Law, depths
+from tasks.task import Task
+
+ENOUGH = 0.8  # of the probability of closing brackets, that the authors' code asks for
+_SCORED = ("every", "closing", "stack")
+
+
+@dataclass(frozen=True)
+class Dyck(Task):
+    """types: k. depth: D, brackets open at once at most. q: the probability of opening where both may be. complete: strings whose brackets
+    are all closed, each ended with probability ½ whenever nothing is open; else the first `length` brackets of an endless one.
+
+    length: tokens a string, at most; the end is one of them. scored: every | closing | stack. A loss is of every token. An evaluation is
+    of the brackets that close, or of every place where something is open, whose answer is the closing bracket that the stack calls for.
+    first: the first token that is scored, counted from 1.
+    """
+
+    metrics: ClassVar[tuple[str, ...]] = ("close", "mass")
+    error: ClassVar[str] = "a closing bracket whose type the model's most probable closing bracket does not have"
+    vectors: ClassVar[tuple[str, ...]] = ("depth", "q", "complete", "scored", "first")  # may differ within a pack
+
+    types: int = 2
+    depth: int = 4
+    length: int = 28
+    q: float = 0.5
+    complete: bool = True
+    scored: str = "every"
+    first: int = 1
+
+    def __post_init__(self) -> None:
+        if self.types < 2:
+            raise ValueError(f"task.types = {self.types} must be at least 2: of one type every closing bracket is right")
+        if self.depth < 1:
+            raise ValueError(f"task.depth = {self.depth} must be at least 1")
+        if self.types**self.depth > 2**62:
+            raise ValueError(f"task.types = {self.types} with task.depth = {self.depth} makes more than 2^62 stacks")
+        if not 0 < self.q < 1:
+            raise ValueError(f"task.q = {self.q:g} must be a probability above 0 and below 1")
+        if self.length < 3:
+            raise ValueError(f"task.length = {self.length} must be at least 3, two brackets and the end")
+        if self.scored not in _SCORED:
+            raise ValueError(f"task.scored = {self.scored!r} must be {' or '.join(_SCORED)}")
+        if not 1 <= self.first < self.length:
+            raise ValueError(f"task.first = {self.first} must be from 1 to {self.length - 1}, below task.length")
+
+    @property
+    def vocabulary(self) -> int:
+        return 2 * self.types + 2
+
+    @property
+    def outputs(self) -> int:
+        """The brackets and the end."""
+        return 2 * self.types + 1
+
+    @property
+    def end(self) -> int:
+        return 2 * self.types
+
+    @property
+    def start(self) -> int:
+        return 2 * self.types + 1
+
+    @property
+    def law(self) -> Law:
+        """The exact law of the brackets of a string."""
+        length, ending = (self.length - 1, "stop") if self.complete else (self.length, "any")
+        return Law((1 / self.types,) * self.types, self.depth, length, self.q, ending)
+
+    def evaluation(self) -> "Dyck":
+        """The same strings, scored at their closing brackets unless the set names every place where something is open."""
+        return replace(self, scored="closing") if self.scored == "every" else self
+
+    def sample(self, draw: Draw, batch: int) -> Batch:
+        """inputs, targets int64 [R, B, T], weights [R, B, T]; about: depth [R, B, T], brackets open before the one that is predicted."""
+        device, law = draw.seeds.device, self.law
+        brackets = torch.from_numpy(law.sample(draw.words((batch, law.length)).cpu().numpy())).to(device)
+        targets = pad(brackets, (0, self.length - law.length), value=self.end)
+        inputs = pad(targets[..., :-1], (1, 0), value=self.start)
+        depth = torch.from_numpy(depths(inputs.cpu().numpy(), self.types)).to(device)
+        scored = inputs != self.end
+        if self.scored == "closing":
+            scored &= (targets < self.end) & (targets % 2 == 1)
+        elif self.scored == "stack":
+            scored &= depth > 0
+            targets = torch.where(scored, closers(inputs, depth, self.depth), self.end)
+        scored[..., : self.first - 1] = False
+        return Batch(inputs, targets, scored.to(torch.float32), {"depth": depth})
+
+    def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        """close: the most probable closing bracket is of another type. mass: the right one has at most 0.8 of the probability of all
+        closing brackets, as in the authors' code."""
+        closing = logits[..., 1 : self.end : 2]
+        kind = (targets // 2).clamp(max=self.types - 1)  # what is not scored may be the end
+        share = closing.softmax(-1).gather(-1, kind[..., None].expand(*closing.shape[:-1], 1))[..., 0]
+        return {"close": closing.argmax(-1) != kind, "mass": share <= ENOUGH}
+
+
+def last_open(inputs: Tensor, depth: Tensor, deepest: int) -> Tensor:
+    """Place of the last bracket that is open at each place, int64 [..., T], -1 where none is; inputs and the depths after them [..., T]."""
+    place = torch.arange(inputs.shape[-1], device=inputs.device).expand_as(inputs)
+    before = pad(depth[..., :-1], (1, 0))
+    found = torch.full_like(inputs, -1)
+    for level in range(1, deepest + 1):
+        opened = torch.where((depth == level) & (before == level - 1), place, -1).cummax(-1).values
+        found = torch.where(depth == level, opened, found)
+    return found
+
+
+def closers(inputs: Tensor, depth: Tensor, deepest: int) -> Tensor:
+    """The bracket that closes what was opened last, int64 [..., T]; 0 where nothing is open."""
+    place = last_open(inputs, depth, deepest)
+    return torch.where(place >= 0, inputs.gather(-1, place.clamp(min=0)) + 1, 0)

@@ -293,7 +293,9 @@ def _code_line(study: Study, words: str) -> str:
     """The code of an experiment: its digest, and the files that this is of."""
     condition = next(each for each in study.conditions if each.experiment is not None and each.experiment.words == words)
     code = condition.experiment.code() if condition.experiment is not None else None
-    names = () if code is None else code.files
+    if code is None:
+        return f"{words}: built in"
+    names = code.files
     shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
     return f"{words}: code {(condition.code or '')[:12]} of {shown}"
 

@@ -184,7 +184,8 @@ def _tables(
 ) -> dict[str, pa.Table]:
     experiment = _own(pack.replicates[0])
     commit, dirty = code_state()
-    own_commit, own_dirty = checkout_state(Path(experiment.code(running=True).folder))
+    code = experiment.code(running=True)
+    own_commit, own_dirty = (None, None) if code is None else checkout_state(Path(code.folder))
     shared = {
         "stage": 0,
         "samples": 0,

@@ -172,9 +172,9 @@ def conditions_of(manifest: Mapping[str, Any]) -> tuple[Condition, ...]:
 
 
 def _about(condition: Condition) -> dict[str, Any]:
-    """What readers must know of a training beside its configuration; {} for an experiment, whose configuration says all."""
+    """What readers must know of a condition beside its configuration: all its settings, and how a training is scored."""
     if condition.experiment is not None:
-        return {}
+        return {"settings": settings_of(condition)}
     scored, scoring = condition.task.scored_positions(), _scoring(condition.task)
     return {"settings": settings_of(condition), "scored": scored, "scoring": scoring}
 
@@ -183,9 +183,8 @@ def settings_of(condition: Condition) -> dict[str, Any]:
     """Every option of a condition, defaults included: what a methods section says."""
     if condition.experiment is not None:
         config = condition.experiment.config()
-        return {
-            "experiment": {name: value for name, value in config.items() if name != "settings"} | config.get("settings", {})
-        }
+        parts = {name: value for name, value in config.items() if name not in ("settings", "rev")}
+        return {"experiment": parts | condition.experiment.all_settings}
     link = link_of(condition)
     return {
         "task": {"name": name_of(condition.task)} | asdict(condition.task),

@@ -263,8 +263,9 @@ class Condition:
 
 
 def experiment_condition(name: str, experiment: Experiment, seeds: Iterable[tuple[int, int]] = ()) -> Condition:
-    """The condition of an experiment, with the digest of its code."""
-    digest = experiment.code().digest
+    """The condition of an experiment, with the digest of a person's own code."""
+    code = experiment.code()
+    digest = None if code is None else code.digest
     return Condition(name, _NOTHING, _NOTHING, _NOTHING, seeds=tuple(seeds), experiment=experiment, code=digest)
 
 
@@ -280,7 +281,8 @@ def refuse_other_code(condition: Condition) -> None:
     if condition.code is None:
         return
     if condition.experiment is not None:
-        digest: str | None = condition.experiment.code(running=True).digest
+        code = condition.experiment.code(running=True)
+        digest = None if code is None else code.digest
     else:
         digest = own_code(condition.task, condition.model, running=True)
     if digest != condition.code:

@@ -1,22 +1,27 @@
-"""What a replicate does where nothing is trained: a person's own function or command, with settings and a seed.
+"""What a replicate does where nothing is trained: a function or a command, with settings and a seed.
 
     experiment: {name: "my_module:measure", lr: 0.1}
+    experiment: {name: built_in, horizon: 8}
     experiment: {command: [python, train.py, --lr, "{lr}", --seed, "{seed}"], metrics: "{folder}/m.jsonl", sources: [train.py], lr: 0.1}
 
-What is no word of this file is a setting. All of it is hashed but `time_limit`; so is the digest of the code (`foreign_code`).
+What is no word of this file is a setting. All of it is hashed but `time_limit`; so is the digest of a person's own code (`foreign_code`).
+A built-in experiment (`harness.experiments.built_in`) has a revision in its place, and its settings are hashed where they differ from the
+defaults.
 """
 
+import difflib
 import inspect
 import math
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.experiments.built_in import REGISTRY, BuiltIn
 from harness.study.foreign_code import ForeignCode, code_of_modules, code_of_sources
-from harness.study.identity import canonical
+from harness.study.identity import canonical, describe, typed
 from models.custom import custom
 from results.errors import StudyError, settings_errors
 
@@ -30,7 +35,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Experiment:
-    """A function by its import path (`name`), or a command with the file that it leaves its metrics in.
+    """A function by its import path or its registered name (`name`), or a command with the file that it leaves its metrics in.
 
     sources: files and folders that the code needs beside what it imports; environment: variables that the command sees beside the usual
     ones; time_limit: seconds that a command may take, None for no limit.
@@ -48,13 +53,25 @@ class Experiment:
         """What is hashed, the empty parts left out."""
         parts: dict[str, Any] = {"name": self.name, "command": list(self.command), "metrics": self.metrics}
         parts |= {"sources": list(self.sources), "environment": list(self.environment), "settings": dict(self.settings)}
+        built_in = self.built_in
+        parts["rev"] = built_in.rev if built_in is not None and built_in.rev != 1 else None
         return {name: value for name, value in parts.items() if value}
+
+    @property
+    def built_in(self) -> BuiltIn | None:
+        """The registered experiment with its settings; None for a person's own function or command."""
+        return typed(REGISTRY[self.name], self.settings, "experiment") if self.name in REGISTRY else None
+
+    @property
+    def all_settings(self) -> dict[str, Any]:
+        """The settings; of a built-in experiment with those that have their defaults."""
+        return dict(self.settings) if self.built_in is None else asdict(self.built_in)
 
     @property
     def title(self) -> str:
         """What it is called where a condition has no name of its own."""
         if self.name:
-            return self.name.partition(":")[2]
+            return self.name.rpartition(":")[2]
         return next((Path(word).stem for word in self.command[1:] if not word.startswith("-")), self.command[0])
 
     @property
@@ -64,15 +81,19 @@ class Experiment:
 
     def function(self) -> Callable[..., Any]:
         """The function itself, imported."""
-        return _function(self.name)[0]
+        built_in = self.built_in
+        return _function(self.name)[0] if built_in is None else lambda draw, settings: built_in.measure(draw)
 
     @property
     def packed(self) -> bool:
         """Whether it is a function that measures all seeds of a pack at once: its first argument is called `draw`."""
-        return bool(self.name) and _function(self.name)[1] == "draw"
+        return self.name in REGISTRY or (bool(self.name) and _function(self.name)[1] == "draw")
 
-    def code(self, running: bool = False) -> ForeignCode:
-        """The code that it runs; running: that of this process, whatever has become of the files of a function since it was imported."""
+    def code(self, running: bool = False) -> ForeignCode | None:
+        """A person's own code that it runs, None where there is none; running: that of this process, whatever has become of the files of a
+        function since it was imported."""
+        if self.name in REGISTRY:
+            return None
         if self.name:
             self.function()
             return code_of_modules([self.name.partition(":")[0]], self.sources, running)
@@ -108,6 +129,8 @@ def build_experiment(node: Any) -> Experiment:
     if kind == "function":
         if not isinstance(options["name"], str):
             raise StudyError(f"experiment.name = {options['name']!r} must be MODULE:FUNCTION, such as my_module:measure")
+        if ":" not in options["name"]:
+            return _of_built_in(options["name"], sources, settings)
         with settings_errors():
             custom.refuse_others(options["name"], "experiment")
         _function(options["name"])
@@ -117,8 +140,28 @@ def build_experiment(node: Any) -> Experiment:
 
 def experiment_of(config: Mapping[str, Any]) -> Experiment:
     """The inverse of `Experiment.config`."""
-    parts = {name: value for name, value in config.items() if name != "settings"}
-    return build_experiment({**config.get("settings", {}), **parts})
+    parts = {name: value for name, value in config.items() if name not in ("settings", "rev")}
+    built = build_experiment({**config.get("settings", {}), **parts})
+    if (own := built.config().get("rev", 1)) != (rev := config.get("rev", 1)):
+        raise StudyError(
+            f"the experiment {built.name} has the revision {rev} here and this code has {own}: use the version of the code that wrote it"
+        )
+    return built
+
+
+def _of_built_in(name: str, sources: tuple[str, ...], settings: Mapping[str, Any]) -> Experiment:
+    if name not in REGISTRY:
+        match = difflib.get_close_matches(name, list(REGISTRY), n=1)
+        raise StudyError(
+            f"experiment.name = {name!r} must be MODULE:FUNCTION, such as my_module:measure, or one of {', '.join(REGISTRY)}"
+            + (f"; did you mean {match[0]}?" if match else "")
+        )
+    if sources:
+        raise StudyError(f"experiment.sources belongs to code of your own, and {name} is built in: leave it out")
+    with settings_errors():
+        described = describe(typed(REGISTRY[name], settings, "experiment"))
+    described.pop("rev", None)
+    return Experiment(name=name, settings=described)
 
 
 def _of_command(options: Mapping[str, Any], sources: tuple[str, ...], settings: Mapping[str, Any]) -> Experiment:

@@ -85,10 +85,11 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
     points = select(points_of(merged if rule is None else merged | {"replicates": rule.maximum}), merged.get("only"))
     refuse_hidden_overrides(given, merged, points)
     sets, seed, curve_every, watch = ((), 0, 10, None) if experimental else _evaluate(merged)
+    conditions = _experiments(merged, points) if experimental else _conditions(merged, points)
     study = Study(
         name=_name(merged),
         question=typed(merged, "question", str, ""),
-        conditions=_experiments(merged, points) if experimental else _conditions(merged, points),
+        conditions=conditions,
         sets=sets,
         source=mapping(merged, "source"),
         scale=scale,
@@ -97,7 +98,7 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         evaluate_seed=seed,
         curve_every=curve_every,
         watch=watch,
-        metrics=_metrics(merged) if experimental else {},
+        metrics=_metrics(merged, conditions) if experimental else {},
         keep=_keep(merged),
         pack_size=_pack_size(merged),
         compile=typed(mapping(merged, "pack"), "compile", bool, False, "pack."),
@@ -108,7 +109,7 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
         wandb=_wandb(merged)[0],
         wandb_runs=_wandb(merged)[1],
         tensorboard=typed(merged, "tensorboard", str, ""),
-        claims=_claims(merged),
+        claims=_claims(merged, experimental),
         adaptive=None if rule is None else as_dict(rule),
         slots=_slots(merged),
     )
@@ -178,8 +179,6 @@ def _is_experimental(merged: dict[str, Any], where: str) -> bool:
         raise StudyError("replicates of an experiment can't be adaptive: give their number, such as replicates: 100")
     if "keep" in merged and merged["keep"] != "none":
         raise StudyError(f"keep = {merged['keep']!r}: an experiment has no weights; leave it out")
-    if merged.get("claims"):
-        raise StudyError("claims are about trainings: leave them out of a study of experiments")
     return True
 
 
@@ -202,11 +201,13 @@ def _experiments(merged: dict[str, Any], points: list[Point]) -> tuple[Condition
     return conditions
 
 
-def _metrics(merged: dict[str, Any]) -> dict[str, Metric]:
-    """What `evaluate.metrics` says of the numbers that an experiment returns, such as {accuracy: higher}."""
+def _metrics(merged: dict[str, Any], conditions: Sequence[Condition]) -> dict[str, Metric]:
+    """What `evaluate.metrics` says of the numbers that an experiment returns, such as {accuracy: higher}; what it leaves out is as the
+    built-in experiments of the conditions say."""
     node = mapping(merged, "evaluate")
     refuse_unknown(node, ("metrics",), "evaluate")
-    found = {}
+    built_in = [each.experiment.built_in for each in conditions if each.experiment is not None]
+    found = {name: Metric(better) for each in built_in if each is not None for name, better in each.metrics.items()}
     for name, better in mapping(node, "metrics", "evaluate.").items():
         refuse_unprintable(name, "a metric", "evaluate.metrics")
         found[name] = Metric(_one_of(better, f"evaluate.metrics.{name}", ("lower", "higher")))
@@ -375,8 +376,8 @@ def _name(merged: dict[str, Any]) -> str:
     return name
 
 
-def _claims(merged: dict[str, Any]) -> dict[str, Any]:
-    """What the study states of the paper's claims, checked: {id: {value: …}}."""
+def _claims(merged: dict[str, Any], experimental: bool) -> dict[str, Any]:
+    """What the study states of the paper's claims, checked: {id: {value: …}}. experimental: whether it trains nothing."""
     claims = mapping(merged, "claims")
     if not claims:
         return claims
@@ -387,6 +388,9 @@ def _claims(merged: dict[str, Any]) -> dict[str, Any]:
         if isinstance(node, dict):
             refuse_unknown(node, TERMS, f"claims.{name}")
         terms_of(REGISTRY[name], node)
+        if REGISTRY[name].of_experiments != experimental:
+            about, here = ("experiments", "trains") if REGISTRY[name].of_experiments else ("trainings", "has experiments")
+            raise StudyError(f"claims.{name} is about {about}, and this study {here}: leave it out")
     return claims
 
 

@@ -1,4 +1,4 @@
-"""The kinds of value that options take, from the annotations of tasks, models and trainings.
+"""The kinds of value that options take, from the annotations of tasks, models, trainings and built-in experiments.
 
 Readers of manifests import none of these, and check the options by `results/store/option_kinds.json`. After a change of an option:
 
@@ -16,6 +16,7 @@ from typing import Any
 
 import models
 import tasks
+from harness.experiments.built_in import REGISTRY
 from harness.study.config import Train
 from harness.study.stages import Link
 
@@ -23,8 +24,8 @@ _NAMES = {int: "whole", float: "number", str: "text", bool: "flag", type(None): 
 
 
 def option_kinds() -> dict[str, Any]:
-    """{section: {option: kind}} of `train` and `stage`; of `task` and `model` by the registered name."""
-    named: dict[str, dict[str, Any]] = {"task": {**tasks.REGISTRY}, "model": {**models.REGISTRY}}
+    """{section: {option: kind}} of `train` and `stage`; of `task` and `model` by the registered name, as of `experiment`."""
+    named: dict[str, dict[str, Any]] = {"task": {**tasks.REGISTRY}, "model": {**models.REGISTRY}, "experiment": {**REGISTRY}}
     sections = {section: {name: _options(each) for name, each in registry.items()} for section, registry in named.items()}
     return {**sections, "train": _options(Train), "stage": _options(Link) | {"number": "whole"}}
 

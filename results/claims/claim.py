@@ -46,7 +46,8 @@ class Claim:
     """`judge` is given the rows, the study's terms and the replicates that each condition must have; it asks for no name.
 
     needs: replicates of each condition below which nothing is decided; power: what that many show with a chance of 80 %.
-    study: the one that decides it at the paper's own size, as FAMILY/NAME; "" where no study does.
+    study: the one that decides it at the paper's own size, as FAMILY/NAME; "" where no study does. of_experiments: whether its rows are
+    values of experiments, and not errors of trained models.
     """
 
     id: str
@@ -57,6 +58,7 @@ class Claim:
     power: str
     judge: Callable[[Evidence, Terms, int], Finding]
     study: str = ""
+    of_experiments: bool = False
 
 
 def by_id(claims: Iterable[Claim]) -> dict[str, Claim]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from results.errors import DamagedFile
 from results.rows.options import flatten
@@ -66,6 +67,16 @@ class Evidence:
         found = [(each, self.probes.get(each.key, {})) for each in condition.replicates]
         mine = [(each, {name: value for name, value in values.items() if name[0] == probe}) for each, values in found]
         return [(each, values) for each, values in mine if values]
+
+    def values(self, condition: Condition, metric: str) -> Floats:
+        """The last value of a metric of experiments, by replicate; infinity of one that diverged. One without a value is left out."""
+        if self.evaluations is None:
+            return np.empty(0)
+        keys = pa.array([each.key for each in condition.replicates], pa.string())
+        mine = self.evaluations.filter((pc.field("metric") == metric) & pc.field("key").isin(keys)).sort_by("step")
+        last = dict(zip(mine["key"].to_pylist(), mine["value"].to_pylist(), strict=True))
+        found = [last.get(each.key) for each in condition.replicates if each.key in last]
+        return np.array([np.inf if value is None else value for value in found], dtype=np.float64)
 
     def beside(self, base: Condition, options: Iterable[str]) -> list[Condition]:
         """Conditions that differ from `base` in these options (or their parts) and in nothing else."""

@@ -83,7 +83,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
     manifest = newest[1]
     folder = report_folder(store, out)
     if is_experimental(manifest):
-        for name, data in values_report(store, manifest).items():
+        for name, data in values_report(store, manifest, families).items():
             page_path = folder.write(name, data)
         return page_path
     shared = len(manifest["replicates"]) >= MANY and store.is_local and second_process.worthwhile()

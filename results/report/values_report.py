@@ -8,6 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
+from results.claims import reductions, verdicts
+from results.claims.show import html as claims_html
+from results.report.family import ReportFamily
 from results.report.first_screen import changes
 from results.report.page_parts import Drawing, drawn_files, newest_failures, provenance
 from results.report.page_template import FOLDER, format_real, render
@@ -23,8 +26,9 @@ from results.store.tables import Store, committed, read
 MAX_PANELS, MAX_CURVES, MAX_OPEN_ROWS, MAX_ROWS, MAX_DRAWN = 9, 75, 200, 1000, 30  # metrics, lines a figure, rows, conditions
 
 
-def values_report(store: Store, manifest: dict[str, Any]) -> dict[str, bytes]:
-    """The files of the report by their paths in its folder; the page is the last, as it links to the others."""
+def values_report(store: Store, manifest: dict[str, Any], families: Sequence[ReportFamily]) -> dict[str, bytes]:
+    """The files of the report by their paths in its folder; the page is the last, as it links to the others. `families`: those whose
+    sections are drawn."""
     finished = committed(store)
     tables = {"replicates": finished} | {name: read(store, name, winning=finished) for name in ("evaluations", "failures")}
     failures, evaluations = tables["failures"], tables["evaluations"].filter(reported(manifest))
@@ -38,9 +42,12 @@ def values_report(store: Store, manifest: dict[str, Any]) -> dict[str, bytes]:
         "replicates.parquet": to_parquet(rows),
         **{f"tables/{name}.parquet": to_parquet(table) for name, table in tables.items()},
     }
-    drawn, shown = drawn_files(draw_values(known, measures, evaluations))
+    sections = [section for family in families for section in family.sections]
+    drawings = [Drawing(*drawn) for section in sections for drawn in section(store, manifest, known, finished)]
+    drawn, shown = drawn_files(drawings + draw_values(known, measures, evaluations))
     files |= drawn
-    files["index.html"] = _page(manifest, known, measures, summary, rows, finished, failures, shown).encode()
+    claims = claims_html(verdicts(manifest, known, evaluations=evaluations), bool(reductions(manifest)))
+    files["index.html"] = _page(manifest, known, measures, summary, rows, finished, failures, shown, claims).encode()
     return files
 
 
@@ -102,6 +109,7 @@ def _page(
     replicates: pa.Table,
     failures: pa.Table,
     drawings: Sequence[tuple[Drawing, Markup]],
+    claims: Markup,
 ) -> str:
     keys, statuses = {each.key for each in known}, [each.status for each in known]
     own = replicates.filter(pc.field("key").isin(pa.array(list(keys), pa.string())))
@@ -121,12 +129,13 @@ def _page(
         quantiles=list(QUANTILES),
         infinity=float("inf"),
         drawings=drawings,
+        claims=claims,
         methods=_methods(manifest),
         known=rows.slice(0, MAX_ROWS).to_pylist(),
         many=len(known) > MAX_OPEN_ROWS,
         failures=newest_failures(failures, keys),
         provenance=provenance(own, manifest),
-        own_commits=_own_commits(own),
+        own_commits=_own_commits(own.filter(_has_code(manifest, own))),
         left_out=replicates.num_rows - own.num_rows,
     )
 
@@ -154,7 +163,7 @@ def _median(line: dict[str, Any]) -> str:
 def _methods(manifest: dict[str, Any]) -> dict[str, Any]:
     """What runs, the settings that all conditions share, those that differ, the seeds and the digests of the code."""
     configs = [each["config"]["experiment"] for each in manifest["conditions"]]
-    flat = [flatten(each.get("settings", {})) for each in configs]
+    flat = [flatten(_settings(each)) for each in manifest["conditions"]]
     names = list(dict.fromkeys(name for each in flat for name in each))
     shared = {
         name: flat[0].get(name) for name in names if all(name in each and each[name] == flat[0].get(name) for each in flat)
@@ -170,8 +179,22 @@ def _methods(manifest: dict[str, Any]) -> dict[str, Any]:
             {"name": c["name"], "values": [each.get(name) for name in varied]} for c, each in zip(conditions, flat, strict=True)
         ],
         "seeds": ranges((row[2] for row in manifest["replicates"]), " … "),
-        "codes": list(dict.fromkeys(each["config"].get("code", "none")[:12] for each in conditions)),
+        "codes": list(dict.fromkeys(code[:12] for each in conditions if (code := each["config"].get("code")))),
     }
+
+
+def _settings(condition: dict[str, Any]) -> dict[str, Any]:
+    """The settings of an experiment; of a built-in one with those that have their defaults."""
+    config = condition["config"]["experiment"]
+    complete = condition.get("settings", {}).get("experiment", config.get("settings", {}))
+    return {name: value for name, value in complete.items() if name not in config}
+
+
+def _has_code(manifest: dict[str, Any], replicates: pa.Table) -> pa.Array:
+    """Whether a row of `replicates` ran a person's own code."""
+    coded = [bool(each["config"].get("code")) for each in manifest["conditions"]]
+    own = {row[0] for row in manifest["replicates"] if coded[row[1]]}
+    return pa.array([key in own for key in replicates["key"].to_pylist()], pa.bool_())
 
 
 def _own_commits(replicates: pa.Table) -> list[tuple[str, int]]:

@@ -137,6 +137,14 @@ _PARTS = {"task": _NAMED, "model": _NAMED, "train": _TRAIN}
 _ALL_PARTS = record(_PARTS)
 _STAGED = _PARTS | {"stages": items(mapping(anything)), "stage": mapping(anything)}
 _EXPERIMENT = record({}, {"name": text(MOST_NAME), "command": items(text()), "settings": mapping(anything)})
+
+
+def _settings(value: Any, where: str) -> str:
+    """Every option of a training, or of an experiment."""
+    experiment = isinstance(value, dict) and "experiment" in value
+    return (record({"experiment": _EXPERIMENT}) if experiment else record(_PARTS, _STAGED))(value, where)
+
+
 _SCORING = record(
     {"metrics": items(text(MOST_NAME), least=1), "direction": text(MOST_NAME), "error": text()},
     dict.fromkeys(("tokens", "outputs"), optional(whole())),
@@ -148,7 +156,7 @@ _CONDITION_FIELDS = record(
         "sets": mapping(record({"hash": text(MOST_NAME)}, {"task": mapping(anything)})),
         "replicates": whole(),
     },
-    {"settings": record(_PARTS, _STAGED), "scored": optional(whole()), "scoring": optional(_SCORING)},
+    {"settings": _settings, "scored": optional(whole()), "scoring": optional(_SCORING)},
 )
 
 
@@ -174,7 +182,7 @@ def _options(part: str, value: Any) -> Shape:
     kinds = _option_kinds().get(part)
     if kinds is None:
         return anything
-    if part in ("task", "model"):
+    if part in ("task", "model", "experiment"):
         name = value.get("name") if isinstance(value, dict) else None
         kinds = kinds.get(name, {}) if isinstance(name, str) else {}
     return _of_kind({"mapping": kinds})
@@ -325,6 +333,13 @@ def _other_settings(condition: dict[str, Any], sets: dict[str, Any]) -> str:
     """Where `settings`, which has every option, has another value than `config`, or a set another kind of value for an option."""
     settings = condition.get("settings")
     if settings is None:
+        return ""
+    if ("experiment" in settings) != ("experiment" in condition["config"]):
+        return "settings and config must be of one kind: an experiment, or a training"
+    if "experiment" in settings:
+        for name, value in condition["config"]["experiment"].get("settings", {}).items():
+            if settings["experiment"].get(name) != value:
+                return f"settings.{_below('experiment', name)} has another value than config.experiment.settings.{name}"
         return ""
     for part in _PARTS:
         given = settings[part].get("options")  # pairs, where a user's own class keeps its fields

@@ -18,7 +18,7 @@ LEVELS = {1: 1.75, 2: 1.65, 3: 1.55, 4: 1.45}  # of the prior's smoothing; the b
 
 @pytest.fixture(scope="module")
 def studies():
-    return {name: planned("ngrams", name) for name in ("figure3", "figure7", "lag_order")}
+    return {name: planned("ngrams", name) for name in ("figure3", "figure6", "figure7", "lag_order")}
 
 
 def path(order, until, shift=0.0, lags=None):

@@ -18,7 +18,8 @@ from torch import Tensor
 from torch.func import grad_and_value, vmap
 
 import models
-from benchmarks.tables import markdown, number, ratio
+from benchmarks.tables import conditions, markdown, number, ratio, write
+from harness import compiled_draw
 from harness.draw import Draw
 from harness.machine.device import prepare
 from harness.planning.pack import Pack, Replicate
@@ -125,6 +126,7 @@ def measure(size: int, rounds: int, steps: int) -> dict[str, list[float]]:
     """Rates of each way by round; the plain way takes as many steps as the pack has replicates."""
     prepare(CPU)
     torch.set_num_threads(1)
+    compiled_draw.prepare()  # as in a training of more than a few steps
     ways = {"plain PyTorch, one seed after another": (plain(), steps * size)}
     ways |= {f"vmap over {size}": (mapped(size), steps), f"a pack of {size}": (packed(size), steps)}
     for advance, _ in ways.values():
@@ -151,14 +153,18 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=4)
-    parser.add_argument("--out", help="folder for ngram_speed.md and .json")
+    parser.add_argument("--out", help="folder for ngram_speed.md and .parquet")
     options = parser.parse_args()
     found = measure(options.size, options.rounds, options.steps)
-    text = table(found)
-    print(text)
     pack = list(found.values())[-1]
     times = statistics.median(one / base for one, base in zip(pack, next(iter(found.values())), strict=True))
-    print(f"target: {TARGET:g} times plain; measured: {times:.1f}")
+    head = conditions("cpu", "fp32", seeds=options.size, rounds=options.rounds, threads=1)
+    text = f"# In-context trigrams in three ways\n\n{head}\n\n{table(found)}\n\n"
+    text += f"target: {TARGET:g} times plain; measured: {times:.1f}"
+    print(text)
+    if options.out:
+        rows = [{"way": way, "round": i, "rate": rate} for way, rates in found.items() for i, rate in enumerate(rates)]
+        write(options.out, "ngram_speed", text, rows)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from harness import compiled_draw
+
 # numbers are part of every committed result: append, never renumber
 STREAMS = {
     "init": 0,
@@ -116,10 +118,9 @@ class Draw:
 
     def words(self, shape: Sequence[int], site: int = 0) -> Tensor:
         """uint32 words in int64, [R, *shape]. `site` (0 … 65535) tells the draws of one step apart."""
-        if not 0 <= site < 2**16:
-            raise ValueError(f"site {site} is outside 0 … 65535")
-        count = math.prod(shape)
-        per_row = count // shape[0] if shape and shape[0] else 0
+        count, per_row = self._sizes(shape, site)
+        if self._compiles(count):
+            return compiled_draw.words(*self._asked(shape, site)).view(self.replicates, *shape)
         if self.picked is not None:
             return self._picked_words(shape, per_row, site)
         start = self.first * per_row
@@ -130,10 +131,39 @@ class Draw:
         offset = start - block0 * 4
         return words[:, offset : offset + count].reshape(self.replicates, *shape)
 
+    def quantiles(self, shape: Sequence[int], site: int = 0) -> Tensor:
+        """float64 in (0, 1) on the CPU, [R, *shape]: the middle of the 2^-32 that each word stands for. To be put through the inverse
+        of a distribution function."""
+        if self._compiles(self._sizes(shape, site)[0]):
+            return compiled_draw.quantiles(*self._asked(shape, site)).view(self.replicates, *shape)
+        return self.words(shape, site).cpu().to(torch.float64).add_(0.5).div_(WORD)
+
+    def _sizes(self, shape: Sequence[int], site: int) -> tuple[int, int]:
+        """Words of a replicate, and of each of its rows."""
+        if not 0 <= site < 2**16:
+            raise ValueError(f"site {site} is outside 0 … 65535")
+        count = math.prod(shape)
+        if self.picked is not None and tuple(self.picked.shape) != (self.replicates, shape[0]):
+            raise ValueError(f"picked rows {list(self.picked.shape)} must be [R, {shape[0]}]")
+        return count, count // shape[0] if shape and shape[0] else 0
+
+    def _compiles(self, count: int) -> bool:
+        step = self.step if isinstance(self.step, Tensor) else None
+        return compiled_draw.draws(count * self.replicates, self.seeds, step, self.picked)
+
+    def _asked(self, shape: Sequence[int], site: int) -> tuple[Tensor, Tensor, int, int, int, int, Tensor | None]:
+        """Arguments of `compiled_draw`."""
+        count, per_row = self._sizes(shape, site)
+        step = self.step if isinstance(self.step, Tensor) else torch.tensor([self.step])
+        rows = (1, count) if self.picked is None else (shape[0], per_row)
+        return self.seeds, step, self._selector(site), self.first * per_row, *rows, self.picked
+
+    def _selector(self, site: int) -> int:
+        return STREAMS[self.stream] << 16 | site
+
     def _picked_words(self, shape: Sequence[int], per_row: int, site: int) -> Tensor:
         picked = self.picked
-        if picked is None or tuple(picked.shape) != (self.replicates, shape[0]):
-            raise ValueError(f"picked rows {None if picked is None else list(picked.shape)} must be [R, {shape[0]}]")
+        assert picked is not None
         start = picked * per_row
         # one block more than a row fills, since a row may begin inside a block
         blocks = torch.arange(per_row // 4 + 2, device=picked.device)
@@ -145,7 +175,7 @@ class Draw:
         """Block numbers, int64 [R or 1, N] → words [R, N, 4]."""
         # filled on the device: a copy from the host could be no part of a CUDA graph
         step = self.step[:, None] if isinstance(self.step, Tensor) else torch.full_like(block[:1, :1], self.step)
-        selector = torch.full_like(block[:1, :1], STREAMS[self.stream] << 16 | site)
+        selector = torch.full_like(block[:1, :1], self._selector(site))
         keys = (self.seeds & _MASK)[:, None], (self.seeds >> 32 & _MASK)[:, None]
         return _rounds(block & _MASK, step, selector, block >> 32 & _MASK, *keys)
 
@@ -158,9 +188,7 @@ class Draw:
 
         For initialisation only; |z| < 6.3 because a draw has 32 bits.
         """
-        words = self.words(shape, site).cpu()
-        quantile = (words.to(torch.float64) + 0.5) / WORD
-        return torch.special.ndtri(quantile).to(torch.float32).to(self.seeds.device)
+        return torch.special.ndtri(self.quantiles(shape, site)).to(torch.float32).to(self.seeds.device)
 
     def integers(self, high: int, shape: Sequence[int], site: int = 0) -> Tensor:
         """int64 in 0 … high - 1, [R, *shape], by multiply-shift (each value's probability is within 2^-32 of 1/high)."""
@@ -177,6 +205,30 @@ class Draw:
         bounds = bounds.to(words.device)
         flat = torch.searchsorted(bounds.contiguous(), words.reshape(self.replicates, -1).contiguous(), right=True)
         return flat.reshape(words.shape)
+
+    def chains(self, laws: Tensor, context: Tensor, length: int, site: int = 0) -> Tensor:
+        """Paths of Markov chains of order n, a chain a string, int64 [R, B, length] on the CPU.
+
+        laws: float64 [R, B, S^n, S] on the CPU, the law of the next token after each context, in which the latest token counts 1, the one
+        before it S, …; context: int64 [R, B], the first n tokens. The token at place t is the number of bounds of its law (cumulative
+        probability times 2^32) that word t of its string reaches.
+        """
+        contexts, symbols = laws.shape[-2:]
+        kept = next(order for order in range(contexts) if symbols**order >= contexts)
+        tokens = self.words((laws.shape[1], length), site).cpu().contiguous()
+        for place in range(min(kept, length)):
+            tokens[..., place] = context // symbols ** (kept - 1 - place) % symbols
+        if compiled_draw.draws(0, tokens, laws, context):
+            compiled_draw.chains(laws, context, tokens, kept)
+            return tokens
+        bounds = (laws.cumsum(-1)[..., :-1] * WORD).flatten(0, 2)
+        start = torch.arange(context.numel()) * contexts
+        context, drawn = context.flatten(), tokens.flatten(0, 1).to(torch.float64).t().contiguous()
+        for place in range(kept, length):
+            token = (drawn[place, :, None] >= bounds[start + context]).sum(-1)
+            context = (context * symbols + token) % contexts
+            tokens.view(-1, length)[:, place] = token
+        return tokens
 
     def permutation(self, size: int, shape: Sequence[int] = (), site: int = 0) -> Tensor:
         """Uniform permutations of 0 … size - 1, int64 [R, *shape, size]: the order of random 62-bit numbers."""

@@ -16,6 +16,7 @@ import harness.planning.experiment_rates as experiment_rates
 import harness.planning.manifest as manifests
 import harness.training.sgd_loop as sequential
 import harness.training.weights as artifacts
+from harness import compiled_draw
 from harness.executing.compaction import compact_alone
 from harness.executing.missing_mount import begun
 from harness.executing.progress import Progress
@@ -261,6 +262,8 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
         said = sequential.missing()
         how = f"the ordinary loop, many times slower: {said}" if said else "the compiled loop"
         say(f"  batch-1 SGD ({looped} of {len(study.conditions)} conditions) takes {how}")
+    if refused := compiled_draw.refusal():
+        say(f"  random numbers are drawn by torch, several times slower than in C: {refused}")
     for experiment in dict.fromkeys(c.experiment.words for c in study.conditions if c.experiment is not None):
         say(f"  {_code_line(study, experiment)}")
     if prepared.first:

@@ -9,18 +9,15 @@ import math
 import torch
 from torch import Tensor
 
-from tasks.draws import WORD
-
 _CELLS = 2**13  # of the table of quantiles
 _REACH = 23.0  # |logit u| of the smallest and the largest number that a word of 32 bits makes is below it
 _TINY = -27.0  # log of a quantile below which the first term of the distribution function is exact in float64
 
 
-def dirichlet(words: Tensor, alpha: float) -> Tensor:
-    """Laws with all parameters alpha > 0, float64 [..., S] on the CPU, from uint32 words [..., S] in int64."""
-    uniform = words.cpu().to(torch.float64).add_(0.5).div_(WORD)
+def dirichlet(uniform: Tensor, alpha: float) -> Tensor:
+    """Laws with all parameters alpha > 0, float64 [..., S] on the CPU, from uniform numbers (`Draw.quantiles`), float64 [..., S]."""
     if alpha == 1:
-        return _normalised(uniform.log_().neg_())
+        return _normalised(uniform.log().neg_())
     if alpha == 0.5:  # half a squared normal number
         return _normalised(torch.special.ndtri(uniform).square_())
     return log_gamma_quantile(uniform, alpha).softmax(-1)

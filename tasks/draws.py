@@ -32,6 +32,9 @@ class Draw(Protocol):
     def words(self, shape: Sequence[int], site: int = 0) -> Tensor:
         """uint32 words in int64, [R, *shape]."""
 
+    def quantiles(self, shape: Sequence[int], site: int = 0) -> Tensor:
+        """float64 in (0, 1) on the CPU, [R, *shape], to be put through the inverse of a distribution function."""
+
     def integers(self, high: int, shape: Sequence[int], site: int = 0) -> Tensor:
         """int64 in 0 … high - 1, [R, *shape]."""
 
@@ -43,6 +46,10 @@ class Draw(Protocol):
 
     def categorical(self, probabilities: Tensor, shape: Sequence[int], site: int = 0) -> Tensor:
         """Numbers of categories, int64 [R, *shape]; probabilities [V] or, one law a replicate, [R, V]."""
+
+    def chains(self, laws: Tensor, context: Tensor, length: int, site: int = 0) -> Tensor:
+        """Paths of Markov chains of order n, int64 [R, B, length] on the CPU; laws float64 [R, B, S^n, S] there, the law of the next token
+        after each context, in which the latest token counts 1, the one before it S, …; context int64 [R, B], the first n tokens."""
 
     def permutation(self, size: int, shape: Sequence[int] = (), site: int = 0) -> Tensor:
         """Permutations of 0 … size - 1, int64 [R, *shape, size]."""

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 import harness.training.weights as artifacts
+from harness import compiled_draw
 from harness.machine.memory import Memory, free_memory
 from harness.planning.pack import Pack, ScoredSet
 from harness.training.evaluate import batch_size, score
@@ -67,6 +68,8 @@ def measure(pack: Pack, device: torch.device) -> Rate:
 
 
 def _measured(pack: Pack, device: torch.device) -> Rate:
+    if device.type == "cpu":
+        compiled_draw.prepare()
     scored = [*map(in_one_pass, pack.sets), *_labelled(pack)]
     each: dict[Any, float] = {}  # seconds of a string, by task
     run: dict[Any, Callable[[], float]] = {}

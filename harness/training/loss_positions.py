@@ -32,7 +32,8 @@ def needed(batch: Batch, count: int | None) -> Needed:
         return Needed(None, batch.targets, batch.weights, None)
     scored = batch.weights > 0
     blocks = max(1, -(-int(scored.sum(-1).max()) // count))
-    order = _scored_first(scored)[..., : blocks * count]
+    # of the first position alone no order is needed
+    order = scored.byte().argmax(-1, keepdim=True) if blocks * count == 1 else _scored_first(scored)[..., : blocks * count]
     return _gathered(order, _at(batch.targets, order), batch.weights.gather(-1, order), count)
 
 

@@ -8,10 +8,6 @@ teacher before each call, many at once.
 
 import ctypes
 import functools
-import os
-import shlex
-import subprocess
-import tempfile
 from collections.abc import Collection
 from dataclasses import fields, replace
 from pathlib import Path
@@ -20,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from harness.machine.compiler import compiled
 from harness.planning.pack import Pack
 from harness.study.checkpoint_schedule import Teacher
 from harness.study.config import Condition, Train
@@ -33,7 +30,6 @@ from models.mlp import MLP
 _SOURCE = Path(__file__).with_name("sgd_loop.c")
 # options of a training that may be whatever they are
 _KNOWN = "steps lr betas eps warmup schedule final_lr patience factor pool positions monitor".split()
-_FLAGS = (("-march=native",), ())  # some compilers do not know the first
 _TOKENS = 2**20  # drawn at once, at most, where a step has fewer
 _PRODUCTS = 2**31  # of a call, at most: half a second, so that a stop is soon heeded
 
@@ -75,30 +71,11 @@ def name() -> str:
 @functools.cache
 def _built() -> tuple[Any, str]:
     """The function `train` of the source and its compiler's version, or None and why there is none."""
-    compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
-    said = ""
-    with tempfile.TemporaryDirectory(prefix="manyseeds-") as folder:
-        library = str(Path(folder) / "sequential.so")
-        for flags in _FLAGS:
-            command = [*compiler, "-O3", *flags, "-shared", "-fPIC", str(_SOURCE), "-o", library, "-lm"]
-            try:
-                done = subprocess.run(command, capture_output=True, text=True)
-                if done.returncode == 0:
-                    function = ctypes.CDLL(library).train  # the file may go once it is loaded
-                    function.argtypes = [ctypes.c_int64] * 6 + [ctypes.c_void_p] * 8
-                    return function, _first_line(
-                        subprocess.run([*compiler, "--version"], capture_output=True, text=True).stdout
-                    )
-            except FileNotFoundError:
-                return None, f"there is no C compiler `{compiler[0]}` (install one, or set CC)"
-            except OSError as error:
-                return None, f"the C compiler `{shlex.join(compiler)}` or what it made can't be used: {error}"
-            said = _first_line(done.stderr)
-    return None, f"the C compiler `{shlex.join(compiler)}` failed: {said or 'it said nothing'}"
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
+    library, said = compiled(_SOURCE)
+    if library is None:
+        return None, said
+    library.train.argtypes = [ctypes.c_int64] * 6 + [ctypes.c_void_p] * 8
+    return library.train, said
 
 
 def until(pack: Pack, step: int) -> int:

@@ -91,34 +91,20 @@ class InContextNgram(Task):
 
     def languages(self, draw: Draw, batch: int) -> Tensor:
         """P(s | u) of each string, float64 [R, B, S^(n-1), S] on the CPU; the latest token of u counts 1, the one before it S, …"""
-        words = draw.words((batch, self.contexts * self.alphabet), _LAW)
-        return dirichlet(words.view(-1, batch, self.contexts, self.alphabet), self.alpha)
+        uniform = draw.quantiles((batch, self.contexts * self.alphabet), _LAW)
+        return dirichlet(uniform.view(-1, batch, self.contexts, self.alphabet), self.alpha)
 
     def _sampled(self, draw: Draw, batch: int) -> tuple[Tensor, Tensor]:
         """Strings and answers on the CPU."""
         laws = self.languages(draw, batch)
-        replicates, kept = len(laws), self.order - 1
-        words = draw.words((batch, self.length), _TOKEN).cpu()
-        inputs = torch.empty(replicates, batch, self.length, dtype=torch.int64)
-        context = self._first(draw, laws)
-        for place in range(min(kept, self.length)):
-            inputs[..., place] = context // self.alphabet ** (kept - 1 - place) % self.alphabet
-        # a token is the number of bounds that its word reaches
-        bounds = (laws.cumsum(-1)[..., :-1] * WORD).flatten(0, 2)
-        start = torch.arange(replicates * batch) * self.contexts
-        context, drawn = context.flatten(), words.flatten(0, 1).to(torch.float64).t().contiguous()
-        every = self.labels == "every"
-        visited = torch.empty(self.length, replicates * batch, dtype=torch.int64)
-        for place in range(max(0, kept - 1), self.length):
-            if place >= kept:
-                token = (drawn[place, :, None] >= bounds[start + context]).sum(-1)
-                context = (context * self.alphabet + token) % self.contexts
-                inputs.view(-1, self.length)[:, place] = token
-            visited[place] = context
-        visited[: max(0, kept - 1)] = 0  # no whole context: not scored
-        rows = start + visited if every else (start + context)[None]
-        answers = laws.flatten(0, 2)[rows.t().reshape(replicates, batch, -1)]
-        return inputs, answers.to(torch.float32)
+        inputs = draw.chains(laws, self._first(draw, laws), self.length, _TOKEN)
+        # the context at each place: 0 where none is whole, which is not scored
+        places = range(max(0, self.order - 2) if self.labels == "every" else self.length - 1, self.length)
+        context = torch.zeros(*inputs.shape[:2], self.length if self.labels == "every" else 1, dtype=torch.int64)
+        for lag in range(self.order - 1):
+            context[..., -len(places) :] += inputs[..., places.start - lag : self.length - lag] * self.alphabet**lag
+        rows = torch.arange(inputs.shape[0] * batch).view(-1, batch, 1) * self.contexts + context
+        return inputs, laws.flatten(0, 2)[rows].to(torch.float32)
 
     def _first(self, draw: Draw, laws: Tensor) -> Tensor:
         """The first n - 1 tokens as one number, int64 [R, B] on the CPU."""

@@ -12,7 +12,7 @@ from tasks.dirichlet import dirichlet, entropy, log_gamma_quantile
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 0.7, 1.0, 4.0])
 def test_the_laws_are_dirichlet(alpha):
     """Each share is Beta(α, (S - 1) α), shares of one law have the covariance of the family, and the entropy is exact."""
-    laws = dirichlet(Draw(torch.tensor([11])).words((20_000, 4)), alpha)[0]
+    laws = dirichlet(Draw(torch.tensor([11])).quantiles((20_000, 4)), alpha)[0]
     assert laws.dtype == torch.float64
     assert torch.allclose(laws.sum(-1), torch.ones(20_000, dtype=torch.float64))
     beta = scipy.stats.beta(alpha, 3 * alpha)
@@ -39,7 +39,7 @@ def test_quantiles_of_the_table_are_scipys(alpha):
     np.testing.assert_allclose(log_gamma_quantile(uniform, alpha).numpy()[there], np.log(theirs[there]), atol=1e-10)
 
 
-def test_a_law_belongs_to_its_words_alone():
-    words = Draw(torch.tensor([3])).words((50, 7))
+def test_a_law_belongs_to_its_numbers_alone():
+    uniform = Draw(torch.tensor([3])).quantiles((50, 7))
     for alpha in (0.5, 1.0, 2.5):
-        assert torch.equal(dirichlet(words[:, 20:21], alpha), dirichlet(words, alpha)[:, 20:21])
+        assert torch.equal(dirichlet(uniform[:, 20:21], alpha), dirichlet(uniform, alpha)[:, 20:21])

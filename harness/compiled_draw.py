@@ -1,0 +1,97 @@
+"""The keyed draws of `harness.draw` in C (compiled_draw.c): equal in every bit, and many times as fast on a CPU.
+
+The source is compiled once a process, as soon as the process has drawn so much that this pays. Before that, without a C compiler, on a
+GPU and inside torch.compile, torch draws.
+"""
+
+import ctypes
+import functools
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.machine.compiler import compiled
+
+_SOURCE = Path(__file__).with_suffix(".c")
+_PAYS = 2**23  # words, for which torch takes about a fifth of a second, and so does the compiler
+_SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
+
+
+class Progress:
+    """Words that this process has drawn on a CPU."""
+
+    words = 0
+
+
+def prepare() -> None:
+    """Compile now: what is measured next is as fast as what a long training does."""
+    Progress.words = max(Progress.words, _PAYS)
+
+
+def refusal() -> str:
+    """Why the source can't be compiled here, in words; "" where it can, or where there was no need yet."""
+    if Progress.words < _PAYS:
+        return ""
+    library, said = _library()
+    return said if library is None else ""
+
+
+def draws(count: int, *tensors: Tensor | None) -> bool:
+    """Whether C draws the next `count` words, from these tensors."""
+    if torch.compiler.is_compiling() or not all(each is None or _plain(each) for each in tensors):
+        return False
+    Progress.words += count
+    return Progress.words >= _PAYS and _library()[0] is not None
+
+
+def words(seeds: Tensor, step: Tensor, selector: int, start: int, rows: int, per_row: int, picked: Tensor | None) -> Tensor:
+    """uint32 words in int64 [R, rows, per_row]: elements from `start` on or, with picked [R, rows], the rows of these numbers."""
+    return _drawn("words", torch.int64, seeds, step, selector, start, rows, per_row, picked)
+
+
+def quantiles(seeds: Tensor, step: Tensor, selector: int, start: int, rows: int, per_row: int, picked: Tensor | None) -> Tensor:
+    """(word + 1/2) / 2^32 of the same words, float64."""
+    return _drawn("quantiles", torch.float64, seeds, step, selector, start, rows, per_row, picked)
+
+
+def chains(laws: Tensor, context: Tensor, words: Tensor, kept: int) -> None:
+    """Turn words [R, B, T] into tokens, in place, from place `kept` on: those of chains with laws [R, B, contexts, S]."""
+    contexts, symbols = laws.shape[-2:]
+    laws, context = laws.contiguous(), context.clone(memory_format=torch.contiguous_format)
+    _function("chains")(context.numel(), words.shape[-1], kept, contexts, symbols, *_pointers(laws, context, words))
+
+
+def _drawn(name: str, kind: torch.dtype, seeds, step, selector, start, rows, per_row, picked) -> Tensor:
+    out = torch.empty(len(seeds), rows, per_row, dtype=kind)
+    held = [seeds.contiguous(), step.expand(len(seeds)).contiguous(), None if picked is None else picked.contiguous()]
+    _function(name)(len(seeds), rows, per_row, start, selector, *_pointers(*held, out))
+    return out
+
+
+def _pointers(*tensors: Tensor | None) -> list[int | None]:
+    return [None if each is None else each.data_ptr() for each in tensors]
+
+
+def _plain(tensor: Tensor) -> bool:
+    """Whether the numbers of a tensor lie in this machine's memory: it is no GPU's and no fake one."""
+    return tensor.device.type == "cpu" and type(tensor) is Tensor
+
+
+def _function(name: str) -> Any:
+    library, said = _library()
+    if library is None:
+        raise RuntimeError(said)
+    return getattr(library, name)
+
+
+@functools.cache
+def _library() -> tuple[ctypes.CDLL | None, str]:
+    """The compiled source, or None and why there is none."""
+    library, said = compiled(_SOURCE)
+    if library is not None:
+        for name, numbers, pointers in (("words", 5, 4), ("quantiles", 5, 4), ("chains", 5, 3)):
+            function = getattr(library, name)
+            function.argtypes, function.restype = [_SIZE] * numbers + [_POINTER] * pointers, None
+    return library, said

@@ -8,6 +8,7 @@ import difflib
 
 from models.custom import custom
 from models.draws import Draw
+from models.dyck import MODELS as DYCK
 from models.lego import MODELS as LEGO
 from models.lstm import LSTM
 from models.mlp import MLP
@@ -16,7 +17,7 @@ from models.ngrams import MODELS as NGRAMS
 from models.transformer.transformer import Transformer
 
 GENERAL: dict[str, type[Model]] = {"transformer": Transformer, "lstm": LSTM, "mlp": MLP}
-REGISTRY: dict[str, type[Model]] = GENERAL | NGRAMS | LEGO
+REGISTRY: dict[str, type[Model]] = GENERAL | NGRAMS | LEGO | DYCK
 
 __all__ = ["REGISTRY", "build", "configure"]
 

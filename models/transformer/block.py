@@ -1,9 +1,10 @@
 """One layer of a transformer: attention, then a feed-forward, each a branch beside the residual stream x [R, B·T, D].
 
-pre       x + f(norm(x))                 GPT-2
-post      norm(x + f(x))                 BERT
-branch    x + norm(f(x))                 Liu's thesis, Dyck, equation 3.23
-none      x + f(x)
+pre           x + f(norm(x))                 GPT-2
+post          norm(x + f(x))                 BERT
+branch        x + norm(f(x))                 Liu's thesis, Dyck, equation 3.23
+feed_forward  x + f(x) of attention, pre of the feed-forward: the Dyck models of Li's thesis
+none          x + f(x)
 """
 
 from typing import cast
@@ -32,9 +33,8 @@ class Block(nn.Module):
         inner, joined = config.heads * head_dim, head_dim if config.join == "average" else config.heads * head_dim
         hidden = 4 * width if config.feed_forward is None else config.feed_forward
         self.activation = ACTIVATIONS[config.activation]
-        normed = config.norm != "none"
-        self.norm1 = Norm(draw, f"{name}.norm1", width) if normed else None
-        self.norm2 = Norm(draw, f"{name}.norm2", width) if normed and hidden else None
+        self.norm1 = Norm(draw, f"{name}.norm1", width) if config.norm not in ("none", "feed_forward") else None
+        self.norm2 = Norm(draw, f"{name}.norm2", width) if config.norm != "none" and hidden else None
         self.query = Linear(draw, f"{name}.query", width, inner, bias, std)
         self.key = Linear(draw, f"{name}.key", width, inner, bias, std)
         self.value = Linear(draw, f"{name}.value", width, inner, bias, std)
@@ -73,7 +73,7 @@ class Block(nn.Module):
         x = self._merge(x, self.out(mixed), self.norm1, scene, ATTENTION_BRANCH, rows)
         if self.up is None or self.down is None:
             return x
-        if self.norm2 is None or self.config.norm != "pre":
+        if self.norm2 is None or self.config.norm not in ("pre", "feed_forward"):
             hidden = self.up(x)
         else:
             hidden = product(layer_norm(x, x.shape[-1:]), *self.norm2.fold(self.up.weight, self.up.bias))

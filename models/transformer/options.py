@@ -11,7 +11,7 @@ from models.transformer.positions import ENCODINGS
 _CHOICES: dict[str, Collection[str]] = {
     "positions": ENCODINGS,
     "activation": ACTIVATIONS,
-    "norm": ("pre", "none", "post", "branch"),
+    "norm": ("pre", "none", "post", "branch", "feed_forward"),
     "join": ("concatenate", "average"),
     "head": ("linear", "transform"),
     "initial": ("library", "gpt2"),
@@ -26,7 +26,7 @@ class Options(Model):
     step, uniform in 0 … shift, is added to all position indices; a learned table has as many rows more.
     activation: gelu | relu | glu | geglu | reglu | swiglu (`feedforward.py`). feed_forward: its inner width (None: 4·D; 0: no
     feed-forward); gated forms keep it and so have half as many weights again.
-    norm: pre | none | post | branch (`block.py`). final_norm: one before the head; with post and none there is never one.
+    norm: pre | none | post | branch | feed_forward (`block.py`). final_norm: one before the head, of pre and branch alone.
     causal: a token sees those before it and itself; false is an encoder. residual: whether the branches add to their input.
     join: how heads become one vector, concatenate, or average (then `out` is [K, D]).
     bias: of query, key, value and out. embedding_norm: a norm after tokens + positions. tied: the head's weight is the token table.

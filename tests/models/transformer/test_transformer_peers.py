@@ -193,7 +193,8 @@ def _written_out(pack, slot, tokens):
         branch = norm(branch, f"{name}.norm1") if config.norm == "branch" else branch
         x = x + branch if config.residual else branch
         if config.feed_forward != 0:
-            up = x @ take[f"{name}.up.weight"] + take[f"{name}.up.bias"]
+            read = norm(x, f"{name}.norm2") if config.norm == "feed_forward" else x
+            up = read @ take[f"{name}.up.weight"] + take[f"{name}.up.bias"]
             if config.activation == "glu":
                 up = up[..., : 4 * width] * torch.sigmoid(up[..., 4 * width :])
             elif config.activation == "reglu":
@@ -216,6 +217,7 @@ def _written_out(pack, slot, tokens):
         {"norm": "none", "activation": "glu"},
         {"norm": "none", "activation": "reglu"},
         {"norm": "branch", "residual": False},
+        {"norm": "feed_forward"},  # the Dyck models of Li's thesis
     ],
     ids=str,
 )

@@ -25,6 +25,7 @@ FAMILY: dict[str, dict] = {
     "no feed-forward": {"feed_forward": 0, "final_norm": False},
     "post": {"norm": "post", "bias": True},
     "branch": {"norm": "branch", "residual_dropout": 0.2},
+    "feed-forward norm": {"norm": "feed_forward", "feed_forward": 32},
     "no norm": {"norm": "none", "bias": True},
     "no residual": {"residual": False},
     "average": {"join": "average"},

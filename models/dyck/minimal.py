@@ -1,0 +1,181 @@
+"""A transformer for Dyck languages whose first layer is a rule: it reads each bracket's type and depth, and one attention layer learns.
+
+Li, "Mathematical foundations of data-training-inference interaction in language modeling" (CMU-ML-25-120), Assumption 2.2.1 and section
+2.2.3. With k types and depth D there are 2kD + 2 kinds of tokens, here called slots, each with a fixed vector e:
+
+    logits = head(norm(Σ_j α_j (W_V e_j + b_V))),    α = softmax_{j ≤ t}(W_K e_j · (W_Q e_t + b_Q) / √width)
+
+with no residual, no feed-forward and no positions. Tokens with the same slot get the same score, so attention is computed over the slots
+and the numbers of tokens in them: a string of T tokens costs T · (2kD + 2), not T².
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+from models.aligned import product
+from models.draws import Draw
+from models.linear import Linear, Norm, embed
+from models.model import Model
+from models.unfit import UnfitModel
+
+
+@dataclass(frozen=True)
+class Minimal(Model):
+    """depth: D, the depth of the deepest bracket. width: of queries, keys and values. encoding: pair (2.55), one-hot over type and depth;
+    parts (2.56), the one-hot token beside the one-hot depth; angle (2.57), the one-hot token beside (cos θ, sin θ) with
+    θ = arctan(d / (D + 2 - d)). attention: learned | uniform, where every token read weighs the same, so that there are no queries.
+
+    As in the authors' code, a closing bracket has the depth before it in pair and parts, and that after it in angle.
+    """
+
+    rev: ClassVar[int] = 1
+    vectors: ClassVar[tuple[str, ...]] = ()
+    attends: ClassVar[bool] = True
+
+    depth: int = 4
+    width: int = 50
+    encoding: str = "pair"
+    attention: str = "learned"
+
+    def __post_init__(self) -> None:
+        for name in ("depth", "width"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"model.{name} = {getattr(self, name)} must be at least 1")
+        for name, known in (("encoding", tuple(_ENCODINGS)), ("attention", ("learned", "uniform"))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"model.{name} = {getattr(self, name)!r} must be one of {', '.join(known)}")
+
+    def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "FirstLayerByRule":
+        if vocabulary < 4 or vocabulary % 2:
+            raise ValueError(f"minimal_first_layer reads an even number of tokens as the task dyck has, not {vocabulary}")
+        return FirstLayerByRule(self, draw, vocabulary, length, vocabulary if outputs is None else outputs)
+
+
+class FirstLayerByRule(nn.Module):
+    """tokens [R, B, T] → logits [R, B, T, V]; with `needed`, blocks of positions [R, B, K] each → [R, B, sum of K, V]."""
+
+    encodings: Tensor
+    logarithms: Tensor
+
+    def __init__(self, config: Minimal, draw: Draw, vocabulary: int, length: int, outputs: int):
+        super().__init__()
+        self.config, self.types = config, (vocabulary - 2) // 2
+        vectors = _ENCODINGS[config.encoding](self.types, config.depth)
+        features, device = vectors.shape[1], draw.seeds.device
+        self.register_buffer("encodings", vectors.to(device), persistent=False)
+        # a table, since the bits of a logarithm depend on what is computed beside it
+        self.register_buffer("logarithms", torch.arange(length + 1, device=device).double().log(), persistent=False)
+        if config.attention == "learned":
+            self.query = Linear(draw, "query", features, config.width)
+            self.key = Linear(draw, "key", features, config.width, bias=False)  # a bias is the same for all keys
+        self.value = Linear(draw, "value", features, config.width)
+        self.norm = Norm(draw, "norm", config.width)
+        self.head = Linear(draw, "head", config.width, outputs)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        needed: Sequence[Tensor] | None = None,
+        noise=None,
+        attend: Callable[[int, Tensor], None] | None = None,
+    ) -> Tensor:
+        replicates, batch, length = tokens.shape
+        slots = self.slots(tokens)
+        counts = one_hot(slots, len(self.encodings)).cumsum(2)  # [R, B, T, S]
+        places = None if needed is None else torch.cat(list(needed), dim=2)
+        asking, seen = slots, counts
+        if places is not None and attend is None:
+            asking = slots.gather(2, places)
+            seen = counts.gather(2, places[..., None].expand(-1, -1, -1, counts.shape[-1]))
+        weights = (self._scores(asking) + self._log(seen, length)).softmax(-1)
+        if attend is not None:
+            attend(0, self._of_tokens(weights, slots, counts))
+            if places is not None:
+                weights = weights.gather(2, places[..., None].expand(-1, -1, -1, counts.shape[-1]))
+        read = product(weights.flatten(1, 2), self.values().to(weights.dtype))
+        return self.head(self.norm(read)).view(replicates, batch, -1, self.head.weight.shape[-1])
+
+    def slots(self, tokens: Tensor) -> Tensor:
+        """The slot of each token, int64 [R, B, T]: (type · D + depth - 1) of opening brackets, then those of the brackets that close them,
+        then the end and the start. Raises UnfitModel for strings of another depth."""
+        types, deepest = self.types, self.config.depth
+        bracket, closing = tokens < 2 * types, tokens % 2
+        depth = torch.where(bracket, 1 - 2 * closing, 0).cumsum(-1)
+        level = depth + closing  # of a closing bracket, the depth before it
+        if not (tokens.is_cuda and torch.cuda.is_current_stream_capturing()):
+            fits = (level >= 1) & (level <= deepest) | ~bracket
+            if not bool(fits.all()):
+                raise UnfitModel(
+                    f"model.depth = {deepest} and a string that is not of brackets down to that depth: give task.depth the same value"
+                )
+        return torch.where(
+            bracket, (closing * types + tokens // 2) * deepest + level - 1, 2 * types * deepest + tokens - 2 * types
+        )
+
+    def score_table(self) -> Tensor:
+        """The score of each key for each query by their slots, [R, S, S]."""
+        every = self._every_encoding()
+        if self.config.attention == "uniform":
+            return every.new_zeros(every.shape[0], every.shape[1], every.shape[1])
+        keys = self.key(every).transpose(1, 2)
+        return product(self.query(every), keys) * self.config.width**-0.5
+
+    def values(self) -> Tensor:
+        """What each slot adds to what is read, [R, S, D]."""
+        return self.value(self._every_encoding())
+
+    def _every_encoding(self) -> Tensor:
+        return self.encodings.to(self.head.weight.dtype).expand(self.head.weight.shape[0], -1, -1)
+
+    def _scores(self, slots: Tensor) -> Tensor:
+        """[R, B, K] → [R, B, K, S]"""
+        if self.config.attention == "uniform":
+            return self.head.weight.new_zeros(*slots.shape, len(self.encodings))
+        return embed(self.score_table(), slots)
+
+    def _log(self, counts: Tensor, length: int) -> Tensor:
+        table = self.logarithms  # of the training strings' lengths; a set may have longer ones
+        if length >= len(table):
+            table = torch.arange(length + 1, device=table.device).double().log()
+        return table.to(self.head.weight.dtype)[counts]
+
+    def _of_tokens(self, weights: Tensor, slots: Tensor, counts: Tensor) -> Tensor:
+        """The weight of each token for each, [R, B, 1, T, T], from those of slots [R, B, T, S]."""
+        share = weights / counts.clamp(min=1)
+        every = share.gather(3, slots[:, :, None].expand(-1, -1, slots.shape[2], -1))
+        return every.tril()[:, :, None]
+
+
+def _depths(types: int, deepest: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Token, depth before a closing bracket or after an opening one, and depth after the token, of each slot, int64 [2kD + 2]."""
+    brackets = [
+        (2 * kind + closing, level, level - closing)
+        for closing in (0, 1)
+        for kind in range(types)
+        for level in range(1, deepest + 1)
+    ]
+    token, level, depth = zip(*brackets, (2 * types, 0, 0), (2 * types + 1, 0, 0), strict=True)
+    return torch.tensor(token), torch.tensor(level), torch.tensor(depth)
+
+
+def _pair(types: int, deepest: int) -> Tensor:
+    return torch.eye(2 * types * deepest + 2, dtype=torch.float64)
+
+
+def _parts(types: int, deepest: int) -> Tensor:
+    token, level, _ = _depths(types, deepest)
+    return torch.cat([one_hot(token, 2 * types + 2), one_hot(level, deepest + 1)], dim=-1).double()
+
+
+def _angle(types: int, deepest: int) -> Tensor:
+    token, _, depth = _depths(types, deepest)
+    angle = torch.atan(depth.double() / (deepest + 2 - depth))
+    return torch.cat([one_hot(token, 2 * types + 2).double(), angle.cos()[:, None], angle.sin()[:, None]], dim=-1)
+
+
+_ENCODINGS: dict[str, Callable[[int, int], Tensor]] = {"pair": _pair, "parts": _parts, "angle": _angle}

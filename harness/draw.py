@@ -36,6 +36,7 @@ STREAMS = {
     "monitor": 8,
     "stage": 9,
     "experiment": 10,
+    "view": 11,
 }
 
 _MASK = 0xFFFFFFFF

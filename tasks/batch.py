@@ -34,6 +34,16 @@ class Batch:
         )
 
 
+@dataclass(frozen=True)
+class View:
+    """Other strings with the answers of a batch: inputs [R, B, T'] int64, where each position of the batch stands in them, places
+    [R, B, T] int64, and which positions are compared, weights [R, B, T] float32."""
+
+    inputs: Tensor
+    places: Tensor
+    weights: Tensor
+
+
 def join(batches: Sequence[Batch]) -> Batch:
     """Batches of equal shape behind one another on the replicate axis."""
     first = batches[0]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from torch import Tensor
 
-from tasks.batch import Batch
+from tasks.batch import Batch, View
 from tasks.draws import Draw
 
 Forward = Callable[[Tensor, Sequence[Tensor] | None], Tensor]  # inputs and blocks of positions → logits, as models have it
@@ -36,6 +36,9 @@ class Task(Protocol):
 
     soft: ClassVar[bool] = False
     """Whether targets are laws of the classes, float [R, B, T, V], or [R, B, 1, V] where one position alone is scored."""
+
+    views: ClassVar[bool] = False
+    """Whether the task has a `view`, which `train.consistency` asks for."""
 
     length: int
     """Length of a string, as the task counts it."""
@@ -99,6 +102,14 @@ class Task(Protocol):
     @abstractmethod
     def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """For each of `metrics`, in their order, which answers are errors: logits [..., V] and targets [...] to bool [...]."""
+
+    def view(self, draw: Draw, inputs: Tensor) -> View:
+        """Other strings that are answered as these inputs [R, B, T] are, such as with something before them that is of no account.
+
+        It must not depend on what `vectors` names."""
+        raise ValueError(
+            f"{type(self).__name__} has no view of {draw.replicates} × {inputs.shape[1]} strings: its `views` is false"
+        )
 
     def references(self, batch: Batch) -> dict[str, Tensor]:
         """What known estimators answer, by name: probabilities [A, R, B, T or 1, V] of A variants, such as smoothings. Every evaluation

@@ -92,7 +92,8 @@ def rows_of(study: Study, condition: Condition) -> dict[str, int]:
     train, steps = condition.train, condition.steps
     looks = sum(1 if each.every is None else -(-steps // each.every) for each in study.sets)
     most = max(len(each.task.metrics) for each in study.conditions)
-    metrics = 2 + (train.sharpen is not None and train.sharpen.weight > 0)  # loss, lr, penalty
+    penalty = train.sharpen or train.consistency
+    metrics = 2 + (penalty is not None and penalty.weight > 0)  # loss, lr, penalty
     watched = 0 if train.monitor is None else steps // train.monitor.every
     if study.watch is not None:
         watched += _WATCHED_ROWS * -(-steps // study.watch.every)

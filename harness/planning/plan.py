@@ -178,10 +178,12 @@ def signature(condition: Condition, sets: Sequence[EvaluationSet] = ()) -> str:
     if condition.experiment is not None:
         return canonical(config)
     train, penalty = condition.train, condition.train.sharpen
-    shared = {name: value for name, value in config["train"].items() if name not in (*VECTORS, "sharpen")}
+    shared = {name: value for name, value in config["train"].items() if name not in (*VECTORS, "sharpen", "consistency")}
     shared |= {name: "on" for name in SWITCHES if getattr(train, name)}
     if penalty is not None and penalty.weight:
         shared["sharpen"] = {"kind": penalty.kind, "layers": None if penalty.layers is None else list(penalty.layers)}
+    if train.consistency is not None and train.consistency.weight:
+        shared["consistency"] = "on"
     loose = condition.model.vectors
     model = {name: value for name, value in config["model"].items() if name not in loose}
     model |= {name: "on" for name in loose if getattr(condition.model, name)}

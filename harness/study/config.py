@@ -55,6 +55,18 @@ class Sharpen:
 
 
 @dataclass(frozen=True)
+class Consistency:
+    """A penalty on answers that depend on how a string is shown: λ times the mean squared difference between the logits of a string and of
+    the task's `view` of it, over the positions compared and all classes. weight: λ."""
+
+    weight: float = 0.3
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight < float("inf"):
+            raise StudyError(f"train.consistency.weight = {self.weight} must be a number of at least 0")
+
+
+@dataclass(frozen=True)
 class Monitor:
     """What a training may look at: `sequences` strings of its own task, drawn by its data seed, every `every` steps. Never reported."""
 
@@ -119,6 +131,7 @@ class Train:
     pool: int = 0
     positions: str = "scored"
     sharpen: Sharpen | None = None
+    consistency: Consistency | None = None
     monitor: Monitor | None = None
 
     def __post_init__(self) -> None:
@@ -157,6 +170,8 @@ class Train:
             )
         if self.sharpen is not None and self.sharpen.start >= self.steps:
             raise StudyError(f"train.sharpen.start = {self.sharpen.start} must be below train.steps = {self.steps}")
+        if self.sharpen is not None and self.consistency is not None:
+            raise StudyError("train.sharpen and train.consistency are both penalties: leave one out")
 
 
 def _refuse_other(option: str, value: str, known: tuple[str, ...]) -> None:
@@ -234,6 +249,8 @@ class Condition:
             )
         if self.train.sharpen is not None and not self.model.attends:
             raise StudyError(f"train.sharpen is a penalty on attention and the {name_of(self.model)} has none: leave it out")
+        if self.train.consistency is not None and not self.task.views:
+            raise StudyError(f"train.consistency compares a task's views and the {name_of(self.task)} has none: leave it out")
         refuse_hiding(self.task, self.model)
         task = self.task
         refuse_large_training(task.tokens, task.vocabulary, task.outputs, self.train.batch, vars(self.model))

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from harness.training.loss_positions import Needed
 from harness.training.training_strings import Strings
+from tasks.batch import View
 
 _WARM_UP = 3  # eager steps before capture, as torch.cuda.graph asks for
 _TOLERANCE = {"fp32": 1e-3, "tf32": 2e-2, "bf16": 2e-2}  # of the norm of a gradient: kernels may add in another order
@@ -100,7 +101,11 @@ def agree(eager: Tensor, replayed: Tensor, precision: str) -> bool:
 def copies(strings: Strings) -> Strings:
     """The same strings in places of their own, as a graph reads them."""
     wanted = strings.needed
-    more = {name: None if each is None else each.clone() for name, each in (("hidden", strings.hidden), ("soft", strings.soft))}
+    view = strings.view
+    more: dict[str, Any] = {"view": None if view is None else View(*(each.clone() for each in _of_view(view)))}
+    more |= {
+        name: None if each is None else each.clone() for name, each in (("hidden", strings.hidden), ("soft", strings.soft))
+    }
     if wanted.order is None or wanted.blocks is None:
         return Strings(strings.inputs.clone(), Needed(None, wanted.targets.clone(), wanted.weights.clone(), None), **more)
     order = wanted.order.clone()
@@ -110,5 +115,9 @@ def copies(strings: Strings) -> Strings:
 
 def _tensors(strings: Strings) -> list[Tensor]:
     wanted = strings.needed
-    more = (wanted.order, strings.hidden, strings.soft)
+    more = (wanted.order, strings.hidden, strings.soft, *(() if strings.view is None else _of_view(strings.view)))
     return [strings.inputs, wanted.targets, wanted.weights, *(each for each in more if each is not None)]
+
+
+def _of_view(view: View) -> tuple[Tensor, Tensor, Tensor]:
+    return view.inputs, view.places, view.weights

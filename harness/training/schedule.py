@@ -86,6 +86,8 @@ class Scalars:
 
     def _column(self, train, scale: float, first: int, count: int) -> list[list[float]]:
         def penalty(step: int) -> float:
+            if train.consistency is not None:
+                return train.consistency.weight
             return penalty_weight(train.sharpen, step, train.steps) if train.sharpen is not None else 0.0
 
         steps = range(first, first + count)

@@ -35,7 +35,7 @@ from harness.training.attention_penalty import Sharpness
 from harness.training.cuda_graph import Replay, agree, cuda_capture
 from harness.training.evaluate import Scores, baseline_losses, score
 from harness.training.key_mask import hiding
-from harness.training.loss_positions import first_block
+from harness.training.loss_positions import Needed, first_block
 from harness.training.measured_rows import Record, average_rows, rounded, watched_rows
 from harness.training.optimizer import Average, FlatParameters, Optimizer
 from harness.training.schedule import Plateau, Scalars
@@ -46,6 +46,7 @@ from models.noise import Noise
 from results.errors import StoreError, settings_errors
 from results.store.schema import LABELS_RIGHT, SCHEMAS
 from results.store.tables import Store
+from tasks.batch import View
 
 _WINDOW = 100  # steps that `loss` and the points of the loss curve average over, at most
 _LAST_S = 60.0  # that a store may be away when a pack is asked to stop
@@ -109,7 +110,8 @@ class Training:
         self.sharpen = self.train.sharpen if self.train.sharpen is not None and self.train.sharpen.weight else None
         size = len(pack.replicates)
         self.recent = torch.zeros(_WINDOW, size, device=device)
-        self.penalties = torch.zeros(_WINDOW, size, device=device) if self.sharpen else None
+        self.consistent = self.train.consistency is not None and self.train.consistency.weight > 0
+        self.penalties = torch.zeros(_WINDOW, size, device=device) if self.sharpen or self.consistent else None
         self.diverged_at = torch.full((size,), -1, dtype=torch.int64, device=device)
         if weights is not None:
             self.diverged_at[parents.broken(weights, device)] = 0
@@ -193,10 +195,14 @@ class Training:
         """Forward, backward and update of one step: the losses [R] and, where there is one, the penalties [R]."""
         noise = Noise(Draw(self.init_seeds, "dropout", step), Draw(self.feed.seeds, "shift", step), self.rates)
         sharpness = None if self.sharpen is None else Sharpness(self.sharpen.kind, self.sharpen.layers)
-        loss = self.losses(strings, noise, sharpness)
+        logits = self._logits(strings, noise, sharpness)
+        loss, penalty = self._loss(logits, strings), None
         total, found = loss.sum(), [loss.detach()]
         if sharpness is not None:
             penalty = sharpness.mean()
+        elif strings.view is not None:
+            penalty = self._inconsistency(logits, strings.view, strings.needed, noise)
+        if penalty is not None:
             total = total + (scalars[Scalars.PENALTY] * penalty).sum()
             found.append(penalty.detach())
         self.flat.differentiate(total)
@@ -231,7 +237,10 @@ class Training:
         strings = self.feed.at(1)
         if strings.needed.blocks is not None and len(strings.needed.blocks) > 1:
             one = strings.needed.blocks[0].shape[-1]
-            strings = Strings(strings.inputs, first_block(strings.needed, one), strings.hidden)
+            view = strings.view
+            if view is not None:
+                view = View(view.inputs, view.places[..., :one], view.weights[..., :one])
+            strings = Strings(strings.inputs, first_block(strings.needed, one), strings.hidden, view=view)
         return self._answered(strings, 1)
 
     @torch.no_grad()
@@ -244,10 +253,23 @@ class Training:
     def losses(self, strings: Strings, noise: Noise | None = None, attend: Sharpness | None = None) -> Tensor:
         """Mean cross-entropy over each replicate's scored positions, with the class or, where labels are laws, with the law; or
         divergence from a teacher there, KL(teacher || student); [R]. Of a position with several tokens their sum counts."""
-        wanted = strings.needed
+        return self._loss(self._logits(strings, noise, attend), strings)
+
+    def _logits(self, strings: Strings, noise: Noise | None, attend: Sharpness | None) -> Tensor:
         with autocast(self.device, self.train.precision):
-            logits = self.forward(strings.inputs, wanted.blocks, noise, attend, **hiding(self.model, strings.hidden))
-        logits = logits.float()
+            logits = self.forward(strings.inputs, strings.needed.blocks, noise, attend, **hiding(self.model, strings.hidden))
+        return logits.float()
+
+    def _inconsistency(self, logits: Tensor, view: View, wanted: Needed, noise: Noise | None) -> Tensor:
+        """Mean squared difference of the logits [R, B, N, V] from those of the view, over the positions compared and all classes, [R]."""
+        size = view.places.shape[-1] if wanted.blocks is None else wanted.blocks[0].shape[-1]
+        with autocast(self.device, self.train.precision):
+            others = self.forward(view.inputs, view.places.split(size, dim=-1), noise, None)
+        apart = (logits - others.float()).square().mean(-1) * view.weights
+        return apart.sum((-1, -2)) / view.weights.sum((-1, -2)).clamp(min=1)
+
+    def _loss(self, logits: Tensor, strings: Strings) -> Tensor:
+        wanted = strings.needed
         if strings.soft is not None:
             surprise = torch.nn.functional.kl_div(logits.log_softmax(-1), strings.soft, reduction="none").sum(-1)
         elif wanted.targets.is_floating_point():

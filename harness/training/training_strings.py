@@ -12,7 +12,7 @@ from harness.draw import Draw
 from harness.planning.pack import Pack
 from harness.training.loss_positions import Needed, needed, slices
 from harness.training.self_labels import Annotator, seeds_at
-from tasks.batch import Batch, join
+from tasks.batch import Batch, View, join
 
 _TOKENS = {"cpu": 2**18, "cuda": 2**23}  # drawn at once, at most, where a step has fewer
 _STEPS = 64
@@ -21,12 +21,14 @@ _STEPS = 64
 @dataclass(frozen=True)
 class Strings:
     """What a training step reads: inputs [R, B, T], the positions that its loss needs, and the tokens that nobody attends to; soft
-    [R, B, N, …, V]: the probabilities that a teacher gives at those positions, instead of the targets."""
+    [R, B, N, …, V]: the probabilities that a teacher gives at those positions, instead of the targets. view: the strings in another
+    form, with places and weights of the needed positions alone, [R, B, N]."""
 
     inputs: Tensor
     needed: Needed
     hidden: Tensor | None = None
     soft: Tensor | None = None
+    view: View | None = None
 
 
 class Feed:
@@ -74,6 +76,15 @@ class Feed:
         hidden = [None] * count if whole.hidden is None else whole.hidden.chunk(count)
         parts = zip(whole.inputs.chunk(count), slices(needed(whole, self.count), count), hidden, strict=True)
         self._steps = [Strings(*part) for part in parts]
+        consistency = self.train.consistency
+        if consistency is not None and consistency.weight:
+            self._steps = [self._viewed(strings, step) for step, strings in enumerate(self._steps, first)]
+
+    def _viewed(self, strings: Strings, step: int) -> Strings:
+        """With the task's view of them, of the needed positions. A task's fields that may differ in a pack change no view."""
+        view = self.tasks[0].view(Draw(self.seeds, "view", step), strings.inputs)
+        wanted = strings.needed
+        return replace(strings, view=View(view.inputs, wanted.of(view.places), wanted.of(view.weights)))
 
     def _sample(self, draw: Draw, batch: int, count: int, rows: Tensor | None = None) -> Batch:
         """The strings of `draw`, whose replicates are `count` times the pack's, each from its own task. rows: as the pool's numbers."""

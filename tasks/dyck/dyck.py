@@ -14,11 +14,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from tasks.batch import Batch
+from tasks.batch import Batch, View
 from tasks.draws import Draw
 from tasks.dyck.law import Law, depths
 from tasks.task import Task
 
+# sites of the draws of a view; part of every committed result
+_PAIRS, _KINDS = range(2)
 ENOUGH = 0.8  # of the probability of closing brackets, that the authors' code asks for
 _SCORED = ("every", "closing", "stack")
 
@@ -35,7 +37,8 @@ class Dyck(Task):
 
     metrics: ClassVar[tuple[str, ...]] = ("close", "mass")
     error: ClassVar[str] = "a closing bracket whose type the model's most probable closing bracket does not have"
-    vectors: ClassVar[tuple[str, ...]] = ("depth", "q", "complete", "scored", "first")  # may differ within a pack
+    views: ClassVar[bool] = True
+    vectors: ClassVar[tuple[str, ...]] = ("q", "complete", "scored", "first")  # may differ within a pack
 
     types: int = 2
     depth: int = 4
@@ -103,6 +106,27 @@ class Dyck(Task):
             targets = torch.where(scored, closers(inputs, depth, self.depth), self.end)
         scored[..., : self.first - 1] = False
         return Batch(inputs, targets, scored.to(torch.float32), {"depth": depth})
+
+    def view(self, draw: Draw, inputs: Tensor) -> View:
+        """The strings behind 1 … depth nested brackets of random types, all closed: they change no later answer (section 2.2.3.3).
+
+        The start itself is not compared, since an empty string can't end there.
+        """
+        replicates, batch, length = inputs.shape
+        most = 2 * self.depth
+        pairs = draw.integers(self.depth, (batch,), _PAIRS)[..., None] + 1  # [R, B, 1]
+        kinds = draw.integers(self.types, (batch, self.depth), _KINDS)
+        place = torch.arange(length + most, device=inputs.device).expand(replicates, batch, -1)
+        level = torch.where(place <= pairs, place, 2 * pairs + 1 - place).clamp(
+            1, self.depth
+        )  # of the bracket before the string
+        prefix = 2 * kinds.gather(-1, level - 1) + (place > pairs)
+        behind = inputs.gather(-1, (place - 2 * pairs).clamp(0, length - 1))
+        behind = torch.where(place - 2 * pairs < length, behind, self.end)
+        shown = torch.where(place <= 2 * pairs, prefix, behind)
+        shown[..., 0] = self.start
+        compared = inputs < self.end
+        return View(shown, torch.arange(length, device=inputs.device) + 2 * pairs, compared.to(torch.float32))
 
     def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """close: the most probable closing bracket is of another type. mass: the right one has at most 0.8 of the probability of all

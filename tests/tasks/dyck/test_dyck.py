@@ -133,6 +133,29 @@ def test_the_last_open_bracket_is_that_of_a_stack():
             assert said[place] == (tokens[stack[-1]] + 1 if stack else 0)
 
 
+def test_a_view_puts_closed_brackets_between_the_start_and_the_string():
+    task = _task(types=3)
+    inputs = task.sample(_draw(1, 2), 60).inputs
+    view = task.view(_draw(1, 2, stream="view", step=5), inputs)
+    pairs, kinds = set(), set()
+    for old, new, places, weights in zip(
+        *(each.flatten(0, 1).tolist() for each in (inputs, view.inputs, view.places, view.weights)), strict=True
+    ):
+        size = places[0]
+        prefix = new[1 : size + 1]
+        opened = prefix[: size // 2]
+        assert new[0] == task.start
+        assert [each + 1 for each in reversed(opened)] == prefix[size // 2 :]
+        assert all(each % 2 == 0 for each in opened)
+        assert len(new) == len(old) + 2 * task.depth
+        assert new[size + 1 :] == old[1:] + [task.end] * (2 * task.depth - size)
+        assert weights == [float(each < task.end) for each in old]
+        assert all(new[place] == token for place, token, weight in zip(places, old, weights, strict=True) if weight)
+        pairs.add(size // 2)
+        kinds |= set(opened)
+    assert (pairs, kinds) == ({1, 2, 3}, {0, 2, 4})
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [

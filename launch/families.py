@@ -13,6 +13,7 @@ LINES = {  # what a paper's script and its `source.paper` call it → the famili
     "length_generalization": ("automata", "lego"),
     "progressive_distillation": ("distillation",),
     "in_context_ngrams": ("ngrams",),
+    "dyck": ("dyck",),
 }
 
 

@@ -4,6 +4,7 @@
 
 It ends the command when its own standard input is closed, as when the process that started it is killed, and after SECONDS (0: never). LOG
 gets the first and the last of what the command prints, MOST_BYTES together. The last line on standard output is the account, as JSON.
+Where it was told to stop it removes the folder of LOG, which nobody else may be left to do.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ import ctypes
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -112,6 +114,8 @@ def main():
             break
         log.add(data)
     log.close()
+    if reason == "stopped":
+        shutil.rmtree(os.path.dirname(path), ignore_errors=True)
     _tell(reason, command.returncode)
 
 

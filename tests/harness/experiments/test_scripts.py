@@ -20,6 +20,7 @@ from models.custom import custom
 from results.errors import StudyError
 from results.progress.failures import log_path
 from results.store.tables import committed, open_store, read
+from tests.harness.experiments.drivers import running
 from tests.harness.killed import without_report
 from tests.harness.tiny import tables
 
@@ -111,19 +112,7 @@ def test_whatever_a_script_does_is_recorded_with_its_reason_and_disturbs_no_othe
     assert len(failures) == len(reasons)
     three = next(row for said, row in failures.items() if "three!" in said)
     assert "three!" in Path(store.path(log_path(three["pack"], three["attempt"]))).read_text()
-    assert not _running("time.sleep(600)")
-
-
-def _running(words):
-    """Ids of processes whose command line has these words."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if words.encode() in (folder / "cmdline").read_bytes():
-                found.append(folder.name)
-        except OSError:
-            continue
-    return found
+    assert not running("time.sleep(600)")
 
 
 def test_a_request_to_stop_ends_the_process_and_the_same_command_goes_on(start, tmp_path, monkeypatch):
@@ -133,7 +122,7 @@ def test_a_request_to_stop_ends_the_process_and_the_same_command_goes_on(start, 
         patch.setattr(Interrupt, "requested", lambda self: time.monotonic() - since > 1.0)
         assert start("experiment.mode=odd", "seeds.from=2", "replicates=1", "experiment.time_limit=600") == 130
     assert time.monotonic() - since < 10
-    assert not _running("work.py\x00odd\x002")
+    assert not running("work.py\x00odd\x002")
     assert start(store="runs") == 0
     assert tables(tmp_path / "runs", "scripted") == tables(tmp_path / "whole", "scripted")
 
@@ -218,12 +207,13 @@ def test_a_command_is_started_only_where_the_person_allows_it(start, tmp_path, m
 
 def test_a_script_ends_with_the_driver_that_started_it(tmp_path):
     """The supervisor's input is closed when its parent is gone, however that ended."""
+    (tmp_path / "run").mkdir()
     words = [
         sys.executable,
         "-I",
         "-S",
         supervisor.__file__,
-        str(tmp_path / "log"),
+        str(tmp_path / "run" / "log"),
         "1000",
         "0",
         "sh",
@@ -232,13 +222,14 @@ def test_a_script_ends_with_the_driver_that_started_it(tmp_path):
     ]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     until = time.monotonic() + 10
-    while not (_running("sleep\x00611") and _running("sleep\x00612")) and time.monotonic() < until:
+    while not (running("sleep\x00611") and running("sleep\x00612")) and time.monotonic() < until:
         time.sleep(0.02)
     process.stdin.close()
     assert json.loads(process.stdout.read())["reason"] == "stopped"
     process.wait()
     process.stdout.close()
-    assert not _running("sleep\x0061")
+    assert not running("sleep\x0061")
+    assert not (tmp_path / "run").exists()
 
 
 def test_of_what_a_script_prints_the_first_and_the_last_are_kept(tmp_path):

@@ -84,8 +84,8 @@ class Attempt:
         found = tables(self.place.real, NAME)
         rows = committed(store)
         keys = list(zip(rows["key"].to_pylist(), rows["stage"].to_pylist(), strict=True))
-        failures = read(store, "failures", ["pack", "kind"])
-        kinds = failures["kind"].to_pylist()
+        failures = read(store, "failures", ["kind", "pack", "attempt", "step", "exception"]).to_pylist()
+        kinds = [row["kind"] for row in failures]
         killed = sum(entry["kind"] in ("worker", "raylet") and entry["done"] for entry in self.log)
         unequal = [name for name in expected if found[name] != expected[name]]
         # a pack whose worker is killed three times at one step is recorded as died, and trained again by `retry`
@@ -96,11 +96,15 @@ class Attempt:
             "replicates": len(keys),
             "packs": len(set(rows["pack"].to_pylist())),
             "pack_files": len(list_names(store, "replicates")),
-            "failures": kinds,
+            "failures": failures,
             "checkpoints_left": len(files(self.place.real, "checkpoints")),
             "faults": self.place.faults(),
             "endings": {driver.name: driver.endings for driver in self.drivers},
         }
+
+    def words(self) -> dict[str, str]:
+        """The last of what each driver printed."""
+        return {driver.name: driver.words() for driver in self.drivers}
 
     def _tended(self, driver: Driver) -> Driver:
         driver.tend()

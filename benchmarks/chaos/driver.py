@@ -11,6 +11,7 @@ from benchmarks.chaos.machines import below, kill, kill_tree, slots, wait_for
 from benchmarks.chaos.study import command
 
 _PAUSE_S = 0.5  # before a start after an end
+_MOST_WORDS = 8000  # characters of its output
 
 
 class Driver:
@@ -24,7 +25,8 @@ class Driver:
         self._folder, self._environment = folder, environment
         self._verb, self._ended = "run", 0.0
         self._process: subprocess.Popen[Any] | None = None
-        self._log = (folder / f"{name}.log").open("ab")
+        self._printed = folder / f"{name}.log"
+        self._log = self._printed.open("ab")
 
     @property
     def pid(self) -> int | None:
@@ -34,6 +36,10 @@ class Driver:
     def workers(self) -> list[int]:
         """Slots of a cluster of its own."""
         return [] if self.pid is None else slots(self.pid)
+
+    def words(self) -> str:
+        """The last of what it printed, over all its starts."""
+        return self._printed.read_text(errors="replace")[-_MOST_WORDS:]
 
     def tend(self) -> None:
         """Start it, or start it again when it has ended otherwise than with 0."""

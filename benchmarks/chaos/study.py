@@ -18,9 +18,9 @@ evaluate:
     sparse: {{p_ignore: 0.95, sequences: 100}}
     online: {{p_ignore: 0.95, sequences: 20, every: {every}}}
 conditions:
+  pairs: {{model: {{name: "chaos_models:Pairs"}}}}
   transformer: {{}}
   lstm: {{model: {{name: lstm, width: 8}}}}
-  pairs: {{model: {{name: "chaos_models:Pairs"}}}}
 replicates: {replicates}
 wandb: off
 """

@@ -287,8 +287,13 @@ def experiment_condition(name: str, experiment: Experiment, seeds: Iterable[tupl
 
 
 def own_code(task: Any, model: Any, running: bool = False) -> str | None:
-    """The digest of the modules that a task and a model of a person's own come from; None where both are built in."""
-    modules = {path.partition(":")[0] for path in (name_of(task), name_of(model)) if ":" in path}
+    """The digest of the modules that a task and a model of a person's own come from; None where both are built in.
+
+    A worker that has not run such a model yet imports its module here.
+    """
+    paths = {section: path for section, path in (("task", name_of(task)), ("model", name_of(model))) if ":" in path}
+    with settings_errors():
+        modules = {custom.module_of(path, section).__name__ for section, path in paths.items()}
     return code_of_modules(modules, running=running).digest if modules else None
 
 

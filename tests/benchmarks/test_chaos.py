@@ -1,5 +1,6 @@
 """The chaos test in short: one worker and one driver killed on a real cluster. Many seeds of it: docs/reference/chaos.md."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.chaos.attempt import attempt
@@ -28,6 +29,7 @@ def test_tables_after_chaos_are_those_of_an_undisturbed_run(tmp_path):
         with attempt(plan, study, tmp_path / "0", cluster) as running:
             running.run(seconds=300)
             verdict = running.verdict(tables(alone.result(), NAME))
-    assert verdict["passed"], (verdict, running.log)
-    assert verdict["replicates"] == 12
-    assert [(entry["kind"], entry["done"]) for entry in running.log] == [("worker", True), ("driver", True)]
+    told = json.dumps({"verdict": verdict, "events": running.log, "drivers": running.words()}, indent=1)
+    assert verdict["passed"], told
+    assert verdict["replicates"] == 12, told
+    assert [(entry["kind"], entry["done"]) for entry in running.log] == [("worker", True), ("driver", True)], told

@@ -166,5 +166,31 @@ def test_the_code_of_a_task_of_ones_own_is_part_of_the_key(tmp_path, monkeypatch
     assert from_dict(older).code is None
 
 
+def test_a_worker_that_has_not_imported_a_model_of_ones_own_compares_its_code(tmp_path, monkeypatch):
+    """Only the worker that measured a pack has imported the module: the others get packs without it."""
+    module = tmp_path / "own_model_unseen.py"
+    module.write_text(
+        "from torch import nn\n\n\nclass Table(nn.Module):\n"
+        "    def __init__(self, vocabulary, length):\n"
+        "        super().__init__()\n"
+        "        self.table = nn.Embedding(vocabulary, vocabulary)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    allow("own_model_unseen")
+    task, model = build("task", {"name": "flipflop"}), build("model", {"name": "own_model_unseen:Table"})
+    condition = Condition("c", task, model, Train(), code=own_code(task, model))
+    assert condition.code is not None
+    del sys.modules["own_model_unseen"]
+    refuse_other_code(condition)
+    module.write_text(module.read_text() + "# edited\n")
+    del sys.modules["own_model_unseen"]
+    with pytest.raises(StudyError, match=f"planned with the code {condition.code[:12]}"):
+        refuse_other_code(condition)
+    del sys.modules["own_model_unseen"]
+    module.unlink()
+    with pytest.raises(StudyError, match="No module named 'own_model_unseen'"):
+        refuse_other_code(condition)
+
+
 def test_what_is_built_in_has_no_code():
     assert own_code(build("task", {"name": "flipflop"}), build("model", {"name": "lstm"})) is None

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pyarrow.dataset
 import pyarrow.parquet
 
-import results.store.parquet
+import results.store.seal
 from benchmarks.report_speed import STUDY, write_store
 from benchmarks.tables import markdown
 from results.store.merge import compact
@@ -24,11 +24,10 @@ BOUND = 0.05  # of the time that reading takes without checks
 
 @contextmanager
 def unchecked() -> Iterator[None]:
-    """The reader without its checks: nothing is hashed, and no local file is read whole for it."""
+    """The reader without its checks: nothing is hashed, and no checksum of a page is compared."""
     file, options = pyarrow.parquet.ParquetFile, pyarrow.dataset.ParquetFragmentScanOptions
     with ExitStack() as stack:
-        stack.enter_context(patch.object(results.store.parquet, "state", lambda data: "whole"))
-        stack.enter_context(patch.object(results.store.parquet, "_WHOLE", -1))
+        stack.enter_context(patch.object(results.store.seal, "_holds", lambda data, start: True))
         stack.enter_context(patch.object(pyarrow.parquet, "ParquetFile", lambda source, **_: file(source)))
         stack.enter_context(patch.object(pyarrow.dataset, "ParquetFragmentScanOptions", lambda **_: options()))
         yield

@@ -1,0 +1,93 @@
+"""Files of few rows hold them twice: as Parquet columns, and as the Arrow record batch that readers take."""
+
+import base64
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from results.store import parquet
+from results.store.schema import SCHEMAS
+from results.store.seal import BLANK, seal
+from results.store.tables import open_store, read, write_bytes
+from tests.results.store.sample_rows import commit_pack, pack_tables
+
+TABLES = ("replicates", "evaluations", "curves", "profiles", "probes")
+
+
+def _no_columns(*_, **__):
+    raise AssertionError("the Parquet columns were parsed")
+
+
+def _sealed(rows: pa.Table, copy: str) -> bytes:
+    """A file of these columns with another second copy, and a digest of it all."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, rows.schema, write_page_checksum=True) as writer:
+        writer.write_table(rows)
+        writer.add_key_value_metadata({"manyseeds.digest": BLANK + copy})
+    return seal(sink.getvalue().to_pybytes())
+
+
+def test_both_copies_hold_the_same_rows_and_few_rows_are_read_without_parsing_a_column(tmp_path, monkeypatch):
+    at = open_store(tmp_path, "study")
+    commit_pack(at, "fd-1", ["a", "b"])
+    from_columns = {table: pq.read_table(at.path(table, "fd-1.parquet")) for table in TABLES}
+    with monkeypatch.context() as patch:
+        patch.setattr(pq, "ParquetFile", _no_columns)
+        from_batches = {table: read(at, table) for table in TABLES}
+        assert read(at, "curves", ["value", "step"]).column_names == ["value", "step"]
+    for table in TABLES:
+        assert from_batches[table].num_rows
+        assert from_batches[table].schema.equals(SCHEMAS[table])
+        assert from_batches[table].cast(SCHEMAS[table]).equals(from_columns[table].cast(SCHEMAS[table]))
+
+
+def test_a_file_of_many_rows_has_one_copy():
+    row = {"key": "a", "stage": 0, "pack": "fd-1", "step": 1, "metric": "loss", "value": 0.5}
+    rows = pa.Table.from_pylist([row] * 257, SCHEMAS["curves"])
+    assert b",rows-" in parquet.serialise(rows.slice(1))
+    assert b",rows-" not in parquet.serialise(rows)
+
+
+def _copy_of(rows: pa.Table, schema: pa.Schema | None = None, size: int | None = None) -> str:
+    message = rows.combine_chunks().to_batches()[0].serialize()
+    packed = base64.b64encode(pa.compress(message, "snappy", asbytes=True)).decode()
+    mark = parquet._schema_mark(schema or rows.schema).decode()
+    return f"{mark}{message.size if size is None else size}:{packed};"
+
+
+def _not_text(rows: pa.Table) -> pa.Table:
+    codes = pa.array([b"\xff"] * rows.num_rows, pa.binary()).buffers()
+    return rows.set_column(0, rows.schema.field(0), pa.Array.from_buffers(pa.string(), rows.num_rows, codes))
+
+
+def _without(rows: pa.Table, column: str) -> pa.Table:
+    field = rows.schema.field(column).with_nullable(False)
+    return rows.set_column(rows.schema.get_field_index(column), field, pa.nulls(rows.num_rows, field.type))
+
+
+KINDS = ("other schema", "other rows' schema", "no number", "huge", "short", "torn", "nulls", "no text", "open")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_second_copy_that_is_not_ours_is_passed_over_for_the_columns(tmp_path, kind):
+    at = open_store(tmp_path, "study")
+    commit_pack(at, "fd-1", ["a"])
+    rows = pack_tables("fd-1", ["a"])["curves"].cast(SCHEMAS["curves"])
+    false = rows.set_column(rows.schema.get_field_index("value"), rows.schema.field("value"), pa.array([9.0] * rows.num_rows))
+    whole = _copy_of(false)
+    copy = {
+        "other schema": _copy_of(false, SCHEMAS["profiles"]),
+        "other rows' schema": _copy_of(false.select(["key", "value"]), SCHEMAS["curves"]),
+        "no number": whole.replace(":", ":x", 2),
+        "huge": _copy_of(false, size=10**12),
+        "short": _copy_of(false, size=100),
+        "torn": whole[:-40] + ";",
+        "nulls": _copy_of(_without(false, "key"), SCHEMAS["curves"]),
+        "no text": _copy_of(_not_text(false)),
+        "open": whole[:-1],
+    }[kind]
+    write_bytes(at, "curves/fd-1.parquet", _sealed(rows, copy))
+    assert read(at, "curves")["value"].to_pylist() == rows["value"].to_pylist()
+    write_bytes(at, "curves/fd-1.parquet", _sealed(rows, whole))
+    assert set(read(at, "curves")["value"].to_pylist()) == {9.0}  # this one would have been taken

@@ -1,12 +1,13 @@
 """What a probe declares: what it measures, on which replicates, and what can be set.
 
-A new probe is a function and a `Probe` in a file of its family, and a name for it in `PROBES` of the family's `__init__.py`.
+A new probe is a function and a `Probe`, or two functions and a `PairProbe`, in a file of its family, and a name for it in `PROBES` of the
+family's `__init__.py`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from results.store.tables import Store
@@ -34,4 +35,21 @@ class Probe:
     settings: type = Nothing
     every_step: bool = False
     beside: Callable[[Any, Any], dict[str, Rows]] = lambda model, task: {}
+    figures: Callable[["Store", Path], list[Path]] | None = None
+
+
+@dataclass(frozen=True)
+class PairProbe:
+    """A probe whose rows compare two replicates of one condition: see(model, task, strings, settings) looks at each alone, and
+    compare(what one showed, what the other did) gives rows. They stand under the key of the later seeds, with the other's key in
+    `other_key`. The rest is as for a `Probe`.
+    """
+
+    see: Callable[[Any, Any, int, Any], Any]
+    compare: Callable[[Any, Any], Rows]
+    suits: Callable[[Any, Any], bool]
+    kind: str
+    strings: int = 64
+    settings: type = Nothing
+    every_step: ClassVar[bool] = False  # the last kept weights of both
     figures: Callable[["Store", Path], list[Path]] | None = None

@@ -4,17 +4,18 @@ from importlib import import_module
 
 from harness.probes.automata import PROBES as AUTOMATA
 from harness.probes.distillation import PROBES as DISTILLATION
+from harness.probes.dyck import PROBES as DYCK
 from harness.probes.flipflop import PROBES as FLIPFLOP
 from harness.probes.lego import PROBES as LEGO
-from harness.probes.probe import Probe
+from harness.probes.probe import PairProbe, Probe
 from harness.probes.subsequences import PROBES as SUBSEQUENCES
 
-PROBES: dict[str, str] = FLIPFLOP | LEGO | AUTOMATA | DISTILLATION | SUBSEQUENCES  # MODULE:NAME of a `Probe` by its name
+PROBES: dict[str, str] = FLIPFLOP | LEGO | AUTOMATA | DISTILLATION | SUBSEQUENCES | DYCK  # MODULE:NAME of a `Probe` by its name
 
 
-def probe(name: str) -> Probe:
+def probe(name: str) -> Probe | PairProbe:
     """The probe of that name, one of `PROBES`."""
     module, _, attribute = PROBES[name].partition(":")
     found = getattr(import_module(module), attribute)
-    assert isinstance(found, Probe), f"{PROBES[name]} is no Probe"
+    assert isinstance(found, Probe | PairProbe), f"{PROBES[name]} is no Probe"
     return found

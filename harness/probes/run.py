@@ -12,13 +12,13 @@ from typing import Any, cast
 from harness.exchange.replicate import find
 from harness.exchange.weights import single
 from harness.probes import registry
-from harness.probes.probe import Rows
+from harness.probes.probe import PairProbe, Rows
 from harness.study.config import Condition, condition_of
 from harness.study.identity import describe, typed
 from harness.training import weights as artifacts
 from models.transformer.transformer import Decoder
 from results.errors import StudyError
-from results.rows.probe_values import add, probed
+from results.rows.probe_values import add, compared, probed
 from results.store.filesystem import names
 from results.store.tables import Store, committed
 
@@ -58,7 +58,8 @@ def run(
     for store in stores:
         mine = [row for each, row in suited if each is store]
         if mine:
-            fresh = _probe(store, mine, probe, count, settings)
+            paired = isinstance(chosen_probe, PairProbe)
+            fresh = _compare(store, mine, probe, count, settings) if paired else _probe(store, mine, probe, count, settings)
             say(f"{store.study}: {probe} of {fresh} replicates added, {len(mine) - fresh} had it")
         if figures is not None and chosen_probe.figures is not None:
             for path in chosen_probe.figures(store, Path(figures) / store.study):
@@ -113,9 +114,45 @@ def _probe(store: Store, rows: list[dict[str, Any]], probe: str, count: int, set
     return fresh
 
 
+def _compare(store: Store, rows: list[dict[str, Any]], probe: str, count: int, settings: Any) -> int:
+    """Compare each replicate with all of its condition that come before it, by seeds; how many lacked some. All of a replicate's rows
+    are written at once, so that a replicate that came late is compared with those that were there before."""
+    chosen, own, fresh = registry.probe(probe), _named(probe, settings), 0
+    assert isinstance(chosen, PairProbe)
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: (row["init_seed"], row["data_seed"], row["key"])):
+        if find(store, row["key"]).stage == row["stage"]:
+            groups.setdefault((row["config"], row["stage"]), []).append(row)
+    held = compared(store, own)
+    for group in groups.values():
+        steps = [artifacts.steps_of(store, row["key"], row["stage"])[-1] for row in group]
+        keys = [row["key"] for row in group]
+        lacking = [
+            number
+            for number, (row, step) in enumerate(zip(group, steps, strict=True))
+            if number and held.get((row["key"], row["stage"], step), set()) != set(keys[:number])
+        ]
+        shown = [
+            chosen.see(*_model(store, row, step), count, settings)
+            for row, step in zip(group[: max(lacking, default=-1) + 1], steps, strict=False)
+        ]
+        for number in lacking:
+            row = group[number]
+            about = {"key": row["key"], "stage": row["stage"], "step": steps[number]}
+            found = [
+                about | each | {"other_key": keys[other]}
+                for other in range(number)
+                for each in chosen.compare(shown[other], shown[number])
+            ]
+            add(store, row["pack"], own, found)
+        fresh += len(lacking)
+    return fresh
+
+
 def _found(probe: str, own: str, model: Decoder, task: Any, count: int, settings: Any) -> dict[str, Rows]:
     """Rows of one replicate and step by the probe's name in the store."""
     chosen = registry.probe(probe)
+    assert not isinstance(chosen, PairProbe)
     return chosen.beside(model, task) | {own: chosen.run(model, task, count, settings)}
 
 

@@ -104,6 +104,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.field("head", pa.int32()),
             pa.field("item", pa.string()),
             _required("value", pa.float64()),
+            pa.field("other_key", pa.string()),  # of rows that compare two replicates
         ]
     ),
     "failures": pa.schema(

@@ -85,6 +85,7 @@ probes
   head: int32
   item: string
   value: double not null
+  other_key: string
 failures
   pack: string not null
   attempt: int32 not null

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from harness.draw import Draw
 from models.custom import custom
+from models.custom.custom_checks import with_line
 from tasks.batch import Batch
 from tasks.task import Task
 
@@ -168,7 +169,7 @@ def _said(path: str, what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise ValueError(f"task.name = {path!r}: {what} raised {type(error).__name__}: {error}") from error
+        raise ValueError(f"task.name = {path!r}: {what} raised {type(error).__name__}: {with_line(path, error)}") from error
 
 
 def _require(path: str, good: bool, otherwise: str) -> None:

@@ -98,7 +98,8 @@ class Custom(Model):
         except TypeError as error:
             raise ValueError(f"model.name = {self.path!r} can't be called with {', '.join(given)}: {error}") from error
         except Exception as error:
-            raise ValueError(f"model.name = {self.path!r} raised {type(error).__name__} when it was made: {error}") from error
+            said = custom_checks.with_line(self.path, error)
+            raise ValueError(f"model.name = {self.path!r} raised {type(error).__name__} when it was made: {said}") from error
 
 
 def configure(path: str, /, **options: Any) -> Custom:

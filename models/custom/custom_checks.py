@@ -2,9 +2,11 @@
 
 import random
 import sys
+import traceback
 from collections import deque
 from collections.abc import Callable
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +14,13 @@ from torch import Tensor, nn
 
 _OWN = frozenset(vars(nn.Module())) - {"training"}  # what every module has: hooks, parameters, buffers and submodules
 _ROUNDING, _GRADIENT_ROUNDING = 1e-3, 1e-2  # relative, in norm: far above float32 rounding, far below another weight or noise
+
+
+def with_line(path: str, error: Exception) -> str:
+    """What an exception says that the module of MODULE:NAME raised, and the last line of its file that it passed."""
+    file = getattr(sys.modules.get(path.partition(":")[0]), "__file__", None)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f"{error} ({Path(str(file)).name}, line {lines[-1]})" if lines else str(error)
 
 
 def built(path: str, seed: int, call: Callable[[], nn.Module]) -> nn.Module:
@@ -80,7 +89,8 @@ def run_alone(path: str, module: nn.Module, tokens: Tensor, outputs: int) -> tup
         logits, drawn = _watched(lambda: module(tokens))
     except Exception as error:
         raise ValueError(
-            f"model.name = {path!r} raised {type(error).__name__} in forward for int64 tokens {list(tokens.shape)}: {error}"
+            f"model.name = {path!r} raised {type(error).__name__} in forward for int64 tokens {list(tokens.shape)}: "
+            f"{with_line(path, error)}"
         ) from error
     wanted = (*tokens.shape, outputs)
     if not isinstance(logits, Tensor) or tuple(logits.shape) != wanted or not logits.is_floating_point():

@@ -50,7 +50,7 @@ MISTAKES = {
         "    soft: ClassVar[bool] = True\n    metrics:",
         r"targets of sample are torch.int64 \[3, 3, 8\], and must be torch.float32 \[3, 3, 8, 2\]",
     ),
-    "raises": (BITS, "raise KeyError('no bits')", "sample raised KeyError"),
+    "raises": (BITS, "raise KeyError('no bits')", r"sample raised KeyError: 'no bits' \(own_raises.py, line 2\d\)"),
 }
 
 

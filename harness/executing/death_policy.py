@@ -19,7 +19,7 @@ class Deaths:
 
         Deaths on nodes that are `lost` by now are no fault of the pack and do not count: a worker is often missed before its node.
         Nor do the first ten that came before the pack was `heard` of at all: the worker may have died while it was idle. Ten, because a
-        pack that ends every process before its first word would otherwise be tried for ever.
+        pack that ends every process before its first word would otherwise be tried forever.
         """
         if not heard:
             self._unheard[pack] = self._unheard.get(pack, 0) + 1

@@ -1,4 +1,4 @@
-"""What a replicate is, as a hash: the same on every machine, for ever.
+"""What a replicate is, as a hash: the same on every machine, forever.
 
     config = {"task": {"name": "automaton"}, "model": {"name": "lstm"}, "train": {"steps": 500}}
     key(config, stage=0, init_seed=0, data_seed=0)             # 32 hexadecimal digits

@@ -132,7 +132,7 @@ def _grid(name: str, n: int) -> Semiautomaton:
 
 
 def _abab(name: str) -> Semiautomaton:
-    """(abab)*: states 0 … 3 go round while a and b (tokens 0 and 1) alternate, anything else leads to 4 for ever; starts in 3."""
+    """(abab)*: states 0 … 3 go round while a and b (tokens 0 and 1) alternate, anything else leads to 4 forever; starts in 3."""
     return _make("abab", range(5), (0, 1), lambda q, s: (q + 1) % 4 if q < 4 and (q + 1) % 2 == s else 4, 3)
 
 

@@ -78,7 +78,7 @@ def test_line_ends_and_the_place_of_the_folder_are_no_change(folder):
     before = digest()
     (folder / "near.py").write_bytes(FILES["near.py"].replace("\n", "\r\n").encode())
     assert digest() == before
-    assert before == "046b924ed5a96b71f630dc50ca42eb0f"  # on every machine, for ever
+    assert before == "046b924ed5a96b71f630dc50ca42eb0f"  # on every machine, forever
 
 
 def test_files_that_changed_since_they_were_imported_are_refused(folder):

@@ -97,7 +97,7 @@ def test_a_penalty_of_weight_zero_changes_no_bit():
 
 
 def test_a_pool_is_passed_over_in_shuffled_epochs():
-    """Every string of the pool once an epoch, another order each epoch, the same strings for ever."""
+    """Every string of the pool once an epoch, another order each epoch, the same strings forever."""
     one = condition(length=16, batch=4, steps=30, pool=12)
     state = Training(pack(one, [(1, 1), (1, 2)]), CPU)
     strings = torch.cat([state.feed.at(step).inputs for step in range(1, 10)], dim=1)  # 36 strings: three epochs

@@ -38,6 +38,7 @@ from harness.planning.throughput import Rate
 from harness.study.config import Study, keep_tail
 from results.dashboards.live_feed import LiveFeed
 from results.errors import DamagedFile, StoreError, StudyError
+from results.report.first_screen import smaller_than
 from results.store.filesystem import public
 from results.store.leftovers import remove_leftovers
 from results.store.manifest import FOLDER, manifest_bytes, newest_manifest, write_manifest
@@ -246,9 +247,10 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
     """What the study is and what it will cost. StudyError where a budget is less than the first look of an adaptive study takes."""
     study, cost, planned = prepared.study, prepared.cost, prepared.plan
     device = prepared.numerics["device"]
-    say(f"{study.name} (scale {study.scale}): {' '.join(study.question.split())}")
-    for reduction in study.reductions:
-        say(f"  reduced: {reduction}")
+    scale = "" if study.scale == "paper" else f" (scale {study.scale})"
+    say(f"{study.name}{scale}: {' '.join(study.question.split())}")
+    if study.reductions:
+        say(f"  {smaller_than(study.source, study.reductions)}")
     total = len(planned.replicates)
     new = "" if begun(prepared.store) else ", where this study has not begun"
     say(

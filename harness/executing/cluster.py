@@ -504,6 +504,8 @@ def _connect(say: Callable[[str], None]) -> None:
         return
     # a token of this cluster's own: otherwise Ray writes ~/.ray/auth_token, and clusters started later turn authentication on
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    # it warns that tokens are on and says how to turn them off, and this cluster wants its own
+    logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     count = cores()
     say(f"starting Ray on this machine ({count} core{'s'[: count > 1]})")

@@ -1,13 +1,14 @@
 """What a report says first: the answer in one sentence, and in one line how the study is smaller than what it was written for."""
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from results.report.page_template import format_rate, format_share
+from results.report.page_template import format_rate, format_real, format_share
 from results.rows.plural import counted, factor
 from results.store.manifest import label
 
@@ -44,8 +45,21 @@ def changes(manifest: Mapping[str, Any]) -> Changes | None:
     if not reductions and not overrides:
         return None
     written = [text for each in reductions if (text := change_in_words(each)) is not None]
-    heading = "Smaller than the paper" if of_a_paper(manifest) else "Smaller than the study as written"
-    return Changes(heading if reductions else "Set on the command line", written[:MOST_CHANGES], reductions, overrides)
+    return Changes(
+        _heading(manifest) if reductions else "Set on the command line", written[:MOST_CHANGES], reductions, overrides
+    )
+
+
+def smaller_than(source: Mapping[str, Any], reductions: Sequence[str]) -> str:
+    """All reductions of a study in one line; those without words are counted."""
+    words = [change_in_words(each) for each in reductions]
+    untold = words.count(None)
+    told = [each for each in words if each is not None] + ([f"{untold} more in the report"] if untold else [])
+    return f"{_heading({'source': source})}: {', '.join(told)}"
+
+
+def _heading(manifest: Mapping[str, Any]) -> str:
+    return "Smaller than the paper" if of_a_paper(manifest) else "Smaller than the study as written"
 
 
 def change_in_words(change: str) -> str | None:
@@ -114,6 +128,36 @@ def answer(summary: pa.Table, reported: Sequence[str]) -> str:
     return _medians(max(apart, key=_reach), len(reported))
 
 
+def answer_of_values(summary: pa.Table) -> str:
+    """The finding about experiments, from the rows of `results.rows.value_summary.summarise_values`: the best and the worst median of the
+    first metric that is a number; where all are flags, how many replicates have the first one true."""
+    rows = [row for row in summary.to_pylist() if row["values"]]
+    if not rows:
+        return "No replicate has a number yet."
+    metric, flag = next(((row["metric"], False) for row in rows if row["kind"] == "number"), (rows[0]["metric"], True))
+    name, show = ("true_share", _times_true) if flag else ("median", _median_value)
+    own = [row for row in rows if row["metric"] == metric]
+    higher = flag or own[0]["better"] == "higher"
+    best, *others = sorted(own, key=lambda row: row[name], reverse=higher)
+    what, ends = (f"{metric} is true", ("most", "least")) if flag else (f"The median {metric} is", ("highest", "lowest"))
+    if not others:
+        return f"{what} {show(best)}."
+    if best[name] == others[-1][name]:
+        return f"{what} the same for all {len(others) + 1} conditions: {show(best)}."
+    first, last = ends if higher else ends[::-1]
+    worst = others[-1]
+    return f"{what} {first} for {best['condition']}, {show(best)}, and {last} for {worst['condition']}, {show(worst)}."
+
+
+def _median_value(row: Row) -> str:
+    return f"{'diverged' if math.isinf(row['median']) else format_real(row['median'])} {_between(row, format_real)}"
+
+
+def _times_true(row: Row) -> str:
+    share = f"{100 * row['true_low']:.1f} to {format_share(row['true_high'])}"
+    return f"in {row['true']:,} of {counted(row['values'], 'replicate')} (95 %: {share})"
+
+
 def _alone(row: Row, sets: int) -> str:
     joint = f" {_zeros(row)} make no error{_where(sets)}." if row["jointly_zero_of"] else ""
     return (
@@ -160,7 +204,21 @@ def _zeros(row: Row) -> str:
 
 
 def _interval(row: Row) -> str:
-    return f"(95 %: {format_rate(row['median_low'])} to {format_rate(row['median_high'])})"
+    return _between(row, format_rate, least=0.0)
+
+
+def _between(row: Row, show: Callable[[float], str], least: float = -math.inf) -> str:
+    """The interval of a median in parentheses. An end that is infinite, or the `least` that there can be, bounds nothing."""
+    low, high = row["median_low"], row["median_high"]
+    if low == high and math.isinf(low):
+        return "(95 %: diverged)"
+    if low <= least and math.isinf(high):
+        return "(too few replicates for an interval)"
+    if math.isinf(high):
+        return f"(95 %: at least {show(low)})"
+    if math.isinf(low):
+        return f"(95 %: at most {show(high)})"
+    return f"(95 %: {show(low)} to {show(high)})"
 
 
 def _where(sets: int) -> str:

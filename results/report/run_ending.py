@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 
-from results.report.first_screen import answer
+from results.report.first_screen import answer, answer_of_values
 from results.report.page_template import format_rate
 from results.rows.measures import is_experimental
 from results.rows.plural import counted
@@ -25,7 +25,7 @@ def run_ending(store: Store, report: Path) -> list[str]:
         return []
     summary = pa.parquet.read_table(report.parent / "summary.parquet")
     if is_experimental(newest[1]):
-        return [*_values(summary), *_answer_of_values(summary)]
+        return [*_values(summary), answer_of_values(summary)]
     reported = reported_sets(newest[1])
     return [*_errors(summary, reported), answer(summary, reported)]
 
@@ -49,21 +49,6 @@ def _values(summary: pa.Table) -> list[str]:
         numbers = ("–" if flag or row[name] is None else _number(row[name]) for name in ("min", "median", "max"))
         cells.append((row["condition"], row["metric"], ended, str(row["diverged"]), true, *numbers))
     return _aligned(cells)
-
-
-def _answer_of_values(summary: pa.Table) -> list[str]:
-    """Of the first metric that is a number: its lowest and highest median. [] where there is none."""
-    rows = [row for row in summary.to_pylist() if row["kind"] == "number" and row["median"] is not None]
-    if not rows:
-        return []
-    rows = sorted((row for row in rows if row["metric"] == rows[0]["metric"]), key=lambda row: row["median"])
-    said = [
-        f"{_number(row['median'])} for {row['condition']} (95 %: {_number(row['median_low'])} to {_number(row['median_high'])})"
-        for row in (rows[0], rows[-1])
-    ]
-    if len(rows) == 1:
-        return [f"The median {rows[0]['metric']} is {said[0]}."]
-    return [f"The median {rows[0]['metric']} is lowest, {said[0]}, and highest, {said[1]}."]
 
 
 def _number(value: float) -> str:

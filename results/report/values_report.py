@@ -11,9 +11,9 @@ from markupsafe import Markup
 from results.claims import reductions, verdicts
 from results.claims.show import html as claims_html
 from results.report.family import ReportFamily
-from results.report.first_screen import changes
+from results.report.first_screen import answer_of_values, changes
 from results.report.page_parts import Drawing, drawn_files, newest_failures, provenance
-from results.report.page_template import FOLDER, format_real, render
+from results.report.page_template import FOLDER, render
 from results.report.values_figure import Curve, curves_by_condition, needs_log, values_by_condition
 from results.rows.measures import Measure, measures_of
 from results.rows.options import flatten
@@ -124,12 +124,13 @@ def _page(
         planned=len(known),
         groups=[{"measure": each, "rows": [line for line in lines if line["metric"] == each.label]} for each in measures],
         measures=measures,
-        answer=_answer(measures, lines),
+        answer=answer_of_values(summary),
         undeclared=list(dict.fromkeys(each.metric for each in measures if not each.declared and each.kind == "number")),
         quantiles=list(QUANTILES),
         infinity=float("inf"),
-        drawings=drawings,
         claims=claims,
+        key_figure=drawings[0] if drawings else None,
+        drawings=drawings[1:],
         methods=_methods(manifest),
         known=rows.slice(0, MAX_ROWS).to_pylist(),
         many=len(known) > MAX_OPEN_ROWS,
@@ -138,26 +139,6 @@ def _page(
         own_commits=_own_commits(own.filter(_has_code(manifest, own))),
         left_out=replicates.num_rows - own.num_rows,
     )
-
-
-def _answer(measures: Sequence[Measure], lines: Sequence[dict[str, Any]]) -> str:
-    """The best conditions by the median of the first metric that is a number; "" where no replicate has one."""
-    measure = next((each for each in measures if each.kind == "number"), None)
-    if measure is None:
-        return ""
-    own = [line for line in lines if line["metric"] == measure.label and line["values"]]
-    first, *others = [_median(line) for line in sorted(own, key=lambda line: measure.sign * line["median"])] or [""]
-    seeds = next((line["values"] for line in own), 0)
-    word = "Highest" if measure.better == "higher" else "Lowest"
-    return (
-        f"{word} median {measure.label}: {first} over {seeds} seeds" + (f"; next: {others[0]}." if others else ".")
-        if own
-        else ""
-    )
-
-
-def _median(line: dict[str, Any]) -> str:
-    return f"{line['condition']}, {format_real(line['median'])} [{format_real(line['median_low'])}, {format_real(line['median_high'])}]"
 
 
 def _methods(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -162,7 +162,7 @@ def test_the_script_of_a_family_runs_from_any_folder(tmp_path):
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    assert "reduced: train.lr: 3e-4 -> 2e-3 (transformer), 1e-3 (LSTM)" in done.stdout
+    assert "lr 2e-3 (3e-4) for transformer, 1e-3 (LSTM)" in done.stdout
     assert (tmp_path / "here" / "fflm-quick" / "report" / "index.html").is_file()
     assert len(list((tmp_path / "here" / "fflm-quick" / "wandb").glob("offline-run-*"))) == 1
 

@@ -1,12 +1,15 @@
 """The answer of a report in one sentence, and how it says what is smaller than the paper."""
 
+import math
+
 import pyarrow as pa
 import pytest
 
 from results.claims.compare import exceeds
-from results.report.first_screen import answer, change_in_words, changes, paper_shows
+from results.report.first_screen import answer, answer_of_values, change_in_words, changes, paper_shows
 from results.rows.plural import factor, factors
 from results.rows.summary import SUMMARY
+from results.rows.value_summary import VALUES
 
 
 def row(condition: str, median: float, zeros: int, of: int = 10, name: str = "sparse") -> dict:
@@ -37,6 +40,48 @@ def test_conditions_that_always_err_are_told_apart_by_their_medians() -> None:
     )
     assert said(row("a", 0.3, 0), row("b", 0.3, 0)) == (
         "All 2 conditions are alike: 0 of 10 replicates of each make no error on either set."
+    )
+
+
+def test_an_interval_without_an_end_names_no_number() -> None:
+    open_above = row("a", 0.02, 0) | {"median_high": math.inf}
+    unknown = row("b", 0.5, 0) | {"median_low": 0.0, "median_high": math.inf}
+    assert said(open_above, unknown) == (
+        "Conditions differ most on sparse: the median error is lowest for a, 0.02 (95 %: at least 0.01), and highest for b, 0.5 "
+        "(too few replicates for an interval), 25.0× as much."
+    )
+
+
+def values_said(*rows: dict) -> str:
+    return answer_of_values(pa.Table.from_pylist(list(rows), schema=VALUES))
+
+
+def value_row(condition: str, median: float, better: str = "lower", **more) -> dict:
+    about = {"condition": condition, "metric": "loss", "better": better, "kind": "number", "values": 10, "median": median}
+    return about | {"median_low": median - 1, "median_high": median + 1} | more
+
+
+def test_experiments_are_told_apart_by_the_best_and_the_worst_median() -> None:
+    rows = value_row("a", 3.0), value_row("b", -2.0, median_low=-math.inf), value_row("c", 1.0)
+    assert values_said(*rows) == (
+        "The median loss is lowest for b, −2 (95 %: at most −1), and highest for a, 3 (95 %: 2 to 4)."
+    )
+    assert values_said(*(each | {"better": "higher"} for each in rows)).startswith("The median loss is highest for a, 3")
+    assert values_said(value_row("a", math.inf)) == "The median loss is diverged (95 %: diverged)."
+    assert values_said(value_row("a", 1.0), value_row("b", 1.0)) == (
+        "The median loss is the same for all 2 conditions: 1 (95 %: 0 to 2)."
+    )
+    assert values_said() == "No replicate has a number yet."
+
+
+def test_experiments_with_flags_alone_are_told_apart_by_how_often_they_are_true() -> None:
+    flags = [
+        value_row(name, 0.0, "higher", kind="flag", true=true, true_share=true / 10, true_low=true / 20, true_high=1.0)
+        for name, true in (("a", 2), ("b", 8))
+    ]
+    assert values_said(*flags) == (
+        "loss is true most for b, in 8 of 10 replicates (95 %: 40.0 to 100.0 %), and least for a, in 2 of 10 replicates "
+        "(95 %: 10.0 to 100.0 %)."
     )
 
 

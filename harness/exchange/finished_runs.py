@@ -1,7 +1,8 @@
 """Runs that somebody has finished elsewhere, as a study: `manyseeds import runs.csv --seed seed --config lr,width --metric accuracy`.
 
-A table has a row a run, or with a column of steps a row a step. What readers need to compare runs is checked: each pair of settings and
-seed is there once, and no other column differs between runs unless it is said not to matter.
+A table has a row a run, or with a column of steps a row a step; folders of W&B and TensorBoard are read as one (`run_folders`). What
+readers need to compare runs is checked: each pair of settings and seed is there once, and no other column differs between runs unless it
+is said not to matter.
 """
 
 import datetime
@@ -18,6 +19,7 @@ import pyarrow.json
 import pyarrow.parquet
 
 import harness.planning.manifest as manifests
+from harness.exchange.run_folders import read_folder
 from harness.experiments.entries import BadResult, Entry, diverged_at, each_value, entry_of
 from harness.experiments.measure import set_hash
 from harness.machine.provenance import code_state, versions
@@ -71,7 +73,8 @@ class Run:
 def import_runs(store: Store, path: Path, columns: Columns, question: str, say: Callable[[str], None]) -> int:
     """Commit the runs of a file that the study does not have yet; returns how many. StudyError, before anything is written, in one
     sentence on what is wrong with the file."""
-    runs = runs_of(read_table(path), columns, path.name)
+    table = read_folder(path, columns.metrics, columns.step, say) if path.is_dir() else read_table(path)
+    runs = runs_of(table, columns, path.name)
     store.check_writable()
     newest = newest_manifest(store)
     _refuse_other_study(store, newest)

@@ -10,18 +10,20 @@ from typing import Any
 
 from harness.experiments.entries import BadResult
 
+EVENTS = "events.out.tfevents*"
 _LENGTH, _CHECKSUM = 8, 4
 _MOST = 2**28  # bytes of a file: scalars are small, images are not read
 
 
-def scalars_of(folder: Path) -> Iterator[dict[str, Any]]:
-    """{"step": …, tag: value} of every event with scalars in the event files of a folder and those below it. BadResult for other bytes."""
+def scalars_of(folder: Path, deep: bool = True) -> Iterator[dict[str, Any]]:
+    """{"step": …, tag: value} of every event with scalars in the event files of a folder and, if deep, of those below it. BadResult for
+    other bytes."""
     if find_spec("tensorboardX") is None:
         raise BadResult("event files need tensorboardX: pip install 'manyseeds[tensorboard]', or write JSON lines")
     from google.protobuf.message import DecodeError
     from tensorboardX.proto.event_pb2 import Event
 
-    for path in sorted(folder.rglob("events.out.tfevents*")):
+    for path in sorted(folder.rglob(EVENTS) if deep else folder.glob(EVENTS)):
         if path.stat().st_size > _MOST:
             raise BadResult(f"{path.name} has {path.stat().st_size:,} bytes, and at most {_MOST:,} are read: log scalars apart")
         try:

@@ -38,7 +38,7 @@ def dashboard(store: str, study: str | None, entity: str | None, out: str | None
 
 
 @click.command(name="import")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
 @click.option("--seed", required=True, metavar="COLUMN", help="The column of seeds.")
 @click.option(
     "--config", default="", metavar="COLUMN,…", help="The columns of settings: runs that differ in them are conditions."
@@ -62,7 +62,10 @@ def import_(
     name: str | None,
     question: str,
 ) -> None:
-    """Make a study of runs that are finished elsewhere: a CSV, TSV, Parquet or JSON-lines file with a row a run."""
+    """Make a study of runs that are finished elsewhere.
+
+    FILE: CSV, TSV, Parquet or JSON lines with a row a run, or a folder of W&B's offline runs or TensorBoard's event files.
+    """
     from harness.exchange.finished_runs import Columns, import_runs
     from results.report.report import write_report
 
@@ -72,7 +75,7 @@ def import_(
         column, _, better = metric.rpartition("=") if metric.endswith(("=higher", "=lower")) else (metric, "", default)
         named[column] = better
     columns = Columns(seed, _listed(config), named, step, _listed(ignore))
-    study = open_study(store, name or re.sub(r"[^A-Za-z0-9._-]+", "-", file.stem).strip("-._") or "runs")
+    study = open_study(store, name or re.sub(r"[^A-Za-z0-9._-]+", "-", file.resolve().stem).strip("-._") or "runs")
     import_runs(study, file, columns, question, say)
     say(f"report: {write_report(study)}")
 

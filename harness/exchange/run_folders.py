@@ -1,0 +1,103 @@
+"""Folders that other tools leave behind, as a table with a row a run or a step: W&B's offline runs, and TensorBoard's event files."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from harness.experiments.entries import BadResult
+from harness.experiments.event_files import EVENTS, scalars_of
+from harness.study.config import nearest
+from results.dashboards.offline_runs import PATTERN, offline_run
+from results.errors import StudyError
+
+_SETTING = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*?)=([^,/_ ]+)")  # in the name of a folder: lr=0.1_seed=3
+
+
+def read_folder(path: Path, metrics: Iterable[str], step: str, say: Callable[[str], None]) -> pa.Table:
+    """The settings of every run below a folder, and of its numbers those that are named: the last ones, or those by `step`.
+
+    A W&B run that failed or has not ended is left out, and said so. StudyError where there are no runs, or no such number.
+    """
+    wandb_files = sorted(each for each in path.rglob(PATTERN) if not each.parent.is_symlink())  # latest-run is a link
+    if wandb_files:
+        rows = _of_wandb(wandb_files, step, say)
+    elif folders := sorted({each.parent for each in path.rglob(EVENTS)}):
+        rows = [(_settings_of(each.relative_to(path)), _by_step(_scalars(each), step)) for each in folders]
+    else:
+        raise StudyError(
+            f"{path} holds no runs: a folder with W&B's run-….wandb or TensorBoard's {EVENTS} files can be imported"
+        )
+    wanted = [*metrics, *([step] if step else [])]
+    known = sorted({name for _, values in rows for each in values for name in each})
+    for name in wanted:
+        if name not in known:
+            hint = nearest(name, known) or f"; they have {', '.join(known)[:300]}"
+            raise StudyError(f"the runs in {path} have no number {name!r}{hint}")
+    settings = list(dict.fromkeys(name for found, _ in rows for name in found))
+    found = [own | {name: each.get(name) for name in wanted} for own, values in rows for each in values]
+    return pa.table(
+        {name: _column([row.get(name) for row in found], name, path) for name in dict.fromkeys([*settings, *wanted])}
+    )
+
+
+Rows = list[tuple[dict[str, Any], list[dict[str, Any]]]]
+
+
+def _of_wandb(files: Iterable[Path], step: str, say: Callable[[str], None]) -> Rows:
+    found, left = Rows(), []
+    for each in files:
+        run = offline_run(each)
+        if run.status == 0:
+            found.append((run.config, _by_step(run.history, step) if step else [run.summary]))
+        else:
+            left.append(f"{each.parent.name} ({'has not ended' if run.status is None else f'exit status {run.status}'})")
+    if left:
+        say(f"left out: {', '.join(left[:5])}{f' and {len(left) - 5} more' if len(left) > 5 else ''}")
+    if not found:
+        raise StudyError("none of the W&B runs has ended with exit status 0: there is nothing to import")
+    return found
+
+
+def _by_step(entries: Iterable[Mapping[str, Any]], step: str) -> list[dict[str, Any]]:
+    """The entries of one step as one, in their order; without a step all as one, in which the last value of each name stays."""
+    found: dict[Any, dict[str, Any]] = {}
+    for each in entries:
+        found.setdefault(each.get(step) if step else None, {}).update(each)
+    return [each for at, each in found.items() if at is not None or not step]
+
+
+def _scalars(folder: Path) -> list[dict[str, Any]]:
+    try:
+        return list(scalars_of(folder, deep=False))
+    except BadResult as error:
+        raise StudyError(f"{folder}: {error}") from error
+
+
+def _settings_of(folder: Path) -> dict[str, Any]:
+    """What the names of folders say of a run, as in lr=0.1/seed=3 or lr=0.1_seed=3: numbers where they read as such."""
+    found = dict(_SETTING.findall(folder.as_posix()))
+    if not found:
+        raise StudyError(
+            f"the folder {folder} of a run does not say its settings: name it as in lr=0.1_seed=3, or write the runs as CSV"
+        )
+    return {name: _number(text) for name, text in found.items()}
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _column(values: list[Any], name: str, path: Path) -> pa.Array:
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError) as error:
+        kinds = sorted({type(each).__name__ for each in values if each is not None})
+        raise StudyError(f"{name} is {' and '.join(kinds)} in the runs of {path}: give it one kind of values") from error

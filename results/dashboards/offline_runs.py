@@ -1,0 +1,94 @@
+"""Runs that W&B keeps in a local folder, as it writes them offline: settings, history and summary of each.
+
+A file `run-ID.wandb` is a log as of LevelDB: blocks of 32 KiB with records of a checksum (4 bytes), a length (2) and a kind (1), where a
+record that does not fit goes on in the next block. Each whole is a `Record` as protobuf, whose classes W&B installs.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from results.errors import StudyError
+
+PATTERN = "*.wandb"
+_BLOCK, _HEADER, _START = 2**15, 7, b":W&B"
+_LAST = (1, 4)  # kinds of a record, or of its last part
+_MOST = 2**30  # bytes of a file
+
+
+@dataclass
+class OfflineRun:
+    """config: settings, those of a mapping named as in net.width; history: logged values by name, one mapping a call; summary: the last
+    ones, or what the script says they are; status: of its exit, None where it has not ended."""
+
+    path: Path
+    config: dict[str, Any] = field(default_factory=dict)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    summary: dict[str, Any] = field(default_factory=dict)
+    status: int | None = None
+
+
+def offline_run(path: Path) -> OfflineRun:
+    """The run of one file. StudyError for a file of another kind."""
+    from google.protobuf.message import DecodeError
+    from wandb.proto import wandb_internal_pb2
+
+    proto: Any = wandb_internal_pb2  # chooses its classes when it is imported
+    if path.stat().st_size > _MOST:
+        raise StudyError(f"{path} has {path.stat().st_size:,} bytes, and at most {_MOST:,} are read: export the runs as CSV")
+    data = path.read_bytes()
+    if not data.startswith(_START):
+        raise StudyError(f"{path} is no file of a W&B run")
+    run = OfflineRun(path)
+    try:
+        for part in _records(data):
+            record = proto.Record.FromString(part)
+            kind = record.WhichOneof("record_type")
+            if kind == "run":
+                run.config |= _flat(_values(record.run.config.update))
+            elif kind == "config":
+                run.config |= _flat(_values(record.config.update))
+            elif kind == "history":
+                run.history.append(_values(record.history.item))
+            elif kind == "summary":
+                run.summary |= _values(record.summary.update)
+            elif kind == "exit":
+                run.status = record.exit.exit_code
+    except (DecodeError, ValueError, RecursionError) as error:
+        raise StudyError(f"{path} can't be read as a W&B run: {error}") from error
+    return run
+
+
+def _records(data: bytes) -> Iterator[bytes]:
+    """The records of a log; one whose end is missing, as of a process that was killed, is left out."""
+    at, whole = _HEADER, b""
+    while at + _HEADER <= len(data):
+        left = _BLOCK - at % _BLOCK
+        if left < _HEADER:
+            at += left
+            continue
+        size, kind = int.from_bytes(data[at + 4 : at + 6], "little"), data[at + 6]
+        at += _HEADER + size
+        if kind in (1, 2):  # the first part of one
+            whole = b""
+        whole += data[at - size : at]
+        if kind in _LAST and at <= len(data):
+            yield whole
+
+
+def _values(items: Any) -> dict[str, Any]:
+    """{name: value} of W&B's own items, its internal ones left out; a name of several parts is joined by dots."""
+    found = {".".join(item.nested_key) or item.key: json.loads(item.value_json) for item in items}
+    return {name: value for name, value in found.items() if not name.startswith("_wandb")}
+
+
+def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, dict) and value:
+            found |= {f"{name}.{inner}": each for inner, each in _flat(value).items()}
+        else:
+            found[name] = json.dumps(value) if isinstance(value, list | dict) else value
+    return found

@@ -14,6 +14,7 @@ LINES = {  # what a paper's script and its `source.paper` call it → the famili
     "progressive_distillation": ("distillation",),
     "in_context_ngrams": ("ngrams",),
     "dyck": ("dyck",),
+    "verified_generation": ("generation",),
 }
 
 

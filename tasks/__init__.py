@@ -10,13 +10,14 @@ from tasks.batch import Batch
 from tasks.distillation import TASKS as DISTILLATION
 from tasks.dyck import TASKS as DYCK
 from tasks.flipflop import TASKS as FLIPFLOP
+from tasks.generation import TASKS as GENERATION
 from tasks.lego import TASKS as LEGO
 from tasks.ngrams import TASKS as NGRAMS
 from tasks.subsequences import TASKS as SUBSEQUENCES
 from tasks.task import Task
 from tasks.text import TASKS as TEXT
 
-REGISTRY: dict[str, type[Task]] = FLIPFLOP | AUTOMATA | LEGO | DISTILLATION | TEXT | SUBSEQUENCES | NGRAMS | DYCK
+REGISTRY: dict[str, type[Task]] = FLIPFLOP | AUTOMATA | LEGO | DISTILLATION | TEXT | SUBSEQUENCES | NGRAMS | DYCK | GENERATION
 
 __all__ = ["REGISTRY", "Batch", "build"]
 

@@ -20,6 +20,7 @@ REGISTRIES = {  # one a floor: where general code learns which families there ar
     "tasks": "tasks/__init__.py",
     "models": "models/__init__.py",
     "harness/probes": "harness/probes/registry.py",
+    "harness/experiments": "harness/experiments/built_in.py",
     "launch/cli": "launch/cli/__init__.py",
     "results/claims": "results/claims/__init__.py",
     "results/report": "results/report/family_sections.py",

@@ -24,6 +24,8 @@ CLUSTERS = {
     "test_metrics",
     "test_stages",
 }
+# the longest groups after these, in this order: one that began last would leave the other process idle
+LONGEST = ("test_documented_commands", "test_first_gpu")
 # files that train studies and look at rows alone: a report's figures take longer than these trainings
 UNREPORTED = {
     "test_adaptive",
@@ -94,14 +96,15 @@ def pytest_ignore_collect(collection_path, config):
 def pytest_collection_modifyitems(config, items):
     """With `-n 2 --dist loadgroup` a file stays in one process, for its fixtures, and so do all files that start Ray: one at a time.
 
-    These go first: they are the longest group, and the other process has the rest meanwhile.
+    These go first: they are the longest group, and the other process has the rest meanwhile, beginning with the next longest.
     """
     for item in items:
         name, path = item.path.stem, _path(config, item.path)
         item.add_marker(pytest.mark.xdist_group("clusters" if name in CLUSTERS else path))
         if path in QUICK and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.quick)
-    items.sort(key=lambda item: item.path.stem not in CLUSTERS)
+    order = {**dict.fromkeys(CLUSTERS, 0), **{name: place for place, name in enumerate(LONGEST, 1)}}
+    items.sort(key=lambda item: order.get(item.path.stem, len(LONGEST) + 1))
 
 
 @pytest.fixture(autouse=True, scope="module")

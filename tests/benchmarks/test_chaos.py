@@ -1,12 +1,11 @@
 """The chaos test in short: one worker and one driver killed on a real cluster. Many seeds of it: docs/reference/chaos.md."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.chaos.attempt import attempt
 from benchmarks.chaos.machines import machines
 from benchmarks.chaos.scenario import Event, Scenario, scenario
-from benchmarks.chaos.study import NAME, undisturbed, write
+from benchmarks.chaos.study import NAME, train_alone, write
 from tests.harness.tiny import tables
 
 
@@ -21,14 +20,14 @@ def test_a_scenario_follows_from_its_seed_and_every_kind_of_event_occurs():
     assert {first != second for first, second in (plan.sizes for plan in found)} == {True, False}
 
 
-def test_tables_after_chaos_are_those_of_an_undisturbed_run(tmp_path):
+def test_tables_after_chaos_are_those_of_an_undisturbed_run(tmp_path, monkeypatch):
     study = write(tmp_path, steps=300, replicates=4)
     plan = Scenario(0, (2, 2), None, True, (Event(0.5, "worker", 0.5), Event(2.0, "driver")))
-    with ThreadPoolExecutor(1) as pool, machines(tmp_path) as cluster:
-        alone = pool.submit(undisturbed, study, tmp_path)  # beside it, which saves its time
-        with attempt(plan, study, tmp_path / "0", cluster) as running:
-            running.run(seconds=300)
-            verdict = running.verdict(tables(alone.result(), NAME))
+    monkeypatch.syspath_prepend(tmp_path)
+    train_alone(study, str(tmp_path / "alone"))
+    with machines(tmp_path) as cluster, attempt(plan, study, tmp_path / "0", cluster) as running:
+        running.run(seconds=900)
+        verdict = running.verdict(tables(tmp_path / "alone", NAME))
     told = json.dumps({"verdict": verdict, "events": running.log, "drivers": running.words()}, indent=1)
     assert verdict["passed"], told
     assert verdict["replicates"] == 12, told

@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-SLOW = ("train.steps=2500", "replicates=2", "pack.size=1")  # long enough to be killed in mid-study
+# two packs at once, long enough to be killed in the midst of them, and two that are not waited for
+SLOW = ("conditions.transformer.train.steps=2500", "replicates=2", "pack.size=1")
 
 
 def environment_without_ray(**more):

@@ -25,6 +25,7 @@ _STUBS = {
    # like the real one, it waits until every node has joined
    for _ in {1..600}; do [[ $(grep -c "^srun" "$CALLS") -ge $2 ]] && break; sleep 0.05; done ;;
 *) trap 'exit 130' TERM
+   touch "$CALLS.trapped"
    [[ $STUDY == runs ]] || exit "$STUDY"
    for _ in {1..600}; do sleep 0.05; done ;;
 esac
@@ -60,12 +61,11 @@ def _calls(folder):
 
 
 def _started(folder):
-    """Wait until the study runs."""
-    deadline = time.monotonic() + 30
-    while not any(call.startswith("python launch/") for call in _calls(folder)):
+    """Wait until the study runs and its trap is set."""
+    deadline = time.monotonic() + 120
+    while not (folder / "calls.trapped").exists():
         assert time.monotonic() < deadline, _calls(folder)
         time.sleep(0.05)
-    time.sleep(0.2)  # until its trap is set
 
 
 def test_the_script_is_bash():

@@ -218,7 +218,7 @@ def test_a_server_that_never_answers_costs_no_time_and_is_given_up(silent_server
             time.sleep(0.01)
         began = time.monotonic()
         feed.finish()
-    assert time.monotonic() - began < 10  # half a second of patience, and a busy machine
+    assert time.monotonic() - began < 60  # half a second of patience on a busy machine; otherwise two minutes
     assert slowest < 0.01
     (line,) = said
     assert line.startswith("W&B gave no sign for 0.5 s and is left alone: the results are in the store, and manyseeds publish")

@@ -135,11 +135,16 @@ def test_the_position_encoding_of_the_page_is_trained_and_is_bitwise_the_same_in
 @pytest.mark.parametrize("executor", [pytest.param("ray", marks=pytest.mark.slow), "local"])
 def test_a_module_of_ones_own_is_trained_as_the_page_says(executor, tmp_path):
     files = {"python": "my_models.py", "yaml": "my_study.yaml"}
+    for words in (["init", "-q"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
     _run_a_page("docs/guides/own-model.md", files, tmp_path, f"executor={executor}")
     _refuse_an_empty_report(tmp_path / "runs" / "my-study", "read", 4)
     rows = committed(open_store(tmp_path / "runs", "my-study"))
     assert rows["status"].to_pylist() == ["finished"] * 4
     assert json.loads(rows["config"][0].as_py())["model"] == {"name": "my_models:ConvMixer", "width": 16, "reach": 16}
+    state = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert set(rows["own_git"].to_pylist()) == {state.stdout.strip()}  # of the person's checkout, not of this one
+    assert set(rows["own_dirty"].to_pylist()) == {False}
 
 
 def test_the_study_file_of_the_page_is_valid():

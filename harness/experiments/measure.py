@@ -11,7 +11,6 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -25,9 +24,8 @@ from harness.machine.device import describe, numerics
 from harness.machine.provenance import code_state, versions
 from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack, Replicate
-from harness.study.config import refuse_other_code
+from harness.study.config import own_checkout, refuse_other_code
 from harness.study.experiment import Experiment
-from harness.study.foreign_code import checkout_state
 from harness.study.identity import canonical, digest
 from harness.training.train import Stopped
 from results.errors import StoreError
@@ -182,10 +180,7 @@ def set_hash(name: str) -> str:
 def _tables(
     pack: Pack, done: list[Measured], device: torch.device, began: datetime.datetime, ended: datetime.datetime
 ) -> dict[str, pa.Table]:
-    experiment = _own(pack.replicates[0])
     commit, dirty = code_state()
-    code = experiment.code(running=True)
-    own_commit, own_dirty = (None, None) if code is None else checkout_state(Path(code.folder))
     shared = {
         "stage": 0,
         "samples": 0,
@@ -205,9 +200,7 @@ def _tables(
         "git": commit,
         "dirty": dirty,
         "sets": [],
-        "own_git": own_commit,
-        "own_dirty": own_dirty,
-    }
+    } | own_checkout(pack.replicates[0].condition)
     replicates, evaluations = [], []
     for slot, (replicate, measured) in enumerate(zip(pack.replicates, done, strict=True)):
         broken = diverged_at(measured.entries)

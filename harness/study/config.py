@@ -15,7 +15,7 @@ import models
 import tasks
 from harness.study import custom_tasks, identity
 from harness.study.experiment import Experiment, experiment_of
-from harness.study.foreign_code import code_of_modules
+from harness.study.foreign_code import ForeignCode, checkout_state, code_of_modules
 from harness.study.limits import refuse_large_options, refuse_large_training
 from harness.training.key_mask import refuse_hiding
 from models.custom import custom
@@ -286,15 +286,37 @@ def experiment_condition(name: str, experiment: Experiment, seeds: Iterable[tupl
     return Condition(name, _NOTHING, _NOTHING, _NOTHING, seeds=tuple(seeds), experiment=experiment, code=digest)
 
 
-def own_code(task: Any, model: Any, running: bool = False) -> str | None:
-    """The digest of the modules that a task and a model of a person's own come from; None where both are built in.
+def own_code(task: Any, model: Any, running: bool = False) -> ForeignCode | None:
+    """The modules that a task and a model of a person's own come from; None where both are built in.
 
     A worker that has not run such a model yet imports its module here.
     """
     paths = {section: path for section, path in (("task", name_of(task)), ("model", name_of(model))) if ":" in path}
     with settings_errors():
         modules = {custom.module_of(path, section).__name__ for section, path in paths.items()}
-    return code_of_modules(modules, running=running).digest if modules else None
+    return code_of_modules(modules, running=running) if modules else None
+
+
+def own_digest(task: Any, model: Any) -> str | None:
+    """The digest of `own_code`."""
+    code = own_code(task, model)
+    return None if code is None else code.digest
+
+
+def running_code(condition: Condition) -> ForeignCode | None:
+    """The code of a person's own that this process runs for a condition, whatever has become of its files; None where there is none."""
+    if condition.code is None:
+        return None
+    if condition.experiment is not None:
+        return condition.experiment.code(running=True)
+    return own_code(condition.task, condition.model, running=True)
+
+
+def own_checkout(condition: Condition) -> dict[str, Any]:
+    """Columns of `replicates`: the commit of the checkout that a person's own code is in, and whether files there differ from it."""
+    code = running_code(condition)
+    commit, dirty = (None, None) if code is None else checkout_state(code.folder)
+    return {"own_git": commit, "own_dirty": dirty}
 
 
 def refuse_other_code(condition: Condition) -> None:
@@ -302,11 +324,8 @@ def refuse_other_code(condition: Condition) -> None:
     starts after a file was edited."""
     if condition.code is None:
         return
-    if condition.experiment is not None:
-        code = condition.experiment.code(running=True)
-        digest = None if code is None else code.digest
-    else:
-        digest = own_code(condition.task, condition.model, running=True)
+    code = running_code(condition)
+    digest = None if code is None else code.digest
     if digest != condition.code:
         raise StudyError(
             f"condition {condition.name} was planned with the code {condition.code[:12]}, and the code here is {(digest or 'none')[:12]}: "
@@ -457,7 +476,7 @@ def from_dict(data: Mapping[str, Any], seeds: Iterable[tuple[int, int]] = ()) ->
                 f"{built[section].rev}: use the version of the code that wrote it"
             )
     # one that was written before code was hashed has none
-    code = own_code(built["task"], built["model"]) if "code" in config else None
+    code = own_digest(built["task"], built["model"]) if "code" in config else None
     condition = Condition(data["name"], **built, stages=tuple(config.get("stages", ())), seeds=pairs, code=code)
     _refuse_changed(condition, config)
     return condition

@@ -26,7 +26,7 @@ from harness.study.config import (
     keep_steps,
     keep_tail,
     nearest,
-    own_code,
+    own_digest,
     refuse_unknown,
 )
 from harness.study.experiment import build_experiment
@@ -241,7 +241,7 @@ def _conditions(merged: dict[str, Any], points: list[Point]) -> tuple[Condition,
 def _chain(name: str, whole: dict[str, Any], later: Any) -> list[Condition]:
     """The condition of a point, and those of its later stages, each over the one before it."""
     task, model, train = (build(section, whole[section]) for section in TRAINED)
-    chain = [Condition(name, task, model, train, code=own_code(task, model))]
+    chain = [Condition(name, task, model, train, code=own_digest(task, model))]
     if later is not None and not (isinstance(later, list) and all(isinstance(each, dict) for each in later)):
         raise StudyError(
             f"stages = {short(later)} must be a list of mappings such as {{task: {{length: 10}}, labels: previous}}"

@@ -30,6 +30,7 @@ from harness.machine.precision import autocast, set_matmul
 from harness.machine.provenance import code_state, versions
 from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack, ScoredSet
+from harness.study.config import own_checkout
 from harness.study.identity import canonical
 from harness.training.attention_penalty import Sharpness
 from harness.training.cuda_graph import Replay, agree, cuda_capture
@@ -562,6 +563,7 @@ def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime)
             "data_seed": replicate.data_seed,
             "slot": slot,
             "sets": sorted(scored.hash for scored in replicate.sets),
+            **own_checkout(replicate.condition),
             **_ending(diverged_at[slot], "" if schedules is None else schedules[slot].without),
             "loss": loss[slot],
         }

@@ -9,7 +9,7 @@ import pytest
 
 from harness.executing import cluster, ray_worker
 from harness.machine import device
-from harness.study.config import Condition, Train, build, from_dict, name_of, own_code, refuse_other_code, to_dict
+from harness.study.config import Condition, Train, build, from_dict, name_of, own_digest, refuse_other_code, to_dict
 from harness.study.custom_tasks import path_of
 from harness.study.identity import describe
 from harness.study.slot_kinds import Kind
@@ -150,7 +150,7 @@ def test_the_code_of_a_task_of_ones_own_is_part_of_the_key(tmp_path, monkeypatch
         sys.modules.pop("own_coded", None)
         own = task(tmp_path, monkeypatch, "own_coded", text)
         return Condition(
-            "c", own, build("model", {"name": "lstm"}), Train(), code=own_code(own, build("model", {"name": "lstm"}))
+            "c", own, build("model", {"name": "lstm"}), Train(), code=own_digest(own, build("model", {"name": "lstm"}))
         )
 
     before, after = planned(RIGHT), planned(RIGHT + "\n# edited\n")
@@ -178,7 +178,7 @@ def test_a_worker_that_has_not_imported_a_model_of_ones_own_compares_its_code(tm
     monkeypatch.syspath_prepend(tmp_path)
     allow("own_model_unseen")
     task, model = build("task", {"name": "flipflop"}), build("model", {"name": "own_model_unseen:Table"})
-    condition = Condition("c", task, model, Train(), code=own_code(task, model))
+    condition = Condition("c", task, model, Train(), code=own_digest(task, model))
     assert condition.code is not None
     del sys.modules["own_model_unseen"]
     refuse_other_code(condition)
@@ -193,4 +193,4 @@ def test_a_worker_that_has_not_imported_a_model_of_ones_own_compares_its_code(tm
 
 
 def test_what_is_built_in_has_no_code():
-    assert own_code(build("task", {"name": "flipflop"}), build("model", {"name": "lstm"})) is None
+    assert own_digest(build("task", {"name": "flipflop"}), build("model", {"name": "lstm"})) is None

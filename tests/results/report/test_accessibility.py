@@ -1,0 +1,98 @@
+"""axe-core finds no violation on each kind of page: wide and light, narrow and dark."""
+
+import html
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import axe_core_python
+import pytest
+
+from harness.run import run
+from harness.study.load import load
+from models.custom import custom
+from results.report.replicate_page import write_replicate_page
+from results.report.report import write_report
+from results.store.tables import open_store
+from tests.harness.experiments import own_functions
+from tests.results.report.browser import FLAGS, browser, with_script
+from tests.results.synthetic import manifest, write
+
+AXE = Path(axe_core_python.__file__).parent / "axe.min.js"
+# once a frame has run its own scripts, it tells its parent what axe found in it
+CHECK = """<script src="{axe}"></script><script>
+addEventListener("load", () => axe.run(document).then(
+  found => parent.postMessage({{
+    page: "{name}",
+    passes: found.passes.length,
+    dark: matchMedia("(prefers-color-scheme: dark)").matches,
+    violations: found.violations.map(each => [each.id, ...each.nodes.map(node => node.html.slice(0, 200))])
+  }}, "*")));
+</script>"""
+FRAMES = """<!doctype html><html lang="en"><meta name="color-scheme" content="light dark">
+<title>frames</title>{frames}<pre id="found"></pre><script>
+const found = [];
+addEventListener("message", event => {{
+  found.push(event.data);
+  document.getElementById("found").textContent = JSON.stringify(found);
+}});
+</script></html>"""
+EXPERIMENT = f"""
+name: own
+question: Does a shift show?
+experiment: {{name: "{own_functions.__name__}:measure"}}
+evaluate: {{metrics: {{score: higher}}}}
+grid: {{experiment.shift: [0, 3]}}
+replicates: 3
+executor: local
+wandb: off
+"""
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The text of a page of each kind by a name of its own."""
+    folder = tmp_path_factory.mktemp("store")
+    store, plan = open_store(str(folder), "synthetic"), manifest(6)
+    write(store, plan)
+    (folder / "own.yaml").write_text(EXPERIMENT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(custom, "_allowed", {own_functions.__name__})
+        assert run(load(folder / "own.yaml", [f"store={folder}"]), say=lambda line: None) == 0
+    written = {
+        "report": write_report(store),
+        "replicate": write_replicate_page(store, plan["replicates"][0][0]),
+        "values": folder / "own" / "report" / "index.html",
+    }
+    return {name: path.read_text(encoding="utf-8") for name, path in written.items()}
+
+
+def violations(pages: dict[str, str], width: int, dark: bool, folder: Path) -> dict[str, Any]:
+    """What axe says of each page in a frame of its own: how many rules pass, and the others with the elements."""
+    frames = ""
+    for name, page in pages.items():
+        (folder / f"{name}.html").write_text(with_script(page, CHECK.format(axe=AXE.as_uri(), name=name)), encoding="utf-8")
+        frames += f'<iframe src="{name}.html" title="{name}" width="{width}" height="3000"></iframe>'
+    (folder / "frames.html").write_text(FRAMES.format(frames=frames), encoding="utf-8")
+    scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+    # virtual time passes only while no script runs, so that no machine is too slow
+    command = [browser(), *FLAGS, scheme, f"--window-size={width + 40},3000", "--virtual-time-budget=20000", "--dump-dom"]
+    command += [f"--user-data-dir={folder / 'profile'}", (folder / "frames.html").as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
+    found = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert found
+    return {each["page"]: each for each in json.loads(html.unescape(found[1]) or "[]")}
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1300, False), (400, True)])
+def test_no_page_has_a_violation(width: int, dark: bool, pages: dict[str, str], tmp_path: Path) -> None:
+    """But for one whose heading is made pale, which axe must see."""
+    pale = {"pale": pages["replicate"].replace("<h1", '<h1 style="color: #eee; background: #fff"', 1)}
+    found = violations(pages | pale, width, dark, tmp_path)
+    assert [each[0] for each in found.pop("pale")["violations"]] == ["color-contrast"]
+    assert found.keys() == pages.keys()
+    assert {each["dark"] for each in found.values()} == {dark}
+    assert {name: each["violations"] for name, each in found.items() if each["violations"]} == {}
+    assert min(each["passes"] for each in found.values()) > 15

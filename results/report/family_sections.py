@@ -1,6 +1,6 @@
 """The families whose reports have parts of their own; a new one adds its line."""
 
-from results.report import automata, distillation, flipflop, lego, ngrams, subsequences
+from results.report import automata, distillation, flipflop, generation, lego, ngrams, subsequences
 from results.report.family import ReportFamily
 
 FAMILIES: tuple[ReportFamily, ...] = (
@@ -10,4 +10,5 @@ FAMILIES: tuple[ReportFamily, ...] = (
     distillation.FAMILY,
     subsequences.FAMILY,
     ngrams.FAMILY,
+    generation.FAMILY,
 )

@@ -1,0 +1,23 @@
+"""What reports say of generation with a verifier beside what they say of every study."""
+
+from results.report.citations import Reference, entry
+from results.report.family import ReportFamily
+from results.report.generation import page
+
+LI = Reference(
+    "Y. Li. Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling. PhD thesis, Carnegie Mellon "
+    "University, CMU-ML-25-120, 2025.",
+    entry(
+        "phdthesis",
+        "li2025mathematical",
+        {
+            "author": "Li, Yuchen",
+            "title": "Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling",
+            "school": "Carnegie Mellon University",
+            "number": "CMU-ML-25-120",
+            "year": "2025",
+        },
+    ),
+)
+
+FAMILY = ReportFamily(sections=(page.drawings,), key_figures=("error-by-queries",), references={"verified_generation": (LI,)})

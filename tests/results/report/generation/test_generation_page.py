@@ -1,0 +1,86 @@
+"""The figure of errors against queries has the values of the store's rows."""
+
+import numpy as np
+import pytest
+
+from harness.run import run
+from harness.study.load import from_tree
+from results.report.citations import references
+from results.report.generation import FAMILY, page
+from results.report.report import write_report
+from results.rows.summary import replicates_of
+from results.store.manifest import newest_manifest
+from results.store.tables import committed, open_store, read
+
+CONDITIONS = {
+    "plain": {"experiment": {"sampler": "plain"}},
+    "rejection": {"experiment": {"sampler": "rejection"}},
+    "tokenwise": {"experiment": {"sampler": "tokenwise"}},
+}
+STUDY = {
+    "name": "costs",
+    "question": "What does a string cost?",
+    "experiment": {"name": "verified_sampling", "process": "some_zero", "horizon": 3, "samples": 200},
+    "conditions": CONDITIONS,
+    "replicates": 5,
+    "executor": "local",
+    "wandb": "off",
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    root = tmp_path_factory.mktemp("costs")
+    assert run(from_tree(STUDY, [f"store={root}"]), say=lambda text: None) == 0
+    return open_store(root, "costs")
+
+
+def drawn(store, manifest=None):
+    manifest, finished = manifest or newest_manifest(store)[1], committed(store)
+    known = replicates_of(manifest, finished, read(store, "evaluations"), read(store, "failures"))
+    return page.drawings(store, manifest, known, finished)
+
+
+def test_every_seed_and_every_median_is_drawn_at_its_values(store):
+    ((name, _, _, figure),) = drawn(store)
+    assert name == "error-by-queries"
+    generator, verifier = figure.axes
+    keys = {row["key"]: row["condition"] for row in committed(store).to_pylist()}
+    values = {}
+    for row in read(store, "evaluations").to_pylist():
+        values.setdefault((keys[row["key"]], row["metric"]), []).append(row["value"])
+    for panel, metric, conditions in (
+        (generator, "generator_queries", CONDITIONS),
+        (verifier, "verifier_queries", list(CONDITIONS)[1:]),
+    ):
+        lines = panel.lines[1:]
+        assert len(lines) == 2 * len(conditions)  # plain asks no verifier
+        for place, condition in enumerate(conditions):
+            seeds, median = lines[2 * place : 2 * place + 2]
+            x, y = values[condition, metric], values[condition, "distance"]
+            assert sorted(zip(*seeds.get_data(), strict=True)) == sorted(zip(x, y, strict=True))
+            assert [each[0] for each in median.get_data()] == [np.median(x), np.median(y)]
+        assert panel.get_xscale() == "log"
+
+
+def test_the_line_joins_what_no_other_condition_beats():
+    points = {
+        "cheap": (np.array([1.0, 2.0, 9.0]), np.array([0.5, 0.5, 0.5])),
+        "good": (np.array([5.0]), np.array([0.1])),
+        "beaten": (np.array([6.0]), np.array([0.2])),
+        "as dear and worse": (np.array([5.0]), np.array([0.3])),
+        "between": (np.array([3.0]), np.array([0.4])),
+    }
+    assert page.front(points) == ["cheap", "between", "good"]
+
+
+def test_the_report_shows_it_and_cites_the_thesis(store):
+    assert 'id="figure-error-by-queries"' in write_report(store, families=[FAMILY]).read_text()
+    (entry,) = references({"paper": "verified_generation"}, FAMILY.references)
+    assert "CMU-ML-25-120" in entry.line
+
+
+def test_another_experiment_has_no_such_figure(store):
+    manifest = newest_manifest(store)[1]
+    conditions = [each | {"settings": {"experiment": {"name": "my_module:measure"}}} for each in manifest["conditions"]]
+    assert drawn(store, manifest | {"conditions": conditions}) == []

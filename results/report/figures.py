@@ -31,6 +31,7 @@ Errors = Mapping[str, Floats]  # error rates of a condition's replicates; infini
 Rows = Mapping[str, Sequence[int]]  # by condition, the place of each of its replicates in the study's list
 
 NO_ERROR = 0.05  # chance to see no error in a bin at the upper bound that is drawn for it, were its reads independent
+MANY_PANELS = 12  # of a figure, above which room is sought for the first row and column alone, and axes have no minor ticks
 MAX_LINES = 300  # light lines of single replicates over distance; more are left out, the pooled rate stays
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML document may hold
 STYLE: Any = {
@@ -292,6 +293,8 @@ def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]], rows: Row
             panel.set_yscale("log")
             panel.yaxis.set_major_formatter(lambda value, _: _power(math.log10(value)))
             panel.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+            if len(panels) > MANY_PANELS:
+                panel.yaxis.set_minor_locator(mpl.ticker.NullLocator())
             panel.grid(axis="y")
             panel.set_title(condition)
             panel.set_xlabel("training step")
@@ -331,8 +334,29 @@ def _lay_out(figure: Figure) -> None:
         for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
             if not axis.get_label_text():
                 axis.set_label_coords(0, 0)  # no place is looked for
+        inner = _inner_panels(figure)
+        for panel in inner:
+            panel.set_in_layout(False)
         engine.execute(figure)
         figure.set_layout_engine(None)
+        for panel, (above, beside) in inner.items():
+            across, down = above.get_position(original=True), beside.get_position(original=True)
+            panel.set_position((across.x0, down.y0, across.width, down.height))
+            panel.set_in_layout(True)
+
+
+def _inner_panels(figure: Figure) -> dict[Axes, tuple[Axes, Axes]]:
+    """Panels of a large grid with one vertical axis that need no room of their own: with each the first of its column and of its row."""
+    if len(figure.axes) <= MANY_PANELS:
+        return {}
+    first = figure.axes[0]
+    grid = {}
+    for panel in figure.axes:
+        spec = panel.get_subplotspec()
+        if spec is None or not panel.get_shared_y_axes().joined(panel, first):
+            return {}
+        grid[spec.rowspan.start, spec.colspan.start] = panel
+    return {panel: (grid[0, column], grid[row, 0]) for (row, column), panel in grid.items() if row and column}
 
 
 def inline_svg(document: str, prefix: str, title: str) -> str:

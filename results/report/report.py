@@ -98,12 +98,13 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
         return rows
 
     def rows_of(table: str, keys: pa.Array | None) -> pa.Table:
-        """The rows of the packs that hold these replicates, or all; the second process reads the whole table of a large study."""
-        packs = None if keys is None else _packs(finished, keys)
-        if shared:
-            copies[table] = second_process.submit(_copy, store, table, finished.select(ROW))
-            return read(store, table, winning=finished, packs=None if packs is None else set(packs.to_pylist()))
-        return whole(table) if packs is None else whole(table).filter(pc.field("pack").isin(packs))
+        """The rows of these replicates, or all; the second process reads the whole table of a large study."""
+        chosen = None if keys is None else pc.field("key").isin(keys)
+        if not shared:
+            return whole(table) if chosen is None else whole(table).filter(chosen)
+        copies[table] = second_process.submit(_copy, store, table, finished.select(ROW))
+        packs = None if keys is None else set(_packs(finished, keys).to_pylist())
+        return read(store, table, filter=chosen, winning=finished, packs=packs)
 
     failures, evaluations = whole("failures"), whole("evaluations").filter(reported(manifest))
     known = replicates_of(manifest, finished, evaluations, failures)

@@ -133,7 +133,7 @@ def replicates_of(manifest: dict[str, Any], replicates: pa.Table, evaluations: p
     """
     ended = {(row["key"], row["stage"]): row for row in _known(replicates).to_pylist()}
     failed = {(key, row["stage"]) for row in failures.select(["keys", "stage"]).to_pylist() for key in row["keys"]}
-    scores = _scores(replicates, evaluations.filter(reported(manifest)))
+    scores = _scores(replicates, evaluations, reported(manifest))
     conditions = [(each, stage_of(each)) for each in manifest["conditions"]]
     found = [
         _replicate(conditions[index][0], (key, conditions[index][1]), init_seed, data_seed, ended, failed, scores)
@@ -306,10 +306,12 @@ def _replicate(
     return Replicate(condition["name"], row[1], row[0], init_seed, data_seed, status, loss, diverged_at, own)
 
 
-def _scores(replicates: pa.Table, evaluations: pa.Table) -> dict[tuple[str, int], dict[tuple[str, str], Score]]:
-    """Scores at the last step by (key, stage), then by (set, set_hash). Lengths of one set are pooled."""
+def _scores(
+    replicates: pa.Table, evaluations: pa.Table, counts: pc.Expression
+) -> dict[tuple[str, int], dict[tuple[str, str], Score]]:
+    """Scores at the last step by (key, stage), then by (set, set_hash), of the rows that count. Lengths of one set are pooled."""
     ends = pc.field("step").isin(replicates["steps"].unique())  # first: of the other rows no string is compared
-    chosen = evaluations.filter(ends).filter((pc.field("weights") == "raw") & pc.field("errors").is_valid())
+    chosen = evaluations.filter(ends).filter(counts & (pc.field("weights") == "raw") & pc.field("errors").is_valid())
     last = replicates.select(["key", "stage", "pack", "steps"]).rename_columns(["key", "stage", "pack", "step"])
     chosen = chosen.join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
     by = ["key", "stage", "set", "set_hash"]

@@ -296,6 +296,20 @@ def test_figures_stand_with_nothing_but_zeros_or_nothing_but_diverged() -> None:
         assert "<svg" in figures.svg(figures.scatter({"a": (only, only)}, "s", "t"))
 
 
+def test_panels_of_a_large_grid_stand_where_a_layout_of_all_of_them_puts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = []
+    for most in (figures.MANY_PANELS, 100):
+        monkeypatch.setattr(figures, "MANY_PANELS", most)
+        figure, panels = figures.rows_of_panels(13, 1.5, 1.2, "y", columns=3)
+        for panel in panels:
+            panel.set_title("a condition")
+            panel.set_xlabel("training step")
+        figures.label_rows(panels, "error rate")
+        figures.svg(figure)
+        places.append(np.array([panel.get_position().extents for panel in panels]))
+    assert np.abs(places[0] - places[1]).max() < 0.005  # of the figure
+
+
 def test_names_that_mean_something_to_the_plotting_library_are_drawn_as_they_are(tmp_path: Path) -> None:
     store = open_store(str(tmp_path), "names")
     write(store, manifest(6, names=("50 $\\bad{$ & %", "_hidden")))

@@ -17,8 +17,8 @@ from results.claims import scoreboard
 from results.dashboards.dashboard_count import RUNS, check_count
 from results.errors import StudyError
 from results.output import report_folder
+from results.report.drawings import draw_all
 from results.report.figures import Figure
-from results.report.report import draw_all
 from results.report.values_report import draw_values
 from results.rows.error_by_step import online_bands, plotted, pooled
 from results.rows.measures import is_experimental, measures_of

@@ -19,7 +19,7 @@ from typing import Any
 
 from results.dashboards.dashboard_rows import Run, rows_of, runs_of
 from results.errors import StudyError, output_errors
-from results.report.figures import png
+from results.report.figure_files import png
 from results.store.filesystem import write_local
 from results.store.tables import Store
 

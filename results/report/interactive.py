@@ -6,7 +6,7 @@ from typing import Any
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
-from results.report import figures
+from results.report import figure_files
 from results.report.page_template import script_json
 from results.report.plot_data import NotDrawable, plot_data
 from results.rows.summary import Replicate, reported_sets
@@ -27,7 +27,7 @@ def plot(figure: Figure) -> Markup | None:
 
 def inline(document: str, name: str, title: str) -> Markup:
     """The figure as an SVG element, from its SVG document."""
-    drawn = Markup(figures.inline_svg(document, name, str(escape(title))))
+    drawn = Markup(figure_files.inline_svg(document, name, str(escape(title))))
     return Markup('<div class="scroll" tabindex="0" role="region" aria-label="Figure: {}">{}</div>').format(title, drawn)
 
 

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from results import second_process
 from results.names import slug
-from results.report import figures
+from results.report import figure_files, figures
 from results.report.interactive import inline, plot
 from results.report.page_template import plain
 from results.store.json_columns import entries
@@ -84,7 +84,7 @@ def begin_drawing(drawings: Sequence[Drawing], shared: bool) -> Callable[[], Dra
 def _drawn(drawing: Drawing) -> tuple[str, bytes, Markup | None]:
     """A figure as SVG, as PNG, and as what a page draws again."""
     figure = drawing.made()
-    return *figures.documents(figure), plot(figure)
+    return *figure_files.documents(figure), plot(figure)
 
 
 def newest_failures(failures: pa.Table, keys: set[str]) -> list[dict[str, Any]]:

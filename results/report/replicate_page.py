@@ -16,7 +16,7 @@ from markupsafe import Markup
 from results.errors import StudyError
 from results.names import slug
 from results.output import report_folder
-from results.report import figures
+from results.report import figure_files, figures
 from results.report.family import Links, ReportFamily
 from results.report.family_sections import FAMILIES
 from results.report.interactive import inline, plot
@@ -92,7 +92,7 @@ def page(manifest: dict[str, Any], row: list[Any], ended: pa.Table, evaluations:
         drawn = Markup("")
         if curves:
             figure = figures.error_curves({name: [curve] for name, curve in curves.items()})
-            drawn = plot(figure) or inline(figures.svg(figure), f"stage-{replicate.stage}", "Error rate by training step")
+            drawn = plot(figure) or inline(figure_files.svg(figure), f"stage-{replicate.stage}", "Error rate by training step")
         stages.append({"replicate": replicate, "record": record, "figure": drawn, "provenance": _provenance(record)})
     return render(
         FOLDER / "replicate.html",

@@ -13,8 +13,10 @@ from matplotlib.patches import Rectangle
 
 from results.names import slug
 from results.output import output_folder
-from results.report.figures import COLOURS, STYLE, png, svg
+from results.report.figure_files import png, svg
+from results.report.figures import STYLE
 from results.report.flipflop.heads_figures import INPUTS, WRITES, comparable, distances, largest, over_steps
+from results.report.palette import COLOURS
 from results.rows.probe_values import Name, by_key, parts
 from results.store.tables import Store, committed, read
 

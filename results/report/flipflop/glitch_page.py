@@ -16,7 +16,7 @@ from markupsafe import Markup
 from results.errors import StudyError
 from results.names import slug
 from results.output import report_folder
-from results.report.figures import inline_svg, svg
+from results.report.figure_files import inline_svg, svg
 from results.report.flipflop import glitches
 from results.report.flipflop.glitch_theory import Dilution, Margins, dilution, dilution_figure, margin_figure, margins
 from results.report.flipflop.glitches import About

@@ -16,8 +16,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from results.errors import StoreError
-from results.report.figures import COLOURS, STYLE
+from results.report.figures import STYLE
 from results.report.flipflop.glitches import About
+from results.report.palette import COLOURS
 from results.rows.probe_values import Items, Name, by_key, parts
 from results.store.manifest import newest_manifest, reported
 from results.store.tables import Store, committed, read

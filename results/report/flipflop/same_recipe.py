@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 import results
 from results.errors import StoreError, StudyError
-from results.report.figures import COLOURS, STYLE
+from results.report.figures import STYLE
+from results.report.palette import COLOURS
 from results.terminal import say
 
 KNOWN, SPARSE = "in_distribution", "sparse"

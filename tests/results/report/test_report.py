@@ -16,7 +16,7 @@ import pytest
 
 from results import second_process
 from results.errors import StudyError
-from results.report import figures, report
+from results.report import figure_files, figures, report
 from results.report.page_template import format_rate
 from results.report.report import write_report
 from results.store import tables as store_tables
@@ -292,20 +292,20 @@ def test_zero_has_a_place_of_its_own_that_no_small_rate_shares() -> None:
 def test_figures_stand_with_nothing_but_zeros_or_nothing_but_diverged() -> None:
     for value in (0.0, np.inf):
         only = np.full(3, value)
-        assert "<svg" in figures.svg(figures.errors_by_condition({"s": {"a": only}}))
-        assert "<svg" in figures.svg(figures.scatter({"a": (only, only)}, "s", "t"))
+        assert "<svg" in figure_files.svg(figures.errors_by_condition({"s": {"a": only}}))
+        assert "<svg" in figure_files.svg(figures.scatter({"a": (only, only)}, "s", "t"))
 
 
 def test_panels_of_a_large_grid_stand_where_a_layout_of_all_of_them_puts_them(monkeypatch: pytest.MonkeyPatch) -> None:
     places = []
-    for most in (figures.MANY_PANELS, 100):
-        monkeypatch.setattr(figures, "MANY_PANELS", most)
+    for most in (figure_files.MANY_PANELS, 100):
+        monkeypatch.setattr(figure_files, "MANY_PANELS", most)
         figure, panels = figures.rows_of_panels(13, 1.5, 1.2, "y", columns=3)
         for panel in panels:
             panel.set_title("a condition")
             panel.set_xlabel("training step")
         figures.label_rows(panels, "error rate")
-        figures.svg(figure)
+        figure_files.svg(figure)
         places.append(np.array([panel.get_position().extents for panel in panels]))
     assert np.abs(places[0] - places[1]).max() < 0.005  # of the figure
 

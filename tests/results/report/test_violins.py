@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from results.report import figures
+from results.report import figure_files, figures
 from results.report.violins import effect_order, largest, sweep
 
 
@@ -31,7 +31,7 @@ def test_a_sweep_of_426_conditions_stays_small_and_draws_60_in_each_panel() -> N
     figure = sweep({"sparse": errors, "dense": errors}, "c000")
     assert [len(panel.get_yticks()) for panel in figure.axes] == [60, 60]
     assert "c000" in [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert len(figures.svg(figure)) < 600_000
+    assert len(figure_files.svg(figure)) < 600_000
 
 
 def test_zeros_and_diverged_replicates_are_counted_in_bands_of_their_own() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from results.report.figures import svg
+from results.report.figure_files import svg
 from results.report.flipflop.attention_figures import patterns
 from results.report.flipflop.heads import main, summary, table
 from results.report.flipflop.heads_figures import INPUTS, WRITES, comparable, distances, largest, over_steps

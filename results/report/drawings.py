@@ -1,0 +1,243 @@
+"""Which replicates the figures of a report show, and their numbers: from tables to calls of `results.report.figures`."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.report import figures, violins
+from results.report.family import ReportFamily
+from results.report.family_sections import FAMILIES
+from results.report.page_parts import Drawing
+from results.report.survival_figure import baseline, survival_drawing
+from results.rows.summary import (
+    Replicate,
+    reported_sets,
+    set_names,
+)
+from results.store.manifest import label as stage_label
+
+MAX_CURVES, MAX_PANELS = 75, 24  # curves a figure; the interactive one has its own
+SWEEP = 4  # conditions of a small study
+
+Who = tuple[str, int]  # key and stage of a replicate
+
+
+def draw_all(
+    manifest: dict[str, Any],
+    known: Sequence[Replicate],
+    replicates: pa.Table,
+    evaluations: pa.Table,
+    profiles: pa.Table,
+    losses: pa.Table,
+    families: Sequence[ReportFamily] = FAMILIES,
+) -> list[Drawing]:
+    """Every figure that there are rows for."""
+    label, groups = _labels(known), _by_label(known)
+    reported, drawings = reported_sets(manifest), []
+    errors, places = _errors(groups, reported), {(r.key, r.stage): i for i, r in enumerate(known)}
+    if any(values.size for by in errors.values() for values in by.values()):
+        caption = (
+            "Error rate of every replicate. Bars: minimum, 25 %, median (bold), 75 %, maximum over all replicates; shading: "
+            "density of the positive rates on the log axis. Replicates without a single error are a category of their own below "
+            "the broken axis" + (", diverged ones above it." if any(r.status == "diverged" for r in known) else ".")
+        )
+        if len(groups) > SWEEP:
+            first = baseline(manifest, groups, families) or next(iter(groups))
+            caption += f" Each set has its own order, by the median; the dashed line is the median of the baseline, “{first}”."
+            caption = caption.replace("below the broken axis", "left of the broken axis").replace("above it", "right of it")
+            drawings.append(Drawing("errors", "Error by condition", caption, partial(violins.sweep, errors, first)))
+            groups = shown_conditions(manifest, known, families)
+        else:
+            rows = {
+                name: {
+                    condition: [places[r.key, r.stage] for r in members if r.error(name) is not None]
+                    for condition, members in groups.items()
+                }
+                for name in reported
+            }
+            drawings.append(
+                Drawing("errors", "Error by condition", caption, partial(figures.errors_by_condition, errors, rows))
+            )
+        caption, figure = survival_drawing(manifest, _by_label(known), reported, families)
+        drawings.append(Drawing("survival", "Survival curves of error", caption, figure))
+    if len(reported) > 1:
+        x, y = ("sparse", "dense") if {"sparse", "dense"} <= set(reported) else (reported[0], reported[1])
+        pairs, scored = {}, {}
+        for condition, members in groups.items():
+            both = [r for r in members if r.error(x) is not None and r.error(y) is not None]
+            if both:
+                pairs[condition] = tuple(np.array([(r.error(x), r.error(y)) for r in both], dtype=np.float64).T)
+                scored[condition] = [places[r.key, r.stage] for r in both]
+        if pairs:
+            caption = (
+                f"A point is a replicate: its {y} against its {x} error rate. The shaded strips hold the replicates with "
+                "exactly 0 errors; the place inside a strip has no meaning."
+            )
+            drawings.append(
+                Drawing("scatter", f"{y} against {x}".capitalize(), caption, partial(figures.scatter, pairs, x, y, scored))
+            )
+    drawn = [r for members in groups.values() for r in members if r.status == "finished"]
+    alive = {(r.key, r.stage): label[r.key, r.stage] for r in drawn}
+    for axis, (title, axis_label) in _axes(profiles, families).items():
+        by_set = _profiles(profiles, replicates, axis, reported, alive, places)
+        if by_set:
+            caption = (
+                "Bold: errors divided by reads, pooled over the replicates of a condition (diverged ones aside); light: each "
+                "replicate; dashed: the median over replicates; shading: from their 25 % to their 75 % quantile, where one replicate has "
+                "reads enough to show the pooled rate. A point stands for a bin of distances, at its geometric middle. An open triangle is "
+                "the upper bound (95 %, were reads independent) of a bin with reads and no error; bins without a read are left out."
+            )
+            draw = partial(figures.errors_by_distance, by_set, axis_label)
+            drawings.append(Drawing(f"profile-{axis}", title, caption, draw))
+    for name in (name for name in set_names(manifest) if manifest["sets"][name].get("every") is not None):
+        rows = evaluations.filter((pc.field("set") == name) & (pc.field("weights") == "raw") & (pc.field("count") > 0))
+        rate = pc.divide(rows["errors"].cast(pa.float64()), rows["count"].cast(pa.float64()))
+        curves, who, left_out = _curves(rows, rate, _with_rows(label, rows))
+        if curves:
+            caption = f"Error rate on “{name}” during training: raw in light, the best so far in bold. {left_out}"
+            drawings.append(
+                Drawing(
+                    f"curves-{name}",
+                    f"Training curves: {name}",
+                    caption,
+                    partial(figures.error_curves, curves, _at(places, who)),
+                )
+            )
+    curves, who, left_out = _curves(losses, losses["value"], ended_by_condition(known, replicates))
+    if curves:
+        caption = f"Training loss in nats per scored token, the mean of the steps since the point before. {left_out}"
+        drawings.append(Drawing("loss", "Training loss", caption, partial(figures.loss_curves, curves, _at(places, who))))
+    return drawings
+
+
+def _labels(known: Iterable[Replicate]) -> dict[tuple[str, int], str]:
+    """What a figure calls the condition of each (key, stage); the last of those that share it."""
+    return {(r.key, r.stage): name for name, members in _by_label(list(known)).items() for r in members}
+
+
+def _by_label(known: Sequence[Replicate]) -> dict[str, list[Replicate]]:
+    groups: dict[str, list[Replicate]] = {}
+    for r in known:
+        groups.setdefault(stage_label(r.condition, r.stage), []).append(r)
+    return groups
+
+
+def _axes(profiles: pa.Table, families: Sequence[ReportFamily]) -> dict[str, tuple[str, str]]:
+    """Title and label by axis of the rows: what families call theirs, then the others by their names."""
+    present = profiles["axis"].unique().to_pylist()
+    named = {axis: text for family in families for axis, text in family.axes.items() if axis in present}
+    plain_names = {axis: axis.replace("_", " ") for axis in sorted(present) if axis not in named}
+    return named | {axis: (f"Error by {name}", name) for axis, name in plain_names.items()}
+
+
+def _profiles(
+    profiles: pa.Table, replicates: pa.Table, axis: str, names: list[str], label: Mapping[Who, str], places: Mapping[Who, int]
+) -> dict[str, dict[str, figures.Profile]]:
+    """Last-step profiles along one axis by set and condition, with the replicates' bins aligned."""
+    last = replicates.select(["key", "stage", "pack", "steps"]).rename_columns(["key", "stage", "pack", "step"])
+    rows = profiles.filter(pc.field("axis") == axis).join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
+    cells: dict[str, dict[str, dict[tuple[str, int], dict[tuple[int, int], tuple[int, int]]]]] = {}
+    wanted = pa.array([key for key, _ in label], pa.string())
+    for row in rows.filter(pc.field("key").isin(wanted)).to_pylist():
+        who = (row["key"], row["stage"])
+        if row["set"] in names and who in label:
+            by = cells.setdefault(row["set"], {}).setdefault(label[who], {}).setdefault(who, {})
+            by[row["lo"], row["hi"]] = (row["errors"], row["count"])
+    order = {condition: i for i, condition in enumerate(dict.fromkeys(label.values()))}
+    return {
+        name: {condition: _profile(cells[name][condition], places) for condition in sorted(cells[name], key=order.__getitem__)}
+        for name in names
+        if name in cells
+    }
+
+
+def _profile(by: Mapping[Who, dict[tuple[int, int], tuple[int, int]]], places: Mapping[Who, int]) -> figures.Profile:
+    bins = sorted({edges for replicate in by.values() for edges, (_, count) in replicate.items() if count})
+    table = np.array([[replicate.get(edges, (0, 0)) for edges in bins] for replicate in by.values()], dtype=np.float64)
+    edges = np.array(bins, dtype=np.float64)
+    rows = [places[who] for who in by]
+    return figures.Profile(edges[:, 0], edges[:, 1], table[..., 0], table[..., 1], rows)
+
+
+def _errors(groups: dict[str, list[Replicate]], names: Sequence[str]) -> dict[str, dict[str, figures.Floats]]:
+    """Error rates by set and condition, infinity for a diverged replicate."""
+    return {
+        name: {
+            condition: np.array([e for r in members if (e := r.error(name)) is not None])
+            for condition, members in groups.items()
+        }
+        for name in names
+    }
+
+
+def shown_conditions(
+    manifest: dict[str, Any], known: Sequence[Replicate], families: Sequence[ReportFamily]
+) -> dict[str, list[Replicate]]:
+    """The conditions that figures of single replicates show, in the study's order: of a large study those furthest from its baseline."""
+    groups, first_set = _by_label(known), reported_sets(manifest)[:1]
+    errors = _errors(groups, first_set)
+    if len(groups) <= SWEEP or not any(values.size for by in errors.values() for values in by.values()):
+        return groups
+    kept = set(violins.largest(errors[first_set[0]], baseline(manifest, groups, families) or next(iter(groups))))
+    return {name: members for name, members in groups.items() if name in kept}
+
+
+def _pairs(rows: pa.Table) -> set[tuple[str, int]]:
+    """Every (key, stage) of a table."""
+    pairs = rows.select(["key", "stage"]).group_by(["key", "stage"], use_threads=False).aggregate([])
+    return set(zip(pairs["key"].to_pylist(), pairs["stage"].to_pylist(), strict=True))
+
+
+def _with_rows(label: dict[tuple[str, int], str], rows: pa.Table) -> dict[str, list[tuple[str, int]]]:
+    """By condition the planned (key, stage) of which a table has rows, in the plan's order, whatever ended first."""
+    pairs, by = _pairs(rows), dict[str, list[tuple[str, int]]]()
+    for who, condition in label.items():
+        if who in pairs:
+            by.setdefault(condition, []).append(who)
+    return by
+
+
+def ended_by_condition(known: Sequence[Replicate], replicates: pa.Table) -> dict[str, list[tuple[str, int]]]:
+    """As `_with_rows`, of the committed replicates that were trained."""
+    return _with_rows(_labels(known), replicates.filter(pc.field("steps") > 0))
+
+
+def first_of_each(by: dict[str, list[tuple[str, int]]]) -> dict[str, list[tuple[str, int]]]:
+    """The first of each condition, at most MAX_CURVES of MAX_PANELS conditions together."""
+    total, panels = sum(map(len, by.values())), dict(list(by.items())[:MAX_PANELS])
+    quota = max(1, MAX_CURVES // max(len(panels), 1)) if total > MAX_CURVES else total
+    return {condition: members[:quota] for condition, members in panels.items()}
+
+
+def _curves(
+    rows: pa.Table, values: pa.Array | pa.ChunkedArray, by: dict[str, list[tuple[str, int]]]
+) -> tuple[dict[str, list[tuple[figures.Floats, figures.Floats]]], dict[str, list[Who]], str]:
+    """(step, value) of the `first_of_each` replicates of `by`, who they are, and a sentence on what is left out."""
+    total, chosen = sum(map(len, by.values())), first_of_each(by)
+    wanted = pc.is_in(rows["key"], pa.array([key for members in chosen.values() for key, _ in members], pa.string()))
+    kept = rows.filter(wanted)  # the others never become Python objects
+    found: dict[tuple[str, int], list[tuple[int, float]]] = {}
+    columns = (kept["key"].to_pylist(), kept["stage"].to_pylist(), kept["step"].to_pylist(), values.filter(wanted).to_pylist())
+    for key, stage, step, value in zip(*columns, strict=True):
+        found.setdefault((key, stage), []).append((step, value))
+    drawn_of = {condition: [who for who in members if who in found] for condition, members in chosen.items()}
+    drawn_of = {condition: members for condition, members in drawn_of.items() if members}
+    shown: dict[str, list[tuple[figures.Floats, figures.Floats]]] = {
+        condition: [tuple(np.array(sorted(found[who]), dtype=np.float64).T) for who in members]  # type: ignore[misc]
+        for condition, members in drawn_of.items()
+    }
+    drawn = sum(map(len, shown.values()))
+    return (
+        shown,
+        drawn_of,
+        f"{drawn:,} of {total:,} replicates are shown, the first of each condition." if drawn < total else "",
+    )
+
+
+def _at(places: Mapping[Who, int], by: Mapping[str, Sequence[Who]]) -> dict[str, list[int]]:
+    """Places in the study's list, by condition."""
+    return {condition: [places[who] for who in members] for condition, members in by.items()}

@@ -5,6 +5,8 @@ A new family is one line here.
 
 import dataclasses
 import difflib
+from collections.abc import Iterable
+from typing import Any
 
 from models.custom import custom
 from models.draws import Draw
@@ -22,7 +24,7 @@ REGISTRY: dict[str, type[Model]] = GENERAL | NGRAMS | LEGO | DYCK
 __all__ = ["REGISTRY", "build", "configure"]
 
 
-def configure(name: str, **fields):
+def configure(name: str, **fields: Any) -> Any:
     """The frozen configuration of the model called `name`; a name with a colon is the import path of a user's module.
 
     Raises ValueError for an unknown name, field or value.
@@ -40,11 +42,11 @@ def configure(name: str, **fields):
     return REGISTRY[name](**fields)
 
 
-def build(name: str, draw: Draw, *, vocabulary: int, length: int, **fields):
+def build(name: str, draw: Draw, *, vocabulary: int, length: int, **fields: Any) -> Any:
     """The model called `name` as a pack of `draw.replicates`: tokens [R, B, T] → logits [R, B, T, V]."""
     return configure(name, **fields).make(draw, vocabulary, length)
 
 
-def _nearest(word: str, known) -> str:
+def _nearest(word: str, known: Iterable[str]) -> str:
     match = difflib.get_close_matches(word, list(known), n=1)
     return f" (did you mean {match[0]}?)" if match else ""

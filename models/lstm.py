@@ -6,7 +6,7 @@ Width 128 with five tokens has 133,381 parameters: the skyline of Liu et al. 202
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,8 @@ from torch.nn.functional import pad
 from models.aligned import LINE, product
 from models.draws import Draw
 from models.linear import Linear, embed, parameter
-from models.model import Model
+from models.model import Attend, Model
+from models.noise import Noise
 
 _WIDEST = 20_000  # 13 GB of weights a layer
 
@@ -77,7 +78,13 @@ class Recurrent(nn.Module):
         self.upper = nn.ModuleList(_Layer(draw, f"upper.{i}", width) for i in range(1, config.layers))
         self.head = Linear(draw, "head", width, outputs)
 
-    def forward(self, tokens: Tensor, needed: Sequence[Tensor] | None = None, noise=None, attend=None) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        needed: Sequence[Tensor] | None = None,
+        noise: Noise | None = None,
+        attend: Attend | None = None,
+    ) -> Tensor:
         if attend is not None:
             raise ValueError("the lstm has no attention to hand out: leave out the penalty or probe that asks for it")
         packed = tokens.device.type != "cpu" if self.packed is None else self.packed
@@ -155,7 +162,7 @@ class _Recurrence(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, tokens: Tensor | None, gates: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: Any, tokens: Tensor | None, gates: Tensor, weight: Tensor) -> Tensor:
         width, rows = weight.shape[1], None
         if tokens is None:
             replicates, length, batch, _ = gates.shape
@@ -190,7 +197,7 @@ class _Recurrence(torch.autograd.Function):
         return states[:, 1:]
 
     @staticmethod
-    def backward(ctx, grad: Tensor):
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, Tensor]:
         rows, active, cells, squashed, states, weight = ctx.saved_tensors
         length, replicates, batch, width = squashed.shape
         d_raw = active.new_empty(replicates, length, batch, 4 * width)

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from models.aligned import product
 from models.draws import Draw
-from models.model import Model
+from models.model import Attend, Model
+from models.noise import Noise
 from models.unfit import UnfitModel
 
 _NUMBERS = 2**22  # drawn at once at most: a draw holds some 60 bytes a number for a while
@@ -61,7 +62,13 @@ class Perceptron(nn.Module):
         self.layers = nn.ModuleList(_Layer(draw, f"layers.{i}", *sizes[i : i + 2]) for i in range(config.layers))
         self.head = _Layer(draw, "head", config.width, outputs)
 
-    def forward(self, tokens: Tensor, needed: Sequence[Tensor] | None = None, noise=None, attend=None) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        needed: Sequence[Tensor] | None = None,
+        noise: Noise | None = None,
+        attend: Attend | None = None,
+    ) -> Tensor:
         if attend is not None:
             raise ValueError("the mlp has no attention to hand out: leave out the penalty or probe that asks for it")
         if tokens.shape[-1] != self.length:

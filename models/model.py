@@ -5,12 +5,15 @@ weights of R replicates. Shapes: R replicates, B strings, T positions, V classes
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import Field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from torch import nn
+from torch import Tensor, nn
 
 from models.draws import Draw
+
+Attend = Callable[[int, Tensor], None]  # is called with a layer and its weights of attention, [R, B, H, T, T]
 
 
 @runtime_checkable

@@ -1,6 +1,6 @@
 """What is random inside a model in training: dropout masks and position shifts, keyed, so that no pack and no resume changes them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -31,7 +31,7 @@ class Noise:
         """
         return x * self.mask(x.shape[1:], option, site)
 
-    def mask(self, shape, option: str, site: int) -> Tensor:
+    def mask(self, shape: Sequence[int], option: str, site: int) -> Tensor:
         """The factors of `drop`, float32 [R, *shape]: 0 or 1/(1 - rate)."""
         level = (self.rates[option] * _LEVELS).floor()
         # 16 bits an element: half the words, and a rate is exact to 2^-16

@@ -31,7 +31,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from models.custom import custom_checks
 from models.custom.custom_recurrent import Unrolled, has_recurrence
 from models.draws import Draw
-from models.model import Model
+from models.model import Attend, Model
+from models.noise import Noise
 from models.unfit import UnfitModel
 
 _GIVEN = ("vocabulary", "length", "outputs")
@@ -166,7 +167,13 @@ class Packed(nn.Module):
             if same:
                 self._shared.add(name)
 
-    def forward(self, tokens: Tensor, needed: Sequence[Tensor] | None = None, noise=None, attend=None) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        needed: Sequence[Tensor] | None = None,
+        noise: Noise | None = None,
+        attend: Attend | None = None,
+    ) -> Tensor:
         """tokens [R, B, T] → logits [R, B, T, V]; of `needed` positions, blocks [R, B, K] each, the whole is computed and gathered.
 
         noise is not used: a user's module has no keyed dropout.

@@ -21,7 +21,7 @@ class Unrolled(TorchFunctionMode):
     A packed sequence is left alone, and vmap refuses it.
     """
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
         # (input, hidden, weights, has_biases, …); of a packed sequence the fourth is the weights
         if name in (*_FUSED, "lstm") and isinstance(args[3], bool):

@@ -20,7 +20,8 @@ from torch.nn.functional import one_hot
 from models.aligned import product
 from models.draws import Draw
 from models.linear import Linear, Norm, embed
-from models.model import Model
+from models.model import Attend, Model
+from models.noise import Noise
 from models.unfit import UnfitModel
 
 
@@ -81,8 +82,8 @@ class FirstLayerByRule(nn.Module):
         self,
         tokens: Tensor,
         needed: Sequence[Tensor] | None = None,
-        noise=None,
-        attend: Callable[[int, Tensor], None] | None = None,
+        noise: Noise | None = None,
+        attend: Attend | None = None,
     ) -> Tensor:
         replicates, batch, length = tokens.shape
         slots = self.slots(tokens)

@@ -19,7 +19,8 @@ from models.aligned import product
 from models.draws import Draw
 from models.lego.lego_relu import smoothed_relu
 from models.linear import Linear, Norm, embed, parameter
-from models.model import Model
+from models.model import Attend, Model
+from models.noise import Noise
 from models.plain_attention import attention, pick
 
 SLOTS = 5
@@ -93,7 +94,13 @@ class ClauseTransformer(nn.Module):
         self.norm2 = Norm(draw, "norm2", width) if pre else None
         self.norm = Norm(draw, "norm", width) if pre else None
 
-    def forward(self, tokens: Tensor, needed: Sequence[Tensor] | None = None, noise=None, attend=None) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        needed: Sequence[Tensor] | None = None,
+        noise: Noise | None = None,
+        attend: Attend | None = None,
+    ) -> Tensor:
         if tokens.dim() != 4 or tokens.shape[-1] != SLOTS:
             raise ValueError(f"the clauses model reads [R, B, T, {SLOTS}] tokens, {SLOTS} a clause, not {list(tokens.shape)}")
         batch = tokens.shape[1]

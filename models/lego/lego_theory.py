@@ -22,7 +22,8 @@ from models.draws import Draw
 from models.lego.clauses import SLOTS
 from models.lego.lego_relu import smoothed_relu
 from models.linear import parameter
-from models.model import Model
+from models.model import Attend, Model
+from models.noise import Noise
 from models.plain_attention import attention, pick
 
 INPUT, VARIABLE = 2, 3  # slots 3 and 4 of a clause, counted from 0
@@ -90,7 +91,13 @@ class Theory(nn.Module):
         wide = SLOTS * vocabulary
         self.feed_forward = parameter(draw, "feed_forward", (wide, wide * config.neurons), "normal", scale)
 
-    def forward(self, tokens: Tensor, needed: Sequence[Tensor] | None = None, noise=None, attend=None) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        needed: Sequence[Tensor] | None = None,
+        noise: Noise | None = None,
+        attend: Attend | None = None,
+    ) -> Tensor:
         if tokens.dim() != 4 or tokens.shape[-1] != SLOTS:
             raise ValueError(f"lego_theory reads [R, B, T, {SLOTS}] tokens, {SLOTS} a clause, not {list(tokens.shape)}")
         batch = tokens.shape[1]

@@ -17,8 +17,9 @@ from torch.nn.functional import one_hot
 from models.aligned import product
 from models.draws import Draw
 from models.linear import embed, parameter
-from models.model import Model
+from models.model import Attend, Model
 from models.ngrams.disentangled import FLOOR, refuse_length, refuse_unknown, refuse_width
+from models.noise import Noise
 from models.plain_attention import attention, pick
 
 
@@ -92,7 +93,13 @@ class _Layers(nn.Module, ABC):
         self.length = length
         self.layers = nn.ModuleList(layers)
 
-    def forward(self, tokens: Tensor, needed: Sequence[Tensor] | None = None, noise=None, attend=None) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        needed: Sequence[Tensor] | None = None,
+        noise: Noise | None = None,
+        attend: Attend | None = None,
+    ) -> Tensor:
         refuse_length(tokens, self.length)
         replicates, batch = tokens.shape[:2]
         x = self._embedded(tokens)
@@ -233,7 +240,7 @@ def _read_out(draw: Draw, width: int, outputs: int, initial: str) -> nn.Paramete
     return parameter(draw, "head", (width, outputs), law, scale)
 
 
-def _layers(heads) -> tuple[int, ...]:
+def _layers(heads: Sequence[int]) -> tuple[int, ...]:
     if not isinstance(heads, tuple | list) or not heads or min(heads) < 1:
         raise ValueError(f"model.heads = {heads!r} must list the heads of each layer, at least 1 in each, such as [2, 1]")
     return tuple(heads)

@@ -14,7 +14,8 @@ from torch.nn.functional import one_hot
 from models.aligned import product
 from models.draws import Draw
 from models.linear import parameter
-from models.model import Model
+from models.model import Attend, Model
+from models.noise import Noise
 from models.plain_attention import attention, pick
 from models.unfit import UnfitModel
 
@@ -77,7 +78,13 @@ class Simple(nn.Module):
             self.query = parameter(draw, "query", (width, inner), "normal", width**-0.5)
             self.key = parameter(draw, "key", (width, inner), "normal", width**-0.5)
 
-    def forward(self, tokens: Tensor, needed: Sequence[Tensor] | None = None, noise=None, attend=None) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        needed: Sequence[Tensor] | None = None,
+        noise: Noise | None = None,
+        attend: Attend | None = None,
+    ) -> Tensor:
         refuse_length(tokens, self.length)
         _, batch, length = tokens.shape
         first = self._first(length)
@@ -154,7 +161,7 @@ def refuse_width(width: int | None) -> None:
         raise ValueError(f"model.qk_width = {width} must be at least 1, or left out for the full width")
 
 
-def refuse_unknown(config, known: dict[str, tuple[str, ...]]) -> None:
+def refuse_unknown(config: Model, known: dict[str, tuple[str, ...]]) -> None:
     for name, values in known.items():
         if getattr(config, name) not in values:
             raise ValueError(f"model.{name} = {getattr(config, name)!r} must be one of {', '.join(values)}")

@@ -1,11 +1,11 @@
 """What all layers of one forward pass share."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from models.model import Attend
 from models.noise import Noise
 from models.transformer.options import Options
 
@@ -32,7 +32,7 @@ class Scene:
     batch: int
     length: int
     noise: Noise | None = None
-    attend: Callable[[int, Tensor], None] | None = None
+    attend: Attend | None = None
     angles: tuple[Tensor, Tensor] | None = None
     mask: Tensor | None = None
     hidden: Tensor | None = None

@@ -18,6 +18,7 @@ from torch.nn.functional import layer_norm
 from models.aligned import product
 from models.draws import Draw
 from models.linear import Bias, Linear, Norm, embed, parameter
+from models.model import Attend
 from models.noise import Noise
 from models.transformer.attention import visible
 from models.transformer.block import Block
@@ -72,7 +73,7 @@ class Decoder(nn.Module):
         tokens: Tensor,
         needed: Sequence[Tensor] | None = None,
         noise: Noise | None = None,
-        attend: Callable[[int, Tensor], None] | None = None,
+        attend: Attend | None = None,
         hidden: Tensor | None = None,
     ) -> Tensor:
         """tokens int64 [R, B, T] → logits [R, B, T, V]; with `needed`, blocks of positions [R, B, K] each → [R, B, sum of K, V].
@@ -137,7 +138,7 @@ class Decoder(nn.Module):
         length: int,
         shift: Tensor | None,
         noise: Noise | None,
-        attend: Callable[[int, Tensor], None] | None,
+        attend: Attend | None,
         device: torch.device,
         hidden: Tensor | None,
     ) -> Scene:

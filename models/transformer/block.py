@@ -2,8 +2,8 @@
 
 pre           x + f(norm(x))                 GPT-2
 post          norm(x + f(x))                 BERT
-branch        x + norm(f(x))                 Liu's thesis, Dyck, equation 3.23
-feed_forward  x + f(x) of attention, pre of the feed-forward: the Dyck models of Li's thesis
+branch        x + norm(f(x))                 Liu's thesis, equation 3.23
+feed_forward  x + f(x) of attention, pre of the feed-forward: the models of brackets in Li's thesis
 none          x + f(x)
 """
 

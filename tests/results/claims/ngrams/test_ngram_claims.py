@@ -86,6 +86,17 @@ def at_once(seed):
     return path(3, (2000, 2000))
 
 
+def one_head_for_both(seed):
+    """As with MLPs: the loss falls at once, and a head that reads two lags gives neither the most of its weight."""
+    loss, masses = at_once(seed)
+    return loss, {place: np.full(len(STEPS), 0.4 if place[1] in (0, 1, 2) else 0.05) for place in masses}
+
+
+def slides(seed):
+    """From the unigram to the trigram with no plateau, and slowly."""
+    return np.interp(STEPS, [1000, 4000], [LEVELS[1], LEVELS[3] - 0.03]), heads()
+
+
 def stays(seed):
     return path(3, (500, 5000))
 
@@ -130,6 +141,8 @@ def test_plateaus_that_no_loss_tells_apart_are_not_tested(studies, monkeypatch):
     ("paths", "verdict"),
     [
         (at_once, REPRODUCED),
+        (one_head_for_both, REPRODUCED),
+        (slides, NOT_REPRODUCED),
         (three(), NOT_REPRODUCED),  # without MLPs
         (mostly(at_once, three(), 0.8), TOO_FEW),
         (stays, PRECONDITION),

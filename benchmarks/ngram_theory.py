@@ -12,8 +12,9 @@ import numpy as np
 import torch
 
 from benchmarks.tables import markdown
-from benchmarks.theory.ngram_constructions import answer, estimate, gradients, k_gram, lag_set
+from benchmarks.theory.ngram_constructions import answer, estimate, gradients, lag_set
 from harness.draw import Draw
+from harness.experiments.ngrams.constructions import k_gram
 from tasks.ngrams.in_context import InContextNgram
 
 LENGTHS = (64, 128, 256, 512)

@@ -12,37 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import models
 from harness.draw import Draw
+from harness.experiments.ngrams.constructions import model
 from tasks.ngrams.in_context import InContextNgram
 
 FLOOR = 1e-8  # added to a probability before its logarithm, as in the paper's loss
 BATCH = 512  # strings
-
-
-def model(task: InContextNgram) -> Any:
-    """The simplified model for a task, R = 1, all weights 0."""
-    shape = {"vocabulary": task.alphabet, "length": task.length, "m": task.order - 1}
-    made = models.build("simple_disentangled", Draw(torch.tensor([0]), "init"), **shape)
-    made = made.double()
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.zero_()
-    return made
-
-
-def k_gram(task: InContextNgram, k: int, c: float) -> Any:
-    """θ*_k of equations 8 and 10: head h copies lag h, and a key's score is c times the number of lags below k that match."""
-    made, identity = model(task), torch.eye(task.alphabet, dtype=torch.float64)
-    block = [slice(h * task.alphabet, (h + 1) * task.alphabet) for h in range(task.order)]
-    rows = torch.arange(task.length)
-    with torch.no_grad():
-        for h in range(1, k):
-            made.scores[0, h - 1, rows, (rows - h).clamp(min=0)] = c
-            made.value[0, h - 1] = identity
-            made.query[0, block[h - 1], block[h]] = math.sqrt(c) * identity
-            made.key[0, block[h], block[h]] = math.sqrt(c) * identity
-    return made
 
 
 def lag_set(task: InContextNgram, lags: Sequence[int], c: float) -> Any:

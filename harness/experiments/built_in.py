@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 from harness.draw import Draw
 from harness.experiments.generation import EXPERIMENTS as GENERATION
+from harness.experiments.ngrams import EXPERIMENTS as NGRAMS
 
 
 class BuiltIn(Protocol):
@@ -27,4 +28,4 @@ class BuiltIn(Protocol):
         """Mappings of names to [R] numbers, as a packed function of a person's own returns them (docs/guides/experiments.md)."""
 
 
-REGISTRY: dict[str, type[BuiltIn]] = {**GENERATION}
+REGISTRY: dict[str, type[BuiltIn]] = {**GENERATION, **NGRAMS}

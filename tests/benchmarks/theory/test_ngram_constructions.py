@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from benchmarks.ngram_theory import exponent
-from benchmarks.theory.ngram_constructions import answer, estimate, gradients, k_gram, lag_set
+from benchmarks.theory.ngram_constructions import answer, estimate, gradients, lag_set
 from harness.draw import Draw
+from harness.experiments.ngrams.constructions import k_gram
 from tasks.ngrams import estimators
 from tasks.ngrams.in_context import InContextNgram
 

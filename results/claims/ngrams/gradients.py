@@ -72,5 +72,5 @@ N5 = Claim(
     25,
     "25 replicates: a median multiple above 1.25 is shown where 77 % of all replicates are above it",
     peaks_at_jumps,
-    "ngrams/figure3",
+    "ngrams/figure6",
 )

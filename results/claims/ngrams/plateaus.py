@@ -155,7 +155,7 @@ N1 = Claim(
     25,
     "25 replicates: a median distance below 0.02 is shown where 72 % of all replicates are below it",
     plateaus_at_the_k_grams,
-    "ngrams/figure3",
+    "ngrams/figure6",
 )
 N2 = Claim(
     "N2",

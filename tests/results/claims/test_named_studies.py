@@ -38,11 +38,17 @@ def planned(name: str) -> tuple[Any, dict[str, Any]]:
 
 @functools.cache
 def rows(name: str) -> tuple[list[Replicate], pa.Table, pa.Table]:
-    """Every planned replicate with one error in 1,000 on every set, LOOKS looks at those that are looked at, and a falling loss."""
+    """Every planned replicate with one error in 1,000 on every set, LOOKS looks at those that are looked at, and a falling loss; of
+    an experiment 0.5 of every number."""
     _, manifest = planned(name)
     known, looks, losses = [], [], []
     for key, index, init_seed, data_seed in manifest["replicates"]:
         condition = manifest["conditions"][index]
+        if "experiment" in condition["settings"]:
+            known.append(Replicate(condition["name"], 0, key, init_seed, data_seed, "finished", 0.1, None, {}))
+            row = {"key": key, "stage": 0, "pack": "p", "step": 0, "value": 0.5, "kind": "value"}
+            looks += [row | {"metric": metric} for metric in manifest["metrics"]]
+            continue
         stage, steps = stage_of(condition), condition["settings"]["train"]["steps"]
         scores = {each: Score(1, COUNT, COUNT, 1 / COUNT, 0.0, 1.0) for each in manifest["sets"]}
         known.append(Replicate(condition["name"], stage, key, init_seed, data_seed, "finished", 0.1, None, scores))

@@ -6,6 +6,7 @@ Rows are those of the experiment `ngram_stationarity`.
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import percent
@@ -25,7 +26,7 @@ def scales_as_the_theorem(evidence: Evidence, terms: Terms, needs: int) -> Findi
     mine = [each for each in evidence.conditions if each.settings.get("experiment.name") == NAME]
     by = {(_of(each, "k"), _of(each, "length"), _of(each, "c")): each for each in mine}
     orders = sorted({k for k, _, _ in by if k > 1})
-    parts: list[tuple[str, Floats]] = []
+    parts: list[tuple[str, NDArray[np.bool_]]] = []
     parts += [
         (f"{each.name}: gradient 0", _values(evidence, each, "all", needs) < NOTHING) for (k, *_), each in by.items() if k == 1
     ]

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.claims import automata, distillation, flipflop, generation, lego, ngrams, subsequences
+from results.claims import automata, distillation, dyck, flipflop, generation, lego, ngrams, subsequences
 from results.claims.claim import (
     NOT_REPRODUCED,
     NOT_REPRODUCED_SCALED,
@@ -36,7 +36,7 @@ from results.store.manifest import newest_manifest, reported
 from results.store.schema import LABELS_RIGHT
 from results.store.tables import Store, committed, read
 
-FAMILIES = (flipflop, automata, lego, distillation, subsequences, ngrams, generation)
+FAMILIES = (flipflop, automata, lego, distillation, subsequences, ngrams, generation, dyck)
 REGISTRY: dict[str, Claim] = by_id(claim for family in FAMILIES for claim in family.CLAIMS.values())
 AT_ANOTHER_SIZE = {REPRODUCED: SCALED, NOT_REPRODUCED: NOT_REPRODUCED_SCALED}
 REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")

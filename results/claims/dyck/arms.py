@@ -1,0 +1,50 @@
+"""Conditions of Dyck studies by what they are, and the gate that they all pass."""
+
+from collections.abc import Sequence
+
+from results.claims.claim import NOT_RUN, settle
+from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import gate_learned, own_sets, require, require_probed
+from results.rows.summary import Replicate
+
+MINIMAL = "minimal_first_layer"
+LEARNED, LEARNERS = 0.03, 0.9  # 97 % right, as the thesis says of all its models; of nine replicates in ten, which is ours
+
+
+def arms(evidence: Evidence, model: str, attention: str = "learned", penalised: bool = False) -> list[Condition]:
+    """The conditions of `dyck` with a model, and with or without the penalty on answers that depend on closed brackets."""
+    return [
+        each
+        for each in evidence.conditions
+        if each.settings.get("task.name") == "dyck"
+        and each.settings.get("model.name") == model
+        and each.settings.get("model.attention", "learned") == attention
+        and bool(each.settings.get("train.consistency.weight")) == penalised
+    ]
+
+
+def gate(evidence: Evidence, conditions: Sequence[Condition], probe: str, needs: int, names: Sequence[str] = ()) -> None:
+    """Settles a claim unless every condition has ended, has learned its training distribution and has been probed."""
+    for each in conditions:
+        require([each], [*own_sets(evidence, each), *names], needs)
+    gate_learned(evidence, conditions, most=LEARNED, share=LEARNERS)
+    if probe:
+        require_probed(evidence, conditions, probe, needs)
+
+
+def long_set(evidence: Evidence, condition: Condition) -> str:
+    """The set of prefixes more than ten times as long as the training strings, scored at their closing brackets."""
+    length = condition.settings["task.length"]
+    names = [
+        name
+        for name, changed in evidence.definitions.items()
+        if changed.get("length", 0) > 10 * length
+        and changed.get("scored", "closing") == "closing"
+        and changed.get("complete") is False
+    ]
+    return names[0] if names else settle(NOT_RUN, "no set holds prefixes more than ten times as long as the training strings")
+
+
+def violation(evidence: Evidence, condition: Condition) -> list[tuple[Replicate, float]]:
+    """The replicates of a condition with their β, the mean."""
+    return [(each, values["balance", 0, 0, "beta_mean"]) for each, values in evidence.probed(condition, "balance")]

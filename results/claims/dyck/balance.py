@@ -1,0 +1,189 @@
+"""DY3 to DY6: uniform attention, and the balance violation β with what it goes with (Li's thesis, sections 2.2.2 and 2.2.3.3).
+
+Criteria stand in docs/studies/dyck/README.md and were fixed before the reported replicates ran.
+"""
+
+import numpy as np
+from scipy.stats import rankdata
+
+from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
+from results.claims.compare import between, percent
+from results.claims.dyck.arms import MINIMAL, arms, gate, long_set, violation
+from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import in_distribution_set, require
+from results.statistics.intervals import Floats, Interval, clopper_pearson
+
+RESAMPLES = 9999
+
+
+def uniform_attention_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """The share of replicates with uniform attention whose accuracy on the training distribution exceeds the value."""
+    (uniform,) = arms(evidence, MINIMAL, "uniform")[:1] or settle(NOT_RUN, "no condition has model.attention = uniform")
+    own = in_distribution_set(evidence)
+    require([uniform], [own], needs)
+    accuracy = 1 - uniform.wrong(own)
+    found = int((accuracy > terms.value).sum())
+    share = clopper_pearson(found, len(accuracy))
+    return decide(
+        share.low > 0.5,
+        share.high < 0.5,
+        f"{percent(found, len(accuracy))} exceed {terms.value:.0%}, the median is {np.median(accuracy):.2%}",
+        "most replicates must, with the whole interval above one half, and it refutes below",
+    )
+
+
+def penalty_lowers_violation_and_long_errors(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """The share of pairs of equal seeds in which β, and the error on long prefixes, is lower with the penalty, for both kinds of data."""
+    bases = [each for each in arms(evidence, MINIMAL) if evidence.beside(each, ["train.consistency"])]
+    if {each.settings["task.complete"] for each in bases} != {True, False}:
+        settle(NOT_RUN, "whole strings and prefixes must each have a condition with train.consistency beside one without")
+    texts, shares = [], []
+    for base in bases:
+        (penalised,) = evidence.beside(base, ["train.consistency"])[:1]
+        name = long_set(evidence, base)
+        gate(evidence, [base, penalised], "balance", needs, [name])
+        for what, one, other in (
+            ("β", _by_seed(violation(evidence, base)), _by_seed(violation(evidence, penalised))),
+            ("long errors", _errors(base, name), _errors(penalised, name)),
+        ):
+            pairs = sorted(one.keys() & other.keys())
+            lower = sum(other[pair] < one[pair] for pair in pairs)
+            shares.append(clopper_pearson(lower, len(pairs), 1 - 0.05 / 4))
+            medians = [np.median([values[pair] for pair in pairs]) for values in (one, other)]
+            texts.append(f"{base.name}: {what} {medians[0]:.3g} → {medians[1]:.3g}, lower in {percent(lower, len(pairs))}")
+    return decide(
+        all(each.low > terms.value for each in shares),
+        any(each.high < terms.value for each in shares),
+        "; ".join(texts),
+        f"β and errors must be lower in more than {terms.value:g} of the pairs, whole intervals at 98.75 %, and one that is below refutes",
+    )
+
+
+def violation_goes_with_long_errors(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Spearman's correlation of β and accuracy on long prefixes, without the penalty: on whole strings, and on prefixes."""
+    bases = {each.settings["task.complete"]: each for each in arms(evidence, MINIMAL)}
+    if set(bases) != {True, False}:
+        settle(NOT_RUN, "whole strings and prefixes must each have a condition")
+    values = {}
+    for complete, base in bases.items():
+        name = long_set(evidence, base)
+        gate(evidence, [base], "balance", needs, [name])
+        errors = _errors(base, name)
+        pairs = [(beta, 1 - errors[_seeds(each)]) for each, beta in violation(evidence, base) if _seeds(each) in errors]
+        values[complete] = np.array(pairs).T
+    random = np.random.default_rng(0)
+    whole, prefixes = (_resampled(values[complete], random) for complete in (True, False))
+    on_whole, on_prefixes, apart = _interval(whole), _interval(prefixes), _interval(prefixes - whole)
+    return decide(
+        on_whole.high < terms.value and apart.low > 0,
+        on_whole.low >= terms.value or on_prefixes.high < terms.value,
+        f"whole strings: {spearman(*values[True]):.2f} {between(on_whole)}; prefixes: {spearman(*values[False]):.2f} "
+        f"{between(on_prefixes)}; difference {between(apart)}",
+        f"the correlation must be below {terms.value:g} on whole strings and higher on prefixes, whole intervals; one not below on whole "
+        "strings, or below it on prefixes too, refutes",
+    )
+
+
+def violation_falls_with_length(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """The slope of log β by the logarithm of the training strings' length N; 1/N is a slope of -1."""
+    found = [each for each in arms(evidence, MINIMAL) if each.settings["task.complete"] is False]
+    lengths = [each.settings["task.length"] for each in found]
+    if len(set(lengths)) < 3:
+        settle(NOT_RUN, "fewer than three lengths of training prefixes")
+    gate(evidence, found, "balance", needs)
+    logs = [np.log([beta for _, beta in violation(evidence, each)]) for each in found]
+    random = np.random.default_rng(0)
+    x = np.log(np.array(lengths, dtype=np.float64))
+    means = np.stack([each[random.integers(len(each), size=(RESAMPLES, len(each)))].mean(-1) for each in logs], axis=-1)
+    centred = x - x.mean()
+    slopes = means @ centred / (centred**2).sum()
+    slope = float(np.array([each.mean() for each in logs]) @ centred / (centred**2).sum())
+    interval = _interval(slopes)
+    medians = ", ".join(
+        f"N = {n}: {np.exp(np.median(each)):.3g}" for n, each in sorted(zip(lengths, logs, strict=True), key=lambda p: p[0])
+    )
+    return decide(
+        interval.high < terms.value,
+        interval.low > terms.value,
+        f"slope {slope:.2f} {between(interval)}; median β at {medians}",
+        f"the slope must be below {terms.value:g}, the whole interval, and refutes above",
+    )
+
+
+def spearman(x: Floats, y: Floats) -> float:
+    """Spearman's correlation; ties have their mean rank. 0 where one of the two is constant."""
+    return float(_correlations(np.asarray(x)[None], np.asarray(y)[None])[0])
+
+
+def _resampled(values: Floats, random: np.random.Generator) -> Floats:
+    """Correlations of resampled replicates, [RESAMPLES]; values [2, n]."""
+    chosen = random.integers(values.shape[1], size=(RESAMPLES, values.shape[1]))
+    return _correlations(values[0][chosen], values[1][chosen])
+
+
+def _correlations(x: Floats, y: Floats) -> Floats:
+    ranks = [rankdata(each, axis=-1) for each in (x, y)]
+    one, other = (each - each.mean(-1, keepdims=True) for each in ranks)
+    size = np.sqrt((one**2).sum(-1) * (other**2).sum(-1))
+    return (one * other).sum(-1) / np.where(size > 0, size, 1.0)
+
+
+def _interval(values: Floats) -> Interval:
+    low, high = np.quantile(values, [0.025, 0.975])
+    return Interval(float(low), float(high))
+
+
+def _seeds(replicate) -> tuple[int, int]:
+    return replicate.init_seed, replicate.data_seed
+
+
+def _by_seed(pairs) -> dict[tuple[int, int], float]:
+    return {_seeds(each): value for each, value in pairs}
+
+
+def _errors(condition: Condition, name: str) -> dict[tuple[int, int], float]:
+    """Error rates by seeds, 1 of a replicate that diverged."""
+    return {_seeds(each): min(error, 1.0) for each in condition.replicates if (error := each.error(name)) is not None}
+
+
+_SOURCE = "Li 2025 (CMU-ML-25-120)"
+DY3 = Claim(
+    "DY3",
+    "A model with uniform attention predicts closing brackets with more than 99 % accuracy.",
+    f"{_SOURCE}, section 2.2.3.2 and corollary 2.2.1",
+    "accuracy to be exceeded",
+    40,
+    "40 replicates: shown where 72 % of all replicates exceed it",
+    uniform_attention_suffices,
+    "dyck/balance",
+)
+DY4 = Claim(
+    "DY4",
+    "A penalty on answers that depend on closed brackets lowers the balance violation and raises the accuracy on long strings.",
+    f"{_SOURCE}, figures 2.13 and 2.17",
+    "share of pairs of seeds to be exceeded (ours)",
+    40,
+    "40 pairs of seeds: shown where four in five of all pairs are lower, in each of the four comparisons",
+    penalty_lowers_violation_and_long_errors,
+    "dyck/balance",
+)
+DY5 = Claim(
+    "DY5",
+    "The balance violation goes with worse accuracy on long strings for models of whole strings, and not for those of prefixes.",
+    f"{_SOURCE}, figures 2.13 and 2.17",
+    "correlation to be below",
+    40,
+    "40 replicates: a correlation below -0.43 on whole strings is shown, and one on prefixes that is 0.6 higher",
+    violation_goes_with_long_errors,
+    "dyck/balance",
+)
+DY6 = Claim(
+    "DY6",
+    "The balance violation of a model that has learned falls with the length N of its training strings like 1/N.",
+    f"{_SOURCE}, theorem 2.2.2, which bounds it; no experiment of the thesis shows it",
+    "slope of log β by log N to be below (-0.5 is ours)",
+    40,
+    "40 replicates of five lengths: a slope below -0.6 is shown where β varies by a factor of 1.6 among the seeds of a length",
+    violation_falls_with_length,
+    "dyck/lengths",
+)

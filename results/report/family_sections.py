@@ -1,6 +1,6 @@
 """The families whose reports have parts of their own; a new one adds its line."""
 
-from results.report import automata, distillation, flipflop, generation, lego, ngrams, subsequences
+from results.report import automata, distillation, dyck, flipflop, generation, lego, ngrams, subsequences
 from results.report.family import ReportFamily
 
 FAMILIES: tuple[ReportFamily, ...] = (
@@ -11,4 +11,5 @@ FAMILIES: tuple[ReportFamily, ...] = (
     subsequences.FAMILY,
     ngrams.FAMILY,
     generation.FAMILY,
+    dyck.FAMILY,
 )

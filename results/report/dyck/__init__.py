@@ -1,0 +1,40 @@
+"""What reports say of Dyck languages beside what they say of every study."""
+
+from results.report.citations import Reference, entry
+from results.report.family import ReportFamily
+
+LI = Reference(
+    "Y. Li. Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling. Carnegie Mellon University, "
+    "CMU-ML-25-120, 2025.",
+    entry(
+        "phdthesis",
+        "li2025mathematical",
+        {
+            "author": "Li, Yuchen",
+            "title": "Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling",
+            "school": "Carnegie Mellon University",
+            "year": "2025",
+            "number": "CMU-ML-25-120",
+        },
+    ),
+)
+WEN = Reference(
+    "K. Wen, Y. Li, B. Liu and A. Risteski. Transformers are uninterpretable with myopic methods: a case study with bounded Dyck "
+    "grammars. NeurIPS 2023.",
+    entry(
+        "inproceedings",
+        "wen2023transformers",
+        {
+            "author": "Wen, Kaiyue and Li, Yuchen and Liu, Bingbin and Risteski, Andrej",
+            "title": "Transformers are uninterpretable with myopic methods: a case study with bounded Dyck grammars",
+            "booktitle": "Advances in Neural Information Processing Systems",
+            "year": "2023",
+        },
+    ),
+)
+
+FAMILY = ReportFamily(
+    sections=(),
+    errors={"dyck": "a closing bracket whose type the model's most probable closing bracket does not have"},
+    references={"dyck": (LI, WEN)},
+)

@@ -10,11 +10,15 @@ from harness.planning.pack import kept_steps
 from harness.planning.plan import Plan
 from harness.study.config import Condition, Study, keep_tail
 from harness.study.stages import taken_from
+from results.store.parquet import FEW_ROWS
 
 # bytes of a zstd Parquet file of one row and of each further row, measured on packs of 1, 16 and 64
 FILE_BYTES = {"replicates": 11_000, "evaluations": 5_600, "profiles": 3_700, "curves": 2_500}
 ROW_BYTES = {"replicates": 55, "evaluations": 8, "profiles": 1, "curves": 6}
-_PROFILE_ROWS = 50  # bins of the two axes of one set
+# further ones where a file holds its few rows twice
+COPIED_FILE_BYTES = {"replicates": 1_400, "evaluations": 100, "profiles": 100, "curves": 0}
+COPIED_ROW_BYTES = {"replicates": 220, "evaluations": 63, "profiles": 47, "curves": 36}
+_PROFILE_ROWS = 50  # bins of the two axes of one set of long strings
 _AVERAGED_ROWS = 10  # of a look where labels are laws: the loss, and distances to some estimators
 _WATCHED_ROWS = 24  # of a look: norms and gradients of some parameters, and lags of some heads
 
@@ -60,16 +64,19 @@ def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Ma
         )  # by a later stage, whatever `keep` says
         each = 0 if tail == 0 and not needed else _of(weights or {}, pack.shape, "bytes of weights")
         steps = kept_steps(plan, pack, taken)
+        written: Counter[str] = Counter()
         for index in pack.replicates:
             condition = plan.replicates[index].condition
-            rows = rows_of(plan.study, plan.study.conditions[condition])
-            tables += sum(ROW_BYTES[table] * count for table, count in rows.items())
+            written.update(rows_of(plan.study, plan.study.conditions[condition]))
             last = plan.study.conditions[condition].steps
             files = 1 + sum(step < last for step in steps)
             meanwhile += each * files
             if needed or tail is None or kept[condition] < tail:
                 kept[condition] += 1
                 stay += each * files
+        tables += sum(ROW_BYTES[table] * rows for table, rows in written.items())
+        few = {table: rows for table, rows in written.items() if 0 < rows <= FEW_ROWS}
+        tables += sum(COPIED_FILE_BYTES[table] + COPIED_ROW_BYTES[table] * rows for table, rows in few.items())
     count = sum(len(pack.replicates) for pack in plan.packs)
     return Estimate(count, len(plan.packs), seconds / 3600, _makespan(taking, slots) / 3600, tables, stay, meanwhile)
 
@@ -101,7 +108,7 @@ def rows_of(study: Study, condition: Condition) -> dict[str, int]:
     return {
         "replicates": 1,
         "evaluations": (most + averaged) * looks * (2 if train.ema else 1),
-        "profiles": _PROFILE_ROWS * len(study.sets),
+        "profiles": min(_PROFILE_ROWS, condition.task.length) * len(study.sets),
         "curves": metrics * -(-steps // study.curve_every) + watched,
     }
 

@@ -33,7 +33,7 @@ MOST_FOOTER = 2**24  # bytes of a file's metadata: those of 10^6 replicates are 
 _WHOLE = 2**20
 _CHANGED = "its bytes are not those that were written"
 _DIGEST = "manyseeds.digest"  # the key of the metadata that holds it
-_FEW_ROWS = 256
+FEW_ROWS = 256
 _MOST_BATCH = 2**18  # bytes of the second copy of few rows: most have a tenth of that
 MOST_ROWS = 30  # a byte of the file: constant columns of ours reach 13, and a crafted file claims any number
 
@@ -48,7 +48,7 @@ def serialise(rows: pa.Table) -> bytes:
     """A Parquet file as bytes: an exception while encoding can't leave a valid, truncated file anywhere."""
     sink = pa.BufferOutputStream()
     # zstd and dictionaries take a reader five times as long for the few rows of a small pack, and save it nothing
-    small = rows.num_rows <= _FEW_ROWS
+    small = rows.num_rows <= FEW_ROWS
     options = {"compression": "snappy" if small else "zstd", "use_dictionary": not small, "write_page_checksum": True}
     with pa.parquet.ParquetWriter(sink, rows.schema, **options) as writer:
         writer.write_table(rows)

@@ -14,7 +14,7 @@ import harness.probes
 import models
 import tasks
 from harness.probes import registry
-from harness.probes.probe import Probe
+from harness.probes.probe import PairProbe, Probe
 
 
 def offered(floor: ModuleType, attribute: str) -> list[str]:
@@ -42,7 +42,7 @@ def test_a_registry_is_the_union_of_its_families(
 
 def test_every_name_of_a_probe_leads_to_one_and_is_known_without_torch():
     probes = {name: registry.probe(name) for name in registry.PROBES}
-    assert all(isinstance(probe, Probe) for probe in probes.values())
+    assert all(isinstance(probe, Probe | PairProbe) for probe in probes.values())
     assert len({id(probe) for probe in probes.values()}) == len(probes)
     code = "import sys, harness.probes.registry; assert not {'torch', 'pyarrow', 'matplotlib'} & {*sys.modules}"
     subprocess.run([sys.executable, "-c", code], check=True)

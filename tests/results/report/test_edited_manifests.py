@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from launch.cli import main
-from results.report import figures
+from results.report import figure_files
 from results.store.manifest_schema import problem
 from results.store.tables import open_store
 from tests.results.synthetic import manifest, write
@@ -163,8 +163,8 @@ def tracebacks(store: Path, made: list[tuple[str, bytes]], tmp_path: Path, capsy
 @pytest.fixture
 def quickly(monkeypatch):
     """Figures are made and not drawn, which takes most of a report's time and reads nothing of the manifest."""
-    monkeypatch.setattr(figures, "svg", lambda figure: "<svg></svg>")
-    monkeypatch.setattr(figures, "png", lambda figure: b"")
+    monkeypatch.setattr(figure_files, "svg", lambda figure: "<svg></svg>")
+    monkeypatch.setattr(figure_files, "png", lambda figure: b"")
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: f"{path.parents[1].name}-{path.stem[:4]}")

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from results.report import figures
 from results.report.interactive import plot
+from results.report.palette import COLOURS
 from results.report.plot_data import NotDrawable, plot_data, tell
 from results.report.report import write_report
 from results.store.tables import open_store
@@ -51,7 +51,7 @@ document.body.replaceChildren(answer);
 def drawn() -> Figure:
     figure = Figure()
     left, right = figure.subplots(1, 2)
-    (line,) = left.plot([1, 10, 100], [0.0, np.nan, 1.0], color=figures.COLOURS[1], marker="s", lw=2)
+    (line,) = left.plot([1, 10, 100], [0.0, np.nan, 1.0], color=COLOURS[1], marker="s", lw=2)
     left.set_xscale("log")
     left.set_xlabel("steps")
     tell(line, EVIL, [7, 8, 9])

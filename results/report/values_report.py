@@ -19,7 +19,7 @@ from results.rows.measures import Measure, measures_of
 from results.rows.options import flatten
 from results.rows.plural import ranges
 from results.rows.summary import ENDINGS, QUANTILES, Replicate, replicates_of, to_csv, to_parquet
-from results.rows.value_summary import costs, summarise_values, value_rows
+from results.rows.value_summary import column_of, costs, summarise_values, value_rows
 from results.store.manifest import reported
 from results.store.tables import Store, committed, read
 
@@ -124,6 +124,7 @@ def _page(
         planned=len(known),
         groups=[{"measure": each, "rows": [line for line in lines if line["metric"] == each.label]} for each in measures],
         measures=measures,
+        column_of=column_of,
         answer=answer_of_values(summary),
         undeclared=list(dict.fromkeys(each.metric for each in measures if not each.declared and each.kind == "number")),
         quantiles=list(QUANTILES),

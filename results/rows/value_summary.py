@@ -56,17 +56,24 @@ def costs(members: Sequence[Replicate], measure: Measure) -> Floats:
     return np.array([cost for each in members if (cost := each.error(measure.label)) is not None], dtype=np.float64)
 
 
+def column_of(measure: Measure) -> str:
+    """Of the table of replicates: the metric's name, or `metric.key` where another column has it already."""
+    return (
+        f"metric.{measure.label}" if measure.label in ("condition", "seed", "status", "diverged_at", "key") else measure.label
+    )
+
+
 def value_rows(known: Sequence[Replicate], measures: Sequence[Measure]) -> pa.Table:
     """One row a replicate: condition, seed, status, and its last value of every metric."""
     fields = [("condition", pa.string()), ("seed", pa.int64()), ("status", pa.string()), ("diverged_at", pa.int64())]
-    fields += [(measure.label, pa.float64()) for measure in measures]
+    fields += [(column_of(measure), pa.float64()) for measure in measures]
     rows = []
     for each in known:
         row: dict[str, Any] = {"condition": each.condition, "seed": each.init_seed, "status": each.status}
         row |= {"diverged_at": each.diverged_at, "key": each.key}
         for measure in measures:
             if measure.label in each.scores and math.isfinite(each.scores[measure.label].rate):
-                row[measure.label] = value(each.scores[measure.label].rate, measure)
+                row[column_of(measure)] = value(each.scores[measure.label].rate, measure)
         rows.append(row)
     return pa.Table.from_pylist(rows, schema=pa.schema([*fields, ("key", pa.string())]))
 

@@ -1,6 +1,7 @@
 """The summary of experiments, from replicates and measures written out here."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -58,3 +59,9 @@ def test_the_table_of_replicates_has_values_and_not_costs():
         (0, "finished", 0.5, 2.0),
         (1, "diverged", None, None),
     ]
+
+
+def test_a_metric_called_as_another_column_has_a_column_of_its_own():
+    known = [replicate(0, key=-0.5)]
+    (row,) = value_rows(known, [replace(HIGHER, metric="key")]).to_pylist()
+    assert (row["metric.key"], row["key"]) == (0.5, known[0].key)

@@ -86,7 +86,8 @@ def _values(evidence: Evidence, condition: Condition, metric: str, needs: int) -
 
 N4 = Claim(
     "N4",
-    "At the weights of a k-gram only the keys have a gradient: 0 for the unigram; it grows like √c and falls as strings grow longer.",
+    "At the weights of a unigram or bigram only the keys have a gradient: 0 for the unigram, while the bigram's grows like √c and "
+    "falls as strings grow longer.",
     "Varre et al. 2025, theorem 4.2",
     "share of replicates that must be exceeded (ours)",
     25,

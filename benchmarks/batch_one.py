@@ -24,7 +24,7 @@ from harness.machine.device import prepare
 from harness.planning.pack import Pack, Replicate
 from harness.study.config import Condition, Train
 from harness.study.stages import Link, after
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from harness.training.training_strings import Feed
 from models.mlp import MLP
 from tasks.distillation.parity import SparseParity

@@ -21,7 +21,7 @@ from harness.planning.pack import Pack, Replicate, ScoredSet, scored_sets
 from harness.study.config import Condition, Study
 from harness.study.load import load
 from harness.training.evaluate import score, strings
-from harness.training.train import Training
+from harness.training.pack_state import Training
 
 _CPU = torch.device("cpu")
 _TOKENS = 2**17  # of a set that are drawn to time it

@@ -20,7 +20,7 @@ from benchmarks.worker import environment, peak_bytes
 from harness.machine.device import prepare, resolve
 from harness.machine.memory import Memory, free_memory
 from harness.planning.throughput import Rate, predicted_memory
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from models.noise import Noise
 
 _STEPS = 3

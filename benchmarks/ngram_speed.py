@@ -24,7 +24,7 @@ from harness.draw import Draw
 from harness.machine.device import prepare
 from harness.planning.pack import Pack, Replicate
 from harness.study.load import load
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from launch.families import find_study
 
 CPU = torch.device("cpu")

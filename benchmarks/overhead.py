@@ -20,6 +20,7 @@ from typing import Any
 
 import harness.executing.cluster
 import harness.executing.ray_worker
+import harness.prepare
 import harness.run
 from benchmarks.tables import conditions, markdown, number, write
 from harness.executing.progress import Progress
@@ -124,7 +125,7 @@ def harness_packs(packs: int, folder: str, empty: bool, profile: bool) -> dict[s
             return found
 
         cluster.measure = timed  # type: ignore[method-assign]
-        prepared = harness.run.prepare(study, cluster)
+        prepared = harness.prepare.prepare(study, cluster)
         planned = time.perf_counter()
         with profiled(profile):
             outcomes = harness.run.train_all(prepared, cluster, interrupt)

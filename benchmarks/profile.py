@@ -17,7 +17,7 @@ from benchmarks import plain
 from benchmarks.cases import CASES, Case, pack
 from benchmarks.tables import conditions, markdown, number, write
 from harness.machine.device import prepare, resolve
-from harness.training.train import Training
+from harness.training.pack_state import Training
 
 PARTS = ("GEMM", "attention", "activation", "norm and elementwise", "optimiser", "data")
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "matmul", "mkldnn_linear")

@@ -46,7 +46,7 @@ class Variant:
         if self.kind == "vmap":
             return vmapped.start(case, self.size, self.needed, device, precision)
         if self.kind == "packed":
-            from harness.training.train import Training
+            from harness.training.pack_state import Training
 
             return Training(pack(case, self.size, self.needed, precision, self.compiled), device).advance
         raise ValueError(f"variant {self.kind!r} is not {' or '.join(KINDS)}")

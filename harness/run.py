@@ -1,321 +1,34 @@
 """A study from its plan to its report: what `manyseeds run` and the scripts under launch/ call."""
 
-import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 import harness.planning.adaptive as adaptive
-import harness.planning.amounts as amounts
-import harness.planning.experiment_rates as experiment_rates
 import harness.planning.manifest as manifests
-import harness.training.sgd_loop as sequential
 import harness.training.weights as artifacts
-from harness import compiled_draw
+from harness.announce import announce
 from harness.executing.compaction import compact_alone
-from harness.executing.missing_mount import begun
 from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome, attempts
-from harness.executor import Executor, KindsExecutor
-from harness.machine.device import planned_numerics
-from harness.machine.device import resolve as resolve_device
+from harness.executor import Executor
 from harness.machine.interrupt import Interrupt
 from harness.machine.provenance import code_state, versions
 from harness.machine.store_retry import PATIENCE_S, patiently
-from harness.planning.cost import Estimate, estimate
-from harness.planning.kept_rates import KeptRates, folder
-from harness.planning.pack import Pack, resolve
-from harness.planning.pack_sizes import Timer, examples, measure_kinds, packs_by_kind
-from harness.planning.pack_sizes import measure as _measure
-from harness.planning.plan import Part, Plan, PlannedPack, plan
-from harness.planning.stage_order import by_stage, ready, refuse_lost
-from harness.planning.throughput import Rate
+from harness.planning.pack import resolve
+from harness.planning.stage_order import by_stage, ready
+from harness.prepare import Prepared, executor_of, next_round, prepare, starter_of, store_uri
 from harness.study.config import Study, keep_tail
 from results.dashboards.live_feed import LiveFeed
-from results.errors import DamagedFile, StoreError, StudyError
-from results.report.first_screen import smaller_than
-from results.store.filesystem import public
+from results.errors import DamagedFile, StoreError
 from results.store.leftovers import remove_leftovers
-from results.store.manifest import FOLDER, manifest_bytes, newest_manifest, write_manifest
-from results.store.tables import Store, check_there, committed, list_names, open_store, read, scored
+from results.store.manifest import newest_manifest, write_manifest
+from results.store.tables import Store, check_there, committed
 
-_AROUND_S = {"local": 8.0, "ray": 20.0}  # seconds of a command that trains little: imports, Ray and its workers, report, W&B
-SMALL_S = 60.0  # of work of one slot, below which `executor: auto` starts no Ray
 _TRIES = 3  # first replicates that may fail before the others are run without knowing what they take
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A plan with what it costs, before anything is trained. `rates` by `plan.shape`: by signature, and kind of slot where there are
-    several; `parts` is what each kind then takes."""
-
-    study: Study
-    uri: str
-    store: Store
-    plan: Plan
-    rates: dict[str, Rate]
-    cost: Estimate
-    numerics: dict[str, Any]
-    slots: int
-    parts: Mapping[str, Sequence[Part]] = field(default_factory=dict)
-    measured: int = 0  # packs; the rates of the others were kept from earlier commands
-    watcher: Callable[[Mapping[str, float]], None] = lambda state: None  # told how the study stands while it trains
-    first: Sequence[PlannedPack] = ()  # of experiments that nothing is known of: to be run before the others
-
-    @property
-    def small(self) -> bool:
-        """Whether the work is done sooner in this process than Ray is started."""
-        return not self.first and self.cost.slot_hours * 3600 <= SMALL_S
-
-    def seconds(self, pack: Pack) -> float:
-        """Expected seconds of a pack on its slot."""
-        rate = self.rates[pack.shape]
-        whole = rate.pack_seconds(pack.replicates[0].condition.steps)
-        return whole * len(pack.replicates) / rate.size
-
-
-def store_uri(given: str) -> str:
-    """A URI as it is, a path made absolute. ValueError for a relative path inside a Ray job, whose folder is thrown away."""
-    if "://" in given:
-        return given
-    path = Path(given).expanduser()
-    # the variable of a job's entry point, and the folder that Ray unpacks working_dir to
-    in_job = "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ or "runtime_resources/working_dir_files" in os.getcwd()
-    if in_job and not path.is_absolute():
-        raise StudyError(
-            f"store={given} is relative, and a Ray job runs in a temporary folder that is removed with all it holds: "
-            f"pass an absolute path that every node sees, or a URI such as store=s3://bucket/{given}"
-        )
-    return str(path.absolute())
-
-
-def executor_of(study: Study, say: Callable[[str], None] = print) -> Executor:
-    """The study's executor, started. say: told what it waits for."""
-    if study.executor == "local":
-        from harness.local import Local
-
-        return Local(study.device, study.leases)
-    from harness.executing.cluster import Cluster
-
-    return Cluster(study.device, study.leases, say, study.slots)
-
-
-def planner_of(study: Study, say: Callable[[str], None] = print) -> Executor:
-    """As `executor_of`, for a plan alone: where Ray would be started on this machine, this process measures in its place."""
-    if study.executor != "local" and "RAY_ADDRESS" not in os.environ and not study.slots:
-        from harness.local import Local
-
-        return Local(study.device, study.leases, slots=None)
-    return executor_of(study, say)
-
-
-def starter_of(study: Study, say: Callable[[str], None] = print) -> Executor:
-    """What a run begins with: with `executor: auto` this process, on a CPU, until the work is known to be worth a start of Ray."""
-    if study.executor == "auto" and resolve_device(study.device).type == "cpu":
-        return planner_of(study, say)
-    return executor_of(study, say)
-
-
-def prepare(
-    study: Study,
-    executor: Executor,
-    retry: bool = False,
-    say: Callable[[str], None] = lambda text: None,
-    fresh: bool = False,
-    guesses: Mapping[str, float] | None = None,
-) -> Prepared:
-    """Check the store, measure the shapes that are missing, and plan. Trains nothing and writes nothing into the store.
-
-    say: told what is measured; fresh: whether rates that are kept from earlier commands are measured again; guesses: seconds of a replicate
-    by function or command, where no row of an experiment says it.
-    An adaptive study is planned to its maximum here; `next_round` leaves of that what is needed next.
-    """
-    uri = store_uri(study.store)
-    store = open_store(uri, study.name)
-    store.check_writable()
-    store = replace(store, begun=begun(store))
-    executor.check_store(store, uri)
-    _refuse_tf32(study, {kind.device for kind in study.slots} or {executor.device})
-    numerics = planned_numerics(executor.device, study.compile)
-    # which shapes are missing; refuses what can't be planned before anything is measured
-    first = _planned(study, store, 1, numerics, executor.slots, retry)
-    refuse_lost(first, store)
-    earlier = _manifests(store)
-    if study.is_experimental:
-        return _prepare_experiments(study, uri, store, first, numerics, executor.slots, retry, guesses or {})
-    timer = Timer(executor, say, KeptRates(folder(), say, fresh))
-    if study.slots:
-        if not isinstance(executor, KindsExecutor):
-            raise TypeError(f"{type(executor).__name__} has no kinds of slots, and the study asks for some")
-        rates, parts = measure_kinds(study, first, executor, earlier, numerics, timer)
-    else:
-        rates, parts = _measure(study, first, executor, earlier, numerics, timer), {}
-    return _priced(
-        Prepared(study, uri, store, first, rates, Estimate(0, 0, 0.0, 0.0, 0), numerics, executor.slots, parts, timer.measured),
-        None,
-        retry,
-    )
-
-
-def _prepare_experiments(
-    study: Study,
-    uri: str,
-    store: Store,
-    first: Plan,
-    numerics: dict[str, Any],
-    slots: int,
-    retry: bool,
-    guesses: Mapping[str, float],
-) -> Prepared:
-    """As `prepare`: what a replicate takes is read from committed rows. Where none says it, the packs to be run first are named."""
-    kinds = read(store, "evaluations", ["metric", "kind"])
-    study = replace(study, metrics=experiment_rates.metrics_of(study, kinds))
-    rates = experiment_rates.rates(study, first, committed(store), guesses, slots)
-    trial = experiment_rates.first_packs(study, first, rates, numerics)
-    # an hour, so that a first replicate that takes long is not taken for one that hangs
-    unknown = {pack.signature: Rate(1, 3600.0, 0.0) for pack in first.packs if pack.signature not in rates}
-    prepared = Prepared(study, uri, store, first, rates | unknown, Estimate(0, 0, 0.0, 0.0, 0), numerics, slots, first=trial)
-    return _priced(prepared, None, retry)
-
-
-def next_round(prepared: Prepared, retry: bool = False) -> Prepared:
-    """Of an adaptive study what is known to be needed, from the rows that the store holds now."""
-    study, store = prepared.study, prepared.store
-    tables = {name: read(store, name) for name in ("evaluations", "failures")} | {"replicates": committed(store)}
-    return _priced(prepared, adaptive.targets(study, tables, prepared.slots, retry), retry)
-
-
-def _priced(prepared: Prepared, targets: Mapping[str, int] | None, retry: bool) -> Prepared:
-    """The same, planned again up to `targets`."""
-    study, rates = prepared.study, prepared.rates
-    known = examples(study)
-    sizes = dict.fromkeys(known, 1) | {name: rate.size for name, rate in rates.items()}  # 1: of shapes that miss nothing
-    final = _planned(study, prepared.store, sizes, prepared.numerics, prepared.slots, retry, targets, prepared.parts)
-    steps = {each.shape: known[each.signature].steps for each in final.packs}
-    per_replicate = {name: rates[name].pack_seconds(count) / rates[name].size for name, count in steps.items()}
-    weights = {name: rate.weights for name, rate in rates.items()}
-    return replace(prepared, plan=final, cost=estimate(final, per_replicate, prepared.slots, weights))
-
-
-def _planned(
-    study: Study,
-    store: Store,
-    sizes: int | dict[str, int],
-    numerics: dict[str, Any],
-    slots: int,
-    retry: bool,
-    targets: Mapping[str, int] | None = None,
-    parts: Mapping[str, Sequence[Part]] | None = None,
-) -> Plan:
-    return plan(
-        study,
-        scored(store),
-        sizes,
-        targets,
-        numerics=numerics,
-        slots=slots,
-        manifests=_manifests(store),
-        failed={key for keys in read(store, "failures", ["keys"])["keys"].to_pylist() for key in keys},
-        retry=retry,
-        checkpoints=list_names(store, "checkpoints"),
-        parts=parts,
-    )
-
-
-def _manifests(store: Store) -> list[dict[str, Any]]:
-    names = list_names(store, FOLDER)
-    return [manifests.read(manifest_bytes(store, name), store.path(FOLDER, name)) for name in names]
-
-
-def _refuse_tf32(study: Study, devices: Collection[str]) -> None:
-    trained = [condition for condition in study.conditions if condition.experiment is None]
-    wanted = [condition.name for condition in trained if condition.train.precision == "tf32"]
-    others = sorted(set(devices) - {"cuda"})
-    if wanted and others:
-        raise StudyError(
-            f"train.precision = tf32 of condition {wanted[0]} is a mode of NVIDIA GPUs and this study runs on device={others[0]}: "
-            "write fp32 or bf16"
-        )
-
-
-def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False) -> None:
-    """What the study is and what it will cost. StudyError where a budget is less than the first look of an adaptive study takes."""
-    study, cost, planned = prepared.study, prepared.cost, prepared.plan
-    device = prepared.numerics["device"]
-    scale = "" if study.scale == "paper" else f" (scale {study.scale})"
-    say(f"{study.name}{scale}: {' '.join(study.question.split())}")
-    if study.reductions:
-        say(f"  {smaller_than(study.source, study.reductions)}")
-    total = len(planned.replicates)
-    new = "" if begun(prepared.store) else ", where this study has not begun"
-    say(
-        f"  {total} replicates of {len(study.conditions)} conditions, {len(planned.done)} committed in {public(prepared.uri)}{new}"
-    )
-    if planned.failed:
-        say(f"  {len(planned.failed)} failed before and are left out: manyseeds retry plans them again")
-    trained = [condition for condition in study.conditions if condition.experiment is None]
-    looped = sum(map(sequential.fits, trained)) if device == "cpu" and not study.compile else 0
-    if looped:
-        said = sequential.missing()
-        how = f"the ordinary loop, many times slower: {said}" if said else "the compiled loop"
-        say(f"  batch-1 SGD ({looped} of {len(study.conditions)} conditions) takes {how}")
-    if refused := compiled_draw.refusal():
-        say(f"  random numbers are drawn by torch, several times slower than in C: {refused}")
-    for experiment in dict.fromkeys(c.experiment.words for c in study.conditions if c.experiment is not None):
-        say(f"  {_code_line(study, experiment)}")
-    if prepared.first:
-        say("  nothing is known of what a replicate takes: the run begins with the first ones, and then says it")
-        return
-    unit = "core" if device == "cpu" else "GPU"
-    if len(study.slots) > 1:
-        unit = "slot"
-        for name, packs in packs_by_kind(planned).items():
-            say(f"  {name}: {packs}")
-    executor = "local" if study.executor == "auto" and prepared.small else study.executor
-    if study.adaptive is None:
-        say(f"  to do: {_cost(cost, unit, executor)}")
-        return
-    rule, first = adaptive.rule_of(study), next_round(prepared, retry)
-    say(f"  adaptive: {rule.minimum} to {rule.maximum} replicates a condition, until {rule.words}; looks every {rule.step}")
-    say(f"  to do, at least: {_cost(first.cost, unit, executor)}")
-    say(f"  to do, at most: {_cost(cost, unit, executor)}")
-    if rule.budget is not None:
-        used = adaptive.spent(study, committed(prepared.store))
-        say(f"  budget: {rule.budget:g} {unit}-hours, {amounts.device_time(used, unit)} of them spent")
-        if not used and first.cost.slot_hours > rule.budget:
-            raise StudyError(
-                f"budget.gpu_hours = {rule.budget:g} is less than the {first.cost.slot_hours:.2g} {unit}-hours that the first look is "
-                "expected to take: raise it or lower replicates.min"
-            )
-
-
-def _code_line(study: Study, words: str) -> str:
-    """The code of an experiment: its digest, and the files that this is of."""
-    condition = next(each for each in study.conditions if each.experiment is not None and each.experiment.words == words)
-    code = condition.experiment.code() if condition.experiment is not None else None
-    if code is None:
-        return f"{words}: built in"
-    names = code.files
-    shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-    return f"{words}: code {(condition.code or '')[:12]} of {shown}"
-
-
-def _cost(cost: Estimate, unit: str, executor: str) -> str:
-    weights = f", {amounts.size(cost.weights)} of weights" if cost.weights else ""
-    if cost.weights_meanwhile > cost.weights:
-        weights += f" ({amounts.size(cost.weights_meanwhile)} until the end thins them out)"
-    around = _AROUND_S.get(executor, _AROUND_S["ray"]) if cost.packs else 0.0
-    hours = cost.slot_hours if executor == "local" else cost.hours  # one process runs the packs one after the other
-    return (
-        f"{cost.replicates} replicates in {cost.packs} packs, {amounts.device_time(cost.slot_hours, unit)}, about "
-        f"{amounts.duration(hours * 3600 + around)} ({amounts.duration(around)} of them for the start and the report), "
-        f"{amounts.size(cost.tables)} of tables{weights}"
-    )
 
 
 def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -> int:

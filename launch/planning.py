@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import harness.planning.manifest as manifests
+from harness.announce import announce
 from harness.executor import Executor
 from harness.machine.provenance import code_state, versions
 from harness.planning.plan import replicates_of, shape, signature
-from harness.run import announce, planner_of, prepare, store_uri
+from harness.prepare import planner_of, prepare, store_uri
 from harness.study.config import Condition, Study
 from harness.study.identity import canonical
 from harness.study.load import load

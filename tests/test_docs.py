@@ -22,7 +22,7 @@ from harness.probes.strings import strings
 from harness.run import run
 from harness.study.config import condition_of
 from harness.study.load import from_tree
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from models.transformer import positions
 from results.store.tables import commit, committed, open_store, read
 from tests.environments import PACKAGES

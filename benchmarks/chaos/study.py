@@ -88,7 +88,8 @@ def train_alone(study: str, store: str) -> None:
     """Train and commit all of it in this process."""
     from harness.local import Local
     from harness.machine.interrupt import Interrupt
-    from harness.run import prepare, train_all
+    from harness.prepare import prepare
+    from harness.run import train_all
     from harness.study.load import load
     from models.custom.custom import allow
 

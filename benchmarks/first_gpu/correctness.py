@@ -22,7 +22,7 @@ from harness.draw import Draw
 from harness.machine.device import prepare, release, resolve
 from harness.planning.throughput import measure
 from harness.training.cuda_graph import agree
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from models.lstm import LSTM
 from models.transformer.transformer import Transformer
 from tasks.flipflop.flipflop import FlipFlop

@@ -6,11 +6,9 @@ driver that dies loses nothing but the packs in flight, and those go on from the
 
 import contextlib
 import itertools
-import logging
 import math
 import os
 import secrets
-import socket
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,12 +28,12 @@ from harness.executing.leases import Leases
 from harness.executing.metrics import Metrics
 from harness.executing.placement import Placement, time_left
 from harness.executing.progress import Progress
+from harness.executing.ray_connection import connect
 from harness.executing.ray_head_watch import watched
 from harness.executing.ray_worker import POLL_S, Board, Slot
 from harness.executing.run_pack import Outcome
-from harness.machine.device import cores, machine
+from harness.machine.device import machine
 from harness.machine.interrupt import Interrupt
-from harness.own_packages import ROOT, refuse_hidden_from_workers
 from harness.planning.amounts import duration
 from harness.planning.pack import Pack
 from harness.planning.throughput import Rate
@@ -52,7 +50,6 @@ _LOOK_S = 2.0  # between looks at the nodes
 _SAY_S = 10.0  # without a place before the person is told
 _TRIES = 3  # to measure packs
 _PROCESS = 400_000_000  # bytes of a worker before its first tensor: torch, mostly
-_OBJECT_STORE = 100 * 2**20  # bytes; packs and outcomes are small
 
 
 @dataclass
@@ -83,7 +80,7 @@ class Cluster:
     """
 
     def __init__(self, device: str, leases: bool = True, say: Callable[[str], None] = print, kinds: Sequence[Kind] = ()):
-        _connect(say)
+        connect(say)
         self._own = "RAY_ADDRESS" not in os.environ
         self._machines: dict[str, str] = {}
         self.leases, self.say = leases, say
@@ -479,34 +476,3 @@ def _own(error: RayTaskError) -> Exception:
     """The StudyError or StoreError that a worker raised, without the traceback that Ray makes its text; else Ray's own."""
     cause = error.cause
     return cause if isinstance(cause, StudyError | StoreError) else error
-
-
-def _connect(say: Callable[[str], None]) -> None:
-    if ray.is_initialized():
-        return
-    address = os.environ.get("RAY_ADDRESS")
-    # Workers look for our packages where this driver has them: nothing needs to be installed on a machine that sees the folder. Ray itself
-    # adds the current folder only, and a runtime_env would conflict with that of a job.
-    refuse_hidden_from_workers(os.getcwd())
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.WARNING}
-    options["job_config"] = ray.job_config.JobConfig(_py_driver_sys_path=[str(ROOT)])
-    if address:
-        host, _, port = address.rpartition(":")
-        try:
-            if "://" not in address and port.isdigit():
-                socket.create_connection((host, int(port)), timeout=_ANSWER_S).close()  # Ray itself tries for minutes
-            ray.init(address=address, **options)
-        except (OSError, RuntimeError) as error:
-            raise StudyError(
-                f"no Ray cluster answers at RAY_ADDRESS={address} ({' '.join(str(error).split())}): start it, or unset RAY_ADDRESS "
-                "(where the cluster wants a token, set RAY_AUTH_MODE=token and the token it was started with)"
-            ) from error
-        return
-    # a token of this cluster's own: otherwise Ray writes ~/.ray/auth_token, and clusters started later turn authentication on
-    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    # it warns that tokens are on and says how to turn them off, and this cluster wants its own
-    logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    count = cores()
-    say(f"starting Ray on this machine ({count} core{'s'[: count > 1]})")
-    ray.init(address="local", num_cpus=count, include_dashboard=False, object_store_memory=_OBJECT_STORE, **options)

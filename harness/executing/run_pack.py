@@ -15,8 +15,9 @@ from harness.machine.device import release
 from harness.machine.logs import logged
 from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack
-from harness.study.config import refuse_other_code
-from harness.training.train import Stopped, train
+from harness.study.running_code import refuse_other_code
+from harness.training.pack_state import Stopped
+from harness.training.train import train
 from results.errors import DamagedFile, StoreError
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, commit, read

@@ -24,10 +24,10 @@ from harness.machine.device import describe, numerics
 from harness.machine.provenance import code_state, versions
 from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack, Replicate
-from harness.study.config import own_checkout, refuse_other_code
 from harness.study.experiment import Experiment
 from harness.study.identity import canonical, digest
-from harness.training.train import Stopped
+from harness.study.running_code import own_checkout, refuse_other_code
+from harness.training.pack_state import Stopped
 from results.errors import StoreError
 from results.store.schema import SCHEMAS
 from results.store.tables import Store

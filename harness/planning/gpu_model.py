@@ -28,7 +28,7 @@ from harness.planning.throughput import Rate, in_one_pass, room_of
 from harness.study.slot_kinds import Kind
 from harness.training.cuda_graph import copies
 from harness.training.evaluate import batch_size, score
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from harness.training.training_strings import drawn_steps
 from models.lstm import Recurrent
 from results.errors import StudyError

@@ -18,8 +18,8 @@ from harness import compiled_draw
 from harness.machine.memory import Memory, free_memory
 from harness.planning.pack import Pack, ScoredSet
 from harness.training.evaluate import batch_size, score
+from harness.training.pack_state import Training
 from harness.training.self_labels import annotates
-from harness.training.train import Training
 from models.unfit import UnfitModel
 from results.errors import StudyError, settings_errors
 

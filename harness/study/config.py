@@ -15,7 +15,7 @@ import models
 import tasks
 from harness.study import custom_tasks, identity
 from harness.study.experiment import Experiment, experiment_of
-from harness.study.foreign_code import ForeignCode, checkout_state, code_of_modules
+from harness.study.foreign_code import ForeignCode, code_of_modules
 from harness.study.limits import refuse_large_options, refuse_large_training
 from harness.training.key_mask import refuse_hiding
 from models.custom import custom
@@ -301,36 +301,6 @@ def own_digest(task: Any, model: Any) -> str | None:
     """The digest of `own_code`."""
     code = own_code(task, model)
     return None if code is None else code.digest
-
-
-def running_code(condition: Condition) -> ForeignCode | None:
-    """The code of a person's own that this process runs for a condition, whatever has become of its files; None where there is none."""
-    if condition.code is None:
-        return None
-    if condition.experiment is not None:
-        return condition.experiment.code(running=True)
-    return own_code(condition.task, condition.model, running=True)
-
-
-def own_checkout(condition: Condition) -> dict[str, Any]:
-    """Columns of `replicates`: the commit of the checkout that a person's own code is in, and whether files there differ from it."""
-    code = running_code(condition)
-    commit, dirty = (None, None) if code is None else checkout_state(code.folder)
-    return {"own_git": commit, "own_dirty": dirty}
-
-
-def refuse_other_code(condition: Condition) -> None:
-    """StudyError where this process would run other code of a person's own than the condition was planned with, as a worker may that
-    starts after a file was edited."""
-    if condition.code is None:
-        return
-    code = running_code(condition)
-    digest = None if code is None else code.digest
-    if digest != condition.code:
-        raise StudyError(
-            f"condition {condition.name} was planned with the code {condition.code[:12]}, and the code here is {(digest or 'none')[:12]}: "
-            "bring the files back that it was planned with, then run manyseeds retry"
-        )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import torch
 
 from benchmarks.cases import CASES, pack
 from benchmarks.memory import judged, main, saved_bytes
-from harness.training.train import Training
+from harness.training.pack_state import Training
 
 
 def _row(size, counted):

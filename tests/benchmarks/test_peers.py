@@ -9,7 +9,7 @@ import torch
 from benchmarks import plain, vmapped, xtransformers
 from benchmarks.cases import Case, pack
 from benchmarks.parity import SparseParity
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.transformer.transformer import Transformer

@@ -10,7 +10,8 @@ import harness.executing.run_pack
 import harness.planning.throughput
 import harness.run
 import harness.training.train
-from harness.training.train import Training, train
+from harness.training.pack_state import Training
+from harness.training.train import train
 
 
 class Killed(BaseException):

@@ -110,7 +110,7 @@ def test_a_package_that_was_loaded_before_ours_is_named(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_hides_harness_from_rays_workers_is_named(tmp_path, monkeypatch):
-    from harness.executing.cluster import _connect
+    from harness.executing.ray_connection import connect
 
     own_packages.refuse_hidden_from_workers(str(tmp_path))
     (tmp_path / "harness").mkdir()
@@ -118,4 +118,4 @@ def test_a_folder_that_hides_harness_from_rays_workers_is_named(tmp_path, monkey
     (tmp_path / "harness" / "__init__.py").touch()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StudyError, match=rf"^{tmp_path}/harness .*workers"):
-        _connect(print)
+        connect(print)

@@ -14,7 +14,8 @@ import models
 from harness.draw import Draw
 from harness.local import run_manifest
 from harness.planning.pack import scored_sets
-from harness.run import run, store_uri
+from harness.prepare import store_uri
+from harness.run import run
 from harness.study.load import load
 from harness.training.evaluate import score
 from results.errors import StoreError
@@ -155,7 +156,7 @@ def test_a_pack_that_raises_is_recorded_and_the_study_goes_on(study, tmp_path, m
 
     with monkeypatch.context() as patch:
         patch.setattr(Recurrent, "_logits", broken)
-        patch.setattr("harness.run._measure", _fixed_rates)
+        patch.setattr("harness.prepare._measure", _fixed_rates)
         assert study() == 1
     store = open_store(tmp_path / "runs", "tiny")
     failures = read(store, "failures").to_pylist()

@@ -14,7 +14,8 @@ import torch
 
 import harness.training.checkpoint as checkpoint
 from harness.training import weights as artifacts
-from harness.training.train import Training, train
+from harness.training.pack_state import Training
+from harness.training.train import train
 from launch.cli import main
 from results.errors import DamagedFile
 from results.store.manifest import write_manifest

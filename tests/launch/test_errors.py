@@ -84,7 +84,7 @@ def test_a_model_that_refuses_the_task_is_the_persons_and_a_training_that_breaks
     with monkeypatch.context() as patch:
         patch.setattr("models.transformer.transformer.Transformer.make", _raising(ValueError("too few classes")))
         _is_one_sentence(command(*words), "too few classes")
-    monkeypatch.setattr("harness.training.train.Training.advance", _raising(ValueError("ours")))
+    monkeypatch.setattr("harness.training.pack_state.Training.advance", _raising(ValueError("ours")))
     _is_a_defect(command(*words), "ValueError: ours")
 
 

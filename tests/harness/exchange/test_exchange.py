@@ -21,7 +21,7 @@ from harness.exchange.replicate import find, resolve_key
 from harness.run import run
 from harness.study.load import load as load_study
 from harness.training import weights as artifacts
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from launch.cli import main
 from models.custom.custom import allow
 from results.store.tables import committed, open_store

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ray.exceptions import ActorDiedError
 
-from harness.executing import cluster
+from harness.executing import cluster, ray_connection
 from harness.executing.cluster import Cluster
 from harness.executing.progress import Progress
 from harness.executing.ray_worker import Board, Slot
@@ -199,6 +199,7 @@ def run_packs(
     """Run packs on the double's nodes; gives how they ended. rates: by shape, as they were measured."""
     nothing = SimpleNamespace(**dict.fromkeys(("started", "ended", "poll"), lambda *given: None))
     patch.setattr(cluster, "ray", ray)
+    patch.setattr(ray_connection, "ray", ray)
     patch.setattr(cluster, "time", ray)
     patch.setattr(Cluster, "metrics", lambda self, study: nothing)
     connection = Cluster("cpu", kinds=kinds)

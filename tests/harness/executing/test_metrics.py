@@ -128,7 +128,8 @@ cluster.ray.init(
     _system_config={"metrics_report_interval_ms": 500},
 )
 from harness.machine.interrupt import Interrupt
-from harness.run import executor_of, prepare, train_all
+from harness.prepare import executor_of, prepare
+from harness.run import train_all
 from harness.study.load import load
 study = load(sys.argv[1], sys.argv[2:])
 executor = executor_of(study)

@@ -6,7 +6,7 @@ import torch
 from harness.machine.device import prepare, resolve
 from harness.machine.memory import Memory, free_memory
 from harness.planning.throughput import Rate, best_rate, measure, predicted_memory, room_of
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from harness.training.training_strings import Strings
 from results.errors import StudyError
 from tests.harness.packs import condition, pack

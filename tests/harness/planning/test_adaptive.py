@@ -11,7 +11,8 @@ from harness import local
 from harness.local import Local
 from harness.planning import adaptive
 from harness.planning.plan import replicates_of
-from harness.run import next_round, prepare, run
+from harness.prepare import next_round, prepare
+from harness.run import run
 from harness.study.load import load
 from results.progress.status import show_status
 from results.report.report import write_report

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.announce import announce
 from harness.planning.amounts import size
 from harness.planning.cost import estimate, rows_of
 from harness.planning.plan import plan
-from harness.run import announce, executor_of, prepare, run
+from harness.prepare import executor_of, prepare
+from harness.run import run
 from harness.study.load import load
 from results.store.schema import TABLES
 from results.store.tables import open_store, read

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-import harness.run
+import harness.prepare
 from harness.local import Local
 from harness.planning.kept_rates import KeptRates
 from harness.planning.throughput import Rate
-from harness.run import planner_of, prepare
+from harness.prepare import planner_of, prepare
 from harness.study.load import load
 from results.errors import StudyError
 from tests.harness.packs import condition, pack
@@ -132,7 +132,7 @@ def test_a_plan_for_ray_on_this_machine_starts_no_ray(tmp_path, monkeypatch):
     planner = planner_of(study)
     assert (type(planner), planner.slots, planner.device) == (Local, 7, "cpu")
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:1")
-    monkeypatch.setattr(harness.run, "executor_of", lambda study, say: "the cluster")
+    monkeypatch.setattr(harness.prepare, "executor_of", lambda study, say: "the cluster")
     assert planner_of(study) == "the cluster"
 
 

@@ -3,11 +3,12 @@
 import pytest
 
 import harness.planning.pack_sizes as module
+from harness.announce import announce
 from harness.planning.manifest import build
 from harness.planning.pack_sizes import examples, measure, measure_kinds
 from harness.planning.plan import plan, shape
 from harness.planning.throughput import Rate
-from harness.run import announce, executor_of, prepare
+from harness.prepare import executor_of, prepare
 from harness.study.load import load
 from harness.study.slot_kinds import Kind
 from results.store.tables import open_store, write_bytes

@@ -9,9 +9,10 @@ import pytest
 
 from harness.executing import cluster, ray_worker
 from harness.machine import device
-from harness.study.config import Condition, Train, build, from_dict, name_of, own_digest, refuse_other_code, to_dict
+from harness.study.config import Condition, Train, build, from_dict, name_of, own_digest, to_dict
 from harness.study.custom_tasks import path_of
 from harness.study.identity import describe
+from harness.study.running_code import refuse_other_code
 from harness.study.slot_kinds import Kind
 from models.custom import custom
 from models.custom.custom import allow

@@ -4,7 +4,7 @@ import torch
 
 from harness.machine.device import resolve
 from harness.study.config import Monitor, Sharpen
-from harness.training.train import Training
+from harness.training.pack_state import Training
 
 CPU = resolve("cpu")
 

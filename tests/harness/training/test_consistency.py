@@ -11,7 +11,8 @@ from harness.draw import Draw
 from harness.machine.device import resolve
 from harness.planning.plan import signature
 from harness.study.config import Condition, Consistency, Sharpen, Train
-from harness.training.train import Stopped, Training, train
+from harness.training.pack_state import Stopped, Training
+from harness.training.train import train
 from results.store.tables import open_store
 from tests.harness.packs import condition, pack
 from tests.harness.training.option_pairs import losses_of_steps

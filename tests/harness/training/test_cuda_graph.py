@@ -10,7 +10,7 @@ from torch._dynamo.testing import CompileCounter
 
 from harness.machine.device import resolve
 from harness.training.cuda_graph import agree, no_collection
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from tests.harness.packs import condition, pack
 from tests.harness.training.fake_graph import called_again
 from tests.harness.training.option_pairs import PAIRS, losses_of_steps

@@ -9,8 +9,8 @@ from harness.draw import Draw
 from harness.planning.pack import Pack, Replicate, ScoredSet
 from harness.study.config import Condition, EvaluationSet, Train, build
 from harness.training.evaluate import batch_size, score, strings
+from harness.training.pack_state import Training
 from harness.training.self_labels import Annotator
-from harness.training.train import Training
 from tasks.continuation import continued
 from tasks.lego.lego import VALUE, VARIABLE, Lego
 from tests.models.lego.construction import load

@@ -13,7 +13,7 @@ from harness.study.config import Condition, Train, build
 from harness.study.load import from_tree
 from harness.training.evaluate import score
 from harness.training.key_mask import hiding
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from harness.training.training_strings import Feed, Strings
 from tasks.distillation.pcfg import PADDING
 from tests.harness.tiny import STUDY

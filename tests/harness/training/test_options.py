@@ -9,7 +9,8 @@ from harness.draw import Draw
 from harness.machine.device import resolve
 from harness.planning.plan import signature
 from harness.study.config import Sharpen
-from harness.training.train import Stopped, Training, train
+from harness.training.pack_state import Stopped, Training
+from harness.training.train import train
 from models.noise import Noise
 from results.store.tables import open_store
 from tests.harness.packs import SETS, condition, pack

@@ -10,14 +10,16 @@ import torch
 from torch import nn
 
 import harness.training.sgd_loop as sequential
+from harness.announce import announce
 from harness.draw import Draw
 from harness.planning.pack import resolve
-from harness.run import announce, executor_of, prepare
+from harness.prepare import executor_of, prepare
 from harness.study.config import Condition, EvaluationSet, Monitor, Train, build
 from harness.study.load import from_tree
 from harness.training.optimizer import FlatParameters
+from harness.training.pack_state import Stopped, Training
 from harness.training.schedule import learning_rate
-from harness.training.train import Stopped, Training, train
+from harness.training.train import train
 from results.store.tables import open_store
 from tests.harness.packs import pack
 

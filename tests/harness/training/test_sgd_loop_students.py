@@ -9,8 +9,9 @@ import torch
 from harness.planning.pack import resolve
 from harness.planning.plan import plan
 from harness.study.load import from_tree
+from harness.training.pack_state import Stopped, Training
 from harness.training.teachers import Teachers, teachers_of
-from harness.training.train import Stopped, Training, train
+from harness.training.train import train
 from harness.training.training_strings import Feed
 from results.store.tables import commit, open_store
 

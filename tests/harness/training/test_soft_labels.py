@@ -17,7 +17,8 @@ from harness.planning.plan import pack_id
 from harness.study.config import Condition, Train, Watch
 from harness.study.identity import key
 from harness.training.evaluate import strings
-from harness.training.train import Stopped, Training, train
+from harness.training.pack_state import Stopped, Training
+from harness.training.train import train
 from results.store.schema import IDENTITY_COLUMNS
 from results.store.tables import open_store
 

@@ -28,7 +28,7 @@ from harness.run import run
 from harness.study import load as study
 from harness.training import self_labels as parents
 from harness.training import weights as artifacts
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from results.progress.status import show_status
 from results.store.manifest import newest_manifest
 from results.store.schema import LABELS_RIGHT

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from harness.prepare import executor_of, prepare
 from harness.probes.run import run as probe
 from harness.replicates.rerun import rerun
 from harness.replicates.rescore import parse, rescore
-from harness.run import executor_of, prepare, run
+from harness.run import run
 from harness.study import load as study
 from results.store.tables import committed, list_names, open_store, read
 from tests.harness.distilled import write_study

@@ -13,8 +13,9 @@ from harness.study import load as study
 from harness.study.stages import parent_of
 from harness.training import weights as artifacts
 from harness.training.loss_positions import Needed
+from harness.training.pack_state import Stopped, Training
 from harness.training.teachers import Teachers, probabilities, resolved, teachers_of
-from harness.training.train import Stopped, Training, train
+from harness.training.train import train
 from harness.training.training_strings import Strings
 from results.store.tables import commit, open_store
 from tasks.distillation.pcfg import MASK

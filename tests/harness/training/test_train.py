@@ -16,8 +16,9 @@ from harness.machine.device import prepare
 from harness.planning.pack import ScoredSet
 from harness.training.checkpoint import steps as checkpoint_steps
 from harness.training.evaluate import score, strings
+from harness.training.pack_state import Stopped, Training
 from harness.training.schedule import learning_rate
-from harness.training.train import Stopped, Training, train
+from harness.training.train import train
 from results.store.schema import IDENTITY_COLUMNS
 from results.store.tables import open_store, write_bytes
 from tests.harness.packs import condition, pack

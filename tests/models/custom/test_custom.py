@@ -9,7 +9,7 @@ import models
 from harness.draw import Draw
 from harness.machine.device import resolve
 from harness.study.config import Condition, Train, build, from_dict, to_dict
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from models.custom.custom import Packed, _check_device, allow, configure
 from tasks import build as build_task
 from tests.harness.packs import SETS, pack

@@ -10,7 +10,7 @@ from harness.run import run
 from harness.study.config import Condition, Train, build
 from harness.study.load import from_tree
 from harness.training.key_mask import hiding
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from results.report.report import write_report
 from results.store.tables import committed, open_store, read
 from tests.harness.tiny import STUDY

@@ -10,7 +10,7 @@ import torch
 from harness.draw import Draw
 from harness.planning.pack import ScoredSet
 from harness.training.evaluate import score
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from tasks.lego.lego import ACTION, VALUE
 from tasks.lego.lego_attention import concentration
 from tests.harness.training.lego.packs import lego_pack

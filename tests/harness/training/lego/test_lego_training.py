@@ -14,7 +14,7 @@ from harness.run import run
 from harness.study import load as study
 from harness.study.config import build
 from harness.training.evaluate import score
-from harness.training.train import Training
+from harness.training.pack_state import Training
 from harness.training.training_strings import Feed
 from harness.training.weights import path
 from results.store.tables import committed, open_store, read

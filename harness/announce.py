@@ -1,0 +1,94 @@
+"""What a person reads before a study starts: what it is, what is done, and what the rest will cost."""
+
+from collections.abc import Callable
+
+import harness.planning.adaptive as adaptive
+import harness.planning.amounts as amounts
+import harness.training.sgd_loop as sequential
+from harness import compiled_draw
+from harness.executing.missing_mount import begun
+from harness.planning.cost import Estimate
+from harness.planning.pack_sizes import packs_by_kind
+from harness.prepare import Prepared, next_round
+from harness.study.config import Study
+from results.errors import StudyError
+from results.report.first_screen import smaller_than
+from results.store.filesystem import public
+from results.store.tables import committed
+
+_AROUND_S = {"local": 8.0, "ray": 20.0}  # seconds of a command that trains little: imports, Ray and its workers, report, W&B
+
+
+def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False) -> None:
+    """What the study is and what it will cost. StudyError where a budget is less than the first look of an adaptive study takes."""
+    study, cost, planned = prepared.study, prepared.cost, prepared.plan
+    device = prepared.numerics["device"]
+    scale = "" if study.scale == "paper" else f" (scale {study.scale})"
+    say(f"{study.name}{scale}: {' '.join(study.question.split())}")
+    if study.reductions:
+        say(f"  {smaller_than(study.source, study.reductions)}")
+    total = len(planned.replicates)
+    new = "" if begun(prepared.store) else ", where this study has not begun"
+    say(
+        f"  {total} replicates of {len(study.conditions)} conditions, {len(planned.done)} committed in {public(prepared.uri)}{new}"
+    )
+    if planned.failed:
+        say(f"  {len(planned.failed)} failed before and are left out: manyseeds retry plans them again")
+    trained = [condition for condition in study.conditions if condition.experiment is None]
+    looped = sum(map(sequential.fits, trained)) if device == "cpu" and not study.compile else 0
+    if looped:
+        said = sequential.missing()
+        how = f"the ordinary loop, many times slower: {said}" if said else "the compiled loop"
+        say(f"  batch-1 SGD ({looped} of {len(study.conditions)} conditions) takes {how}")
+    if refused := compiled_draw.refusal():
+        say(f"  random numbers are drawn by torch, several times slower than in C: {refused}")
+    for experiment in dict.fromkeys(c.experiment.words for c in study.conditions if c.experiment is not None):
+        say(f"  {_code_line(study, experiment)}")
+    if prepared.first:
+        say("  nothing is known of what a replicate takes: the run begins with the first ones, and then says it")
+        return
+    unit = "core" if device == "cpu" else "GPU"
+    if len(study.slots) > 1:
+        unit = "slot"
+        for name, packs in packs_by_kind(planned).items():
+            say(f"  {name}: {packs}")
+    executor = "local" if study.executor == "auto" and prepared.small else study.executor
+    if study.adaptive is None:
+        say(f"  to do: {_cost(cost, unit, executor)}")
+        return
+    rule, first = adaptive.rule_of(study), next_round(prepared, retry)
+    say(f"  adaptive: {rule.minimum} to {rule.maximum} replicates a condition, until {rule.words}; looks every {rule.step}")
+    say(f"  to do, at least: {_cost(first.cost, unit, executor)}")
+    say(f"  to do, at most: {_cost(cost, unit, executor)}")
+    if rule.budget is not None:
+        used = adaptive.spent(study, committed(prepared.store))
+        say(f"  budget: {rule.budget:g} {unit}-hours, {amounts.device_time(used, unit)} of them spent")
+        if not used and first.cost.slot_hours > rule.budget:
+            raise StudyError(
+                f"budget.gpu_hours = {rule.budget:g} is less than the {first.cost.slot_hours:.2g} {unit}-hours that the first look is "
+                "expected to take: raise it or lower replicates.min"
+            )
+
+
+def _code_line(study: Study, words: str) -> str:
+    """The code of an experiment: its digest, and the files that this is of."""
+    condition = next(each for each in study.conditions if each.experiment is not None and each.experiment.words == words)
+    code = condition.experiment.code() if condition.experiment is not None else None
+    if code is None:
+        return f"{words}: built in"
+    names = code.files
+    shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return f"{words}: code {(condition.code or '')[:12]} of {shown}"
+
+
+def _cost(cost: Estimate, unit: str, executor: str) -> str:
+    weights = f", {amounts.size(cost.weights)} of weights" if cost.weights else ""
+    if cost.weights_meanwhile > cost.weights:
+        weights += f" ({amounts.size(cost.weights_meanwhile)} until the end thins them out)"
+    around = _AROUND_S.get(executor, _AROUND_S["ray"]) if cost.packs else 0.0
+    hours = cost.slot_hours if executor == "local" else cost.hours  # one process runs the packs one after the other
+    return (
+        f"{cost.replicates} replicates in {cost.packs} packs, {amounts.device_time(cost.slot_hours, unit)}, about "
+        f"{amounts.duration(hours * 3600 + around)} ({amounts.duration(around)} of them for the start and the report), "
+        f"{amounts.size(cost.tables)} of tables{weights}"
+    )

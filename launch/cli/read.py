@@ -52,12 +52,13 @@ def claims(store: str, study: str | None, markdown: bool) -> None:
 @click.command()
 @store_study
 @click.option("--baseline", metavar="NAME", help="The condition to compare with; by default the study's first.")
-def compare(store: str, study: str | None, baseline: str | None) -> None:
+@click.option("--across", metavar="SETTING", help="Compare over all values of this setting, such as the task (experiments).")
+def compare(store: str, study: str | None, baseline: str | None, across: str | None) -> None:
     """Compare every condition of a study with a baseline, on each reported set."""
     from results.report.contrasts import show_contrasts
 
     for name in study_names(store, study):
-        show_contrasts(open_study(store, name), baseline, say)
+        show_contrasts(open_study(store, name), baseline, say, across)
 
 
 @click.command()

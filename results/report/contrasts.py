@@ -10,6 +10,7 @@ import numpy as np
 
 from results.errors import StudyError
 from results.rows.measures import Measure, is_experimental, measures_of
+from results.rows.pooled import show_pooled
 from results.rows.summary import Replicate, replicates_of, reported_sets
 from results.statistics.bootstrap import Ratio
 from results.statistics.comparison import QUANTILES, Compared, compare, differences, holm, pair_superiority
@@ -83,8 +84,11 @@ def contrasts(
     return found
 
 
-def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None]) -> None:
-    """Print the table of a study's comparisons, as Markdown. ValueError where the store holds no such study."""
+def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None], across: str | None = None) -> None:
+    """Print the table of a study's comparisons, as Markdown. StudyError where the store holds no such study.
+
+    across: a setting over whose values conditions are pooled (`results.rows.pooled`).
+    """
     newest = newest_manifest(store)
     if newest is None:
         raise StudyError(f"{store.path()} holds no study: run it first")
@@ -92,8 +96,14 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
     rows = read(store, "evaluations", filter=reported(newest[1]), winning=finished)
     known = replicates_of(newest[1], finished, rows, read(store, "failures"))
     if is_experimental(newest[1]):
-        show_value_contrasts(store.study, known, measures_of(newest[1], rows), baseline, say)
+        measures = measures_of(newest[1], rows)
+        if across is not None:
+            show_pooled(newest[1], known, measures, across, baseline, say)
+        else:
+            show_value_contrasts(store.study, known, measures, baseline, say)
         return
+    if across is not None:
+        raise StudyError(f"--across compares the values that experiments return, and {store.study} trains: leave it out")
     found = contrasts(known, reported_sets(newest[1]), baseline)
     name = baseline or known[0].condition
     count = sum(each.found is not None for each in found)

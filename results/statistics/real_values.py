@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from results.statistics.intervals import CONFIDENCE, Floats, Interval, quantile, quantile_interval
 
 RESAMPLES = 2000
+_BLOCK = 4_000_000  # resampled values held at once
 
 
 def interquartile_mean(values: ArrayLike) -> float:
@@ -23,16 +24,29 @@ def interquartile_mean(values: ArrayLike) -> float:
     return float(middle.mean()) if middle.size else float("nan")
 
 
-def interquartile_mean_interval(values: ArrayLike, confidence: float = CONFIDENCE, seed: int = 0) -> Interval:
-    """Percentile bootstrap over replicates, seeded: approximate, and too narrow for fewer than about 20 replicates."""
-    found = np.asarray(values, dtype=np.float64)
-    if not found.size:
+def interquartile_mean_interval(*strata: ArrayLike, confidence: float = CONFIDENCE, seed: int = 0) -> Interval:
+    """Percentile bootstrap over replicates, seeded: approximate, and too narrow for fewer than about 20 replicates.
+
+    Several strata, such as the tasks that all were measured on, have the mean of the middle half of all their values; each is resampled
+    alone, and all must be on one scale.
+    """
+    groups = [np.asarray(values, dtype=np.float64) for values in strata]
+    total = sum(values.size for values in groups)
+    if not total:
         return Interval(-np.inf, np.inf)
-    chosen = np.random.default_rng(seed).integers(0, found.size, (RESAMPLES, found.size))
-    ordered, cut = np.sort(found[chosen], axis=1), found.size // 4
-    means = np.sort(ordered[:, cut : found.size - cut].mean(axis=1))
-    outside = int((1 - confidence) / 2 * RESAMPLES)
-    return Interval(float(means[outside]), float(means[RESAMPLES - 1 - outside]))
+    random, cut, rows, means = np.random.default_rng(seed), total // 4, max(1, _BLOCK // total), []
+    for start in range(0, RESAMPLES, rows):
+        count = min(rows, RESAMPLES - start)
+        drawn = [values[random.integers(0, values.size, (count, values.size))] for values in groups]
+        means.append(np.sort(np.concatenate(drawn, axis=1), axis=1)[:, cut : total - cut].mean(axis=1))
+    return percentiles(np.concatenate(means), confidence)
+
+
+def percentiles(drawn: Floats, confidence: float) -> Interval:
+    """The middle of a bootstrap distribution."""
+    ordered = np.sort(drawn)
+    outside = int((1 - confidence) / 2 * ordered.size)
+    return Interval(float(ordered[outside]), float(ordered[ordered.size - 1 - outside]))
 
 
 def share_below_largest(replicates: int, confidence: float = CONFIDENCE) -> float:

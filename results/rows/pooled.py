@@ -1,0 +1,95 @@
+"""Conditions compared over all values of one setting, such as the task: `manyseeds compare STORE STUDY --across SETTING`.
+
+Each value of the setting is a stratum with replicates of its own. Estimates and intervals are those of `results.statistics.strata`.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from results.errors import StudyError, nearest
+from results.rows.measures import Measure
+from results.rows.options import flatten
+from results.rows.summary import Replicate
+from results.rows.value_summary import costs, value
+from results.statistics.real_values import interquartile_mean, interquartile_mean_interval
+from results.statistics.strata import mean_superiority
+
+Group = dict[str, list[Replicate]]  # the replicates of a condition by the setting's value
+
+
+def pooled(manifest: Mapping[str, Any], known: Sequence[Replicate], across: str) -> dict[str, Group]:
+    """The replicates by their other settings and the value of `across`. StudyError where no condition has it, or some lack a value."""
+    options = {each["name"]: _settings(each.get("settings", each["config"])) for each in manifest["conditions"]}
+    names = dict.fromkeys(option for each in options.values() for option in each)
+    across = _name(across)
+    if across not in names:
+        raise StudyError(f"--across {across} is no setting of the study; settings: {', '.join(names)}{nearest(across, names)}")
+    varied = [each for each in names if each != across and len({_text(own.get(each)) for own in options.values()}) > 1]
+    groups: dict[str, Group] = {}
+    for replicate in known:
+        own = options[replicate.condition]
+        name = ", ".join(f"{option}={_text(own.get(option))}" for option in varied) or "all conditions"
+        groups.setdefault(name, {}).setdefault(_text(own.get(across)), []).append(replicate)
+    strata = dict.fromkeys(each for group in groups.values() for each in group)
+    for name, group in groups.items():
+        if lacking := [each for each in strata if each not in group]:
+            raise StudyError(
+                f"{name} has no condition with {across}={lacking[0]}: every condition needs each value of {across}"
+            )
+    return groups
+
+
+def show_pooled(
+    manifest: Mapping[str, Any],
+    known: Sequence[Replicate],
+    measures: Sequence[Measure],
+    across: str,
+    baseline: str | None,
+    say: Callable[[str], None],
+) -> None:
+    """Print the table of a study of experiments, as Markdown."""
+    groups = pooled(manifest, known, across)
+    name = baseline or next(iter(groups))
+    if name not in groups:
+        raise StudyError(f"there is no condition {name!r}; conditions: {'; '.join(groups)}")
+    say(
+        f"{manifest['study']}: conditions over all values of {across}, against {name}; P(better) above 0.5 is better than {name}."
+    )
+    say("95 % intervals by a bootstrap that resamples the replicates of each value alone (Agarwal et al. 2021)")
+    say("")
+    say(f"| condition | metric | values of {across} | replicates | missing | interquartile mean | P(better) |")
+    say("|---|---|---|---|---|---|---|")
+    for condition, group in groups.items():
+        for measure in measures:
+            say(f"| {' | '.join(_line(condition, group, groups[name], measure, condition == name))} |")
+
+
+def _line(condition: str, group: Group, base: Group, measure: Measure, is_baseline: bool) -> list[str]:
+    own, other = ([costs(side[stratum], measure) for stratum in base] for side in (group, base))
+    planned, found = sum(map(len, group.values())), sum(values.size for values in own)
+    start = [condition, f"{measure.label} ({measure.better} is better)", str(len(own)), str(found), str(planned - found)]
+    if not all(values.size for values in (*own, *other)):
+        return [*start, "a value has no replicate with a number", ""]
+    interval = interquartile_mean_interval(*own)
+    ends = sorted(value(end, measure) for end in (interval.low, interval.high))
+    middle = f"{value(interquartile_mean(np.concatenate(own)), measure):.4g} [{ends[0]:.4g}, {ends[1]:.4g}]"
+    if is_baseline:
+        return [*start, middle, "baseline"]
+    chance, within = mean_superiority(own, other)
+    return [*start, middle, f"{chance:.2f} [{within.low:.2f}, {within.high:.2f}]"]
+
+
+def _settings(node: Mapping[str, Any]) -> dict[str, Any]:
+    return {_name(option): at for option, at in flatten(node).items()}
+
+
+def _name(option: str) -> str:
+    """As a study file or the header of an imported table calls it."""
+    return option.removeprefix("experiment.").removeprefix("settings.")
+
+
+def _text(setting: Any) -> str:
+    return setting if isinstance(setting, str) else json.dumps(setting)

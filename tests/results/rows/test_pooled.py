@@ -1,0 +1,61 @@
+"""`manyseeds compare --across`: conditions over all values of one setting, from imported runs to the printed table."""
+
+import re
+
+import pytest
+
+from harness.exchange.finished_runs import Columns, import_runs
+from results.errors import StudyError
+from results.report.contrasts import show_contrasts
+from results.store.tables import open_store
+
+# scores of seeds 0, 1, …; the games differ by more than the algorithms do
+SCORES = {
+    ("slow", "easy"): [8, 8, 8, 9],
+    ("slow", "hard"): [1, 1, 2, 2],
+    ("fast", "easy"): [9, 10, 10, 10],
+    ("fast", "hard"): [2, 2, 2, 1],
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pooled")
+    rows = [(*names, seed, score) for names, scores in SCORES.items() for seed, score in enumerate(scores)]
+    path, found = folder / "scores.csv", open_store(folder / "runs", "games")
+    path.write_text("algorithm,game,seed,score\n" + "".join(f"{','.join(map(str, row))}\n" for row in rows))
+    import_runs(found, path, Columns("seed", ("algorithm", "game"), {"score": "higher"}), "q", lambda text: None)
+    return found
+
+
+def test_conditions_are_compared_within_each_value_and_averaged(store):
+    said = []
+    show_contrasts(store, None, said.append, "game")
+    slow, fast = ([cell.strip() for cell in line.strip("|").split("|")] for line in said[-2:])
+    assert slow[:5] == ["algorithm=slow", "score (higher is better)", "2", "8", "0"]
+    assert slow[5].startswith("5 [")  # the mean of 2, 2, 8, 8
+    assert slow[6] == "baseline"
+    assert fast[5].startswith("5.75 [")  # the mean of 2, 2, 9, 10
+    chance = ((15 + 1 / 2) / 16 + (6 + 8 / 2) / 16) / 2  # pairs that are won, and half of those that are equal
+    assert re.fullmatch(rf"{chance:.2f} \[0\.\d\d, 0\.\d\d\]", fast[6])
+
+
+@pytest.mark.parametrize(
+    ("across", "baseline", "sentence"),
+    [
+        ("gam", None, "--across gam is no setting of the study; settings: name, algorithm, game; did you mean game?"),
+        ("game", "quick", "there is no condition 'quick'; conditions: algorithm=slow; algorithm=fast"),
+    ],
+)
+def test_what_can_not_be_compared_is_refused_in_a_sentence(store, across, baseline, sentence):
+    with pytest.raises(StudyError) as refused:
+        show_contrasts(store, baseline, lambda text: None, across)
+    assert sentence in str(refused.value)
+
+
+def test_a_condition_that_lacks_a_value_is_named(store, tmp_path):
+    path, found = tmp_path / "more.csv", open_store(tmp_path / "runs", "games")
+    path.write_text("algorithm,game,seed,score\nslow,easy,0,1\nslow,hard,0,1\nfast,easy,0,1\n")
+    import_runs(found, path, Columns("seed", ("algorithm", "game"), {"score": ""}), "q", lambda text: None)
+    with pytest.raises(StudyError, match="algorithm=fast has no condition with game=hard"):
+        show_contrasts(found, None, lambda text: None, "game")

@@ -32,13 +32,14 @@ class Dyck(Task):
 
     length: tokens a string, at most; the end is one of them. scored: every | closing | stack. A loss is of every token. An evaluation is
     of the brackets that close, or of every place where something is open, whose answer is the closing bracket that the stack calls for.
-    first: the first token that is scored, counted from 1.
+    first: the first token that is scored, counted from 1. sure: the part of the probability of all closing brackets that the right one
+    must exceed beside being the most probable; the authors' code asks for 0.8.
     """
 
     metrics: ClassVar[tuple[str, ...]] = ("close", "mass")
     error: ClassVar[str] = "a closing bracket whose type the model's most probable closing bracket does not have"
     views: ClassVar[bool] = True
-    vectors: ClassVar[tuple[str, ...]] = ("q", "complete", "scored", "first")  # may differ within a pack
+    vectors: ClassVar[tuple[str, ...]] = ("q", "complete", "scored", "first", "sure")  # may differ within a pack
 
     types: int = 2
     depth: int = 4
@@ -47,6 +48,7 @@ class Dyck(Task):
     complete: bool = True
     scored: str = "every"
     first: int = 1
+    sure: float = 0.0
 
     def __post_init__(self) -> None:
         if self.types < 2:
@@ -63,6 +65,8 @@ class Dyck(Task):
             raise ValueError(f"task.scored = {self.scored!r} must be {' or '.join(_SCORED)}")
         if not 1 <= self.first < self.length:
             raise ValueError(f"task.first = {self.first} must be from 1 to {self.length - 1}, below task.length")
+        if not 0 <= self.sure < 1:
+            raise ValueError(f"task.sure = {self.sure:g} must be at least 0 and below 1")
 
     @property
     def vocabulary(self) -> int:
@@ -129,12 +133,12 @@ class Dyck(Task):
         return View(shown, torch.arange(length, device=inputs.device) + 2 * pairs, compared.to(torch.float32))
 
     def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """close: the most probable closing bracket is of another type. mass: the right one has at most 0.8 of the probability of all
-        closing brackets, as in the authors' code."""
+        """close: the most probable closing bracket is of another type, or the right one is not `sure`. mass: the right one has at most 0.8
+        of the probability of all closing brackets, as in the authors' code."""
         closing = logits[..., 1 : self.end : 2]
         kind = (targets // 2).clamp(max=self.types - 1)  # what is not scored may be the end
         share = closing.softmax(-1).gather(-1, kind[..., None].expand(*closing.shape[:-1], 1))[..., 0]
-        return {"close": closing.argmax(-1) != kind, "mass": share <= ENOUGH}
+        return {"close": (closing.argmax(-1) != kind) | (share <= self.sure), "mass": share <= ENOUGH}
 
 
 def last_open(inputs: Tensor, depth: Tensor, deepest: int) -> Tensor:

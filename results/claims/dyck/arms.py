@@ -32,14 +32,15 @@ def gate(evidence: Evidence, conditions: Sequence[Condition], probe: str, needs:
         require_probed(evidence, conditions, probe, needs)
 
 
-def long_set(evidence: Evidence, condition: Condition) -> str:
-    """The set of prefixes more than ten times as long as the training strings, scored at their closing brackets."""
+def long_set(evidence: Evidence, condition: Condition, scored: str = "closing", sure: float = 0.0) -> str:
+    """The set of prefixes more than ten times as long as the training strings, with these options of the task."""
     length = condition.settings["task.length"]
     names = [
         name
         for name, changed in evidence.definitions.items()
         if changed.get("length", 0) > 10 * length
-        and changed.get("scored", "closing") == "closing"
+        and changed.get("scored", "closing") == scored
+        and changed.get("sure", 0.0) == sure
         and changed.get("complete") is False
     ]
     return names[0] if names else settle(NOT_RUN, "no set holds prefixes more than ten times as long as the training strings")

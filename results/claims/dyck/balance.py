@@ -1,7 +1,9 @@
-"""DY3 to DY6: uniform attention, and the balance violation β with what it goes with (Li's thesis, sections 2.2.2 and 2.2.3.3).
+"""DY3 to DY7: uniform attention, and the balance violation β with what it goes with (Li's thesis, sections 2.2.2 and 2.2.3.3).
 
 Criteria stand in docs/studies/dyck/README.md and were fixed before the reported replicates ran.
 """
+
+from functools import partial
 
 import numpy as np
 from scipy.stats import rankdata
@@ -59,14 +61,19 @@ def penalty_lowers_violation_and_long_errors(evidence: Evidence, terms: Terms, n
     )
 
 
-def violation_goes_with_long_errors(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Spearman's correlation of β and accuracy on long prefixes, without the penalty: on whole strings, and on prefixes."""
+def violation_goes_with_long_errors(
+    evidence: Evidence, terms: Terms, needs: int, scored: str = "closing", sure: float = 0.0
+) -> Finding:
+    """Spearman's correlation of β and accuracy on long prefixes, without the penalty: on whole strings, and on prefixes.
+
+    scored, sure: options of the set of long prefixes.
+    """
     bases = {each.settings["task.complete"]: each for each in arms(evidence, MINIMAL)}
     if set(bases) != {True, False}:
         settle(NOT_RUN, "whole strings and prefixes must each have a condition")
     values = {}
     for complete, base in bases.items():
-        name = long_set(evidence, base)
+        name = long_set(evidence, base, scored, sure)
         gate(evidence, [base], "balance", needs, [name])
         errors = _errors(base, name)
         pairs = [(beta, 1 - errors[_seeds(each)]) for each, beta in violation(evidence, base) if _seeds(each) in errors]
@@ -176,6 +183,16 @@ DY5 = Claim(
     "40 replicates: a correlation below -0.43 on whole strings is shown, and one on prefixes that is 0.6 higher",
     violation_goes_with_long_errors,
     "dyck/balance",
+)
+DY7 = Claim(
+    "DY7",
+    "As DY5, where an answer is right only if the right bracket has more than 0.8 of the probability of all closing brackets.",
+    f"{_SOURCE}, figures 2.13 and 2.17, with the accuracy of the authors' code",
+    "correlation to be below",
+    80,
+    "80 replicates: a correlation below -0.31 on whole strings is shown, and one on prefixes that is 0.43 higher",
+    partial(violation_goes_with_long_errors, scored="stack", sure=0.8),
+    "dyck/mass",
 )
 DY6 = Claim(
     "DY6",

@@ -1,6 +1,7 @@
 """Strings of the task against a parser with an explicit stack, and their law against `Law`."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -114,6 +115,8 @@ def test_an_answer_is_wrong_by_its_type_and_by_its_share():
     wrong = task.wrong(logits, torch.tensor([1, 1, 1]))
     assert wrong["close"].tolist() == [False, False, True]
     assert wrong["mass"].tolist() == [False, True, True]
+    sure = replace(task, sure=0.8).wrong(logits, torch.tensor([1, 1, 1]))
+    assert sure["close"].tolist() == sure["mass"].tolist() == wrong["mass"].tolist()
     assert [each.tolist() for each in task.wrong(logits, torch.tensor([3, 4, 3])).values()] == [[True, True, False]] * 2
 
 

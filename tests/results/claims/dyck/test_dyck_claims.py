@@ -17,7 +17,7 @@ ORDER = np.random.default_rng(3).permutation(N)  # of the replicates by whatever
 
 @pytest.fixture(scope="module")
 def studies():
-    return {name: planned("dyck", name) for name in ("balance", "lengths", "variation")}
+    return {name: planned("dyck", name) for name in ("balance", "lengths", "mass", "variation")}
 
 
 def judged(manifest, claim, errors, betas=None, pairs=None, keep=lambda name, number: True):
@@ -108,9 +108,9 @@ def test_a_replicate_that_was_not_probed_is_waited_for(studies):
     assert judged(studies["balance"], "DY4", _errors(), _betas(), keep=keep) == TOO_FEW
 
 
-def _tied(whole, prefix, noise=0.3):
+def _tied(whole, prefix, noise=0.3, n=N):
     """β and long errors: a correlation of their ranks by sign on whole strings and on prefixes, 0 for none."""
-    z, w = np.random.default_rng(1).normal(size=(2, N))
+    z, w = np.random.default_rng(1).normal(size=(2, n))
 
     def mixed(sign):
         return sign * z + noise * w if sign else w
@@ -137,6 +137,15 @@ def _tied(whole, prefix, noise=0.3):
 )
 def test_the_violation_goes_with_long_errors(studies, whole, prefix, verdict):
     assert judged(studies["balance"], "DY5", *_tied(whole, prefix)) == verdict
+    assert judged(studies["mass"], "DY7", *_tied(whole, prefix, n=80)) == verdict
+
+
+def test_the_violation_is_held_against_the_accuracy_that_the_claim_names(studies):
+    """A set scored by the closing bracket alone does not decide DY7."""
+    manifest = studies["mass"]
+    sets = {name: each | {"definition": each["definition"] | {"sure": 0.0}} for name, each in manifest["sets"].items()}
+    other = manifest | {"sets": {"in_distribution": manifest["sets"]["in_distribution"], "long_sure": sets["long_sure"]}}
+    assert judged(other, "DY7", *_tied(1, 0, n=80)) == NOT_RUN
 
 
 def test_the_violation_needs_models_that_have_learned(studies):

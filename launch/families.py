@@ -29,6 +29,11 @@ def find_family(name: str) -> list[Path]:
     )
 
 
+def named_studies() -> dict[str, Path]:
+    """{family/name: file} of every study, in alphabetical order."""
+    return {f"{path.parent.name}/{path.stem}": path for path in sorted(STUDIES.glob("*/*.yaml"))}
+
+
 def find_study(family: str, name: str) -> Path:
     """The file of a study, as `find_family` takes the family. StudyError listing its studies where there is none of that name."""
     paths = {path.stem: path for path in find_family(family)}

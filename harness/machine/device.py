@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from harness.machine.cores import cores as cores
 from results.errors import StudyError
 
 _LAYOUT = "packed, norms folded, needed positions, 64-byte lines, lstm by torch on cpu"
@@ -86,16 +87,6 @@ def machine(device: torch.device | str) -> str:
     """The device and what decides how fast it is beside the numerics: measurements are kept by this name."""
     device = torch.device(device)
     return describe(device) + (" (MKL's Intel kernels)" if device.type == "cpu" and forced_kernels() else "")
-
-
-def cores() -> int:
-    """Cores that this process may use: those it may be scheduled on, at most what its control group (a container, a job) is given."""
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-    except (OSError, ValueError):  # no control group of version 2
-        return count
-    return count if quota == "max" else max(1, min(count, int(quota) // int(period)))
 
 
 def forced_kernels() -> bool:

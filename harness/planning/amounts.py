@@ -2,14 +2,17 @@
 
 
 def duration(seconds: float) -> str:
-    """0.35 s, 4.2 s, 45 s, 12 min, 3.4 h, 2.1 days."""
+    """0.35 s, 4.2 s, 45 s, 12 min, 3.4 h, 2.1 days, 16 years."""
     if seconds < 9.95:
         return f"{seconds:.2g} s"
     for limit, unit, name in ((90, 1, "s"), (5400, 60, "min"), (172800, 3600, "h")):
         if seconds < limit:
             value = seconds / unit
             return f"{value:.1f} {name}" if name == "h" else f"{value:.0f} {name}"
-    return f"{seconds / 86400:.1f} days"
+    days = seconds / 86400
+    if days >= 730:
+        return f"{days / 365:,.0f} years"
+    return f"{days:.1f} days" if days < 9.95 else f"{days:.0f} days"
 
 
 def device_time(hours: float, device: str) -> str:

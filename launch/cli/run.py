@@ -13,15 +13,19 @@ from results.terminal import say
 @click.command()
 @click.argument("family", required=False)
 def studies(family: str | None) -> None:
-    """List the studies that come with manyseeds, or those of one family: the name and what each asks."""
-    from harness.study.tree import read_file
-    from launch.families import STUDIES, find_family
+    """List the studies that come with manyseeds, or those of one family: replicates, about how long each takes here, its question.
 
-    paths = find_family(family) if family else sorted(STUDIES.glob("*/*.yaml"))
-    names = [f"{path.parent.name}/{path.stem}" for path in paths]
-    width = max(map(len, names))
-    for name, path in zip(names, paths, strict=True):
-        say(f"{name:<{width}}  {read_file(path)['question']}")
+    The second time is that of `scale=laptop`.
+    """
+    from launch.families import find_family, named_studies
+    from launch.study_costs import table
+
+    paths = named_studies()
+    if family:
+        chosen = find_family(family)
+        paths = {name: path for name, path in paths.items() if path in chosen}
+    for line in table(paths):
+        say(line)
 
 
 @click.command()

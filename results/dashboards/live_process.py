@@ -4,13 +4,14 @@ It is started by `results.dashboards.live_feed`. Its standard input is a line of
 `{"end": true}`; each is answered by a line. Where the driver is gone the run is closed as it stands.
 """
 
+import contextlib
 import json
 import os
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +25,10 @@ from results.store.manifest import newest_manifest, reported
 from results.store.parquet import COMPACTED
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, first_rows, open_store, read, read_files, semi_join, table_files
+
+
+class DriverGone(Exception):
+    """Nobody reads the answers any longer."""
 
 
 class CommittedRows:
@@ -123,31 +128,46 @@ class Views:
 
 
 def answers(lines: Iterator[str], tell: Callable[[dict[str, Any]], None]) -> None:
-    """Answer every line until the input ends."""
+    """Answer every line until the input ends, or until `tell` raises DriverGone."""
     views = Views(json.loads(next(lines)), lambda line: tell({"say": line}))
-    for line in lines:
-        question = json.loads(line)
-        answer: dict[str, Any] = {"done": True}
-        try:
-            if "state" in question:
-                views.show(question["state"])
-            else:
-                tell(answer | {"lines": views.end()})
-                return
-        except (StudyError, StoreError) as error:
-            answer["trouble"] = [f"W&B: {error}"]
-        except Exception:
-            answer["trouble"] = ["the view of the study failed, and the study goes on", *traceback.format_exc().splitlines()]
-        tell(answer)
+    with contextlib.suppress(DriverGone):
+        for line in lines:
+            question = json.loads(line)
+            answer: dict[str, Any] = {"done": True}
+            try:
+                if "state" in question:
+                    views.show(question["state"])
+                else:
+                    tell(answer | {"lines": views.end()})
+                    return
+            except DriverGone:
+                raise
+            except (StudyError, StoreError) as error:
+                answer["trouble"] = [f"W&B: {error}"]
+            except Exception:
+                answer["trouble"] = [
+                    "the view of the study failed, and the study goes on",
+                    *traceback.format_exc().splitlines(),
+                ]
+            tell(answer)
     views.close()
+
+
+def teller(to: IO[str]) -> Callable[[dict[str, Any]], None]:
+    """A function that writes an answer to the driver. It raises DriverGone where the driver has died, after which `to` is mute."""
+
+    def tell(answer: dict[str, Any]) -> None:
+        try:
+            to.write(json.dumps(answer) + "\n")
+            to.flush()
+        except BrokenPipeError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), to.fileno())  # what is still buffered goes there when the process ends
+            raise DriverGone from error
+
+    return tell
 
 
 def main() -> None:
     told = os.fdopen(os.dup(1), "w")  # the pipe to the driver
     os.dup2(2, 1)  # whatever else prints, prints to stderr
-
-    def tell(answer: dict[str, Any]) -> None:
-        told.write(json.dumps(answer) + "\n")
-        told.flush()
-
-    answers(iter(sys.stdin), tell)
+    answers(iter(sys.stdin), teller(told))

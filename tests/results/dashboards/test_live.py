@@ -17,7 +17,7 @@ from harness.run import run
 from harness.study.load import from_tree
 from results.dashboards import live_feed
 from results.dashboards.live_feed import LiveFeed
-from results.dashboards.live_process import CommittedRows, Views, answers
+from results.dashboards.live_process import CommittedRows, Views, answers, teller
 from results.errors import StudyError
 from results.store import tables
 from results.store.tables import commit, committed, open_store, read
@@ -200,6 +200,17 @@ def silent_server(monkeypatch, places):
     listener.close()
     for each, _ in held:
         each.close()
+
+
+def test_a_driver_that_was_killed_leaves_no_traceback_behind(tmp_path, monkeypatch):
+    closed = []
+    monkeypatch.setattr(Views, "close", lambda self: closed.append(self))
+    ours, drivers = os.pipe()
+    os.close(ours)
+    about = {"store": str(tmp_path), "study": "nothing", "mode": "off", "runs": "study", "tensorboard": ""}
+    with os.fdopen(drivers, "w") as told:  # closing it would raise if an answer were still to be written
+        answers(iter(map(json.dumps, [about, {"state": {"committed": 1}}, {"end": True}])), teller(told))
+    assert len(closed) == 1
 
 
 def test_a_server_that_never_answers_costs_no_time_and_is_given_up(silent_server, tmp_path, monkeypatch):

@@ -1,0 +1,190 @@
+"""What the studies that come with manyseeds cost, for `manyseeds studies`: launch/studies/costs.json.
+
+After a change of a study file:
+
+    python -m launch.study_costs > launch/studies/costs.json
+
+Studies that have an entry for their present file keep it; the others are priced again. Nothing is measured. A condition that was run for
+docs/studies takes as long as its committed rows say. Any other takes 6 operations per parameter and training token, and 2 per evaluated
+token, at the rate that the committed rows show for one core. For four of five committed conditions that is right to a factor of three; for
+very narrow models it is up to twenty times too little. `manyseeds plan` measures.
+"""
+
+import hashlib
+import json
+import statistics
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypedDict
+
+from launch.families import STUDIES, named_studies
+from results.errors import StudyError
+
+COSTS = STUDIES / "costs.json"
+_COMMITTED = STUDIES.parents[1] / "docs" / "studies"
+# as the 1,100 transformers and LSTMs of docs/studies trained, on cores that other work shared
+_RATE = 50e9  # operations a second
+_STEP_S = 5e-4  # of a step, however small
+_LOOP_STEP_S = 1e-5  # of a step of the compiled loop
+
+
+class Cost(TypedDict):
+    """Of one scale of a study. seconds: of one core; None where nothing says it."""
+
+    replicates: int
+    seconds: float | None
+
+
+class Entry(TypedDict):
+    """digest: of the study file. scales: by name, `paper` first; none where the file can't be loaded here, as it needs a corpus."""
+
+    digest: str
+    question: str
+    scales: dict[str, Cost]
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def entries(paths: Mapping[str, Path]) -> dict[str, Entry]:
+    """{family/name: entry} of costs.json, of those files alone that have not changed since."""
+    held = json.loads(COSTS.read_bytes())
+    return {name: held[name] for name, path in paths.items() if name in held and held[name]["digest"] == digest(path)}
+
+
+def table(paths: Mapping[str, Path]) -> list[str]:
+    """A line a study: its name, replicates, about how long it takes on the cores of this machine and at scale=laptop, its question."""
+    from harness.machine.cores import cores
+
+    known, here = entries(paths), cores()
+    rows: list[tuple[str, ...]] = [("study", "replicates", "about", "laptop", "question")]
+    for name, path in paths.items():
+        entry = known.get(name)
+        scales = entry["scales"] if entry else {}
+        replicates = f"{scales['paper']['replicates']:,}" if "paper" in scales else "?"
+        times = (_time(scales, scale, here) for scale in ("paper", "laptop"))
+        rows.append((name, replicates, *times, entry["question"] if entry else _question(path)))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = ["  ".join([row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in (1, 2, 3)), row[4]]) for row in rows]
+    plural = "s" if here > 1 else ""
+    return [
+        *lines,
+        f"Times are rough estimates for the {here} core{plural} of this machine; manyseeds plan STUDY measures here.",
+    ]
+
+
+def _question(path: Path) -> str:
+    from harness.study.tree import read_file
+
+    return str(read_file(path)["question"])
+
+
+def _time(scales: Mapping[str, Cost], scale: str, here: int) -> str:
+    from harness.planning.amounts import duration
+
+    if scale not in scales:
+        return "–" if scale == "laptop" else "?"
+    seconds = scales[scale]["seconds"]
+    return "?" if seconds is None else duration(seconds / here)
+
+
+def price(path: Path, committed: Mapping[str, float]) -> Entry:
+    """committed: seconds of a replicate by the canonical JSON of its configuration."""
+    from harness.study.load import load
+    from harness.study.tree import read_file
+
+    tree = read_file(path)
+    scales = ["paper", *(name for name in tree.get("scales", {}) if name == "laptop")]
+    entry: Entry = {"digest": digest(path), "question": tree["question"], "scales": {}}
+    for scale in scales:
+        try:
+            study = load(path, [f"scale={scale}"])
+        except StudyError as error:
+            if "is no folder here" not in str(error):
+                raise
+            continue
+        entry["scales"][scale] = _cost(study, committed)
+    return entry
+
+
+def _cost(study: Any, committed: Mapping[str, float]) -> Cost:
+    from collections import Counter
+
+    from harness.planning.plan import replicates_of
+    from harness.study.identity import canonical
+
+    counts = Counter({each.key: each.condition for each in replicates_of(study.conditions)}.values())
+    total: float | None = 0.0
+    for index, count in counts.items():
+        condition = study.conditions[index]
+        seconds = committed.get(canonical(condition.config()))
+        if seconds is None and condition.experiment is None:
+            seconds = _modelled(study, condition)
+        total = None if total is None or seconds is None else total + count * seconds
+    return {"replicates": counts.total(), "seconds": None if total is None else float(f"{total:.2g}")}
+
+
+def _modelled(study: Any, condition: Any) -> float:
+    from harness.training.sgd_loop import fits
+
+    train, task = condition.train, condition.task
+    parameters = _parameters(condition)
+    evaluated = 0
+    for each in study.sets:
+        looks = 1 + (train.steps - 1) // each.every if each.every else 1
+        evaluated += each.sequences * looks * task.tokens
+    step = _LOOP_STEP_S if fits(condition) else _STEP_S + 6 * parameters * train.batch * task.tokens / _RATE
+    return train.steps * step + 2 * parameters * evaluated / _RATE
+
+
+_counted: dict[str, int] = {}
+
+
+def _parameters(condition: Any) -> int:
+    """Of one replicate. No memory is taken and nothing is drawn."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from harness.draw import Draw
+    from harness.study.identity import describe
+
+    class Undrawn(Draw):
+        def words(self, shape: Any, site: int = 0) -> torch.Tensor:
+            return torch.zeros((self.replicates, *shape), dtype=torch.int64)
+
+        def normal(self, shape: Any, site: int = 0) -> torch.Tensor:
+            return torch.zeros((self.replicates, *shape))
+
+    model, task = condition.model, condition.task
+    name = json.dumps([describe(model, type(model).__name__), task.vocabulary, task.tokens, task.outputs], default=str)
+    if name not in _counted:
+        with FakeTensorMode():
+            built = model.make(Undrawn(torch.zeros(1, dtype=torch.int64), "init"), task.vocabulary, task.tokens, task.outputs)
+            _counted[name] = sum(each.numel() for each in built.parameters())
+    return _counted[name]
+
+
+def committed_seconds(root: Path = _COMMITTED) -> dict[str, float]:
+    """Median seconds of a replicate, training and evaluation, by the canonical JSON of its configuration."""
+    import pyarrow.parquet as parquet
+
+    seconds: dict[str, list[float]] = {}
+    for path in sorted(root.glob("**/replicates/*.parquet")):
+        rows = parquet.read_table(path, columns=["config", "train_s", "evaluate_s"]).to_pylist()
+        for row in rows:
+            seconds.setdefault(row["config"], []).append((row["train_s"] or 0.0) + (row["evaluate_s"] or 0.0))
+    return {config: statistics.median(each) for config, each in seconds.items()}
+
+
+def write(say: Callable[[str], object]) -> None:
+    """Print costs.json with every study in it."""
+    paths, committed = named_studies(), committed_seconds()
+    kept = entries(paths) if COSTS.exists() else {}
+    priced = {name: kept.get(name) or price(path, committed) for name, path in paths.items()}
+    say(json.dumps(priced, indent=1, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    write(lambda text: sys.stdout.buffer.write(text.encode() + b"\n"))

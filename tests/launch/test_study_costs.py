@@ -1,0 +1,46 @@
+"""launch/studies/costs.json: every study has its present price, and `manyseeds studies` is fast because of it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from launch.families import named_studies
+from launch.study_costs import entries, price, table
+from tests.page_code import ROOT
+
+STUDIES = named_studies()
+
+
+def test_every_study_has_a_price_of_its_present_file():
+    assert sorted(entries(STUDIES)) == sorted(STUDIES), "python -m launch.study_costs > launch/studies/costs.json"
+
+
+@pytest.mark.parametrize("name", ["flipflop/quick", "flipflop/converged", "distillation/p2"])
+def test_the_model_is_right_to_a_factor_of_three_where_rows_say_what_a_study_took(name):
+    study = entries(STUDIES)[name]["scales"]
+    modelled = price(STUDIES[name], {})["scales"]
+    assert {scale: each["replicates"] for scale, each in study.items()} == {
+        scale: each["replicates"] for scale, each in modelled.items()
+    }
+    scale = "laptop" if "laptop" in study else "paper"
+    assert 1 / 3 < modelled[scale]["seconds"] / study[scale]["seconds"] < 3
+
+
+def test_the_table_says_what_a_study_asks_and_takes(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.machine.cores.cores", lambda: 2)
+    changed = tmp_path / "changed.yaml"
+    changed.write_text("name: changed\nquestion: Has it changed?\n")
+    head, quick, other, last = table({"flipflop/quick": STUDIES["flipflop/quick"], "flipflop/changed": changed})
+    seconds = entries(STUDIES)["flipflop/quick"]["scales"]["paper"]["seconds"]
+    assert head.split() == ["study", "replicates", "about", "laptop", "question"]
+    assert quick.split()[:5] == ["flipflop/quick", "24", f"{seconds / 2:.0f}", "s", "–"]
+    assert other.split()[:4] == ["flipflop/changed", "?", "?", "–"]
+    assert other.endswith("Has it changed?")
+    assert "2 cores" in last
+
+
+def test_the_table_needs_no_slow_library():
+    code = "import sys, launch.study_costs as costs; from launch.families import named_studies; costs.table(named_studies()); "
+    code += "print(*{'torch', 'ray', 'omegaconf', 'pyarrow'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout == "\n"

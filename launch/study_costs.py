@@ -2,7 +2,7 @@
 
 After a change of a study file:
 
-    python -m launch.study_costs > launch/studies/costs.json
+    python -m launch.study_costs
 
 Studies that have an entry for their present file keep it; the others are priced again. Nothing is measured. A condition that was run for
 docs/studies takes as long as its committed rows say. Any other takes 6 operations per parameter and training token, and 2 per evaluated
@@ -13,8 +13,7 @@ very narrow models it is up to twenty times too little. `manyseeds plan` measure
 import hashlib
 import json
 import statistics
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -178,13 +177,14 @@ def committed_seconds(root: Path = _COMMITTED) -> dict[str, float]:
     return {config: statistics.median(each) for config, each in seconds.items()}
 
 
-def write(say: Callable[[str], object]) -> None:
-    """Print costs.json with every study in it."""
-    paths, committed = named_studies(), committed_seconds()
-    kept = entries(paths) if COSTS.exists() else {}
+def write() -> None:
+    """Bring costs.json up to date."""
+    paths = named_studies()
+    kept = entries(paths)
+    committed = committed_seconds() if kept.keys() != paths.keys() else {}
     priced = {name: kept.get(name) or price(path, committed) for name, path in paths.items()}
-    say(json.dumps(priced, indent=1, ensure_ascii=False))
+    COSTS.write_text(json.dumps(priced, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
-    write(lambda text: sys.stdout.buffer.write(text.encode() + b"\n"))
+    write()

@@ -13,7 +13,7 @@ STUDIES = named_studies()
 
 
 def test_every_study_has_a_price_of_its_present_file():
-    assert sorted(entries(STUDIES)) == sorted(STUDIES), "python -m launch.study_costs > launch/studies/costs.json"
+    assert sorted(entries(STUDIES)) == sorted(STUDIES), "python -m launch.study_costs"
 
 
 @pytest.mark.parametrize("name", ["flipflop/quick", "flipflop/converged", "distillation/p2"])

@@ -6,11 +6,14 @@ from harness.probes.automata import PROBES as AUTOMATA
 from harness.probes.distillation import PROBES as DISTILLATION
 from harness.probes.dyck import PROBES as DYCK
 from harness.probes.flipflop import PROBES as FLIPFLOP
+from harness.probes.generation import PROBES as GENERATION
 from harness.probes.lego import PROBES as LEGO
 from harness.probes.probe import PairProbe, Probe
 from harness.probes.subsequences import PROBES as SUBSEQUENCES
 
-PROBES: dict[str, str] = FLIPFLOP | LEGO | AUTOMATA | DISTILLATION | SUBSEQUENCES | DYCK  # MODULE:NAME of a `Probe` by its name
+PROBES: dict[str, str] = (
+    FLIPFLOP | LEGO | AUTOMATA | DISTILLATION | SUBSEQUENCES | DYCK | GENERATION
+)  # MODULE:NAME of a `Probe` by its name
 
 
 def probe(name: str) -> Probe | PairProbe:

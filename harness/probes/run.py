@@ -161,7 +161,7 @@ def _model(store: Store, row: dict[str, Any], step: int) -> tuple[Decoder, Any]:
     condition = condition_of(row)
     task = condition.task
     tensors = find(store, row["key"], step).tensors
-    model = single(condition.model, task.vocabulary, task.length, tensors, row["init_seed"], outputs=task.outputs)
+    model = single(condition.model, task.vocabulary, task.tokens, tensors, row["init_seed"], outputs=task.outputs)
     return cast(Decoder, model), task
 
 

@@ -110,11 +110,12 @@ class _Run:
         return Samples(self.strings, self.lengths, self.queries, self.checks, self.backtracks, self.finished)
 
 
-def plain(generator: Generator, draw: Draw, prompts: Tensor, lengths: Tensor, top: float = 1.0) -> Samples:
-    """Token by token from the generator alone."""
+def plain(generator: Generator, draw: Draw, prompts: Tensor, lengths: Tensor, top: float = 1.0, greedy: int = 0) -> Samples:
+    """Token by token from the generator alone; the first `greedy` tokens are the most probable ones."""
     run = _Run(generator, draw, prompts, lengths, top)
     while (alive := run.unended()).any():
-        run.go_on(alive.nonzero()[:, 0], alive)
+        rows = alive.nonzero()[:, 0]
+        run.go_on(rows, alive, run.lengths[rows] - lengths[rows] < greedy)
     return run.samples()
 
 

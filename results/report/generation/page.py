@@ -6,14 +6,18 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from results.claims.evidence import Condition, gather
+from results.claims.evidence import Condition, Evidence, gather
+from results.claims.generation.backtracking import HEADLINE, PROBE, values_by_item
 from results.claims.generation.walk import EXPERIMENT
 from results.report.family import Drawn
 from results.report.figures import INK, STYLE, _faint, _legend, label_rows, rows_of_panels
 from results.report.palette import colour_of, marker_of
+from results.rows.probe_values import by_key, parts
 from results.rows.summary import Replicate
 from results.statistics.intervals import Floats
 from results.store.manifest import reported
@@ -26,17 +30,46 @@ ERRORS = {  # the first that every sampler of a study has is drawn
 }
 QUERIES = {"generator_queries": "queries of the generator, a string", "verifier_queries": "queries of the verifier, a string"}
 MOST = 16  # conditions of the figure
+CAPTION = (
+    "A faint point is a seed, a bold one the median of a condition. The line joins the medians that no other condition beats in both. "
+    "Queries are on a logarithmic axis; a sampler that asks nothing is left out of that panel."
+)
+TASK = "bracket_strings"
+SAMPLERS = {  # of trained generators, by their items' form
+    f"{name}, nucleus {top}" if top != "1" else name: f"fresh top={top} {form}"
+    for top in ("0.9", "1")
+    for name, form in (
+        ("no verifier", "plain"),
+        ("backtracking", f"thesis {HEADLINE} verifier={{n}}"),
+        ("not the most probable", f"sampled {HEADLINE} verifier={{n}}"),
+        ("exact verifier", f"thesis {HEADLINE} exact"),
+        ("random verifier", f"thesis {HEADLINE} random={{n}}"),
+        ("tokenwise, exact", "tokenwise exact"),
+        ("rejection, exact", "rejection exact"),
+    )
+}
 
 Points = Mapping[str, tuple[Floats, Floats]]  # by condition: queries and errors of its seeds
 
 
 def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
-    """The figure of a study of `verified_sampling`; [] for any other, and for one that has no two samplers with values."""
-    settings = [each.get("settings", {}).get("experiment", {}) for each in manifest["conditions"]]
-    if any(each.get("name") != EXPERIMENT for each in settings) or len(settings) < 2:
+    """Errors against queries of a study of `verified_sampling` or of probed generators; [] for any other, and for one that has no two
+    samplers with values."""
+    settings = [each.get("settings", {}) for each in manifest["conditions"]]
+    if len(settings) > 1 and all(each.get("experiment", {}).get("name") == EXPERIMENT for each in settings):
+        rows = read(store, "evaluations", filter=reported(manifest), winning=finished)
+        error, points = _of_experiments(gather(manifest, known, evaluations=rows))
+    elif any(each.get("task", {}).get("name") == TASK for each in settings):
+        probes = by_key(read(store, "probes", filter=pc.field("probe") == PROBE, winning=finished))
+        error, points = "share of completions that are wrong", points_of_generators(gather(manifest, known, probes))
+    else:
         return []
-    rows = read(store, "evaluations", filter=reported(manifest), winning=finished)
-    evidence = gather(manifest, known, evaluations=rows)
+    names = list(dict.fromkeys(name for by in points.values() for name in by))
+    return [("error-by-queries", "Error against queries", CAPTION, _figure(error, points, names))] if len(names) > 1 else []
+
+
+def _of_experiments(evidence: Evidence) -> tuple[str, Mapping[str, Points]]:
+    """The label of the errors, and points by panel, of conditions that are samplers."""
 
     def seeds(condition: Condition, metric: str) -> Floats:
         return evidence.values(condition, metric)
@@ -44,28 +77,47 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
     conditions = [each for each in evidence.conditions if len(seeds(each, "wrong"))][:MOST]
     error = next((name for name in ERRORS if all(len(seeds(each, name)) for each in conditions)), None)
     if error is None or len(conditions) < 2:
-        return []
+        return "", {}
     points = {
         queries: {
             each.name: (seeds(each, queries), seeds(each, error)) for each in conditions if seeds(each, queries).max() > 0
         }
         for queries in QUERIES
     }
-    points = {queries: by for queries, by in points.items() if by}
-    names = [each.name for each in conditions]
+    return ERRORS[error], {queries: by for queries, by in points.items() if by}
+
+
+def points_of_generators(evidence: Evidence) -> Mapping[str, Points]:
+    """Points by panel of the samplers that completed fresh prompts; a point is a generator, whose value is the mean over its verifiers."""
+    generators = [values for each in evidence.conditions for values in values_by_item(evidence, each)]
+    points: dict[str, dict[str, tuple[Floats, Floats]]] = {}
+    for name, form in SAMPLERS.items():
+        found = {
+            metric: np.array([np.mean(own) for values in generators if (own := _matching(values, f"{form} {metric}"))])
+            for metric in (*QUERIES, "wrong")
+        }
+        for queries in QUERIES:
+            if len(found["wrong"]) and found[queries].max() > 0:
+                points.setdefault(queries, {})[name] = found[queries], found["wrong"]
+    return points
+
+
+def _matching(values: Mapping[str, float], form: str) -> list[float]:
+    if "{n}" not in form:
+        return [values[form]] if form in values else []
+    return [value for item, value in values.items() if parts(item, form)]
+
+
+def _figure(error: str, points: Mapping[str, Points], names: Sequence[str]) -> Figure:
+    """A panel a kind of queries; colours and marks by the place in `names`."""
     with mpl.rc_context(STYLE):
         figure, panels = rows_of_panels(len(points), 5.2, 4.0, "none", 0.9)
         for panel, (queries, by) in zip(panels, points.items(), strict=True):
             _panel(panel, by, names)
             panel.set_title(QUERIES[queries])
-        label_rows(panels, ERRORS[error])
-        shown = [name for name in names if any(name in by for by in points.values())]
-        _legend(figure, {name: _mark(names.index(name)) for name in shown})
-    caption = (
-        "A faint point is a seed, a bold one the median of a condition. The line joins the medians that no other condition beats in both. "
-        "Queries are on a logarithmic axis; a sampler that asks nothing is left out of that panel."
-    )
-    return [("error-by-queries", "Error against queries", caption, figure)]
+        label_rows(panels, error)
+        _legend(figure, {name: _mark(names.index(name)) for name in names})
+    return figure
 
 
 def front(points: Points) -> list[str]:

@@ -5,10 +5,11 @@ import pytest
 
 from harness.run import run
 from harness.study.load import from_tree
+from results.claims.evidence import Condition, Evidence
 from results.report.citations import references
 from results.report.generation import FAMILY, page
 from results.report.report import write_report
-from results.rows.summary import replicates_of
+from results.rows.summary import Replicate, replicates_of
 from results.store.manifest import newest_manifest
 from results.store.tables import committed, open_store, read
 
@@ -84,3 +85,29 @@ def test_another_experiment_has_no_such_figure(store):
     manifest = newest_manifest(store)[1]
     conditions = [each | {"settings": {"experiment": {"name": "my_module:measure"}}} for each in manifest["conditions"]]
     assert drawn(store, manifest | {"conditions": conditions}) == []
+
+
+def test_a_generator_stands_at_the_mean_over_its_verifiers():
+    where = "fresh top=0.9 thesis Q=4 B=4"
+    values = {
+        f"{where} verifier=0": {"wrong": 0.02, "generator_queries": 4.0, "verifier_queries": 2.0},
+        f"{where} verifier=1": {"wrong": 0.04, "generator_queries": 6.0, "verifier_queries": 3.0},
+        "fresh top=0.9 plain": {"wrong": 0.1, "generator_queries": 3.0, "verifier_queries": 0.0},
+    }
+    probes = {
+        f"seed {seed}": {
+            ("backtracking", None, None, f"{arm} {metric}"): value * (1 + seed)
+            for arm, metrics in values.items()
+            for metric, value in metrics.items()
+        }
+        for seed in (0, 1)
+    }
+    own = tuple(Replicate("one", 0, f"seed {seed}", seed, seed, "finished", None, None, {}) for seed in (0, 1, 2))
+    points = page.points_of_generators(Evidence((Condition("one", {}, own),), {}, {}, probes))
+    assert set(points) == {"generator_queries", "verifier_queries"}
+    assert set(points["verifier_queries"]) == {"backtracking, nucleus 0.9"}  # plain asks no verifier
+    queries, wrong = points["generator_queries"]["backtracking, nucleus 0.9"]
+    assert queries == pytest.approx([5, 10])
+    assert wrong == pytest.approx([0.03, 0.06])
+    queries, wrong = points["generator_queries"]["no verifier, nucleus 0.9"]
+    assert wrong == pytest.approx([0.1, 0.2])

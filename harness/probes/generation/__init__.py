@@ -1,0 +1,1 @@
+PROBES = {"backtracking": "harness.probes.generation.backtracking:BACKTRACKING"}

@@ -1,0 +1,256 @@
+"""BT1 to BT5: trained generators that backtrack where a trained verifier refuses a prefix (Li 2025, section 3.2.1; Botta et al. 2025).
+
+Rows are those of the probe `backtracking`. A generator is the unit: its values are means over its verifiers, and all generators complete
+the same prompts. Thresholds were fixed before the reported generators were trained.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.compare import between, percent
+from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import gate_learned, own_sets, require, require_probed
+from results.rows.probe_values import Items, parts
+from results.statistics.intervals import Floats, clopper_pearson, quantile_interval
+
+PROBE = "backtracking"
+LEARNED = 0.005  # most that a generator errs on its own closing brackets; the thesis' one does not err, and the number is ours
+ERRING = 0.005  # least share of completions of a generator alone that are wrong, so that there is something to lower; ours
+JUDGING = 0.75  # least median accuracy of a generator's verifiers on held-out examples (thesis: 0.93); ours
+QUOTAS, STRIDES = (1, 2, 4), (2, 4, 6)
+HEADLINE = "Q=4 B=4"
+
+Values = Mapping[str, float]  # of a generator, by item
+
+
+def errors_fall_with_quota_and_stride(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """The share of generators of which more prompts that led to an error end well: with a larger quota, with a larger stride, with both
+    than without a verifier, and after one cut of eight tokens than of one."""
+    generators = probed(evidence, needs)
+
+    def right(values: Values, quotas: tuple[int, ...], strides: tuple[int, ...]) -> float:
+        return float(np.mean([mean(values, f"error thesis Q={q} B={b} verifier={{n}} right") for q in quotas for b in strides]))
+
+    pairs = {
+        "quota 1 → 4": (
+            [right(each, (1,), STRIDES) for each in generators],
+            [right(each, (4,), STRIDES) for each in generators],
+        ),
+        "stride 2 → 6": (
+            [right(each, QUOTAS, (2,)) for each in generators],
+            [right(each, QUOTAS, (6,)) for each in generators],
+        ),
+        "no verifier → 4 and 6": (
+            [each["error plain right"] for each in generators],
+            [right(each, (4,), (6,)) for each in generators],
+        ),
+        "one cut of 1 → of 8": tuple([each[f"error once B={cut} right"] for each in generators] for cut in (1, 8)),
+    }
+    texts, shares = [], []
+    for name, (less, more) in pairs.items():
+        better = int((np.array(more) > np.array(less)).sum())
+        shares.append(clopper_pearson(better, len(generators), 1 - 0.05 / len(pairs)))
+        texts.append(f"{name}: {np.median(less):.3f} → {np.median(more):.3f}, more in {percent(better, len(generators))}")
+    return decide(
+        all(each.low > terms.value for each in shares),
+        any(each.high < terms.value for each in shares),
+        "median share that ends well, " + "; ".join(texts),
+        f"each must rise in more than {terms.value:g} of the generators, whole intervals at 98.75 %, and one that is below refutes",
+    )
+
+
+def _ratio(top: str) -> Callable[[Evidence, Terms, int], Finding]:
+    def errors_with_and_without(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+        """Wrong completions of fresh prompts with Q = B = 4 as a share of those without a verifier."""
+        generators = probed(evidence, needs)
+        alone = np.array([each[f"fresh top={top} plain wrong"] for each in generators])
+        ratios = (
+            np.array([mean(each, f"fresh top={top} thesis {HEADLINE} verifier={{n}} wrong") for each in generators]) / alone
+        )
+        return _median(
+            ratios,
+            terms.value,
+            below=True,
+            what=f"median errors of a generator alone {np.median(alone):.2%}; with a verifier the median is",
+        )
+
+    return errors_with_and_without
+
+
+def needed_backtracks_are_predicted(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """The share of refused prefixes that end badly without a verifier: of prompts that led to an error, with nucleus 0.9 and greedily; and
+    of fresh prompts, beside prefixes that are refused at random as often."""
+    generators = probed(evidence, needs)
+    texts, tests = [], []
+    for way in ("nucleus", "greedy"):
+        forms = [f"error thesis Q={q} B={b} verifier={{n}} flagged_{way}_right" for q in QUOTAS for b in STRIDES]
+        bad = 1 - np.array([np.mean([mean(each, form) for form in forms]) for each in generators])
+        interval = quantile_interval(bad, 0.5, 1 - 0.05 / 3)
+        tests.append((interval.low > terms.value, interval.high < terms.value))
+        texts.append(f"{way} {np.median(bad):.3f} {between(interval)}")
+    flagged = f"fresh top=0.9 thesis {HEADLINE} {{kind}}={{n}} flagged_nucleus_right"
+    own, random = (
+        1 - np.array([mean(each, flagged.replace("{kind}", kind)) for each in generators]) for kind in ("verifier", "random")
+    )
+    worse = int((own > random).sum())
+    share = clopper_pearson(worse, len(generators), 1 - 0.05 / 3)
+    tests.append((share.low > 0.5, share.high < 0.5))
+    return decide(
+        all(holds for holds, _ in tests),
+        any(fails for _, fails in tests),
+        f"median share of refused prefixes that end badly: {', '.join(texts)}; of fresh prompts {np.median(own):.3f}, refused at random "
+        f"{np.median(random):.3f}, more in {percent(worse, len(generators))}",
+        f"the first two must exceed {terms.value:g}, and the third what chance refuses in most generators, whole intervals at 98.3 %",
+    )
+
+
+def most_probable_tokens_matter(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """The share of generators that err more where the tokens after a cut are sampled than where they are the most probable ones."""
+    generators = probed(evidence, needs)
+    thesis, sampled = (
+        np.array([mean(each, f"fresh top=0.9 {way} {HEADLINE} verifier={{n}} wrong") for each in generators])
+        for way in ("thesis", "sampled")
+    )
+    worse = int((sampled > thesis).sum())
+    share = clopper_pearson(worse, len(generators))
+    return decide(
+        share.low > terms.value,
+        share.high < terms.value,
+        f"sampled errs more in {percent(worse, len(generators))}; medians {np.median(thesis):.3%} → {np.median(sampled):.3%}, "
+        f"{np.median(sampled / np.maximum(thesis, 1e-12)):.2f}×",
+        f"it must in more than {terms.value:g} of the generators, the whole interval, and it refutes below",
+    )
+
+
+def diversity_stays(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Distinct completions of ten with Q = B = 4 as a share of those without a verifier, both without a nucleus."""
+    generators = probed(evidence, needs)
+    alone = np.array([each["diverse top=1 plain distinct"] for each in generators])
+    found = np.array([mean(each, f"diverse top=1 thesis {HEADLINE} verifier={{n}} distinct") for each in generators])
+    return _median(
+        found / alone,
+        terms.value,
+        below=False,
+        what=f"median of distinct completions of ten {np.median(alone):.2f} → {np.median(found):.2f}; their ratio's median is",
+    )
+
+
+def probed(evidence: Evidence, needs: int) -> Sequence[Values]:
+    """The values of every generator by item; settles a claim unless they have learned, err, and have verifiers that judge."""
+    conditions = [each for each in evidence.conditions if each.settings.get("task.name") == "bracket_strings"]
+    if len(conditions) != 1:
+        settle(NOT_RUN, f"{len(conditions)} conditions train on bracket_strings: state the claim of a study with one")
+    (condition,) = conditions
+    require([condition], own_sets(evidence, condition), needs)
+    gate_learned(evidence, [condition], most=LEARNED, share=1.0)
+    require_probed(evidence, [condition], PROBE, needs)
+    generators = values_by_item(evidence, condition)
+    for values in generators:
+        erring = min(values[f"fresh top={top} plain wrong"] for top in ("0.9", "1"))
+        if erring < ERRING:
+            settle(
+                PRECONDITION,
+                f"a generator alone errs on {erring:.2%} of the fresh prompts: at least {ERRING:.1%} must be wrong",
+            )
+        accuracy = [value for item, value in values.items() if parts(item, "verifier={n} accuracy")]
+        if not accuracy or np.median(accuracy) < JUDGING:
+            judged = f"{np.median(accuracy):.2f}" if accuracy else "none"
+            settle(PRECONDITION, f"the median accuracy of a generator's verifiers is {judged}, and {JUDGING:g} is asked")
+    return generators
+
+
+def values_by_item(evidence: Evidence, condition: Condition) -> list[Items]:
+    """The probe's values of each replicate."""
+    return [
+        Items({item or "": value for (_, _, _, item), value in values.items()})
+        for _, values in evidence.probed(condition, PROBE)
+    ]
+
+
+def mean(values: Values, form: str) -> float:
+    """The mean over the verifiers that have an item of this form; one without a refused prefix has none of what became of these."""
+    found = [value for item, value in values.items() if parts(item, form)]
+    if not found:
+        settle(PRECONDITION, f"a generator has no values {form.replace('{n}', '…')}: none of its verifiers refused a prefix")
+    return float(np.mean(found))
+
+
+def _median(found: Floats, value: float, below: bool, what: str) -> Finding:
+    interval = quantile_interval(found, 0.5)
+    inside, outside = (
+        (interval.high <= value, interval.low > value) if below else (interval.low >= value, interval.high < value)
+    )
+    word, other = ("most", "above") if below else ("least", "below")
+    return decide(
+        inside,
+        outside,
+        f"{what} {np.median(found):.3f} {between(interval)}",
+        f"it must be at {word} {value:.3g}, the whole interval, and refutes {other}",
+    )
+
+
+_SOURCE = "Li 2025, section 3.2.1"
+_POWER = "8 generators: shown where 97 % of all generators have it"
+_STUDY = "generation/trained_generators"
+BT1 = Claim(
+    "BT1",
+    "More completions end well with a larger quota of backtracks and with a larger stride.",
+    f"{_SOURCE}, tables 3.1 and 3.2",
+    "share of generators to be exceeded (ours)",
+    8,
+    _POWER,
+    errors_fall_with_quota_and_stride,
+    _STUDY,
+)
+BT2 = Claim(
+    "BT2",
+    "With nucleus 0.9, errors fall from 240 to 179 of 10,000 with a quota and a stride of 4.",
+    f"{_SOURCE}, table 3.3",
+    "largest ratio of errors with and without a verifier",
+    8,
+    _POWER,
+    _ratio("0.9"),
+    _STUDY,
+)
+BT2_ALL = Claim(
+    "BT2-all",
+    "Without a nucleus, errors fall from 462 to 200 of 10,000 with a quota and a stride of 4.",
+    f"{_SOURCE}, table 3.3",
+    "largest ratio of errors with and without a verifier",
+    8,
+    _POWER,
+    _ratio("1"),
+    _STUDY,
+)
+BT3 = Claim(
+    "BT3",
+    "The backtracks that a verifier asks for are needed: most of the prefixes that it refuses would end badly without them.",
+    f"{_SOURCE}, table 3.4",
+    "share of refused prefixes to be exceeded (thesis: 0.63 on average)",
+    8,
+    _POWER,
+    needed_backtracks_are_predicted,
+    _STUDY,
+)
+BT4 = Claim(
+    "BT4",
+    "Taking the most probable tokens after a cut matters: where they are sampled, errors are higher (246 instead of 179).",
+    f"{_SOURCE}, table 3.16",
+    "share of generators to be exceeded (ours)",
+    8,
+    _POWER,
+    most_probable_tokens_matter,
+    _STUDY,
+)
+BT5 = Claim(
+    "BT5",
+    "Backtracking keeps completions diverse: 5.52 of ten are distinct, and 5.84 without a verifier.",
+    f"{_SOURCE}, table 3.5",
+    "least ratio of distinct completions with and without a verifier (ours; thesis: 0.945)",
+    8,
+    _POWER,
+    diversity_stays,
+    _STUDY,
+)

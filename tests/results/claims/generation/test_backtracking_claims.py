@@ -1,0 +1,135 @@
+"""BT1 to BT5 give each verdict where the rows of the study that decides them deserve it."""
+
+import pytest
+
+from results.claims import verdicts
+from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, TOO_FEW
+from tests.results.claims.planned_rows import planned, replicates
+
+N = 8
+HEADLINE = "Q=4 B=4"
+
+
+@pytest.fixture(scope="module")
+def manifest():
+    return planned("generation", "trained_generators")
+
+
+def items(
+    quota=0.1, stride=0.1, once=0.2, nucleus=0.6, everything=0.3, flagged=0.3, random=0.8, sampled=1.3, diverse=0.95,
+    wrong=0.04, accuracy=0.9, alone=0.3,
+):  # fmt: skip
+    """The probe's values of a generator as the thesis has them, or otherwise where an argument says so."""
+    found = {"error plain right": alone, "error once B=1 right": 0.3, "error once B=8 right": 0.3 + once}
+    found |= {"diverse top=1 plain distinct": 6.0}
+    for top, ratio in (("0.9", nucleus), ("1", everything)):
+        found[f"fresh top={top} plain wrong"] = wrong
+        for verifier in range(2):
+            where = f"verifier={verifier}"
+            spread = 1 + 0.2 * (verifier - 0.5)
+            found[f"fresh top={top} thesis {HEADLINE} {where} wrong"] = wrong * ratio * spread
+            found[f"fresh top={top} sampled {HEADLINE} {where} wrong"] = wrong * ratio * sampled * spread
+            found[f"fresh top={top} thesis {HEADLINE} {where} flagged_nucleus_right"] = flagged
+            found[f"fresh top={top} thesis {HEADLINE} random={verifier} flagged_nucleus_right"] = random
+            found[f"diverse top=1 thesis {HEADLINE} {where} distinct"] = 6.0 * diverse
+            found[f"{where} accuracy"] = accuracy
+    for place, q in enumerate((1, 2, 4)):
+        for other, b in enumerate((2, 4, 6)):
+            for verifier in range(2):
+                where = f"error thesis Q={q} B={b} verifier={verifier}"
+                found[f"{where} right"] = 0.4 + quota * place + stride * other
+                found[f"{where} flagged_nucleus_right"] = found[f"{where} flagged_greedy_right"] = flagged
+    return found
+
+
+def judged(manifest, claim, values, errors=0.0, missing=0):
+    """values(number of the generator) → its values by item, None where it was not probed."""
+    known = replicates(manifest, lambda settings, changed: errors)
+    assert len(known) == N
+    probes = {}
+    for number, each in enumerate(known[: N - missing]):
+        own = values(number)
+        if own is not None:
+            probes[each.key] = {("backtracking", None, None, item): value for item, value in own.items()}
+    stated = manifest | {"claims": {claim: manifest["claims"][claim]}, "overrides": [], "reductions": []}
+    (found,) = verdicts(stated, known[: N - missing] if missing else known, probes)
+    return found.verdict
+
+
+def of(**changed):
+    return lambda number: items(**changed)
+
+
+def some(count, **changed):
+    """The first `count` generators have these values."""
+    return lambda number: items(**changed) if number < count else items()
+
+
+@pytest.mark.parametrize("claim", ["BT1", "BT2", "BT2-all", "BT3", "BT4", "BT5"])
+def test_rows_like_the_thesis(manifest, claim):
+    assert judged(manifest, claim, of()) == REPRODUCED
+
+
+@pytest.mark.parametrize(
+    ("claim", "changed"),
+    [
+        ("BT1", {"quota": -0.1}),
+        ("BT1", {"stride": -0.05}),
+        ("BT1", {"once": -0.1}),
+        ("BT1", {"alone": 0.95}),  # no verifier is better
+        ("BT2", {"nucleus": 0.8}),  # less is gained than in the thesis
+        ("BT2", {"nucleus": 1.5}),
+        ("BT2-all", {"everything": 0.6}),
+        ("BT3", {"flagged": 0.7}),  # most of them would have ended well
+        ("BT3", {"flagged": 0.3, "random": 0.1}),  # chance refuses as well
+        ("BT4", {"sampled": 0.8}),
+        ("BT5", {"diverse": 0.7}),
+    ],
+)
+def test_the_opposite(manifest, claim, changed):
+    assert judged(manifest, claim, of(**changed)) == NOT_REPRODUCED
+
+
+@pytest.mark.parametrize(
+    ("claim", "changed"),
+    [
+        ("BT1", {"quota": -0.1}),
+        ("BT2", {"nucleus": 0.9}),
+        ("BT2-all", {"everything": 0.6}),
+        ("BT3", {"flagged": 0.7}),
+        ("BT4", {"sampled": 0.8}),
+        ("BT5", {"diverse": 0.7}),
+    ],
+)
+def test_generators_that_differ_decide_nothing(manifest, claim, changed):
+    assert judged(manifest, claim, some(4, **changed)) == TOO_FEW
+
+
+@pytest.mark.parametrize(
+    ("values", "errors", "verdict"),
+    [
+        (of(), 0.02, PRECONDITION),  # it has not learned its own strings
+        (of(wrong=0.001), 0.0, PRECONDITION),  # nothing to lower
+        (of(accuracy=0.6), 0.0, PRECONDITION),  # the verifiers judge no better than a coin, nearly
+        (lambda number: None, 0.0, NOT_RUN),
+        (lambda number: items() if number else None, 0.0, TOO_FEW),
+    ],
+)
+@pytest.mark.parametrize("claim", ["BT1", "BT2", "BT2-all", "BT3", "BT4", "BT5"])
+def test_gates(manifest, claim, values, errors, verdict):
+    assert judged(manifest, claim, values, errors) == verdict
+
+
+def test_a_generator_whose_verifiers_refuse_nothing_has_nothing_to_be_predicted(manifest):
+    def unflagged(number):
+        return {item: value for item, value in items().items() if "flagged" not in item}
+
+    assert judged(manifest, "BT3", unflagged) == PRECONDITION
+    assert judged(manifest, "BT2", unflagged) == REPRODUCED
+
+
+def test_the_study_has_what_the_claims_ask_for(manifest):
+    (condition,) = manifest["conditions"]
+    assert condition["settings"]["task"]["name"] == "bracket_strings"
+    assert condition["replicates"] == N
+    assert set(manifest["claims"]) == {"BT1", "BT2", "BT2-all", "BT3", "BT4", "BT5"}

@@ -5,7 +5,7 @@ A new claim is one `Claim` in a file of its family and its name in that family's
 its store against them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +31,7 @@ from results.claims.evidence import Evidence, gather
 from results.errors import DamagedFile, StudyError
 from results.rows.looks import averages, watched
 from results.rows.probe_values import Name, by_key
-from results.rows.summary import replicates_of
+from results.rows.summary import Replicate, replicates_of
 from results.store.manifest import newest_manifest, reported
 from results.store.schema import LABELS_RIGHT
 from results.store.tables import Store, committed, read
@@ -55,16 +55,16 @@ def scoreboard(store: Store) -> list[Verdict]:
         return []
     finished = committed(store)
     rows = read(store, "evaluations", filter=reported(manifest), winning=finished)
-    known = replicates_of(manifest, finished, rows, read(store, "failures"))
+    replicates = replicates_of(manifest, finished, rows, read(store, "failures"))
     measured = read(store, "probes", winning=finished)
     curves = read(store, "curves", filter=pc.field("metric").isin(["loss", LABELS_RIGHT]), winning=finished)
     looks = averages(store, finished), watched(store, finished)
-    return verdicts(manifest, known, by_key(measured), rows, measured, curves, *looks)
+    return verdicts(manifest, replicates, by_key(measured), rows, measured, curves, *looks)
 
 
 def verdicts(
     manifest: dict[str, Any],
-    known: list[Any],
+    replicates: Sequence[Replicate],
     probes: Mapping[str, Mapping[Name, float]] | None = None,
     evaluations: pa.Table | None = None,
     measured: pa.Table | None = None,
@@ -81,7 +81,7 @@ def verdicts(
     unknown = [name for name in stated if name not in REGISTRY]
     if unknown:
         raise DamagedFile(f"the manifest of {manifest['study']} states the claim {unknown[0]}; there is {', '.join(REGISTRY)}")
-    evidence = gather(manifest, known, probes, evaluations, measured, curves, averages, watched)
+    evidence = gather(manifest, replicates, probes, evaluations, measured, curves, averages, watched)
     scaled = bool(reductions(manifest))
     return [_verdict(REGISTRY[name], terms_of(REGISTRY[name], node), evidence, scaled) for name, node in stated.items()]
 
@@ -89,7 +89,7 @@ def verdicts(
 def reductions(manifest: dict[str, Any]) -> list[str]:
     """What is printed beside a verdict that is not at the paper's scale: the scale, its reductions, and what the command line changed."""
     scale = [f"scale: {manifest['scale']}"] if manifest["scale"] != "paper" else []
-    changed = [each for each in manifest["overrides"] if each.startswith(REDUCING)]
+    changed = [override for override in manifest["overrides"] if override.startswith(REDUCING)]
     return [*scale, *manifest["reductions"], *changed]
 
 

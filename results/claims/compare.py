@@ -38,17 +38,17 @@ def exceeds(first: ArrayLike, second: ArrayLike, factor: float, confidence: floa
     return Exceeds(chance, interval, _divide(quantile(one, 0.5), quantile(other, 0.5)))
 
 
-def share_below(found: int, of: int, value: float, behind: int | None) -> float:
+def share_below(count: int, total: int, value: float, behind: int | None) -> float:
     """One-sided p that a share is below the paper's: Fisher's test where `behind` replicates gave it, else the binomial one."""
     if behind is None:
-        return float(scipy.stats.binomtest(found, of, value, "less").pvalue)
+        return float(scipy.stats.binomtest(count, total, value, "less").pvalue)
     theirs = round(value * behind)
-    return float(scipy.stats.fisher_exact([[found, of - found], [theirs, behind - theirs]], "less").pvalue)
+    return float(scipy.stats.fisher_exact([[count, total - count], [theirs, behind - theirs]], "less").pvalue)
 
 
-def percent(found: int, of: int) -> str:
-    interval = clopper_pearson(found, of)
-    return f"{found} of {of} [{interval.low:.1%}, {interval.high:.1%}]"
+def percent(count: int, total: int) -> str:
+    interval = clopper_pearson(count, total)
+    return f"{count} of {total} [{interval.low:.1%}, {interval.high:.1%}]"
 
 
 def between(interval: Interval) -> str:

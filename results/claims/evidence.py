@@ -28,15 +28,17 @@ class Condition:
 
     def errors(self, name: str) -> Floats:
         """Error rates on a set of the replicates that have a number there; infinity for those that diverged."""
-        return np.array([error for each in self.replicates if (error := each.error(name)) is not None], dtype=np.float64)
+        return np.array(
+            [error for replicate in self.replicates if (error := replicate.error(name)) is not None], dtype=np.float64
+        )
 
     def wrong(self, name: str) -> Floats:
         """Error rates as `errors`, with 1 for a replicate that diverged, so that 1 - error is an accuracy."""
         return np.minimum(self.errors(name), 1.0)
 
     def joint_zeros(self, names: Sequence[str]) -> tuple[int, int]:
-        """How many have no error on any of the sets, of how many that are known on all of them."""
-        answers = [answer for each in self.replicates if (answer := each.jointly_zero(names)) is not None]
+        """How many replicates have no error on any of the sets, of how many that have a number on all of them."""
+        answers = [answer for replicate in self.replicates if (answer := replicate.jointly_zero(names)) is not None]
         return sum(answers), len(answers)
 
 
@@ -64,29 +66,34 @@ class Evidence:
 
     def probed(self, condition: Condition, probe: str) -> list[tuple[Replicate, dict[Name, float]]]:
         """The replicates of a condition that have values of a probe, with these by (probe, layer, head, item)."""
-        found = [(each, self.probes.get(each.key, {})) for each in condition.replicates]
-        mine = [(each, {name: value for name, value in values.items() if name[0] == probe}) for each, values in found]
-        return [(each, values) for each, values in mine if values]
+        probed = []
+        for replicate in condition.replicates:
+            values = {name: value for name, value in self.probes.get(replicate.key, {}).items() if name[0] == probe}
+            if values:
+                probed.append((replicate, values))
+        return probed
 
     def values(self, condition: Condition, metric: str) -> Floats:
         """The last value of a metric of experiments, by replicate; infinity of one that diverged. One without a value is left out."""
         if self.evaluations is None:
             return np.empty(0)
-        keys = pa.array([each.key for each in condition.replicates], pa.string())
-        mine = self.evaluations.filter((pc.field("metric") == metric) & pc.field("key").isin(keys)).sort_by("step")
-        last = dict(zip(mine["key"].to_pylist(), mine["value"].to_pylist(), strict=True))
-        found = [last.get(each.key) for each in condition.replicates if each.key in last]
-        return np.array([np.inf if value is None else value for value in found], dtype=np.float64)
+        keys = pa.array([replicate.key for replicate in condition.replicates], pa.string())
+        rows = self.evaluations.filter((pc.field("metric") == metric) & pc.field("key").isin(keys)).sort_by("step")
+        last = dict(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True))
+        values = [last.get(replicate.key) for replicate in condition.replicates if replicate.key in last]
+        return np.array([np.inf if value is None else value for value in values], dtype=np.float64)
 
     def beside(self, base: Condition, options: Iterable[str]) -> list[Condition]:
         """Conditions that differ from `base` in these options (or their parts) and in nothing else."""
         options = tuple(options)
-        return [each for each in self.conditions if each is not base and _only(differing(each, base), options)]
+        return [
+            condition for condition in self.conditions if condition is not base and _only(differing(condition, base), options)
+        ]
 
 
 def gather(
     manifest: dict[str, Any],
-    known: Sequence[Replicate],
+    replicates: Sequence[Replicate],
     probes: Mapping[str, Mapping[Name, float]] | None = None,
     evaluations: pa.Table | None = None,
     measured: pa.Table | None = None,
@@ -94,18 +101,21 @@ def gather(
     averages: pa.Table | None = None,
     watched: pa.Table | None = None,
 ) -> Evidence:
-    """Evidence of a manifest and the replicates of `results.rows.summary.replicates_of`. ValueError where the manifest is too old."""
+    """Evidence from a manifest and its replicates (`results.rows.summary.replicates_of`). ValueError if the manifest is too old."""
     by: dict[tuple[str, int], list[Replicate]] = {}
-    for replicate in known:
+    for replicate in replicates:
         by.setdefault((replicate.condition, replicate.stage), []).append(replicate)
     conditions = []
-    for each in manifest["conditions"]:
-        if "settings" not in each:
+    for planned in manifest["conditions"]:
+        if "settings" not in planned:
             raise DamagedFile(f"the manifest of {manifest['study']} lacks the settings of its conditions: run the study again")
-        stage = stage_of(each)
+        stage = stage_of(planned)
         conditions.append(
             Condition(
-                label(each["name"], stage), flatten(each["settings"]), tuple(by.get((each["name"], stage), ())), each["config"]
+                label(planned["name"], stage),
+                flatten(planned["settings"]),
+                tuple(by.get((planned["name"], stage), ())),
+                planned["config"],
             )
         )
     sets = {name: manifest["sets"][name] for name in reported_sets(manifest)}
@@ -120,7 +130,7 @@ def gather(
 
 
 def differing(one: Condition, other: Condition) -> set[str]:
-    """Options that the two have different values of."""
+    """Options in which two conditions differ."""
     absent = object()
     names = one.settings.keys() | other.settings.keys()
     return {name for name in names if one.settings.get(name, absent) != other.settings.get(name, absent)}

@@ -34,9 +34,9 @@ def own_sets(evidence: Evidence, condition: Condition) -> list[str]:
 
 def learners(condition: Condition, names: Sequence[str], most: float = LEARNED) -> tuple[int, int]:
     """How many replicates err on at most `most` of each of these sets, of how many that have a number on all of them."""
-    rates = [[each.error(name) for name in names] for each in condition.replicates]
-    known = [[rate for rate in each if rate is not None] for each in rates if None not in each]
-    return sum(max(each) <= most for each in known), len(known)
+    rates = [[replicate.error(name) for name in names] for replicate in condition.replicates]
+    scored = [[rate for rate in row if rate is not None] for row in rates if None not in row]
+    return sum(max(row) <= most for row in scored), len(scored)
 
 
 def gate_learned(
@@ -51,15 +51,15 @@ def gate_learned(
     sets: finds the sets of a condition's training distribution. most: the error rate up to which a replicate has learned. share:
     of each condition's replicates, how many must have.
     """
-    for each in conditions:
-        names = sets(evidence, each)
+    for condition in conditions:
+        names = sets(evidence, condition)
         if not names:
-            settle(NOT_RUN, f"no set that is scored at the end is of the training distribution of {each.name}")
-        count, of = learners(each, names, most)
-        if count < share * of:
+            settle(NOT_RUN, f"no set that is scored at the end is of the training distribution of {condition.name}")
+        count, total = learners(condition, names, most)
+        if count < share * total:
             settle(
                 PRECONDITION,
-                f"{count} of {of} replicates of {each.name} err on at most {most:.0%} of their own training distribution "
+                f"{count} of {total} replicates of {condition.name} err on at most {most:.0%} of their own training distribution "
                 f"({', '.join(names)}), and {share:.0%} must",
             )
 
@@ -70,16 +70,19 @@ def require(conditions: Iterable[Condition], names: Iterable[str], needs: int) -
     Those that end first are no fair sample, so a number is waited for; a replicate that failed is left out.
     """
     names = tuple(dict.fromkeys(names))
-    for each in conditions:
-        waiting = sum(replicate.ending(name) == "missing" for name in names for replicate in each.replicates)
+    for condition in conditions:
+        waiting = sum(replicate.ending(name) == "missing" for name in names for replicate in condition.replicates)
         if waiting:
             settle(
-                TOO_FEW, f"{waiting} numbers of {each.name} are still missing, and replicates that end first are no fair sample"
+                TOO_FEW,
+                f"{waiting} numbers of {condition.name} are still missing, and replicates that end first are no fair sample",
             )
         for name in names:
-            found = len(each.errors(name))
-            if found < needs:
-                settle(TOO_FEW, f"{each.name} has {found} replicates with a number on {name}, and the claim needs {needs}")
+            numbers = len(condition.errors(name))
+            if numbers < needs:
+                settle(
+                    TOO_FEW, f"{condition.name} has {numbers} replicates with a number on {name}, and the claim needs {needs}"
+                )
 
 
 def gate_tail(base: Condition, name: str) -> None:
@@ -93,15 +96,17 @@ def require_probed(evidence: Evidence, conditions: Iterable[Condition], probe: s
 
     Those whose weights were kept because they are the worst are no fair sample.
     """
-    for each in conditions:
-        finished = sum(replicate.status == "finished" for replicate in each.replicates)
-        found = len(evidence.probed(each, probe))
-        if not found:
-            settle(
-                NOT_RUN, f"{each.name} has no {probe} rows: manyseeds probe STORE --probe {probe}, with keep: all in its study"
-            )
-        if found < max(needs, finished):
-            settle(
-                TOO_FEW,
-                f"{found} of {finished} finished replicates of {each.name} have {probe} rows, and the claim needs {needs} and all",
-            )
+    for condition in conditions:
+        finished = sum(replicate.status == "finished" for replicate in condition.replicates)
+        settle_unless_probed(condition.name, probe, len(evidence.probed(condition, probe)), finished, needs)
+
+
+def settle_unless_probed(name: str, probe: str, probed: int, finished: int, needs: int) -> None:
+    """Settles a claim unless all finished replicates of a condition, and at least `needs`, have values of a probe."""
+    if not probed:
+        settle(NOT_RUN, f"{name} has no {probe} rows: manyseeds probe STORE --probe {probe}, with keep: all in its study")
+    if probed < max(needs, finished):
+        settle(
+            TOO_FEW,
+            f"{probed} of {finished} finished replicates of {name} have {probe} rows, and the claim needs {needs} and all",
+        )

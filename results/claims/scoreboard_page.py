@@ -29,17 +29,17 @@ that was measured, and why.
 
 def markdown(stores: Mapping[str, Store]) -> str:
     """The page. stores: the committed studies by their folders, as the page links to them."""
-    found: dict[str, list[tuple[str, Verdict, Mapping[str, object]]]] = {}
+    verdicts: dict[str, list[tuple[str, Verdict, Mapping[str, object]]]] = {}
     for folder, store in stores.items():
         newest = newest_manifest(store)
         for verdict in scoreboard(store):
-            found.setdefault(verdict.claim.id, []).append((folder, verdict, newest[1] if newest else {}))
+            verdicts.setdefault(verdict.claim.id, []).append((folder, verdict, newest[1] if newest else {}))
     figures = {folder: _figure(folder, store) for folder, store in stores.items()}
-    return "\n".join([_HEAD, *(_family(family, found, figures) for family in FAMILIES)])
+    return "\n".join([_HEAD, *(_family(family, verdicts, figures) for family in FAMILIES)])
 
 
 def _family(
-    family: ModuleType, found: Mapping[str, Sequence[tuple[str, Verdict, Mapping[str, object]]]], figures: Mapping[str, str]
+    family: ModuleType, verdicts: Mapping[str, Sequence[tuple[str, Verdict, Mapping[str, object]]]], figures: Mapping[str, str]
 ) -> str:
     name = family.__name__.rpartition(".")[2]
     title = (family.__doc__ or name).split("\n")[0].removeprefix("The claims on ").rstrip(".")
@@ -48,21 +48,21 @@ def _family(
         lines.append(f"[What was seen and what it means]({name}/README.md)\n")
     lines += ["| claim | verdict | what was seen | replicates | scale | study |", "|---|---|---|---|---|---|"]
     for claim in family.CLAIMS.values():
-        rows = found.get(claim.id, [])
+        rows = verdicts.get(claim.id, [])
         lines += [_row(folder, verdict, manifest, figures[folder]) for folder, verdict, manifest in rows] or [_open(claim)]
     return "\n".join(lines) + "\n"
 
 
 def _row(folder: str, verdict: Verdict, manifest: Mapping[str, object], figure: str) -> str:
     seen = verdict.finding.measured or verdict.finding.reason
-    counts = sorted({each["replicates"] for each in manifest["conditions"]})  # type: ignore[attr-defined]
+    counts = sorted({condition["replicates"] for condition in manifest["conditions"]})  # type: ignore[attr-defined]
     scale = str(manifest["scale"]) if not reductions(dict(manifest)) or manifest["scale"] != "paper" else "reduced"
     links = f"[{folder.rpartition('/')[2]}]({folder})" + (f", [figure]({figure})" if figure else "")
     shown = [
         _named(verdict.claim),
         verdict.verdict,
         _cell(_short(seen)),
-        "–".join(dict.fromkeys(str(each) for each in (counts[0], counts[-1]))),
+        "–".join(dict.fromkeys(str(count) for count in (counts[0], counts[-1]))),
         _cell(scale),
         links,
     ]
@@ -97,6 +97,6 @@ def _cell(text: str) -> str:
 def _figure(folder: str, store: Store) -> str:
     """The link to a study's first figure; "" where it has none."""
     selector = pyarrow.fs.FileSelector(store.path(), recursive=True, allow_not_found=True)
-    paths = sorted(each.path for each in store.filesystem.get_file_info(selector) if each.path.endswith(".svg"))
+    paths = sorted(file.path for file in store.filesystem.get_file_info(selector) if file.path.endswith(".svg"))
     kept = [path for path in paths if "/report/" not in path]
     return f"{folder}/{kept[0].removeprefix(store.path()).lstrip('/')}" if kept else ""

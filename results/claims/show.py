@@ -21,74 +21,76 @@ def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
     """
     refuted = stated = 0
     for store in stores:
-        found = scoreboard(store)
-        if not found:
+        verdicts = scoreboard(store)
+        if not verdicts:
             continue
-        stated += len(found)
-        refuted += sum(each.refuted for each in found)
+        stated += len(verdicts)
+        refuted += sum(verdict.refuted for verdict in verdicts)
         newest = newest_manifest(store)
         say(store.study)
         for line in reductions(newest[1]) if newest else []:
             say(f"  {line}")
-        for each in found:
-            for line in _lines(each):
+        for verdict in verdicts:
+            for line in _lines(verdict):
                 say(line)
         if newest and reductions(newest[1]):
-            say(waiting(found))
+            say(waiting(verdicts))
     if not stated:
         raise StudyError(f"no study of {stores[0].root} states a claim: add a section such as claims: {{R2: {{value: 1.0}}}}")
     return 1 if refuted else 0
 
 
-def waiting(found: Sequence[Verdict]) -> str:
+def waiting(verdicts: Sequence[Verdict]) -> str:
     """What a reduced study leaves open: its claims at the paper's own size, with the studies that decide them there."""
-    studies = ", ".join(f"{each.claim.id} ({each.claim.study})" if each.claim.study else each.claim.id for each in found)
+    studies = ", ".join(
+        f"{verdict.claim.id} ({verdict.claim.study})" if verdict.claim.study else verdict.claim.id for verdict in verdicts
+    )
     return f"Open at the paper's own size: {studies}."
 
 
-def html(found: Sequence[Verdict], reduced: bool = False) -> Markup:
+def html(verdicts: Sequence[Verdict], reduced: bool = False) -> Markup:
     """The scoreboard as chips, one a claim, that unfold what was measured; nothing where there is none. The page has the classes.
 
     reduced: whether the study is smaller than the paper's, so that a line says what is still open there.
     """
-    if not found:
+    if not verdicts:
         return Markup("")
-    counts = [(verdict, sum(each.verdict == verdict for each in found)) for verdict in VERDICTS]
-    tally = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
+    counts = [(kind, sum(verdict.verdict == kind for verdict in verdicts)) for kind in VERDICTS]
+    tally = ", ".join(f"{count} {kind}" for kind, count in counts if count)
     return Markup(
         '<section aria-labelledby="claims">\n<h2 id="claims">Claims <small>{}</small></h2>\n'
         '<div id="claims-board">\n{}</div>\n{}</section>\n'
-    ).format(tally, Markup("").join(map(_chip, found)), Markup("<p>{}</p>\n").format(waiting(found)) if reduced else "")
+    ).format(tally, Markup("").join(map(_chip, verdicts)), Markup("<p>{}</p>\n").format(waiting(verdicts)) if reduced else "")
 
 
-def _chip(each: Verdict) -> Markup:
+def _chip(verdict: Verdict) -> Markup:
     parts = [
-        ("claim", f"{each.claim.sentence} ({each.claim.source})"),
-        ("value", _value(each)),
-        *([("measured", each.finding.measured)] if each.finding.measured else []),
-        ("why", each.finding.reason),
+        ("claim", f"{verdict.claim.sentence} ({verdict.claim.source})"),
+        ("value", _value(verdict)),
+        *([("measured", verdict.finding.measured)] if verdict.finding.measured else []),
+        ("why", verdict.finding.reason),
     ]
     return Markup(
         '<details class="chip {}"><summary><span aria-hidden="true">{}</span> <b>{}</b> <span>{}</span></summary>\n<dl>{}</dl></details>\n'
     ).format(
-        *_LOOKS.get(each.verdict, ("open", "○")),
-        each.claim.id,
-        each.verdict,
+        *_LOOKS.get(verdict.verdict, ("open", "○")),
+        verdict.claim.id,
+        verdict.verdict,
         Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(*part) for part in parts),
     )
 
 
-def _lines(each: Verdict) -> list[str]:
+def _lines(verdict: Verdict) -> list[str]:
     return [
-        f"{each.claim.id}  {each.verdict}",
-        f"    {each.claim.sentence}",
-        f"    value: {_value(each)}; {each.claim.source}",
-        *([f"    measured: {each.finding.measured}"] if each.finding.measured else []),
-        f"    {each.finding.reason}",
+        f"{verdict.claim.id}  {verdict.verdict}",
+        f"    {verdict.claim.sentence}",
+        f"    value: {_value(verdict)}; {verdict.claim.source}",
+        *([f"    measured: {verdict.finding.measured}"] if verdict.finding.measured else []),
+        f"    {verdict.finding.reason}",
     ]
 
 
-def _value(each: Verdict) -> str:
-    terms = each.terms
+def _value(verdict: Verdict) -> str:
+    terms = verdict.terms
     value = f"{terms.value:.0%} of {terms.of} replicates" if terms.of else f"{terms.value:g}"
-    return f"{value} ({each.claim.quantity})"
+    return f"{value} ({verdict.claim.quantity})"

@@ -99,6 +99,10 @@ class Replicate:
     diverged_at: int | None
     scores: dict[str, Score]
 
+    @property
+    def seeds(self) -> tuple[int, int]:
+        return self.init_seed, self.data_seed
+
     def ending(self, name: str) -> str:
         """How it ended as far as one set is concerned: a finished replicate that was not scored on it is missing there."""
         return "missing" if self.status == "finished" and name not in self.scores else self.status

@@ -20,23 +20,23 @@ Values = dict[Name, float]
 
 
 def _arms(evidence: Evidence, models: Sequence[dict[str, object]], terms: Terms, needs: int) -> tuple[list[Condition], str]:
-    """Conditions of these models that learned their training length and have the probe's rows, and what to say of those that did not."""
-    found = [
-        each
-        for each in evidence.conditions
-        if each.settings.get("task.name") == "lego"
-        and any(all(each.settings.get(k) == v for k, v in model.items()) for model in models)
+    """Conditions of these models that learned their training length and were probed, and a sentence about those that did not."""
+    candidates = [
+        condition
+        for condition in evidence.conditions
+        if condition.settings.get("task.name") == "lego"
+        and any(all(condition.settings.get(k) == v for k, v in model.items()) for model in models)
     ]
-    if not found:
+    if not candidates:
         settle(NOT_RUN, "no condition is the model that the claim is of")
     missed = {}
-    for each in found:
-        name = lengths(evidence, each)[each.settings["task.length"]]
-        require([each], [name], needs)
-        sentence = learned(evidence, each, name, terms.gate)
+    for condition in candidates:
+        name = lengths(evidence, condition)[condition.settings["task.length"]]
+        require([condition], [name], needs)
+        sentence = learned(evidence, condition, name, terms.gate)
         if sentence is not None:
-            missed[each.name] = sentence
-    kept = [each for each in found if each.name not in missed]
+            missed[condition.name] = sentence
+    kept = [condition for condition in candidates if condition.name not in missed]
     if not kept:
         settle(PRECONDITION, "; ".join(missed.values()))
     require_probed(evidence, kept, "concentration", needs)
@@ -51,9 +51,9 @@ def two_bands(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """At the training length, without residual: ε and the weaker of the two masses, as medians."""
     kept, beside = _arms(evidence, [NO_RESIDUAL], terms, needs)
     tests = []
-    for each in kept:
-        epsilon, weaker = _masses(evidence, each)
-        tests.append((each.name, quantile_interval(epsilon, 0.5), quantile_interval(weaker, 0.5)))
+    for condition in kept:
+        epsilon, weaker = _masses(evidence, condition)
+        tests.append((condition.name, quantile_interval(epsilon, 0.5), quantile_interval(weaker, 0.5)))
     return decide(
         all(loose.high < terms.value and band.low >= BAND for _, loose, band in tests),
         any(loose.low >= terms.value or band.high < BAND for _, loose, band in tests),
@@ -63,7 +63,7 @@ def two_bands(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def _masses(evidence: Evidence, condition: Condition) -> tuple[Floats, Floats]:
-    """Of each replicate at the training length: ε, and the mass of the weaker of the two bands."""
+    """By replicate, at the training length: ε, and the mass of the weaker of the two bands."""
     trained = condition.settings["task.length"]
     epsilon = _of(evidence, condition, lambda values: items_by_length(values, "epsilon")[trained])
     gap = _of(evidence, condition, lambda values: items_by_length(values, "gap")[trained])
@@ -73,19 +73,20 @@ def _masses(evidence: Evidence, condition: Condition) -> tuple[Floats, Floats]:
 def dilutes_as_clauses_grow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Odds ε/(1 - ε) at the longest sentences over those at the shortest, against the ratio of L + l - 2."""
     kept, beside = _arms(evidence, [PRACTICAL, NO_RESIDUAL], terms, needs)
-    tests = [(each, quantile_interval(_of(evidence, each, _growth), 0.5)) for each in kept]
+    tests = [(condition, quantile_interval(_of(evidence, condition, _growth), 0.5)) for condition in kept]
 
-    excluded = sum(not found.low <= 1 <= found.high for _, found in tests)
+    excluded = sum(not growth.low <= 1 <= growth.high for _, growth in tests)
 
-    def inside(each: Interval) -> bool:
-        return each.low >= 1 / terms.value and each.high <= terms.value
+    def inside(growth: Interval) -> bool:
+        return growth.low >= 1 / terms.value and growth.high <= terms.value
 
     return decide(
-        all(inside(found) for _, found in tests),
-        any(found.high < 1 / terms.value or found.low > terms.value for _, found in tests),
+        all(inside(growth) for _, growth in tests),
+        any(growth.high < 1 / terms.value or growth.low > terms.value for _, growth in tests),
         f"1, the exact law, lies outside the interval of {excluded} of {len(tests)} models: "
         + "; ".join(
-            f"{each.name}: odds of ε grow {between(found)} times as fast as L + l - 2 (median)" for each, found in tests
+            f"{condition.name}: odds of ε grow {between(growth)} times as fast as L + l - 2 (median)"
+            for condition, growth in tests
         )
         + beside,
         f"the median must lie from {1 / terms.value:.3g} to {terms.value:g}; where scores do not depend on the length it "
@@ -105,18 +106,16 @@ def one_band_falls(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Slopes over the answers at four times the training length: symmetry on the predicate, simply transitive on the answer itself."""
     kept, beside = _arms(evidence, [NO_RESIDUAL], terms, needs)
     tests = []
-    for each in kept:
-        length = 4 * each.settings["task.length"]
-        symmetry = SYMMETRY.match(str(each.settings.get("task.group", ""))) is not None
-        slopes = [_slopes(values, length) for _, values in evidence.probed(each, "concentration")]
+    for condition in kept:
+        length = 4 * condition.settings["task.length"]
+        symmetry = SYMMETRY.match(str(condition.settings.get("task.group", ""))) is not None
+        slopes = [_slopes(values, length) for _, values in evidence.probed(condition, "concentration")]
         falling, steady = (
             np.array(column) for column in zip(*(pair if symmetry else pair[::-1] for pair in slopes), strict=True)
         )
         as_drawn = int(((falling < 0) & (np.abs(steady) <= terms.value * np.abs(falling))).sum())
         what = "the predicate" if symmetry else "the answer itself"
-        text = (
-            f"{each.name}: attention to {what} falls over the answers, to the other hardly, in {percent(as_drawn, len(slopes))}"
-        )
+        text = f"{condition.name}: attention to {what} falls over the answers, to the other hardly, in {percent(as_drawn, len(slopes))}"
         tests.append((clopper_pearson(as_drawn, len(slopes)), text))
     return decide(
         all(share.low > MAJORITY for share, _ in tests),
@@ -127,15 +126,15 @@ def one_band_falls(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def _slopes(values: Values, length: int) -> tuple[float, float]:
-    """Of a_pred and a_ans over the answers 2 … L; the first has no predicate that leads to its name."""
+    """Slopes of a_pred and a_ans over the answers 2 … L; no predicate leads to the name of the first answer."""
     answers = np.arange(2, length + 1)
-    found = []
+    slopes = []
     for name in ("predicate", "itself"):
         rows = [values.get(("concentration", 0, None, f"L={length} l={answer} {name}")) for answer in answers]
         if None in rows:
             settle(NOT_RUN, f"the rows of the probe concentration have no answers of sentences of {length}")
-        found.append(float(np.polyfit(answers, np.array(rows, dtype=np.float64), 1)[0]))
-    return found[0], found[1]
+        slopes.append(float(np.polyfit(answers, np.array(rows, dtype=np.float64), 1)[0]))
+    return slopes[0], slopes[1]
 
 
 _MEDIAN = "10 replicates: a median of which the interval is bounded on both sides"

@@ -24,21 +24,21 @@ NO_RESIDUAL = {"model.name": "clauses", "model.residual": False, "model.norm": "
 def of_family(
     evidence: Evidence, family: re.Pattern[str], options: Mapping[str, object], later: bool = False
 ) -> list[Condition]:
-    """Conditions on LEGO whose group's name is of a family and that have these options; later: stages after the first, instead of those."""
+    """Conditions on LEGO with these options whose group's name matches `family`; later: stages after the first, in place of first ones."""
     return [
-        each
-        for each in evidence.conditions
-        if each.settings.get("task.name") == "lego"
-        and family.match(str(each.settings.get("task.group", "")))
-        and ("stage.number" in each.settings) == later
-        and all(each.settings.get(name) == value for name, value in options.items())
+        condition
+        for condition in evidence.conditions
+        if condition.settings.get("task.name") == "lego"
+        and family.match(str(condition.settings.get("task.group", "")))
+        and ("stage.number" in condition.settings) == later
+        and all(condition.settings.get(name) == value for name, value in options.items())
     ]
 
 
-def only(found: list[Condition], what: str) -> Condition:
-    if len(found) != 1:
-        settle(NOT_RUN, f"{len(found)} conditions are {what}, and the claim is of one")
-    return found[0]
+def only(conditions: list[Condition], what: str) -> Condition:
+    if len(conditions) != 1:
+        settle(NOT_RUN, f"{len(conditions)} conditions are {what}, and the claim is of one")
+    return conditions[0]
 
 
 def lengths(evidence: Evidence, base: Condition) -> dict[int, str]:
@@ -51,30 +51,31 @@ def lengths(evidence: Evidence, base: Condition) -> dict[int, str]:
 
 
 def wrong(evidence: Evidence, condition: Condition, name: str) -> Floats:
-    """Shares of sentences that are not right throughout, of the replicates that have a number on a set; 1 of those that diverged."""
+    """Fraction of sentences with an error, by replicate that has a number on a set; 1 for a replicate that diverged."""
     if evidence.evaluations is None:
         settle(NOT_RUN, "sentences that are right throughout are counted in the evaluations, which were not read")
     shares = sentences_wrong(evidence.evaluations)
-    found = [
-        1.0 if each.status == "diverged" else shares[each.key, name]
-        for each in condition.replicates
-        if each.status == "diverged" or (name in each.scores and (each.key, name) in shares)
+    errors = [
+        1.0 if replicate.status == "diverged" else shares[replicate.key, name]
+        for replicate in condition.replicates
+        if replicate.status == "diverged" or (name in replicate.scores and (replicate.key, name) in shares)
     ]
-    return np.array(found, dtype=np.float64)
+    return np.array(errors, dtype=np.float64)
 
 
 def by_seeds(evidence: Evidence, condition: Condition, name: str) -> dict[tuple[int, int], float]:
     """The shares of `wrong` by (init_seed, data_seed)."""
-    numbered = [each for each in condition.replicates if each.status == "diverged" or name in each.scores]
+    numbered = [replicate for replicate in condition.replicates if replicate.status == "diverged" or name in replicate.scores]
     values = wrong(evidence, condition, name)
-    return dict(zip(((each.init_seed, each.data_seed) for each in numbered), values.tolist(), strict=True))
+    return dict(zip((replicate.seeds for replicate in numbered), values.tolist(), strict=True))
 
 
 def errs_more(
     evidence: Evidence, first: Condition, second: Condition, name: str, needs: int, confidence: float = CONFIDENCE
 ) -> tuple[float, Interval, str]:
-    """The chance that the second has more sentences wrong, equal ones halved, and how it was compared: by pairs where seeds are shared."""
-    one, other = (by_seeds(evidence, each, name) for each in (first, second))
+    """Chance that the second has more sentences wrong (ties count half), its interval, and how they were compared: in pairs where seeds
+    are shared."""
+    one, other = (by_seeds(evidence, condition, name) for condition in (first, second))
     common = sorted(one.keys() & other.keys())
     if len(common) >= needs:
         changes = differences([one[seeds] for seeds in common], [other[seeds] for seeds in common])
@@ -112,12 +113,14 @@ def accuracy(evidence: Evidence, condition: Condition, name: str) -> Interval:
 def describe(evidence: Evidence, condition: Condition, along: dict[int, str]) -> str:
     """Best and median accuracy by length."""
     rows = {length: wrong(evidence, condition, name) for length, name in along.items()}
-    shown = (f"{length}: {1 - each.min():.3f} / {1 - quantile(each, 0.5):.3f}" for length, each in rows.items() if each.size)
+    shown = (
+        f"{length}: {1 - errors.min():.3f} / {1 - quantile(errors, 0.5):.3f}" for length, errors in rows.items() if errors.size
+    )
     return f"{condition.name}, best / median by length: {', '.join(shown)}"
 
 
 def reach(evidence: Evidence, condition: Condition, along: dict[int, str], value: float) -> Floats:
-    """Of each replicate, the length in training lengths at which accuracy falls below `value`: see `falls_below`."""
+    """By replicate, the length at which accuracy falls below `value`, in training lengths: see `falls_below`."""
     rows = np.stack([wrong(evidence, condition, name) for name in along.values()])
     return np.array([falls_below(list(along), column, value) for column in rows.T]) / condition.settings["task.length"]
 
@@ -169,9 +172,11 @@ def symmetry_stops(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     twice, last = (accuracy(evidence, base, along[length]) for length in (2 * trained, max(along)))
     chance, interval, how = errs_more(evidence, other, base, along[max(along)], needs)
     kept = []
-    for each in (base, other):
-        low, middle, high = (quantile(reach(evidence, each, along, terms.value), q) for q in (0.0, 0.5, 1.0))
-        kept.append(f"{each.name} keeps {terms.value:g} up to {middle:.3g} times the training length ({low:.3g} to {high:.3g})")
+    for condition in (base, other):
+        low, middle, high = (quantile(reach(evidence, condition, along, terms.value), q) for q in (0.0, 0.5, 1.0))
+        kept.append(
+            f"{condition.name} keeps {terms.value:g} up to {middle:.3g} times the training length ({low:.3g} to {high:.3g})"
+        )
     return decide(
         twice.low >= terms.value and last.high < terms.value and interval.low > 0.5,
         twice.high < terms.value or last.low >= terms.value or interval.high < 0.5,

@@ -7,6 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.rows.probe_values import Name
+
 SIMPLY_TRANSITIVE = re.compile(r"C\d+$|.*_regular$")
 SYMMETRY = re.compile(r"S\d+$")
 
@@ -14,7 +16,7 @@ Shares = dict[tuple[str, str], float]
 
 
 def sentences_wrong(evaluations: pa.Table) -> Shares:
-    """By key and set the share of sentences of which some value is wrong, at the last step: 1 minus the paper's accuracy.
+    """Fraction of sentences with a wrong value at the last step, by (key, set): 1 minus the paper's accuracy.
 
     evaluations: the rows that are reported, with the errors of values. Stages have keys of their own.
     """
@@ -28,24 +30,24 @@ def sentences_wrong(evaluations: pa.Table) -> Shares:
 
 
 def sets_by_length(definitions: Mapping[str, Mapping[str, Any]], trained: int) -> dict[int, str]:
-    """Sets that change the length and the decoding at most, in order of that; of two at one length, the one that is run freely."""
-    found: dict[int, str] = {}
+    """Names of the sets that change nothing but length or decoding, by length; of two at one length, the freely run one."""
+    names: dict[int, str] = {}
     for name, changed in definitions.items():
         length = changed.get("length", trained)
-        if changed.keys() <= {"length", "decode"} and (length not in found or changed.get("decode") == "greedy"):
-            found[length] = name
-    return dict(sorted(found.items()))
+        if changed.keys() <= {"length", "decode"} and (length not in names or changed.get("decode") == "greedy"):
+            names[length] = name
+    return dict(sorted(names.items()))
 
 
-def items_by_length(values: Mapping[Any, float], item: str, layer: int = 0) -> dict[int, float]:
-    """Of a replicate's rows of the probe concentration: an item such as "odds" of the mean of a layer's heads, by length."""
+def items_by_length(values: Mapping[Name, float], item: str, layer: int = 0) -> dict[int, float]:
+    """An item of the probe concentration, such as "odds", averaged over the heads of a layer, by length."""
     pattern = re.compile(rf"L=(\d+) {re.escape(item)}$")
-    found: dict[int, float] = {}
+    means: dict[int, float] = {}
     for (probe, at, head, name), value in values.items():
         match = pattern.match(str(name)) if probe == "concentration" and head is None and at == layer else None
         if match:
-            found[int(match[1])] = value
-    return dict(sorted(found.items()))
+            means[int(match[1])] = value
+    return dict(sorted(means.items()))
 
 
 def others(length: int) -> float:

@@ -26,58 +26,58 @@ class Chain(NamedTuple):
     @property
     def trained(self) -> list[int]:
         """The training length of each stage."""
-        return [each.settings["task.length"] for each in self.stages]
+        return [stage.settings["task.length"] for stage in self.stages]
 
 
 def chain(evidence: Evidence, terms: Terms, needs: int) -> Chain:
     """The practical model on all permutations with its warm self-training; settles the claim where it is not all there."""
     first = only(of_family(evidence, SYMMETRY, PRACTICAL), "the practical model on all permutations")
     later = of_family(evidence, SYMMETRY, PRACTICAL | SELF, later=True)
-    later.sort(key=lambda each: each.settings["stage.number"])
-    if not later or [each.settings["stage.number"] for each in later] != list(range(1, len(later) + 1)):
+    later.sort(key=lambda stage: stage.settings["stage.number"])
+    if not later or [stage.settings["stage.number"] for stage in later] != list(range(1, len(later) + 1)):
         settle(NOT_RUN, "no condition goes on from its own weights, stage after stage, on chains that it labelled itself")
     along = gated(evidence, first, terms, needs)
-    found = Chain([first, *later], along)
-    missing = [length for length in found.trained if length not in along]
+    rounds = Chain([first, *later], along)
+    missing = [length for length in rounds.trained if length not in along]
     if missing:
         settle(NOT_RUN, f"no set has sentences of {missing[0]}, at which a stage is trained")
     require(later, along.values(), needs)
-    return found
+    return rounds
 
 
-def by_stage(evidence: Evidence, found: Chain, name: str) -> Floats:
-    """[stages, replicates] shares of sentences that are not right throughout, replicates in the order of their seeds."""
-    rows = [by_seeds(evidence, each, name) for each in found.stages]
+def by_stage(evidence: Evidence, rounds: Chain, name: str) -> Floats:
+    """[stages, replicates] fraction of sentences with an error, replicates in the order of their seeds."""
+    rows = [by_seeds(evidence, stage, name) for stage in rounds.stages]
     common = sorted(set.intersection(*(set(row) for row in rows)))
     return np.array([[row[seeds] for seeds in common] for row in rows], dtype=np.float64)
 
 
-def control(evidence: Evidence, found: Chain, needs: int) -> Condition:
-    """The last stage of the same weights trained on for as many steps, on true chains of the first length; settles a claim without it."""
+def control(evidence: Evidence, rounds: Chain, needs: int) -> Condition:
+    """The last stage that trained the same weights for as many steps on true chains of the first length; settles a claim without it."""
     members = [
-        each
-        for each in of_family(evidence, SYMMETRY, PRACTICAL | CONTROL, later=True)
-        if each.settings["task.length"] == found.trained[0]
+        condition
+        for condition in of_family(evidence, SYMMETRY, PRACTICAL | CONTROL, later=True)
+        if condition.settings["task.length"] == rounds.trained[0]
     ]
-    members.sort(key=lambda each: each.settings["stage.number"])
-    steps = [[each.settings["train.steps"] for each in stages] for stages in (members, found.stages[1:])]
+    members.sort(key=lambda stage: stage.settings["stage.number"])
+    steps = [[stage.settings["train.steps"] for stage in stages] for stages in (members, rounds.stages[1:])]
     if steps[0] != steps[1]:
         settle(
             NOT_RUN,
-            f"no condition goes on with true chains of {found.trained[0]} for as many steps: what the steps alone bring is not known",
+            f"no condition goes on with true chains of {rounds.trained[0]} for as many steps: what the steps alone bring is not known",
         )
-    require(members, found.along.values(), needs)
+    require(members, rounds.along.values(), needs)
     return members[-1]
 
 
 def every_stage_goes_farther(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """In more than half of the replicates each stage reaches farther than the one before, and twice its own training length; the last
     one also farther than steps alone bring."""
-    found = chain(evidence, terms, needs)
-    beside = control(evidence, found, needs)
-    lengths = list(found.along)
-    arms = [*found.stages, beside]
-    rows = [[by_seeds(evidence, each, name) for name in found.along.values()] for each in arms]
+    rounds = chain(evidence, terms, needs)
+    beside = control(evidence, rounds, needs)
+    lengths = list(rounds.along)
+    arms = [*rounds.stages, beside]
+    rows = [[by_seeds(evidence, arm, name) for name in rounds.along.values()] for arm in arms]
     common = sorted(set.intersection(*(set(one) for row in rows for one in row)))
     if len(common) < needs:
         settle(TOO_FEW, f"{len(common)} seeds have all stages and the control, and the claim needs {needs}")
@@ -86,14 +86,17 @@ def every_stage_goes_farther(evidence: Evidence, terms: Terms, needs: int) -> Fi
     )
     stages, steps_alone = reached[:-1], reached[-1]
     farther = (np.diff(stages, axis=0) > 0) | (stages[1:] == lengths[-1])
-    twice = stages >= np.minimum(2 * np.array(found.trained), lengths[-1])[:, None]
+    twice = stages >= np.minimum(2 * np.array(rounds.trained), lengths[-1])[:, None]
     beyond = stages[-1] > steps_alone
     good = farther.all(0) & twice[1:].all(0) & beyond
     share = clopper_pearson(int(good.sum()), good.size)
     shown = "; ".join(
         f"{title}: {quantile(row, 0.5):.3g} ({row.min():.3g} to {row.max():.3g})"
         for title, row in zip(
-            [*(f"trained on {length}" for length in found.trained), f"{beside.name}, on {found.trained[0]} for as many steps"],
+            [
+                *(f"trained on {length}" for length in rounds.trained),
+                f"{beside.name}, on {rounds.trained[0]} for as many steps",
+            ],
             reached,
             strict=True,
         )
@@ -109,32 +112,32 @@ def every_stage_goes_farther(evidence: Evidence, terms: Terms, needs: int) -> Fi
 
 def last_stage_equals_simply_transitive(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Medians of the longest sentences, of the last stage and of the simply transitive action after its only stage, by seed."""
-    found = chain(evidence, terms, needs)
+    rounds = chain(evidence, terms, needs)
     other = only(of_family(evidence, SIMPLY_TRANSITIVE, PRACTICAL), "the practical model on a simply transitive action")
-    longest = max(found.along)
-    if longest < FARTHEST * found.trained[0]:
-        settle(NOT_RUN, f"the longest sentences are of {longest}, and the claim is of {FARTHEST} times {found.trained[0]}")
-    require([other], found.along.values(), needs)
-    missed = learned(evidence, other, found.along[found.trained[0]], terms.gate)
+    longest = max(rounds.along)
+    if longest < FARTHEST * rounds.trained[0]:
+        settle(NOT_RUN, f"the longest sentences are of {longest}, and the claim is of {FARTHEST} times {rounds.trained[0]}")
+    require([other], rounds.along.values(), needs)
+    missed = learned(evidence, other, rounds.along[rounds.trained[0]], terms.gate)
     if missed is not None:
         settle(PRECONDITION, missed)
-    mine, theirs = (by_seeds(evidence, each, found.along[longest]) for each in (found.stages[-1], other))
-    common = sorted(mine.keys() & theirs.keys())
+    last_stage, transitive = (by_seeds(evidence, condition, rounds.along[longest]) for condition in (rounds.stages[-1], other))
+    common = sorted(last_stage.keys() & transitive.keys())
     if len(common) < needs:
         settle(
-            TOO_FEW, f"{len(common)} seeds are common to {found.stages[-1].name} and {other.name}, and the claim needs {needs}"
+            TOO_FEW, f"{len(common)} seeds are common to {rounds.stages[-1].name} and {other.name}, and the claim needs {needs}"
         )
-    behind = np.array([mine[seeds] - theirs[seeds] for seeds in common])  # positive: fewer sentences right
-    if quantile(np.array([theirs[seeds] for seeds in common]), 0.5) > 1 - FAR:
+    behind = np.array([last_stage[seeds] - transitive[seeds] for seeds in common])  # positive: fewer sentences right
+    if quantile(np.array([transitive[seeds] for seeds in common]), 0.5) > 1 - FAR:
         settle(
             PRECONDITION, f"the median accuracy of {other.name} at {longest} is below {FAR:g}, which nobody calls near-perfect"
         )
     interval = quantile_interval(behind, 0.5)
-    a, b = (1 - quantile(np.array([each[seeds] for seeds in common]), 0.5) for each in (mine, theirs))
+    a, b = (1 - quantile(np.array([errors[seeds] for seeds in common]), 0.5) for errors in (last_stage, transitive))
     return decide(
         interval.high <= terms.value,
         interval.low > terms.value,
-        f"median accuracy at {longest}: {found.stages[-1].name} {a:.3f}, {other.name} {b:.3f}; behind by seed, median and interval: "
+        f"median accuracy at {longest}: {rounds.stages[-1].name} {a:.3f}, {other.name} {b:.3f}; behind by seed, median and interval: "
         f"{quantile(behind, 0.5):.3f} ({interval.low:.3f} to {interval.high:.3f})",
         f"the median of the differences must be {terms.value:g} or less",
     )
@@ -143,10 +146,10 @@ def last_stage_equals_simply_transitive(evidence: Evidence, terms: Terms, needs:
 def labels_are_right(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """In more than half of the replicates, every stage answers the chains of the next one's pool, as the next one counted them.
 
-    Studies of before that was counted have fixed chains of the same lengths, which is said.
+    Older studies did not count that: fixed chains of the same lengths stand in, and the verdict says so.
     """
-    found = chain(evidence, terms, needs)
-    counted = [pool_labels(evidence, each) for each in found.stages[1:]]
+    rounds = chain(evidence, terms, needs)
+    counted = [pool_labels(evidence, stage) for stage in rounds.stages[1:]]
     whole = all(len(row) >= needs for row in counted)
     if not whole and any(counted):
         settle(TOO_FEW, f"the labels of {min(map(len, counted))} pools were counted in some stage, and the claim needs {needs}")
@@ -155,13 +158,13 @@ def labels_are_right(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         shares = np.array([[row[seeds] for seeds in common] for row in counted], dtype=np.float64)
     else:
         shares = np.stack(
-            [1 - by_stage(evidence, found, found.along[length])[at] for at, length in enumerate(found.trained[1:])]
+            [1 - by_stage(evidence, rounds, rounds.along[length])[at] for at, length in enumerate(rounds.trained[1:])]
         )  # [stages - 1, replicates]
     good = (shares >= terms.value).all(0)
     share = clopper_pearson(int(good.sum()), good.size)
     shown = "; ".join(
         f"of {length} by {stage.name}: {row.min():.3f} / {quantile(row, 0.5):.3f}"
-        for length, stage, row in zip(found.trained[1:], found.stages, shares, strict=False)
+        for length, stage, row in zip(rounds.trained[1:], rounds.stages, shares, strict=False)
     )
     what = "of the chains trained on" if whole else "of fixed chains (those trained on were not counted)"
     return decide(
@@ -178,7 +181,7 @@ def pool_labels(evidence: Evidence, condition: Condition) -> dict[tuple[int, int
         return {}
     rows = evidence.curves.filter(pc.field("metric") == LABELS_RIGHT).select(["key", "value"]).to_pylist()
     values = {row["key"]: row["value"] for row in rows}
-    return {(each.init_seed, each.data_seed): values[each.key] for each in condition.replicates if each.key in values}
+    return {replicate.seeds: values[replicate.key] for replicate in condition.replicates if replicate.key in values}
 
 
 _MOST = "that most replicates do, where 97 % of all do"

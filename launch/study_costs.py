@@ -5,9 +5,10 @@ After a change of a study file:
     python -m launch.study_costs
 
 Studies that have an entry for their present file keep it; the others are priced again. Nothing is measured. A condition that was run for
-docs/studies takes as long as its committed rows say. Any other takes 6 operations per parameter and training token, and 2 per evaluated
-token, at the rate that the committed rows show for one core. For four of five committed conditions that is right to a factor of three; for
-very narrow models it is up to twenty times too little. `manyseeds plan` measures.
+docs/studies takes as long as its committed rows say, if it was scored on the same sets; else they say what its training takes. What no
+row says is modelled: 6 operations per parameter and training token, and 2 per evaluated token, at the rate that the committed rows show for
+one core. For four of five committed conditions that is right to a factor of three; for very narrow models it is up to twenty times too
+little. `manyseeds plan` measures.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ import json
 import statistics
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from launch.families import STUDIES, named_studies
 from results.errors import StudyError
@@ -33,6 +34,14 @@ class Cost(TypedDict):
 
     replicates: int
     seconds: float | None
+
+
+class Taken(NamedTuple):
+    """Medians of committed replicates, in seconds of one core; sets: hashes of the evaluation sets that they were scored on."""
+
+    train_s: float
+    evaluate_s: float
+    sets: frozenset[str]
 
 
 class Entry(TypedDict):
@@ -89,8 +98,8 @@ def _time(scales: Mapping[str, Cost], scale: str, here: int) -> str:
     return "?" if seconds is None else duration(seconds / here)
 
 
-def price(path: Path, committed: Mapping[str, float]) -> Entry:
-    """committed: seconds of a replicate by the canonical JSON of its configuration."""
+def price(path: Path, committed: Mapping[str, list[Taken]]) -> Entry:
+    """committed: what replicates took, by the canonical JSON of their configuration."""
     from harness.study.load import load
     from harness.study.tree import read_file
 
@@ -108,34 +117,46 @@ def price(path: Path, committed: Mapping[str, float]) -> Entry:
     return entry
 
 
-def _cost(study: Any, committed: Mapping[str, float]) -> Cost:
+def _cost(study: Any, committed: Mapping[str, list[Taken]]) -> Cost:
     from collections import Counter
 
     from harness.planning.plan import replicates_of
     from harness.study.identity import canonical
 
-    counts = Counter({each.key: each.condition for each in replicates_of(study.conditions)}.values())
+    counts = Counter({replicate.key: replicate.condition for replicate in replicates_of(study.conditions)}.values())
     total: float | None = 0.0
     for index, count in counts.items():
         condition = study.conditions[index]
-        seconds = committed.get(canonical(condition.config()))
-        if seconds is None and condition.experiment is None:
-            seconds = _modelled(study, condition)
+        seconds = _seconds(study, condition, committed.get(canonical(condition.config()), []))
         total = None if total is None or seconds is None else total + count * seconds
     return {"replicates": counts.total(), "seconds": None if total is None else float(f"{total:.2g}")}
 
 
-def _modelled(study: Any, condition: Any) -> float:
+def _seconds(study: Any, condition: Any, rows: list[Taken]) -> float | None:
+    """Of a replicate; None of an experiment that was never run."""
+    sets = set(study.set_hashes(condition).values())
+    for row in rows:
+        if sets <= row.sets:
+            return row.train_s + row.evaluate_s
+    if condition.experiment is not None:
+        return None
+    return (rows[0].train_s if rows else _training(condition)) + _evaluation(study, condition)
+
+
+def _training(condition: Any) -> float:
     from harness.training.sgd_loop import fits
 
-    train, task = condition.train, condition.task
-    parameters = _parameters(condition)
-    evaluated = 0
-    for each in study.sets:
-        looks = 1 + (train.steps - 1) // each.every if each.every else 1
-        evaluated += each.sequences * looks * task.tokens
-    step = _LOOP_STEP_S if fits(condition) else _STEP_S + 6 * parameters * train.batch * task.tokens / _RATE
-    return train.steps * step + 2 * parameters * evaluated / _RATE
+    train = condition.train
+    operations = 6 * _parameters(condition) * train.batch * condition.task.tokens
+    return train.steps * (_LOOP_STEP_S if fits(condition) else _STEP_S + operations / _RATE)
+
+
+def _evaluation(study: Any, condition: Any) -> float:
+    tokens = 0
+    for scored in study.sets:
+        looks = 1 + (condition.train.steps - 1) // scored.every if scored.every else 1
+        tokens += scored.sequences * looks * condition.task.tokens
+    return 2 * _parameters(condition) * tokens / _RATE
 
 
 _counted: dict[str, int] = {}
@@ -165,23 +186,29 @@ def _parameters(condition: Any) -> int:
     return _counted[name]
 
 
-def committed_seconds(root: Path = _COMMITTED) -> dict[str, float]:
-    """Median seconds of a replicate, training and evaluation, by the canonical JSON of its configuration."""
+def committed_times(root: Path = _COMMITTED) -> dict[str, list[Taken]]:
+    """What the replicates of docs/studies took, by the canonical JSON of their configuration, one entry per choice of evaluation sets."""
     import pyarrow.parquet as parquet
 
-    seconds: dict[str, list[float]] = {}
+    rows: dict[str, dict[frozenset[str], list[tuple[float, float]]]] = {}
     for path in sorted(root.glob("**/replicates/*.parquet")):
-        rows = parquet.read_table(path, columns=["config", "train_s", "evaluate_s"]).to_pylist()
-        for row in rows:
-            seconds.setdefault(row["config"], []).append((row["train_s"] or 0.0) + (row["evaluate_s"] or 0.0))
-    return {config: statistics.median(each) for config, each in seconds.items()}
+        for row in parquet.read_table(path, columns=["config", "sets", "train_s", "evaluate_s"]).to_pylist():
+            by_sets = rows.setdefault(row["config"], {})
+            by_sets.setdefault(frozenset(row["sets"] or ()), []).append((row["train_s"] or 0.0, row["evaluate_s"] or 0.0))
+    return {
+        config: [
+            Taken(statistics.median(train for train, _ in times), statistics.median(evaluate for _, evaluate in times), sets)
+            for sets, times in by_sets.items()
+        ]
+        for config, by_sets in rows.items()
+    }
 
 
 def write() -> None:
     """Bring costs.json up to date."""
     paths = named_studies()
     kept = entries(paths)
-    committed = committed_seconds() if kept.keys() != paths.keys() else {}
+    committed = committed_times() if kept.keys() != paths.keys() else {}
     priced = {name: kept.get(name) or price(path, committed) for name, path in paths.items()}
     COSTS.write_text(json.dumps(priced, indent=1, ensure_ascii=False) + "\n")
 

@@ -192,7 +192,7 @@ class Draw:
         return torch.special.ndtri(self.quantiles(shape, site)).to(torch.float32).to(self.seeds.device)
 
     def integers(self, high: int, shape: Sequence[int], site: int = 0) -> Tensor:
-        """int64 in 0 … high - 1, [R, *shape], by multiply-shift (each value's probability is within 2^-32 of 1/high)."""
+        """int64 in 0 … high - 1, [R, *shape], by a product and a shift (each value's probability is within 2^-32 of 1/high)."""
         if not 1 <= high < 2**31:
             raise ValueError(f"high = {high} is outside 1 … 2^31 - 1")
         return self.words(shape, site) * high >> 32

@@ -163,6 +163,6 @@ def test_the_glossary_defines_the_words_of_the_house_in_order():
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_line_of_a_page_is_too_long_to_read(path):
-    """But for one that can't be broken, such as the choices of an option that `--help` prints."""
+    """A line that can't be broken may be longer, such as the choices of an option that `--help` prints."""
     lines = [line for line in path.read_text().splitlines() if len(line) > WIDTH and max(map(len, line.split())) < WIDTH - 20]
     assert lines == [], f"lines longer than {WIDTH} characters"

@@ -136,7 +136,7 @@ def train(
 ) -> Network:
     """Algorithm 2: `first` for the weights, then `second` for the outputs; biases stay. Steps are counted through for `strings`.
 
-    With a teacher its f(x) is learnt from, and the labels with a part alpha of the loss. seen: is given every step's end.
+    With a teacher, its f(x) is the target, and the labels have a share alpha of the loss. seen: called after every step.
     """
     for number, phase in enumerate((first, second)):
         for step in range(phase.steps):

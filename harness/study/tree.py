@@ -206,7 +206,7 @@ def mapping(node: Mapping[str, Any], key: str, prefix: str = "") -> dict[str, An
 
 
 def typed(node: Mapping[str, Any], key: str, kind: type, default: Any, prefix: str = "") -> Any:
-    """The value under a key, or the default; of this very type. prefix: of the key in the sentence."""
+    """The value under a key, or the default, of exactly this type. prefix: of the key in the sentence."""
     value = node.get(key, default)
     if type(value) is not kind:
         kinds = {list: "a list, such as [a, b]", bool: "true or false"}

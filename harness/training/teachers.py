@@ -46,7 +46,7 @@ class Schedule:
 
     @property
     def first(self) -> int | None:
-        """The teacher's step that is learnt from first; None where it is not resolved."""
+        """The first step of the teacher that is learned from; None where it is not resolved."""
         step = self.spans[0].at
         return step if isinstance(step, int) else None
 

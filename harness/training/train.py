@@ -88,7 +88,7 @@ def _save(state: Training, store: Store, say: Callable[[str], None]) -> bool:
 
 
 def _ending(diverged_at: int, without: str) -> dict[str, Any]:
-    """diverged_at: a step, or below 0; without: what a teacher never reached, so that its student has learnt nothing."""
+    """diverged_at: a step, or below 0; without: what a teacher never reached, so that its student has learned nothing."""
     if without:
         return {"status": "no_transition", "diverged_at": None}
     return (

@@ -7,7 +7,7 @@ Four families of what is put in the place of an event (section 9.1 of the refere
     iid     any two tokens, grammatical or not (the paper's `rand`)
     shift   as gen, with another number of events in front: the distances to the read stay, absolute positions and the length do not
 
-But in iid, the first event of a string is a write. The read in question always stands at the end.
+Except in iid, the first event of a string is a write. The read in question always stands at the end.
 """
 
 from collections.abc import Sequence

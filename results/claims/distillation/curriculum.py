@@ -182,7 +182,7 @@ R6_WIDTH = Claim(
     "PD-R6-width",
     "A wider perceptron learns parity earlier.",
     f"{_SOURCE}, figure 4.10 left, five runs a width, no numbers printed",
-    "accuracy that counts as learnt",
+    "accuracy that counts as learned",
     10,
     "10 replicates: that the widest is before the narrowest, where it is in 98 % of pairs",
     wider_is_earlier,

@@ -109,7 +109,7 @@ def gate_teacher(found: Sequence[Cell], share: float) -> None:
 
 
 def majority(values: Sequence[float], needs: int, tests: int = 1, share: float = 0.5) -> tuple[bool, bool]:
-    """Whether more than a share of all replicates have a positive value, and whether more than the rest of them have a negative one.
+    """Whether more than `share` of the replicates have a positive value, and whether more than the rest have a negative one.
 
     Clopper and Pearson's intervals of 95 %; where a claim fails by any of several `tests`, 95 % are of all of them together.
     """

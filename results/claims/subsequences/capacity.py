@@ -114,7 +114,7 @@ def capacity_grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Findi
 
 
 def _majority(answers: Sequence[Answer], confidence: float) -> tuple[bool, bool]:
-    """Whether more than half of all replicates say yes, and whether less than half do, whatever those say that can't be told."""
+    """Whether most replicates say yes, and whether fewer than half do, whatever those would say that can't be told."""
     yes, unknown = answers.count(True), answers.count(None)
     low = clopper_pearson(yes, len(answers), confidence).low
     return low > 0.5, clopper_pearson(yes + unknown, len(answers), confidence).high < 0.5

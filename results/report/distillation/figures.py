@@ -16,12 +16,12 @@ from results.report.plot_data import tell
 
 @dataclass(frozen=True)
 class Lesson:
-    """A teacher and its students, each by name. learnt: (step, accuracy) of the teacher's checkpoints that a student learns from, by
+    """A teacher and its students, each by name. learned: (step, accuracy) of the teacher's checkpoints that a student learns from, by
     the student's name: where in the teacher's curve they lie."""
 
     teacher: tuple[str, Bands]
     students: Mapping[str, Bands]
-    learnt: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    learned: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def lessons(panels: Mapping[str, Lesson], label: str = "step") -> Figure:
                 style: dict[str, Any] = {"marker": marker_of(i), "ms": 4, "markevery": (i % every, every)}
                 (handles[name],) = panel.plot(bands.x, bands.middle, color=colour_of(i), lw=2, **style)
                 tell(handles[name], name)
-            for name, points in each.learnt.items():
+            for name, points in each.learned.items():
                 i = names.index(name)
                 steps, values = zip(*points, strict=True)
                 look: dict[str, Any] = {"marker": marker_of(i), "ms": 7, "mfc": "none", "mec": colour_of(i), "mew": 1.6}

@@ -63,8 +63,8 @@ def _lessons(mine: TaskConditions, curves: Curves, finished: pa.Table, manifest:
             found = {name: bands for name in arms if (bands := _bands(mine, name, curves)) is not None}
             if whole is None or not any(name in found for name in students):
                 continue
-            learnt = {name: _learnt(mine, name, rows, curves) for name in students if name in found}
-            marks = {name: each for name, each in learnt.items() if each}
+            learned = {name: _learned(mine, name, rows, curves) for name in students if name in found}
+            marks = {name: each for name, each in learned.items() if each}
             panels[_title(teacher, kind, list(kinds))] = Lesson((f"{teacher} (teaches)", whole), found, marks)
     if not panels:
         return []
@@ -109,7 +109,7 @@ def _bands(mine: TaskConditions, name: str, curves: Curves) -> Bands | None:
     return bands_of(points) if len(points) > 1 else None
 
 
-def _learnt(
+def _learned(
     mine: TaskConditions, name: str, rows: Mapping[str, Mapping[str, Any]], curves: Curves
 ) -> list[tuple[float, float]]:
     """(step, accuracy) of the first checkpoint of each seed, its teacher's accuracy at the nearest look; not the teacher's last one."""

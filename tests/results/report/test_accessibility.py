@@ -88,7 +88,7 @@ def violations(pages: dict[str, str], width: int, dark: bool, folder: Path) -> d
 
 @pytest.mark.parametrize(("width", "dark"), [(1300, False), (400, True)])
 def test_no_page_has_a_violation(width: int, dark: bool, pages: dict[str, str], tmp_path: Path) -> None:
-    """But for one whose heading is made pale, which axe must see."""
+    """A page whose heading is made pale has one, which axe must see."""
     pale = {"pale": pages["replicate"].replace("<h1", '<h1 style="color: #eee; background: #fff"', 1)}
     found = violations(pages | pale, width, dark, tmp_path)
     assert [each[0] for each in found.pop("pale")["violations"]] == ["color-contrast"]

@@ -73,7 +73,7 @@ def test_no_sample_is_more_significant_than_a_separated_one(n):
 
 
 def test_the_arm_pain_of_brunner_and_munzel():
-    """Their table 1: estimate 0.789 [0.595, 0.983], p = 0.0058; the t interval is symmetric, ours is on the logit scale."""
+    """Their table 1: estimate 0.789 [0.595, 0.983], with p 0.0058; the t interval is symmetric, ours is on the logit scale."""
     x = [1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 2, 4, 1, 1]
     y = [3, 3, 4, 3, 1, 2, 3, 1, 1, 5, 4]
     assert stats.brunnermunzel(x, y).pvalue == pytest.approx(0.005786, abs=1e-6)

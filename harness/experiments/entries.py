@@ -1,4 +1,4 @@
-"""What a replicate of an experiment returns: named numbers, with the step, the set and the count they belong to, checked.
+"""What a replicate of an experiment returns: named numbers and arrays, with the step, the set and the count they belong to, checked.
 
 {"accuracy": 0.93, "loss": 0.2}                              # one entry
 {"step": 100, "set": "test", "count": 500, "accuracy": 0.9}  # with a place of its own
@@ -6,16 +6,21 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.study.config import Metric, nearest
 
 PLACES = ("step", "set", "count")
 RESULT = "result"  # the set of what names none
 MOST_ENTRIES = 1_000_000  # of a replicate
+MOST_ARRAY = 2**28  # bytes of an array
+ARRAY = "array"  # the kind of a name that stands for arrays
+Array = NDArray[Any]
+_A = {"number": "a number", "flag": "a flag", ARRAY: "an array"}
 _LARGEST = 2**63 - 1
 
 
@@ -25,21 +30,27 @@ class BadResult(ValueError):
 
 @dataclass(frozen=True)
 class Entry:
-    """values: by metric, with its kind (number or flag). count: cases that the values are means over."""
+    """values: by metric, with its kind (number or flag). count: cases that the values are means over. arrays: by name; kept: the names of
+    those that are in the store already."""
 
     step: int
     set: str
     count: int | None
     values: Mapping[str, tuple[float, str]]
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
 
     def as_json(self) -> list[Any]:
-        return [self.step, self.set, self.count, {name: list(value) for name, value in self.values.items()}]
+        """All but the arrays."""
+        values = {name: list(value) for name, value in self.values.items()}
+        return [self.step, self.set, self.count, values, list(self.kept)]
 
 
 def entry_from_json(data: list[Any]) -> Entry:
     """The inverse of `Entry.as_json`."""
-    step, name, count, values = data
-    return Entry(step, name, count, {metric: (value, kind) for metric, (value, kind) in values.items()})
+    step, name, count, values, *kept = data  # a checkpoint of an older version has no `kept`
+    numbers = {metric: (value, kind) for metric, (value, kind) in values.items()}
+    return Entry(step, name, count, numbers, kept=tuple(kept[0]) if kept else ())
 
 
 def entry_of(returned: Any, known: Mapping[str, Metric]) -> Entry:
@@ -50,13 +61,15 @@ def entry_of(returned: Any, known: Mapping[str, Metric]) -> Entry:
         )
     if odd := next((name for name in returned if not isinstance(name, str) or not name.isprintable() or not name), None):
         raise BadResult(f"a result has the name {odd!r}, and a metric is called by a printable word")
-    values = {name: _number(name, value) for name, value in returned.items() if name not in PLACES}
-    if not values:
+    named = {name: value for name, value in returned.items() if name not in PLACES}
+    arrays = {name: _array(name, value) for name, value in named.items() if getattr(value, "ndim", 0)}
+    values = {name: _number(name, value) for name, value in named.items() if name not in arrays}
+    if not named:
         raise BadResult("a result has no metric: return at least one number by name, such as {'accuracy': 0.9}")
-    for name, (_, kind) in values.items():
+    for name, kind in [*((name, kind) for name, (_, kind) in values.items()), *((name, ARRAY) for name in arrays)]:
         if name in known and known[name].kind not in ("", kind):
             raise BadResult(
-                f"the metric {name} is a {kind} here and was a {known[name].kind} in the replicates before: return one kind"
+                f"the metric {name} is {_A[kind]} here and was {_A[known[name].kind]} in the replicates before: return one kind"
             )
     step, name, count = (returned.get(place) for place in PLACES)
     if step is not None and (type(step) is not int or not 0 <= step <= _LARGEST):
@@ -65,19 +78,16 @@ def entry_of(returned: Any, known: Mapping[str, Metric]) -> Entry:
         raise BadResult(f"set = {name!r} must be a printable word")
     if count is not None and (type(count) is not int or not 1 <= count <= _LARGEST):
         raise BadResult(f"count = {count!r} must be a whole number of at least 1: the cases that the numbers are means over")
-    return Entry(step or 0, name or RESULT, count, values)
+    return Entry(step or 0, name or RESULT, count, values, arrays)
 
 
 def entries_of(returned: Any, known: Mapping[str, Metric]) -> Iterator[Entry]:
     """The entries of one mapping, or of an iterator of them, one at a time. BadResult where there are none."""
     parts: Iterable[Any] = [returned] if isinstance(returned, Mapping) or not isinstance(returned, Iterable) else returned
-    number = 0
     for number, part in enumerate(parts, 1):
         if number > MOST_ENTRIES:
             raise BadResult(f"there are more than {MOST_ENTRIES:,} results of one replicate: return them at fewer steps")
         yield entry_of(part, known)
-    if not number:
-        raise BadResult("there is no result: return a mapping of names to numbers, or yield some")
 
 
 def entries_of_pack(returned: Any, size: int, known: Mapping[str, Metric]) -> Iterator[list[Entry]]:
@@ -89,6 +99,15 @@ def entries_of_pack(returned: Any, size: int, known: Mapping[str, Metric]) -> It
         columns = {name: _column(name, value, size) for name, value in part.items() if name not in PLACES}
         places = {name: part[name] for name in PLACES if name in part}
         yield [entry_of({name: column[slot] for name, column in columns.items()} | places, known) for slot in range(size)]
+
+
+def checked(entries: list[Entry]) -> list[Entry]:
+    """All entries of a replicate, of which at least one has a number."""
+    if not entries:
+        raise BadResult("there is no result: return a mapping of names to numbers, or yield some")
+    if not any(entry.values for entry in entries):
+        raise BadResult("there are arrays alone: return at least one number too, such as {'accuracy': 0.9}")
+    return entries
 
 
 def last_values(entries: Iterable[Entry]) -> dict[tuple[str, str], tuple[int, float]]:
@@ -122,11 +141,29 @@ def _number(name: str, value: Any) -> tuple[float, str]:
     raise BadResult(f"the metric {name} is {str(value)[:60]!r}, which is no number{nearest(name, PLACES, '')}")
 
 
+def _array(name: str, value: Any) -> Array:
+    """An array as it is kept: in the order of bytes and axes that files have."""
+    found = _numpy(value)
+    if found.dtype.kind not in "biuf" or found.dtype.itemsize > 8:
+        raise BadResult(f"the array {name} has elements of {found.dtype}: return whole numbers, floats or booleans")
+    if found.nbytes > MOST_ARRAY:
+        raise BadResult(f"the array {name} has {found.nbytes:,} bytes, and at most {MOST_ARRAY:,} are kept: return less")
+    return np.ascontiguousarray(found, found.dtype.newbyteorder("=")).copy()  # the function may go on writing into its own
+
+
 def _column(name: str, value: Any, size: int) -> list[Any]:
-    array = value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
-    if array.shape != (size,):
+    """One number or array a seed."""
+    array = _numpy(value)
+    if array.shape[:1] != (size,):
         raise BadResult(
-            f"the metric {name} has the shape {list(array.shape)}, and must have one number for each of {size} seeds, [{size}]"
+            f"the metric {name} has the shape {list(array.shape)}, and must have one number for each of {size} seeds, [{size}], or one "
+            f"array, [{size}, …]"
         )
-    found: list[Any] = array.tolist()
-    return found
+    return list(array) if array.ndim > 1 else array.tolist()
+
+
+def _numpy(value: Any) -> Array:
+    try:
+        return value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
+    except TypeError:
+        raise BadResult(f"an array of {value.dtype} can't be kept: convert it first, as with .float()") from None

@@ -1,7 +1,8 @@
 """Run the replicates of a pack of experiments: what `train` is to trainings.
 
 A function of one seed and a command take a replicate after the other; what is measured travels in checkpoints, so a run that was killed
-goes on at the replicate. A function of many seeds measures the whole pack at once.
+goes on at the replicate. A function of many seeds measures the whole pack at once. What a function returns may have `save` and `load`, and
+then a run goes on between two of its results.
 """
 
 import datetime
@@ -9,8 +10,10 @@ import json
 import random
 import socket
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +21,19 @@ import torch
 
 import harness.training.checkpoint as checkpoints
 from harness.draw import Draw
-from harness.experiments.entries import BadResult, Entry, diverged_at, each_value, entries_of, entries_of_pack, entry_from_json
+from harness.experiments.entries import (
+    ARRAY,
+    BadResult,
+    Entry,
+    checked,
+    diverged_at,
+    each_value,
+    entries_of,
+    entries_of_pack,
+    entry_from_json,
+)
+from harness.experiments.kept_arrays import keep
+from harness.experiments.saved_state import decode, encode, generators, set_generators
 from harness.experiments.script import run_script
 from harness.machine.device import describe, numerics
 from harness.machine.provenance import code_state, versions
@@ -43,6 +58,58 @@ class Measured:
     seconds: float
 
 
+@dataclass
+class Begun:
+    """What a function was called for and has not ended: the entries so far, [results][replicates], the seconds they took, what `save`
+    returned, and the state of the global generators."""
+
+    entries: list[list[Entry]]
+    seconds: float
+    state: Any
+    generators: Mapping[str, Any]
+
+
+class _Pauses:
+    """Saves what is measured of a pack every `every_s` seconds and where the run is asked to stop, which raises Stopped."""
+
+    def __init__(
+        self,
+        pack: Pack,
+        store: Store,
+        report: Callable[[int], None],
+        should_stop: Callable[[], bool],
+        every_s: float,
+        say: Callable[[str], None],
+    ):
+        self.pack, self.store, self.report, self.should_stop, self.every_s, self.say = (
+            pack,
+            store,
+            report,
+            should_stop,
+            every_s,
+            say,
+        )
+        self.done, self.begun = patiently(lambda: _restored(store, pack, say), should_stop, say)
+        self.saved = time.monotonic()
+
+    def pause(self, begun: Callable[[], Begun] | None = None) -> None:
+        """Between two results. begun: makes what is saved of the replicate that runs; None where it can't go on in its middle."""
+        self.report(len(self.done))  # it lives
+        if self.should_stop():
+            if self.done or begun is not None:
+                now = None if begun is None else begun()
+                patiently(lambda: _save(self.store, self.pack, self.done, now), say=self.say, patience_s=60.0)
+            raise Stopped(len(self.done))
+        if time.monotonic() - self.saved > self.every_s and (
+            begun is not None or 0 < len(self.done) < len(self.pack.replicates)
+        ):
+            try:
+                _save(self.store, self.pack, self.done, None if begun is None else begun())
+            except StoreError as refused:
+                self.say(f"the store refused a checkpoint, the run goes on: {refused}")
+            self.saved = time.monotonic()
+
+
 def measure(
     pack: Pack,
     store: Store,
@@ -59,82 +126,81 @@ def measure(
     """
     began = datetime.datetime.now(datetime.UTC)
     experiment = _own(pack.replicates[0])
-    if experiment.packed:
-        done = _pack_at_once(pack, experiment, device, should_stop)
-        report(1)
-    else:
-        done = patiently(lambda: _restored(store, pack, say), should_stop, say)
-        _one_by_one(pack, experiment, store, done, report, should_stop, checkpoint_s, say)
-    return _tables(pack, done, device, began, datetime.datetime.now(datetime.UTC))
-
-
-def _one_by_one(
-    pack: Pack,
-    experiment: Experiment,
-    store: Store,
-    done: list[Measured],
-    report: Callable[[int], None],
-    should_stop: Callable[[], bool],
-    checkpoint_s: float,
-    say: Callable[[str], None],
-) -> None:
-    """Measure the replicates that are not yet in `done`, and add them to it."""
-    saved = time.monotonic()
-
-    def stop_where_asked() -> None:
-        report(len(done))  # it lives
-        if should_stop():
-            if done:
-                patiently(lambda: _save(store, pack, done), say=say, patience_s=60.0)
-            raise Stopped(len(done))
-
-    for replicate in pack.replicates[len(done) :]:
-        stop_where_asked()
+    pauses = _Pauses(pack, store, report, should_stop, checkpoint_s, say)
+    while len(pauses.done) < len(pack.replicates):
+        replicates = pack.replicates[len(pauses.done) :]
         started = time.perf_counter()
         if experiment.command:
-            refuse_other_code(replicate.condition)  # a file may have been edited since the replicate before
-            found = run_script(pack, replicate, stop_where_asked)
+            pauses.pause()
+            refuse_other_code(replicates[0].condition)  # a file may have been edited since the replicate before
+            found, seconds = [run_script(pack, replicates[0], pauses.pause)], time.perf_counter() - started
         else:
-            found = []
-            for entry in _returned(experiment, replicate, pack):
-                found.append(entry)
-                stop_where_asked()
-        done.append(Measured(found, time.perf_counter() - started))
-        if time.monotonic() - saved > checkpoint_s and len(done) < len(pack.replicates):
-            try:
-                _save(store, pack, done)
-            except StoreError as refused:
-                say(f"the store refused a checkpoint, the run goes on: {refused}")
-            saved = time.monotonic()
-        report(len(done))
+            found, seconds = _from_function(pack, replicates if experiment.packed else replicates[:1], device, pauses)
+        for replicate, entries in zip(replicates, found, strict=False):
+            kept = patiently(partial(keep, store, pack, replicate, checked(entries)), should_stop, say)
+            pauses.done.append(Measured(kept, seconds / len(found)))
+        report(len(pauses.done))
+    return _tables(pack, pauses.done, device, began, datetime.datetime.now(datetime.UTC))
 
 
-def _returned(experiment: Experiment, replicate: Replicate, pack: Pack) -> Iterator[Entry]:
-    """What the function returns for one seed. A function that ends its process fails, and nothing else ends."""
-    seed_everything(replicate.init_seed)
+def _from_function(
+    pack: Pack, replicates: Sequence[Replicate], device: torch.device, pauses: _Pauses
+) -> tuple[list[list[Entry]], float]:
+    """What the function returns for one replicate, or for all at once, [replicates][results], and the seconds that it took.
+
+    A function that ends its process fails, and nothing else ends.
+    """
+    pauses.pause()
+    experiment, began = _own(replicates[0]), time.perf_counter()
+    seeds = [replicate.init_seed for replicate in replicates]
+    results: list[list[Entry]] = []
+    argument = Draw(torch.tensor(seeds, device=device), "experiment") if experiment.packed else seeds[0]
+    if not experiment.packed:
+        seed_everything(seeds[0])
     try:
-        yield from entries_of(experiment.function()(replicate.init_seed, dict(_own(replicate).settings)), pack.metrics)
+        returned = experiment.function()(argument, dict(experiment.settings))
+        pausable = _pausable(returned)
+        if pausable is not None and (begun := pauses.begun) is not None:
+            results, began = begun.entries, began - begun.seconds
+            pausable.load(begun.state)
+            set_generators(begun.generators)
+        pauses.begun = None
+        if experiment.packed:
+            parts = entries_of_pack(returned, len(seeds), pack.metrics)
+        else:
+            parts = ([entry] for entry in entries_of(returned, pack.metrics))
+        for entries in parts:
+            results.append(entries)
+            seconds = time.perf_counter() - began
+            pauses.pause(None if pausable is None else partial(_begun, results, seconds, pausable))
     except SystemExit as error:
         raise BadResult(f"the function called sys.exit({error.code}): raise an error instead, or return") from error
+    return [[entries[slot] for entries in results] for slot in range(len(seeds))], time.perf_counter() - began
 
 
-def _pack_at_once(pack: Pack, experiment: Experiment, device: torch.device, should_stop: Callable[[], bool]) -> list[Measured]:
-    seeds = torch.tensor([replicate.init_seed for replicate in pack.replicates], device=device)
-    size, started = len(seeds), time.perf_counter()
-    returned = experiment.function()(Draw(seeds, "experiment"), dict(experiment.settings))
-    found: list[list[Entry]] = [[] for _ in pack.replicates]
-    for entries in entries_of_pack(returned, size, pack.metrics):
-        for own, entry in zip(found, entries, strict=True):
-            own.append(entry)
-        if should_stop():
-            raise Stopped(0)
-    seconds = (time.perf_counter() - started) / size
-    return [Measured(list(_some(own)), seconds) for own in found]
+class _Pausable(Protocol):
+    """What a function may return: an iterable that can be saved between two of its results, and go on from there."""
+
+    def save(self) -> Any: ...
+
+    def load(self, state: Any) -> None: ...
 
 
-def _some(entries: list[Entry]) -> list[Entry]:
-    """The entries, of which there must be some."""
-    return entries or list(entries_of([], {}))
+def _pausable(returned: Any) -> _Pausable | None:
+    """What a function returned, where it has both `save` and `load`; BadResult where it has one of them."""
+    has = [name for name in ("save", "load") if callable(getattr(returned, name, None))]
+    if isinstance(returned, Mapping) or not isinstance(returned, Iterable) or not has:
+        return None
+    if len(has) == 1:
+        raise BadResult(
+            f"the function returned a {type(returned).__name__} with {has[0]} alone: write both save() and load(state)"
+        )
+    found: _Pausable = returned  # type: ignore[assignment]
+    return found
+
+
+def _begun(entries: list[list[Entry]], seconds: float, pausable: _Pausable) -> Begun:
+    return Begun(entries, seconds, pausable.save(), generators())
 
 
 def seed_everything(seed: int) -> None:
@@ -150,26 +216,47 @@ def _own(replicate: Replicate) -> Experiment:
     return replicate.condition.experiment
 
 
-def _save(store: Store, pack: Pack, done: list[Measured]) -> None:
+def _save(store: Store, pack: Pack, done: list[Measured], begun: Begun | None) -> None:
+    tensors: dict[str, torch.Tensor] = {}
     state = {
         "keys": [replicate.key for replicate in pack.replicates],
         "done": [[each.seconds, [entry.as_json() for entry in each.entries]] for each in done],
     }
-    checkpoints.write(store, pack.id, len(done), {}, state)
+    number = sum(len(each.entries) for each in done)
+    if begun is not None:
+        number += len(begun.entries)
+        state["begun"] = {
+            "entries": [[entry.as_json() for entry in entries] for entries in begun.entries],
+            "arrays": encode([[entry.arrays for entry in entries] for entries in begun.entries], tensors),
+            "seconds": begun.seconds,
+            "state": encode(begun.state, tensors),
+            "generators": encode(begun.generators, tensors),
+        }
+    checkpoints.write(store, pack.id, number, tensors, state)
 
 
-def _restored(store: Store, pack: Pack, say: Callable[[str], None]) -> list[Measured]:
-    """What the newest whole checkpoint of a pack holds; [] where there is none."""
+def _restored(store: Store, pack: Pack, say: Callable[[str], None]) -> tuple[list[Measured], Begun | None]:
+    """What the newest whole checkpoint of a pack holds; nothing where there is none."""
 
     def unfit(found: checkpoints.Found) -> str:
         state = found[1]
-        whole = isinstance(state, dict) and state.keys() == {"keys", "done"}
+        whole = isinstance(state, dict) and state.keys() - {"begun"} == {"keys", "done"}
         return "" if whole and state["keys"] == [each.key for each in pack.replicates] else "it is of other replicates"
 
     found = checkpoints.read(store, pack.id, unfit, say)
     if found is None:
-        return []
-    return [Measured([entry_from_json(entry) for entry in entries], seconds) for seconds, entries in found[1]["done"]]
+        return [], None
+    tensors, state = found
+    done = [Measured([entry_from_json(entry) for entry in entries], seconds) for seconds, entries in state["done"]]
+    if "begun" not in state:
+        return done, None
+    parts = state["begun"]
+    arrays = decode(parts["arrays"], tensors)
+    entries = [
+        [replace(entry_from_json(entry), arrays=own) for entry, own in zip(*pair, strict=True)]
+        for pair in zip(parts["entries"], arrays, strict=True)
+    ]
+    return done, Begun(entries, parts["seconds"], decode(parts["state"], tensors), decode(parts["generators"], tensors))
 
 
 def set_hash(name: str) -> str:
@@ -225,6 +312,12 @@ def _tables(
             | {"step": entry.step, "set": entry.set, "set_hash": set_hash(entry.set), "metric": name, "count": entry.count}
             | {"sequences": entry.count or 0, "value": value if np.isfinite(value) else None, "kind": kind}
             for entry, name, value, kind in each_value(measured.entries)
+        ]
+        evaluations += [
+            place
+            | {"step": step, "set": name_of_set, "set_hash": set_hash(name_of_set), "metric": name, "count": None}
+            | {"sequences": 0, "value": None, "kind": ARRAY}
+            for step, name_of_set, name in dict.fromkeys((e.step, e.set, name) for e in measured.entries for name in e.kept)
         ]
     rows = {"replicates": replicates, "evaluations": evaluations}
     return {table: pa.Table.from_pylist(found, SCHEMAS[table]) for table, found in rows.items()}

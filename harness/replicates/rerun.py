@@ -80,8 +80,6 @@ def rerun(
     replicate = Replicate(full, condition, row["init_seed"], row["data_seed"], scored_sets(study, condition), row["parent_key"])
     shared = (study.curve_every, numerics, True, row["stage"])
     pack = Pack(f"rerun-{full}", signature(condition, study.sets), (replicate,), *shared, watch=study.watch)
-    if keep and condition.experiment is not None:
-        raise StudyError(f"{full} is an experiment and has no weights to keep: leave --keep out")
     say(f"{full} ({condition.name}, seeds {row['init_seed']}, {row['data_seed']}): {row['steps']} steps on {torch_device.type}")
     with tempfile.TemporaryDirectory() as folder:
         scratch = open_store(folder, store.study)
@@ -103,8 +101,15 @@ def rerun(
         )
         if not keep:
             return Rerun(full, True, differing, message)
-        weights = content(scratch.filesystem, artifacts.path(scratch, full, row["stage"], row["steps"]))
-    return _kept(store, row, weights, differing, message)
+        if condition.experiment is None:
+            weights = content(scratch.filesystem, artifacts.path(scratch, full, row["stage"], row["steps"]))
+            return _kept(store, row, row["steps"], weights, differing, message)
+        steps = artifacts.steps_of(scratch, full, 0)
+        if not steps:
+            raise StudyError(f"{full} is an experiment that returns no arrays, and has no weights to keep: leave --keep out")
+        arrays = {step: content(scratch.filesystem, artifacts.path(scratch, full, 0, step)) for step in steps}
+    kept = [_kept(store, row, step, data, differing, message, "arrays") for step, data in arrays.items()]
+    return next((each for each in kept if not each.agrees), kept[-1])
 
 
 def _row(store: Store, key: str) -> dict[str, Any] | None:
@@ -164,21 +169,29 @@ def _mismatch(key: str, row: dict[str, Any], wrong: str, ours: dict[str, pa.Tabl
     return f"{key} does not agree with its rows{allowed}: {wrong}{other}"
 
 
-def _kept(store: Store, row: dict[str, Any], weights: bytes, differing: tuple[str, ...], message: str) -> Rerun:
-    """Write the weights, or compare them with those that are kept already."""
-    where = artifacts.path(store, row["key"], row["stage"], row["steps"])
+def _kept(
+    store: Store,
+    row: dict[str, Any],
+    step: int,
+    weights: bytes,
+    differing: tuple[str, ...],
+    message: str,
+    what: str = "weights",
+) -> Rerun:
+    """Write the weights, or the arrays, of a step, or compare them with those that are kept already."""
+    where = artifacts.path(store, row["key"], row["stage"], step)
     if not info_of(store.filesystem, where).is_file:
         write_file(store, where, weights)
-        return Rerun(row["key"], True, differing, f"{message}; its weights are in {where}", where)
+        return Rerun(row["key"], True, differing, f"{message}; its {what} are in {where}", where)
     kept = content(store.filesystem, where)
     if state(kept) == "damaged":
         cure = "are damaged: delete them and run this again"
-        return Rerun(row["key"], False, differing, f"{message}, but the weights that were kept before {cure}: {where}", where)
+        return Rerun(row["key"], False, differing, f"{message}, but the {what} that were kept before {cure}: {where}", where)
     same = _equal(kept, weights, where)
     if same or differing:
         word = "the same" if same else "left as they were"
-        return Rerun(row["key"], True, differing, f"{message}; the weights in {where} are {word}", where)
-    return Rerun(row["key"], False, differing, f"{message}, but the weights that were kept before are others: {where}", where)
+        return Rerun(row["key"], True, differing, f"{message}; the {what} in {where} are {word}", where)
+    return Rerun(row["key"], False, differing, f"{message}, but the {what} that were kept before are others: {where}", where)
 
 
 def _equal(one: bytes, other: bytes, where: str) -> bool:

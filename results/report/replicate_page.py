@@ -3,8 +3,9 @@
 write_replicate_page(open_store("runs", "fflm-quick"), "3f2a")  # → runs/fflm-quick/report/replicate-3f2a….html
 """
 
+import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,16 @@ from results.report.family import Links, ReportFamily
 from results.report.family_sections import FAMILIES
 from results.report.interactive import inline, plot
 from results.report.page_template import FOLDER, plain, render
-from results.rows.measures import is_experimental
+from results.rows.arrays import KeptArray
+from results.rows.arrays import arrays as arrays_of
+from results.rows.measures import ARRAY, is_experimental, label
 from results.rows.options import flatten
 from results.rows.summary import replicates_of, set_names
 from results.store.json_columns import entries
 from results.store.manifest import newest_manifest, reported
 from results.store.tables import Store, read
 
+MAX_VALUES = 1000  # rows of the table of an experiment's values
 Curve = tuple[figures.Floats, figures.Floats]  # steps and error rates, both [points]
 
 
@@ -43,10 +47,6 @@ def write_replicate_page(
     if newest is None:
         raise StudyError(f"no study {store.study!r} in {store.root}: it has no manifests/*.yaml; correct the store or the name")
     manifest = newest[1]
-    if is_experimental(manifest):
-        raise StudyError(
-            f"{store.study} is a study of experiments, whose replicates have no page of their own: see replicates.csv"
-        )
     row = planned(manifest, prefix)
     mine = pc.field("key") == row[0]
     ended = read(store, "replicates", filter=mine).sort_by("stage")
@@ -55,6 +55,9 @@ def write_replicate_page(
             f"the replicate {row[0]} of {manifest['study']} has not ended, so there is nothing to draw: run the study again"
         )
     evaluations = read(store, "evaluations", filter=mine & reported(manifest) & (pc.field("weights") == "raw"))
+    if is_experimental(manifest):
+        text = values_page(manifest, row, ended.to_pylist()[0], evaluations, arrays_of(store, store.study, key=row[0]))
+        return report_folder(store, out).write(f"replicate-{slug(row[0][:12])}.html", text.encode())
     links: dict[str, Mapping[str, str]] = {}
     for family in families:
         links |= family.replicate_links(store, row[0], out) if family.replicate_links is not None else {}
@@ -106,6 +109,38 @@ def page(manifest: dict[str, Any], row: list[Any], ended: pa.Table, evaluations:
         settings={name: plain(value) for name, value in flatten(condition.get("settings", condition["config"])).items()},
         links=links or {},
         complete="settings" in condition,
+    )
+
+
+def values_page(
+    manifest: dict[str, Any], row: list[Any], record: dict[str, Any], evaluations: pa.Table, arrays: Iterable[KeptArray]
+) -> str:
+    """The page of a replicate of an experiment: the values and arrays that it returned."""
+    condition = manifest["conditions"][row[1]]
+    values = evaluations.filter(pc.field("kind") != ARRAY).sort_by(
+        [("metric", "ascending"), ("set", "ascending"), ("step", "ascending")]
+    )
+    digests = [
+        {"name": each.name, "step": each.step, "type": f"{each.values.dtype}{list(each.values.shape)}"}
+        | {"digest": hashlib.sha256(each.values.tobytes()).hexdigest()}
+        for each in arrays
+    ]
+    provenance = _provenance(record)
+    provenance["run"] = provenance.pop("trained")
+    provenance["seconds"] = f"{record['train_s']:.1f}"
+    own = "" if record["own_git"] is None else record["own_git"] + (" with uncommitted changes" if record["own_dirty"] else "")
+    return render(
+        FOLDER / "values_replicate.html",
+        study=manifest["study"],
+        key=row[0],
+        condition=condition["name"],
+        seed=row[2],
+        record=record,
+        values=[each | {"label": label(each["set"], each["metric"])} for each in values.slice(0, MAX_VALUES).to_pylist()],
+        left_out=max(0, values.num_rows - MAX_VALUES),
+        arrays=digests,
+        settings={name: plain(value) for name, value in flatten(condition.get("settings", condition["config"])).items()},
+        provenance=provenance | ({"code of your own": own} if own else {}),
     )
 
 

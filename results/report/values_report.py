@@ -15,7 +15,7 @@ from results.report.first_screen import answer_of_values, changes
 from results.report.page_parts import Drawing, drawn_files, newest_failures, provenance
 from results.report.page_template import FOLDER, render
 from results.report.values_figure import Curve, curves_by_condition, needs_log, values_by_condition
-from results.rows.measures import Measure, measures_of
+from results.rows.measures import ARRAY, Measure, label, measures_of
 from results.rows.options import flatten
 from results.rows.plural import ranges
 from results.rows.summary import ENDINGS, QUANTILES, Replicate, replicates_of, to_csv, to_parquet
@@ -47,7 +47,9 @@ def values_report(store: Store, manifest: dict[str, Any], families: Sequence[Rep
     drawn, shown = drawn_files(drawings + draw_values(known, measures, evaluations))
     files |= drawn
     claims = claims_html(verdicts(manifest, known, evaluations=evaluations), bool(reductions(manifest)))
-    files["index.html"] = _page(manifest, known, measures, summary, rows, finished, failures, shown, claims).encode()
+    files["index.html"] = _page(
+        manifest, known, measures, summary, rows, finished, failures, shown, claims, _arrays(evaluations)
+    ).encode()
     return files
 
 
@@ -110,6 +112,7 @@ def _page(
     failures: pa.Table,
     drawings: Sequence[tuple[Drawing, Markup]],
     claims: Markup,
+    arrays: Sequence[tuple[str, int]],
 ) -> str:
     keys, statuses = {each.key for each in known}, [each.status for each in known]
     own = replicates.filter(pc.field("key").isin(pa.array(list(keys), pa.string())))
@@ -124,6 +127,7 @@ def _page(
         planned=len(known),
         groups=[{"measure": each, "rows": [line for line in lines if line["metric"] == each.label]} for each in measures],
         measures=measures,
+        arrays=arrays,
         column_of=column_of,
         answer=answer_of_values(summary),
         undeclared=list(dict.fromkeys(each.metric for each in measures if not each.declared and each.kind == "number")),
@@ -140,6 +144,12 @@ def _page(
         own_commits=_own_commits(own.filter(_has_code(manifest, own))),
         left_out=replicates.num_rows - own.num_rows,
     )
+
+
+def _arrays(evaluations: pa.Table) -> list[tuple[str, int]]:
+    """The arrays that replicates returned by name, and of how many steps of replicates."""
+    by = evaluations.filter(pc.field("kind") == ARRAY).group_by(["set", "metric"]).aggregate([("key", "count")]).to_pylist()
+    return sorted((label(row["set"], row["metric"]), row["key_count"]) for row in by)
 
 
 def _methods(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 RESULT = "result"  # the set of a number that names none
+ARRAY = "array"  # the kind of rows that stand for arrays, which have no value
 Row = tuple[str, int]  # key and stage
+_NUMBERS = pc.field("kind").is_valid() & (pc.field("kind") != ARRAY)
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,17 @@ class Measure:
 
     @property
     def label(self) -> str:
-        return self.metric if self.set == RESULT else f"{self.metric} ({self.set})"
+        return label(self.set, self.metric)
 
     @property
     def sign(self) -> float:
         """What a value is multiplied by to be a cost, and the reverse."""
         return -1.0 if self.better == "higher" else 1.0
+
+
+def label(name: str, metric: str) -> str:
+    """What a metric, or an array, on the set of that name is called."""
+    return metric if name == RESULT else f"{metric} ({name})"
 
 
 def is_experimental(manifest: Mapping[str, Any]) -> bool:
@@ -43,7 +50,7 @@ def is_experimental(manifest: Mapping[str, Any]) -> bool:
 def measures_of(manifest: Mapping[str, Any], evaluations: pa.Table) -> list[Measure]:
     """The metrics that rows have: declared ones first, in their order, then by name; of each the sets by name."""
     declared = manifest.get("metrics", {})
-    by = evaluations.filter(pc.field("kind").is_valid()).group_by(["set", "metric", "kind"]).aggregate([]).to_pylist()
+    by = evaluations.filter(_NUMBERS).group_by(["set", "metric", "kind"]).aggregate([]).to_pylist()
     kinds = {(row["set"], row["metric"]): row["kind"] for row in sorted(by, key=lambda row: str(row["kind"]), reverse=True)}
     order = {name: place for place, name in enumerate(declared)}
     found = sorted(kinds, key=lambda each: (order.get(each[1], len(order)), each[1], each[0] != RESULT, each[0]))
@@ -58,7 +65,7 @@ def measures_of(manifest: Mapping[str, Any], evaluations: pa.Table) -> list[Meas
 def last_values(measures: list[Measure], evaluations: pa.Table) -> dict[Row, dict[str, tuple[float, int | None]]]:
     """{(key, stage): {label: (cost, count)}} at the largest step of each; infinity where the value was no finite number."""
     labels = {(each.set, each.metric): each for each in measures}
-    rows = evaluations.filter(pc.field("kind").is_valid())
+    rows = evaluations.filter(_NUMBERS)
     by = ["key", "stage", "set", "metric"]
     last = rows.group_by(by).aggregate([("step", "max")]).rename_columns([*by, "step"])
     chosen = rows.join(last, keys=[*by, "step"], join_type="left semi").select([*by, "value", "count"]).to_pylist()

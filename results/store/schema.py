@@ -74,7 +74,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.field("errors_x_count", pa.int64()),  # sum over sequences of errors·count
             pa.field("count_sq", pa.int64()),  # sum over sequences of count²
             pa.field("value", pa.float64()),  # of an experiment; null where it is no finite number
-            pa.field("kind", pa.string()),  # of an experiment's metric: number | flag
+            pa.field("kind", pa.string()),  # of an experiment's metric: number | flag | array
         ]
     ),
     "profiles": pa.schema(

@@ -62,3 +62,87 @@ def leaves(seed, settings):
     if seed == 1:
         sys.exit(3)
     return {"score": 1.0}
+
+
+walked: list[tuple[int, int]] = []  # (seed, step) that a walk took
+stop_at: set[tuple[int, int]] = set()  # at which the process is gone
+
+
+class Walk:
+    """A random walk of six steps by generators of its own and of the process, which is saved between two steps."""
+
+    def __init__(self, seed):
+        self.seed, self.at, self.place = seed, 0, np.zeros(2)
+        self.own = np.random.default_rng(seed)
+
+    def __iter__(self):
+        while self.at < 6:
+            if (self.seed, self.at) in stop_at:
+                raise Gone
+            walked.append((self.seed, self.at))
+            shared = random.random() + np.random.random() + float(torch.rand(()))
+            self.place = self.place + np.array([self.own.standard_normal(), shared])
+            self.at += 1
+            yield {"step": self.at, "x": self.place[0], "y": self.place[1], "place": self.place}
+
+    def save(self):
+        return {"at": self.at, "place": self.place, "own": self.own.bit_generator.state, "pair": (torch.tensor(1.5), None)}
+
+    def load(self, state):
+        assert state["pair"] == (torch.tensor(1.5), None)
+        self.at, self.place = state["at"], state["place"]
+        self.own.bit_generator.state = state["own"]
+
+
+def walk(seed, settings):
+    return Walk(seed)
+
+
+class Walks:
+    """Walks of all seeds at once."""
+
+    def __init__(self, draw):
+        self.draw, self.at, self.places = draw, 0, torch.zeros(len(draw.seeds), 2)
+
+    def __iter__(self):
+        while self.at < 4:
+            if self.at in kill_at:
+                raise Gone
+            walked.append((0, self.at))
+            self.places = self.places + self.draw.uniform((8,)).reshape(-1, 4, 2)[:, self.at]
+            self.at += 1
+            yield {"step": self.at, "x": self.places[:, 0], "place": self.places}
+
+    def save(self):
+        return {"at": self.at, "places": self.places}
+
+    def load(self, state):
+        self.at, self.places = state["at"], state["places"]
+
+
+def walks(draw, settings):
+    return Walks(draw)
+
+
+def odd_state(seed, settings):
+    walk = Walk(seed)
+    walk.save = lambda: {"deep": [1, {2}]}
+    return walk
+
+
+def half_a_pair(seed, settings):
+    walk = Walk(seed)
+    walk.load = None
+    return walk
+
+
+def arrays_alone(seed, settings):
+    return {"place": np.zeros(3)}
+
+
+def texts(seed, settings):
+    return {"score": 1, "names": np.array(["a"])}
+
+
+def array_once(seed, settings):
+    return {"score": 1, "place": np.zeros(3) if seed == 0 else 0.5}

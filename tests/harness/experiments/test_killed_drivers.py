@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+import results
 from results.store.manifest import newest_manifest
 from results.store.tables import open_store, read
 from tests.harness.experiments.drivers import ROOT, Drivers, running, wait_until
@@ -13,6 +14,7 @@ from tests.harness.tiny import tables
 
 OWN = """
 import os, pathlib, random, sys, time
+import numpy
 
 def measure(seed, settings):
     sys.audit("own.measure", seed)
@@ -21,6 +23,28 @@ def measure(seed, settings):
     yield {"step": 1, "score": settings["shift"] + seed / 2}
     sys.audit("own.measure", seed)
     yield {"step": 2, "score": settings["shift"] + seed, "drawn": random.random()}
+
+class Walk:
+    "Goes on between its results."
+
+    def __init__(self, seed, settings):
+        self.step, self.place, self.shift = 0, 0.0, settings["shift"]
+
+    def __iter__(self):
+        while self.step < 3:
+            sys.audit("own.measure", self.step)
+            self.place += random.random() + self.shift
+            self.step += 1
+            yield {"step": self.step, "place": self.place, "path": numpy.full(2, self.place)}
+
+    def save(self):
+        return {"step": self.step, "place": self.place}
+
+    def load(self, state):
+        self.step, self.place = state["step"], state["place"]
+
+def walk(seed, settings):
+    return Walk(seed, settings)
 
 def meet(folder):
     "Wait until two processes are here."
@@ -38,6 +62,7 @@ with open(folder + "/metrics.jsonl", "w") as stream:
     for step in (1, 2):
         stream.write(json.dumps({"step": step, "score": shift + seed * step}) + "\\n")
 """
+WALK = 'experiment: {name: "own:walk"}'
 FUNCTION = 'experiment: {name: "own:measure"}'
 COMMAND = (
     'experiment: {command: [python, -S, work.py, "{shift}", "{seed}"], metrics: "{folder}/metrics.jsonl", sources: [work.py]}'
@@ -66,6 +91,12 @@ def drivers(tmp_path, request):
     return _drivers(tmp_path, request.param)
 
 
+@pytest.fixture(params=[FUNCTION, COMMAND, WALK], ids=["function", "script", "walk"])
+def any_drivers(tmp_path, request):
+    """Also of a function that is saved between its results and returns arrays."""
+    return _drivers(tmp_path, request.param)
+
+
 def _drivers(folder, experiment):
     (folder / "own.py").write_text(OWN)
     (folder / "work.py").write_text(SCRIPT)
@@ -76,7 +107,8 @@ def _drivers(folder, experiment):
 def _state(drivers, store):
     """The tables, and what the newest manifest says of metrics and replicates."""
     manifest = newest_manifest(open_store(drivers.folder / store, "own"))[1]
-    return tables(drivers.folder / store, "own"), manifest["metrics"], manifest["replicates"]
+    arrays = [(*each[:5], each.values.tolist()) for each in results.arrays(drivers.folder / store, "own")]
+    return tables(drivers.folder / store, "own"), manifest["metrics"], manifest["replicates"], arrays
 
 
 DEATHS = [
@@ -101,7 +133,8 @@ def test_a_driver_that_is_killed_again_and_again_ends_with_equal_tables(drivers)
 
 
 @pytest.mark.slow
-def test_a_driver_that_is_killed_at_any_one_moment_ends_with_equal_tables(drivers):
+def test_a_driver_that_is_killed_at_any_one_moment_ends_with_equal_tables(any_drivers):
+    drivers = any_drivers
     assert drivers.end(drivers.start("whole")) == 0
     whole = _state(drivers, "whole")
     for moment in itertools.count(1):

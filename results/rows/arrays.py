@@ -1,0 +1,88 @@
+"""Arrays that the replicates of a study of experiments returned: the files that `harness.experiments.kept_arrays` writes."""
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load
+
+from results.errors import DamagedFile, StudyError, nearest
+from results.rows.measures import ARRAY, label
+from results.store.filesystem import content, info_of
+from results.store.seal import state
+from results.store.tables import Store, committed, open_store, read
+
+
+class KeptArray(NamedTuple):
+    """An array of one replicate. name: with its set in parentheses where it has one."""
+
+    condition: str
+    seed: int
+    key: str
+    step: int
+    name: str
+    values: NDArray[Any]
+
+
+def arrays(
+    store: Store | str | os.PathLike[str], study: str = "", name: str | None = None, key: str | None = None
+) -> Iterator[KeptArray]:
+    """The arrays of a study's replicates by condition, seed and step, read one file at a time.
+
+    name: of this one alone; key: of this replicate alone. StudyError where no replicate has an array of that name; DamagedFile where a file
+    is gone, damaged or another replicate's.
+    """
+    opened = store if isinstance(store, Store) else open_store(store, study)
+    finished = committed(opened)
+    if key is not None:
+        finished = finished.filter(pc.field("key") == key)
+    rows = read(
+        opened, "evaluations", ["key", "step", "set", "metric"], pc.field("kind") == ARRAY, winning=finished
+    ).to_pylist()
+    labelled = {(row["key"], row["step"], label(row["set"], row["metric"])) for row in rows}
+    names = sorted({each for _, _, each in labelled})
+    if name is not None and name not in names:
+        raise StudyError(
+            f"no replicate of {opened.study} has an array {name!r}; arrays: {', '.join(names) or 'none'}{nearest(name, names)}"
+        )
+    wanted: dict[str, dict[int, list[str]]] = {}
+    for of, step, each in sorted(labelled):
+        if name in (None, each):
+            wanted.setdefault(of, {}).setdefault(step, []).append(each)
+    order = finished.select(["condition", "init_seed", "key"]).to_pylist()
+    for row in sorted(order, key=lambda row: (row["condition"], row["init_seed"])):
+        for step, own in wanted.get(row["key"], {}).items():
+            held = _file(opened, row["key"], step)
+            for each in own:
+                if each not in held:
+                    raise DamagedFile(
+                        f"{_path(opened, row['key'], step)} lacks the array {each!r}: delete it; {_cure(row['key'])}"
+                    )
+                yield KeptArray(row["condition"], row["init_seed"], row["key"], step, each, held[each])
+
+
+def _path(store: Store, key: str, step: int) -> str:
+    return store.shared("artifacts", key, "0", f"{step}.safetensors")
+
+
+def _cure(key: str) -> str:
+    return f"manyseeds rerun STORE {key[:12]} --keep weights makes it again"
+
+
+def _file(store: Store, key: str, step: int) -> dict[str, NDArray[Any]]:
+    where = _path(store, key, step)
+    if not info_of(store.filesystem, where).is_file:
+        raise DamagedFile(f"{where}, which holds arrays of a replicate, is gone: {_cure(key)}")
+    data = content(store.filesystem, where)
+    try:
+        if state(data) == "whole":
+            found: dict[str, NDArray[Any]] = load(data)
+            if json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]["key"] == key:
+                return found
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise DamagedFile(f"{where} is damaged, or of another replicate: delete it; {_cure(key)}")

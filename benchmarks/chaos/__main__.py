@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +43,24 @@ def one(
     return record | {"events": running.log, "seconds": round(time.monotonic() - begun, 1)}
 
 
+def done_seeds(log: Path, same: Mapping[str, Any]) -> dict[int, bool]:
+    """Whether each seed passed that the log holds with these fields: the same commit, kind of store and settings."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    records = [record for record in map(json.loads, lines) if same.items() <= record.items()]
+    return {record["seed"]: record["passed"] for record in records}
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Disturb a study on a real Ray cluster of three nodes, seed by seed.")
     parser.add_argument("--seeds", required=True, help="N, or FIRST..LAST")
-    parser.add_argument("--out", help="a file that gets one JSON line an attempt, appended")
+    parser.add_argument(
+        "--out", help="a file that gets one JSON line an attempt; seeds it holds of this commit are not run again"
+    )
     parser.add_argument("--store", choices=sorted(PLACES), default="folder", help="where the store lies")
     parser.add_argument("--keep", help="folder for stores and logs; by default a temporary one")
-    parser.add_argument(
-        "--replicates", type=int, default=42, help="of each of three conditions; at three a pack, 42 are 42 packs"
-    )
-    parser.add_argument("--steps", type=int, default=400, help="of a training")
-    parser.add_argument("--window", type=float, default=20.0, help="seconds in which it all happens")
+    parser.add_argument("--replicates", type=int, default=8, help="of each of three conditions; at two a pack, 8 are 12 packs")
+    parser.add_argument("--steps", type=int, default=150, help="of a training")
+    parser.add_argument("--window", type=float, default=10.0, help="seconds in which it all happens")
     parser.add_argument("--limit", type=float, default=400.0, help="seconds until an attempt has failed")
     chosen = parser.parse_args(arguments)
     first, _, last = chosen.seeds.partition("..")
@@ -62,27 +70,40 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         parser.error(str(error))
     commit, dirty = code_state()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C: the cluster that was started ends too
+    settings = {"replicates": chosen.replicates, "steps": chosen.steps, "window": chosen.window}
+    same = {"store": chosen.store, "commit": commit, "dirty": dirty, "settings": settings}
+    done = done_seeds(Path(chosen.out), same) if chosen.out and not dirty else {}
+    left = [seed for seed in seeds if seed not in done]
+    if len(left) < len(seeds):
+        print(f"{len(seeds) - len(left)} of {len(seeds)} seeds are in {chosen.out}", flush=True)
+    passed = sum(done[seed] for seed in seeds if seed in done)
+    if left:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C: the cluster that was started ends too
+        for record in attempts(left, settings, chosen.keep, chosen.limit, chosen.store):
+            passed += record["passed"]
+            if chosen.out:
+                with open(chosen.out, "a") as log:
+                    log.write(json.dumps(record | same | {"ray": versions()["ray"]}) + "\n")
+    print(f"{passed} of {len(seeds)} seeds passed")
+    return 0 if passed == len(seeds) else 1
+
+
+def attempts(
+    seeds: Iterable[int], settings: Mapping[str, Any], keep: str | None, limit: float, place: str
+) -> Iterator[dict[str, Any]]:
+    """The record of each seed, one after another on one cluster, against one undisturbed run."""
     with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
-        folder = Path(chosen.keep or temporary).absolute()
+        folder = Path(keep or temporary).absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        study = write(folder, chosen.steps, chosen.replicates)
+        study = write(folder, settings["steps"], settings["replicates"])
         expected = tables(str(undisturbed(study, folder)), NAME)
-        passed = 0
         with machines(folder) as cluster:
             for seed in seeds:
                 print(f"seed {seed}", flush=True)
-                plan = scenario(seed, chosen.window)
                 here = folder / f"{seed}-{int(time.time())}"
-                record = one(plan, study, here, cluster, expected, chosen.limit, chosen.store)
-                record |= {"commit": commit, "dirty": dirty, "ray": versions()["ray"]}
-                passed += record["passed"]
+                record = one(scenario(seed, settings["window"]), study, here, cluster, expected, limit, place)
                 print(f"seed {seed}: {'passed' if record['passed'] else 'FAILED'} after {record['seconds']} s", flush=True)
-                if chosen.out:
-                    with open(chosen.out, "a") as log:
-                        log.write(json.dumps(record) + "\n")
-    print(f"{passed} of {len(seeds)} seeds passed")
-    return 0 if passed == len(seeds) else 1
+                yield record
 
 
 if __name__ == "__main__":

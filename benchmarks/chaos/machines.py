@@ -100,7 +100,7 @@ class Machines:
         self.nodes: list[subprocess.Popen[bytes]] = []
 
     def start(self, nodes: int) -> None:
-        options = [f"--port={self.port}", f"--temp-dir={self.temporary}", "--include-dashboard=false", "--num-cpus=0"]
+        options = [f"--port={self.port}", "--include-dashboard=false", "--no-monitor", "--num-cpus=0"]
         self.head = self._start("--head", *options, f"--ray-client-server-port={free_port()}")
         wait_for(lambda: _answers(self.port) and self._joined(self.head), "the head of the Ray cluster answers")
         for _ in range(nodes):
@@ -138,8 +138,10 @@ class Machines:
     def _start(self, *options: str) -> subprocess.Popen[bytes]:
         agents = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "runtime-env-agent-port", "metrics-export-port")
         ports = [f"--{name}={free_port()}" for name in agents]  # nodes of one machine must not share them
-        fixed = ["--disable-usage-stats", "--object-store-memory=100000000", "--block"]
-        words = [str(Path(sys.executable).parent / "ray"), "start", *options, *fixed, *ports]
+        # Two nodes that start at once in one folder take the same sockets, and one of them ends after half a minute.
+        place = f"--temp-dir={self.temporary}/{len(self._logs)}"
+        fixed = ["--disable-usage-stats", "--include-log-monitor=false", "--object-store-memory=100000000", "--block"]
+        words = [str(Path(sys.executable).parent / "ray"), "start", *options, *fixed, place, *ports]
         log = self._folder / f"ray-{len(self._logs)}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""`executor=ray`: packs on reused Ray workers, one a device slot. With `slot`, all that imports ray.
+"""`executor=ray`: packs on reused Ray workers, one a device slot. Ray is imported in this folder alone.
 
 The scheduler, the queues and the heartbeats are Ray's. A worker is an actor that outlives many packs; it commits a pack itself, so a
 driver that dies loses nothing but the packs in flight, and those go on from their checkpoints.
@@ -8,7 +8,6 @@ import contextlib
 import itertools
 import math
 import os
-import secrets
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskErr
 from ray.util.metrics import Counter, Gauge, Histogram
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from harness.executing.board import POLL_S, Board
 from harness.executing.dispatch import Dispatch
 from harness.executing.hang_watch import Watch
 from harness.executing.leases import Leases
@@ -30,8 +30,9 @@ from harness.executing.placement import Placement, time_left
 from harness.executing.progress import Progress
 from harness.executing.ray_connection import connect
 from harness.executing.ray_head_watch import watched
-from harness.executing.ray_worker import POLL_S, Board, Slot
+from harness.executing.ray_worker import Slot
 from harness.executing.run_pack import Outcome
+from harness.executing.store_on_nodes import check_seen, own_error
 from harness.machine.device import machine
 from harness.machine.interrupt import Interrupt
 from harness.planning.amounts import duration
@@ -39,9 +40,8 @@ from harness.planning.pack import Pack
 from harness.planning.throughput import Rate
 from harness.study.slot_kinds import Kind
 from models.custom.custom import allowed
-from results.errors import StoreError, StudyError
-from results.store.filesystem import info_of
-from results.store.tables import Store, delete, open_store, write_bytes
+from results.errors import StudyError
+from results.store.tables import Store
 
 _RECYCLE = 200  # packs a worker lives for: long-lived processes leak
 _ANSWER_S = 10.0  # for a cluster to answer
@@ -141,28 +141,7 @@ class Cluster:
 
     def check_store(self, store: Store, uri: str) -> None:
         """ValueError where some node does not see what the driver writes: a local folder on a cluster of several nodes."""
-        nodes = [node for node in ray.nodes() if node["Alive"]]
-        if len(nodes) < 2 or not store.is_local:
-            return
-        name = f".seen-{secrets.token_hex(8)}"
-        write_bytes(store, name, b"manyseeds")
-        try:
-            for node in nodes:
-                pinned = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-                task = ray.remote(_sees).options(num_cpus=0, scheduling_strategy=pinned)
-                try:
-                    sees = ray.get(task.remote(uri, store.study, name))
-                except RayTaskError as error:
-                    raise _own(error) from error
-                except RayError:
-                    continue  # the node is being lost, which Ray has not noticed yet
-                if not sees:
-                    raise StudyError(
-                        f"the store {uri} is a folder that node {node['NodeManagerHostname']} does not share with this one: "
-                        "pass store=s3://… or a folder on a file system that every node mounts"
-                    )
-        finally:
-            delete(store, name)
+        check_seen(store, uri)
 
     def run(self, packs: list[Pack], store: Store, uri: str, progress: Progress, interrupt: Interrupt) -> list[Outcome]:
         """Run the packs in order, one in flight a worker."""
@@ -236,7 +215,7 @@ class Cluster:
                 reason = " ".join(str(error).split())
                 continue
             except RayTaskError as error:
-                raise _own(error) from error
+                raise own_error(error) from error
             self.free(worker)
             return result
         raise StudyError(f"the worker died {_TRIES} times while the packs were measured: {reason}")
@@ -465,14 +444,3 @@ def _has_place(worker: _Worker) -> bool:
 def _draining() -> set[str]:
     """Ids of the nodes that were told to go, by an autoscaler before a preemption or by `ray drain-node`."""
     return set() if ray.util.client.ray.is_connected() else set(cluster_state.get_draining_nodes())
-
-
-def _sees(uri: str, study: str, name: str) -> bool:
-    store = open_store(uri, study)
-    return info_of(store.filesystem, store.path(name)).is_file
-
-
-def _own(error: RayTaskError) -> Exception:
-    """The StudyError or StoreError that a worker raised, without the traceback that Ray makes its text; else Ray's own."""
-    cause = error.cause
-    return cause if isinstance(cause, StudyError | StoreError) else error

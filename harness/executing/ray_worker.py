@@ -1,50 +1,18 @@
-"""What runs in a Ray actor: a slot that trains packs, and the board on which they note their steps and read that they should stop."""
+"""What runs in a Ray actor: a slot that trains packs."""
 
-import contextlib
 import os
 import signal
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import ray
-from ray.exceptions import RayError
 
+from harness.executing.board import Link
 from harness.executing.missing_mount import run_there
 from harness.executing.run_pack import Outcome
 from harness.planning.pack import Pack
 from harness.planning.throughput import Rate
 from results.store.tables import open_store
-
-POLL_S = 1.0  # between notes of a pack, and looks of its driver
-
-
-class Board:
-    """The actor that running packs note their step on, and read from whether they should stop. A run is one pack on one worker."""
-
-    def __init__(self) -> None:
-        self._steps: dict[int, int] = {}
-        self._said: list[tuple[int, str]] = []
-        self._stopped: set[int] = set()
-        self._stop = False
-
-    def note(self, run: int, step: int, said: list[str]) -> bool:
-        self._steps[run] = step
-        self._said += [(run, text) for text in said]
-        return self._stop or run in self._stopped
-
-    def take(self) -> tuple[dict[int, int], list[tuple[int, str]]]:
-        """The steps and sentences noted since the last call."""
-        steps, said = self._steps, self._said
-        self._steps, self._said = {}, []
-        return steps, said
-
-    def stop(self, runs: list[int] | None = None) -> None:
-        """Ask these to stop, or all."""
-        if runs is None:
-            self._stop = True
-        else:
-            self._stopped.update(runs)
 
 
 class Slot:
@@ -98,39 +66,3 @@ class Slot:
         from harness.planning.throughput import room
 
         return room(self._device, self._share)
-
-
-class Link:
-    """A running pack's end of the board: at most one note a second, never waited for."""
-
-    def __init__(self, board: Any, run: int):
-        self._board, self._run = board, run
-        self._step = 0
-        self._said: list[str] = []
-        self._asked: Any = board.note.remote(run, 0, [])  # at once: the pack has begun, whatever becomes of it
-        self._last = time.monotonic()
-        self._stop = self._ended = False
-
-    def report(self, step: int) -> None:
-        self._step = step
-
-    def say(self, text: str) -> None:
-        self._said.append(text)
-
-    def end(self) -> None:
-        self._ended = True
-
-    def should_stop(self) -> bool:
-        now = time.monotonic()
-        if now - self._last < POLL_S:
-            return self._stop or self._ended
-        self._last = now
-        if self._asked is None:
-            said, self._said = self._said, []
-            self._asked = self._board.note.remote(self._run, self._step, said)
-        elif ray.wait([self._asked], timeout=0)[0]:
-            # a board that is gone is started again, or went with its driver, which ends this worker too
-            with contextlib.suppress(RayError):
-                self._stop = ray.get(self._asked)
-            self._asked = None
-        return self._stop or self._ended

@@ -2,6 +2,7 @@
 
 import json
 
+from benchmarks.chaos import __main__ as chaos
 from benchmarks.chaos.attempt import attempt
 from benchmarks.chaos.machines import machines
 from benchmarks.chaos.scenario import Event, Scenario, scenario
@@ -18,6 +19,32 @@ def test_a_scenario_follows_from_its_seed_and_every_kind_of_event_occurs():
     assert {plan.leases for plan in found} == {True, False}
     assert {plan.second_at is None for plan in found} == {True, False}
     assert {first != second for first, second in (plan.sizes for plan in found)} == {True, False}
+
+
+def test_a_hundred_seeds_go_on_where_their_log_ends(tmp_path, monkeypatch, capsys):
+    """Only after a whole line, and only where the commit and the settings are those of the line."""
+    ran, log, code = [], tmp_path / "chaos.jsonl", ["c0ffee", False]
+
+    def attempts(seeds, settings, keep, limit, place):
+        for seed in seeds:
+            ran.append(seed)
+            yield {"seed": seed, "passed": seed != 2}
+
+    monkeypatch.setattr(chaos, "attempts", attempts)
+    monkeypatch.setattr(chaos, "code_state", lambda: tuple(code))
+    assert chaos.main(["--seeds", "0..2", "--out", str(log)]) == 1
+    assert chaos.main(["--seeds", "1..4", "--out", str(log)]) == 1
+    assert ran == [0, 1, 2, 3, 4]
+    assert capsys.readouterr().out.splitlines()[-2:] == [f"2 of 4 seeds are in {log}", "3 of 4 seeds passed"]
+    assert chaos.main(["--seeds", "3..4", "--out", str(log)]) == 0
+    for changed in (["--steps", "400"], ["--window", "3"], ["--replicates", "3"], ["--store", "s3"]):
+        ran.clear()
+        assert chaos.main(["--seeds", "3", "--out", str(log), *changed]) == 0
+        assert ran == [3]
+    for code[:] in (["ca5cade", False], ["c0ffee", True]):
+        ran.clear()
+        assert chaos.main(["--seeds", "3", "--out", str(log)]) == 0
+        assert ran == [3]
 
 
 def test_tables_after_chaos_are_those_of_an_undisturbed_run(tmp_path, monkeypatch):

@@ -10,9 +10,10 @@ import pytest
 from ray.exceptions import ActorDiedError
 
 from harness.executing import cluster, ray_connection
+from harness.executing.board import Board
 from harness.executing.cluster import Cluster
 from harness.executing.progress import Progress
-from harness.executing.ray_worker import Board, Slot
+from harness.executing.ray_worker import Slot
 from harness.executing.run_pack import Outcome
 from harness.machine.interrupt import Interrupt
 from harness.planning.pack import Pack

@@ -18,7 +18,7 @@ warnings.filterwarnings("ignore", message="grad and param do not obey the gradie
 class FlatParameters:
     """The parameters of a packed model as views into one buffer, their gradients as views into another.
 
-    values, gradient: float32 [R, P]; P includes the zeros that align every parameter to 64 bytes.
+    values, gradient: [R, P] in the precision of the parameters, float32; P includes the zeros that align every parameter to 64 bytes.
     """
 
     def __init__(self, model: nn.Module):
@@ -27,7 +27,7 @@ class FlatParameters:
         sizes = [parameter[0].numel() for parameter in parameters]
         self.count = sum(sizes)
         padded = [-(-size // _ALIGN) * _ALIGN for size in sizes]
-        self.values = torch.zeros(replicates, sum(padded), device=parameters[0].device)
+        self.values = parameters[0].new_zeros(replicates, sum(padded))
         self.gradient = torch.zeros_like(self.values)
         start = 0
         for parameter, size, room in zip(parameters, sizes, padded, strict=True):
@@ -54,12 +54,11 @@ class Optimizer:
 
     def __init__(self, flat: FlatParameters, trains):
         self.flat, self.name = flat, trains[0].optimizer
-        device = flat.values.device
         self.mean = torch.zeros_like(flat.values)
         self.square = None if self.name == "sgd" else torch.zeros_like(flat.values)
         self._clip = None
         if trains[0].clip:
-            self._clip = _column([train.clip for train in trains], device)
+            self._clip = _column([train.clip for train in trains], flat.values)
         self._runs = _runs(trains)
 
     def state(self) -> dict[str, Tensor]:
@@ -106,7 +105,7 @@ class Average:
     def __init__(self, flat: FlatParameters, trains):
         self.flat = flat
         self.values = flat.values.clone()
-        self._take = _column([1 - train.ema for train in trains], flat.values.device)
+        self._take = _column([1 - train.ema for train in trains], flat.values)
 
     @torch.no_grad()
     def update(self) -> None:
@@ -123,6 +122,6 @@ class Average:
             self.flat.values.copy_(raw)
 
 
-def _column(values: list[float], device: torch.device) -> Tensor:
-    """Numbers of the replicates as float32 [R, 1]."""
-    return torch.tensor(values, dtype=torch.float64).to(torch.float32).to(device)[:, None]
+def _column(values: list[float], like: Tensor) -> Tensor:
+    """Numbers of the replicates as [R, 1], in the precision and on the device of `like`."""
+    return torch.tensor(values, dtype=torch.float64).to(like)[:, None]

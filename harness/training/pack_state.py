@@ -248,14 +248,18 @@ class Training:
     def _logits(self, strings: Strings, noise: Noise | None, attend: Sharpness | None) -> Tensor:
         with autocast(self.device, self.train.precision):
             logits = self.forward(strings.inputs, strings.needed.blocks, noise, attend, **hiding(self.model, strings.hidden))
-        return logits.float()
+        return self._exact(logits)
+
+    def _exact(self, logits: Tensor) -> Tensor:
+        """Logits of autocast in the precision of the weights, in which losses are computed: float32."""
+        return logits.to(self.flat.values.dtype)
 
     def _inconsistency(self, logits: Tensor, view: View, wanted: Needed, noise: Noise | None) -> Tensor:
         """Mean squared difference of the logits [R, B, N, V] from those of the view, over the positions compared and all classes, [R]."""
         size = view.places.shape[-1] if wanted.blocks is None else wanted.blocks[0].shape[-1]
         with autocast(self.device, self.train.precision):
             others = self.forward(view.inputs, view.places.split(size, dim=-1), noise, None)
-        apart = (logits - others.float()).square().mean(-1) * view.weights
+        apart = (logits - self._exact(others)).square().mean(-1) * view.weights
         return apart.sum((-1, -2)) / view.weights.sum((-1, -2)).clamp(min=1)
 
     def _loss(self, logits: Tensor, strings: Strings) -> Tensor:

@@ -106,7 +106,7 @@ class Teachers:
             inputs, hidden = inputs[self._slots], None if hidden is None else hidden[self._slots]
             blocks = None if blocks is None else tuple(block[self._slots] for block in blocks)
         set_matmul("fp32")
-        logits = self.model(inputs, blocks, **hiding(self.model, hidden)).float()
+        logits = self.model(inputs, blocks, **hiding(self.model, hidden))
         set_matmul(self._precision)
         if self._shared:
             logits = logits[self._which]
@@ -141,10 +141,10 @@ class Teachers:
         found = []
         for place, read in enumerate(strings):
             alone = {name: parameter[place : place + 1] for name, parameter in self.model.named_parameters()}
-            found.append(functional_call(self.model, alone, (read[None], (last,)))[0, :, 0].float())
+            found.append(functional_call(self.model, alone, (read[None], (last,)))[0, :, 0])
         logits = torch.stack(found, dim=1)
         if self.temperature == 0:
-            return nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).float()
+            return nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).to(logits.dtype)
         return probabilities(logits, self.temperature)
 
     def _turn(self, step: int) -> None:
@@ -196,8 +196,7 @@ def teachers_of(
 
 
 def probabilities(logits: Tensor, temperature: float) -> Tensor:
-    """softmax(logits / temperature) over the last axis, in fp32; the largest is taken off before the division, which may be by 1e-20."""
-    logits = logits.float()
+    """softmax(logits / temperature) over the last axis; the largest is taken off before the division, which may be by 1e-20."""
     return ((logits - logits.amax(-1, keepdim=True)) / temperature).softmax(-1)
 
 

@@ -5,7 +5,7 @@ import torch
 import models
 from harness.draw import Draw
 from models.noise import Noise
-from tests.models.rounding import assert_same
+from tests.rounding import assert_same
 
 SEEDS = (3, 4, 5)
 

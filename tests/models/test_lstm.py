@@ -8,7 +8,7 @@ import tasks
 from harness.draw import Draw
 from models.lstm import Recurrent
 from tests.models.invariance import build, check_needed_equals_full, check_same_in_any_pack, noise, strings
-from tests.models.rounding import assert_same
+from tests.rounding import assert_same
 
 
 @pytest.fixture(autouse=True, params=["library", "packed"])

@@ -10,7 +10,7 @@ from torch import nn
 from harness.draw import Draw
 from models.aligned import product
 from tests.models.invariance import build, check_needed_equals_full, check_same_in_any_pack, strings
-from tests.models.rounding import assert_same
+from tests.rounding import assert_same
 
 
 def _peer(pack, slot):

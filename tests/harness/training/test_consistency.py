@@ -15,7 +15,9 @@ from harness.training.pack_state import Stopped, Training
 from harness.training.train import train
 from results.store.tables import open_store
 from tests.harness.packs import condition, pack
+from tests.harness.training.float64 import training_in_float64
 from tests.harness.training.option_pairs import losses_of_steps
+from tests.rounding import assert_same
 
 CPU = resolve("cpu")
 
@@ -32,7 +34,7 @@ def _pack(conditions, seeds):
 
 
 def test_the_penalty_is_the_mean_squared_difference_of_logits_that_follow_the_same_tokens():
-    state = Training(_pack(_condition(0.5), [1, 2]), CPU)
+    state = training_in_float64(_pack(_condition(0.5), [1, 2]))
     strings, apart = state.feed.at(1), []
     for slot in range(2):
         squares = []
@@ -43,7 +45,7 @@ def test_the_penalty_is_the_mean_squared_difference_of_logits_that_follow_the_sa
             squares += [(both[0][t] - both[1][t + shift]).square().mean() for t in range(1, 9) if old[t] < 4]
         apart.append(torch.stack(squares).mean())
     state.advance()
-    torch.testing.assert_close(state.penalties[1], torch.stack(apart).detach())
+    assert_same(state.penalties[1], torch.stack(apart).detach().to(state.penalties.dtype), roundings=1)
     assert state.penalties[1].min() > 0
 
 
@@ -51,12 +53,12 @@ def test_gradients_are_those_of_the_loss_and_the_weighted_penalty():
     """Through both branches: the gradient is linear in the weight, and at 0 it is the loss's own."""
 
     def gradient(weight):
-        state = Training(_pack(_condition(weight), [1, 2]), CPU)
+        state = training_in_float64(_pack(_condition(weight), [1, 2]))
         state.advance()
         return state.flat.gradient.clone()
 
     plain, half, whole = gradient(None), gradient(0.5), gradient(1.0)
-    torch.testing.assert_close(half - plain, (whole - plain) / 2, rtol=1e-4, atol=1e-6)
+    assert_same(half - plain, (whole - plain) / 2)
     assert (half - plain).abs().max() > 1e-4
 
 

@@ -8,6 +8,8 @@ from harness.draw import Draw
 from harness.study.config import Train
 from harness.training.optimizer import Average, FlatParameters, Optimizer
 from harness.training.schedule import Scalars, learning_rate
+from tests.harness.training.float64 import float32
+from tests.rounding import assert_same
 
 TRAINS = {
     "adamw": (
@@ -40,7 +42,7 @@ def peer(train: Train, copies: list[torch.Tensor]) -> torch.optim.Optimizer:
 @pytest.mark.parametrize("clip", [0.0, 2.0])
 def test_every_replicate_equals_torch_with_its_own_hyper_parameters(name, clip):
     trains = [Train(**(vars(train) | {"clip": clip * (slot + 1)})) for slot, train in enumerate(TRAINS[name])]
-    model = pack()
+    model = pack().double()
     flat = FlatParameters(model)
     ours, scalars = Optimizer(flat, trains), Scalars(trains, torch.device("cpu"))
     parameters = list(model.parameters())
@@ -50,16 +52,16 @@ def test_every_replicate_equals_torch_with_its_own_hyper_parameters(name, clip):
     for step in range(1, 101):
         for slot, (train, mine, optimizer) in enumerate(zip(trains, copies, theirs, strict=True)):
             for parameter, copy in zip(parameters, mine, strict=True):
-                copy.grad = torch.randn(copy.shape, generator=generator)
+                copy.grad = torch.randn(copy.shape, generator=generator, dtype=torch.float64)
                 parameter.grad[slot].copy_(copy.grad)
             if clip:
                 torch.nn.utils.clip_grad_norm_(mine, train.clip)
-            optimizer.param_groups[0]["lr"] = learning_rate(train, step)
+            optimizer.param_groups[0]["lr"] = float32(learning_rate(train, step))
             optimizer.step()
         ours.step(scalars.at(step))
     for slot, mine in enumerate(copies):
         for copy, parameter in zip(mine, parameters, strict=True):
-            torch.testing.assert_close(parameter[slot], copy, rtol=2e-5, atol=2e-6)
+            assert_same(parameter[slot].detach(), copy.detach())
 
 
 @pytest.mark.parametrize("name", TRAINS)
@@ -98,7 +100,7 @@ def test_clipping_looks_at_one_replicate_alone(size):
 
 def test_the_average_equals_torchs():
     """torch.optim.swa_utils, begun from the initial weights."""
-    model, trains = pack(), [Train(ema=0.9), Train(ema=0.5)]
+    model, trains = pack().double(), [Train(ema=0.9), Train(ema=0.5)]
     flat = FlatParameters(model)
     average = Average(flat, trains)
     peers = []
@@ -108,7 +110,7 @@ def test_the_average_equals_torchs():
         peers.append(torch.optim.swa_utils.AveragedModel(single, multi_avg_fn=rule))
         peers[-1].update_parameters(single)
     for step in range(20):
-        flat.values.add_(torch.randn(flat.values.shape, generator=torch.Generator().manual_seed(step)))
+        flat.values.add_(torch.randn(flat.values.shape, generator=torch.Generator().manual_seed(step), dtype=torch.float64))
         average.update()
         for slot, other in enumerate(peers):
             other.update_parameters(torch.nn.ParameterList([parameter[slot].detach() for parameter in model.parameters()]))
@@ -116,7 +118,7 @@ def test_the_average_equals_torchs():
     with average.swapped():
         for slot, other in enumerate(peers):
             for mine, theirs in zip(model.parameters(), other.module, strict=True):
-                torch.testing.assert_close(mine[slot], theirs, rtol=1e-5, atol=1e-6)
+                assert_same(mine[slot].detach(), theirs.detach())
     assert torch.equal(flat.values, before)
 
 

@@ -14,7 +14,7 @@ from models.custom.custom import Packed, _check_device, allow, configure
 from tasks import build as build_task
 from tests.harness.packs import SETS, pack
 from tests.models.custom import custom_modules
-from tests.models.rounding import assert_same
+from tests.rounding import assert_same
 
 # torch's own: cells run by a loop under vmap, and oneDNN lacks projections
 pytestmark = [

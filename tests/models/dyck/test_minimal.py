@@ -8,7 +8,7 @@ import torch
 import tasks
 from harness.draw import Draw
 from tests.models.invariance import build, check_needed_equals_full, check_same_in_any_pack
-from tests.models.rounding import assert_same
+from tests.rounding import assert_same
 
 T, VOCABULARY, CLASSES = 12, 6, 5
 CASES = [{}, {"encoding": "parts", "width": 7}, {"encoding": "angle"}, {"attention": "uniform", "width": 20}]

@@ -10,7 +10,7 @@ from torch import nn
 from models.lego.clauses import SLOTS
 from tests.models.invariance import build, check_needed_equals_full, check_same_in_any_pack, strings
 from tests.models.lego.clause_strings import VOCABULARY, clause_sentences
-from tests.models.rounding import assert_same
+from tests.rounding import assert_same
 
 
 class _Plain(nn.Module):

@@ -7,7 +7,7 @@ import torch
 
 from tests.models.invariance import build, check_needed_equals_full, check_same_in_any_pack, strings
 from tests.models.lego.clause_strings import VOCABULARY, clause_sentences
-from tests.models.rounding import assert_same
+from tests.rounding import assert_same
 
 ARMS = [
     {"width": 20},

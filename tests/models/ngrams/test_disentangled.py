@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.models.invariance import build, check_needed_equals_full, check_same_in_any_pack, strings
-from tests.models.rounding import assert_same
+from tests.rounding import assert_same
 
 S, T = 3, 12  # tokens and length in most tests
 

@@ -8,8 +8,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from models.transformer.attention import mix, visible
 from models.transformer.forward_pass import Scene
-from tests.models.rounding import assert_same
 from tests.models.transformer.variants import BATCH, FAMILY, LENGTH, blocks, family, noise, seeds, tokens
+from tests.rounding import assert_same
 
 SLOTS = seeds(3)
 

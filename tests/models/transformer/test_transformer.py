@@ -10,8 +10,8 @@ import models
 import tasks
 from harness.draw import Draw
 from harness.training.loss_positions import needed
-from tests.models.rounding import assert_same
 from tests.models.transformer.flip_flop_construction import flip_flop_construction
+from tests.rounding import assert_same
 
 
 def _pack(replicates=2, vocabulary=5, length=24, **fields):

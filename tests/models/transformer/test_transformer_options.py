@@ -9,8 +9,8 @@ import models
 from harness.draw import Draw
 from models.noise import Noise
 from models.transformer.forward_pass import Rows
-from tests.models.rounding import assert_same
 from tests.models.transformer.variants import BATCH, DROPOUT, FAMILY, LENGTH, VOCABULARY, blocks, family, noise, seeds, tokens
+from tests.rounding import assert_same
 
 members = pytest.mark.parametrize("name", FAMILY)
 

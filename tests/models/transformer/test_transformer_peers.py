@@ -6,7 +6,7 @@ from torch import nn
 
 import models
 from harness.draw import Draw
-from tests.models.rounding import assert_same
+from tests.rounding import assert_same
 
 LENGTH, VOCABULARY, WIDTH, HEADS, LAYERS = 24, 5, 32, 4, 2
 

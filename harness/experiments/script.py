@@ -1,13 +1,14 @@
 """One replicate by a command: a process with a folder and a log of its own, ended with all that it started; then its metrics are read.
 
-The folder holds links to the study's `sources` under the paths they have in the current one, and nothing else, so what the command needs
-is what the key has hashed. It is removed afterwards.
+The folder holds links to the study's `sources`, and to the local Python files that they import, under the paths they have in the current
+one, and nothing else, so what the command needs is what the key has hashed. It is removed afterwards.
 """
 
 import csv
 import json
 import math
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from harness.experiments.entries import BadResult, Entry, entries_of
 from harness.experiments.event_files import scalars_of
 from harness.planning.pack import Pack, Replicate
 from harness.study.experiment import Experiment
+from harness.study.foreign_code import imported_files
 from results.terminal import say
 
 MOST_LOG = 2**18  # bytes of what a command prints that are kept
@@ -72,7 +74,7 @@ def environment_of(experiment: Experiment, replicate: Replicate, folder: Path) -
 
 
 def _link(experiment: Experiment, here: Path, folder: Path) -> None:
-    for source in experiment.sources:
+    for source in (*experiment.sources, *imported_files(experiment.sources)):
         place = folder / source
         place.parent.mkdir(parents=True, exist_ok=True)
         if not place.exists():
@@ -100,20 +102,16 @@ def _supervised(
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, env=environment, start_new_session=True
     )
+    assert process.stdin is not None
+    assert process.stdout is not None
     try:
-        while True:
-            try:
-                said = process.wait(_POLL_S)
-                break
-            except subprocess.TimeoutExpired:
-                stop_where_asked()
+        while not select.select([process.stdout], [], [], _POLL_S)[0]:  # until its account comes, or it ends
+            stop_where_asked()
     finally:
-        if process.stdin is not None:
-            process.stdin.close()
-        process.wait()
-    output = b"" if process.stdout is None else process.stdout.read()
-    if process.stdout is not None:
-        process.stdout.close()
+        process.stdin.close()
+        said = process.wait()
+    with process.stdout:
+        output = process.stdout.read()
     try:
         account: dict[str, Any] = json.loads(output.splitlines()[-1])
     except (IndexError, ValueError):

@@ -93,8 +93,12 @@ def main():
     output = command.stdout.fileno()
     os.set_blocking(output, False)
     open_streams = [0, output]
+    if hasattr(os, "pidfd_open"):
+        open_streams.append(os.pidfd_open(command.pid))  # readable once the command has ended
     while command.poll() is None:
         for stream in select.select(open_streams, [], [], _POLL_S)[0]:
+            if stream not in (0, output):
+                continue
             data = os.read(stream, 65536)
             if stream == output and data:
                 log.add(data)

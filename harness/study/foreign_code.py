@@ -63,12 +63,24 @@ def code_of_modules(modules: Collection[str], sources: Sequence[str] = (), runni
 
 def code_of_sources(sources: Sequence[str]) -> ForeignCode:
     """The code of `sources`, files or folders of the current folder, with the local files that Python files among them import."""
+    return _code(_with_imports(sources), Path.cwd())
+
+
+def imported_files(sources: Sequence[str]) -> list[str]:
+    """Files in the current folder that Python files among `sources` import, by names relative to it, `sources` themselves left out."""
+    here = Path.cwd()
+    declared = set(_declared(sources).values())
+    found = [path for path in _with_imports(sources).values() if path not in declared and path.is_relative_to(here)]
+    return sorted(path.relative_to(here).as_posix() for path in found)
+
+
+def _with_imports(sources: Sequence[str]) -> dict[str, Path]:
     declared = _declared(sources)
     found = dict(declared)
     for path in declared.values():
         if path.suffix == ".py":
             found |= _traced(path, path.parent, path.stem)
-    return _code(found, Path.cwd())
+    return found
 
 
 def checkout_state(folder: Path) -> tuple[str | None, bool | None]:

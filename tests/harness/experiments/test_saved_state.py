@@ -12,6 +12,7 @@ import results
 from harness.experiments.entries import BadResult
 from harness.experiments.measure import measure
 from harness.experiments.saved_state import decode, encode
+from harness.machine.interrupt import Interrupt
 from harness.replicates.rerun import rerun
 from harness.run import run
 from harness.study.load import load
@@ -94,6 +95,23 @@ def test_a_function_of_many_seeds_goes_on_between_two_results(tmp_path):
     assert own_functions.walked == [(0, step) for step in range(4)]
     assert tables(tmp_path / "runs", "own") == tables(tmp_path / "whole", "own")
     assert kept(tmp_path / "runs") == kept(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(("saves", "again"), [(True, []), (False, [(1, 0)])], ids=["saved", "not saved"])
+def test_a_request_to_stop_is_answered_between_two_results(tmp_path, monkeypatch, whole, saves, again):
+    """After the first step of the second walk: nothing is lost where it can be saved, else that walk begins again."""
+    monkeypatch.setattr(harness.executing.run_pack, "measure", partial(measure, checkpoint_s=1000.0))
+    if not saves:
+        monkeypatch.delattr(own_functions.Walk, "save")
+        monkeypatch.delattr(own_functions.Walk, "load")
+    with monkeypatch.context() as patch:
+        patch.setattr(Interrupt, "requested", lambda self: (1, 0) in own_functions.walked)
+        assert start(tmp_path, "walk") == 130
+    assert own_functions.walked[-1] == (1, 0)
+    assert start(tmp_path, "walk") == 0
+    steps = [(seed, step) for seed in range(3) for step in range(6)]
+    assert own_functions.walked == [*steps[:7], *again, *steps[7:]]
+    assert tables(tmp_path / "runs", "own") == tables(whole, "own")
 
 
 def test_what_is_saved_comes_back_as_it_was():

@@ -134,9 +134,22 @@ def test_a_script_sees_its_sources_one_thread_and_no_other_variables(start, tmp_
         "import os\n\n\ndef half(n):\n    here = sorted(os.listdir('.'))\n"
         "    assert here == ['beside.py', 'metrics.jsonl', 'work.py'], here\n"
         "    assert 'SECRET_TOKEN' not in os.environ and os.environ['ALLOWED'] == 'y'\n"
+        "    assert os.environ['CUDA_VISIBLE_DEVICES'] == '2'\n"
+        "    assert os.environ['WANDB_RUN_GROUP'] == 'work' and os.environ['WANDB_NAME'] == 'work, seed 0'\n"
+        f"    assert os.environ['WANDB_DIR'] == {str(tmp_path)!r}\n"
         "    return float(os.environ['OMP_NUM_THREADS'])\n"
     )
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")  # as of a slot that is a GPU
+    for name in ("WANDB_RUN_GROUP", "WANDB_NAME", "WANDB_DIR"):
+        monkeypatch.delenv(name, raising=False)
     assert start("experiment.environment=[ALLOWED]", "replicates=1") == 0
+
+
+def test_local_files_that_a_script_imports_need_not_be_named_and_are_part_of_its_code(start, tmp_path):
+    assert start("experiment.sources=[work.py]", "replicates=1") == 0
+    (tmp_path / "beside.py").write_text("def half(n):\n    return n / 3\n")
+    with pytest.raises(StudyError, match="has committed replicates that ran with the code"):
+        start("experiment.sources=[work.py]", "replicates=1")
 
 
 def test_a_script_that_is_edited_while_its_study_runs_is_not_run_as_the_old_one(start, tmp_path):
@@ -158,6 +171,18 @@ def test_metrics_may_be_csv_or_one_json_file(start, tmp_path):
         assert start(f"experiment.metrics='{{folder}}/m.{suffix}'", "replicates=1", store=suffix) == 0
         rows = read(open_store(tmp_path / suffix, "scripted"), "evaluations").to_pylist()
         assert [(row["step"], row["set"], row["value"]) for row in rows][-1] == (2, "test", 0.5)
+
+
+def test_a_script_may_leave_event_files_and_a_last_value_that_is_not_finite_is_diverged(start, tmp_path):
+    with SummaryWriter(str(tmp_path)) as writer:
+        writer.add_scalar("score", 0.5, 1)
+        writer.add_scalar("score", float("nan"), 2)
+    (events,) = (path.name for path in tmp_path.glob("events*"))
+    (tmp_path / "work.py").write_text(f"import os, shutil\nos.mkdir('tb')\nshutil.copy({events!r}, 'tb')\n")
+    assert start("experiment.metrics='{folder}/tb/'", f"experiment.sources=[work.py, {events}]", "replicates=1") == 0
+    store = open_store(tmp_path / "runs", "scripted")
+    assert [(row["step"], row["value"]) for row in read(store, "evaluations").to_pylist()] == [(1, 0.5), (2, None)]
+    assert [(row["status"], row["diverged_at"]) for row in committed(store).to_pylist()] == [("diverged", 2)]
 
 
 def test_metrics_may_be_event_files_of_tensorboard(tmp_path):

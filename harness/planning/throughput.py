@@ -76,6 +76,8 @@ def _measured(pack: Pack, device: torch.device) -> Rate:
     with Memory(device) as memory:
         training = Training(pack, device)
         training.advance()
+        if training.loop is None and (wide := training.overflowing_strings()) is not None:
+            training.flat.differentiate(training.losses(wide).sum())  # on a GPU beside the graph, whose memory stays its own
         for sets, _ in scored:
             task, strings = sets[0].task, min(sets[0].sequences, batch_size(sets[0], device))
             if task not in each:

@@ -71,6 +71,14 @@ def first_block(whole: Needed, count: int) -> Needed:
     return _gathered(whole.order[..., :count], whole.targets[:, :, :count], whole.weights[..., :count], count)
 
 
+def twice(whole: Needed) -> Needed:
+    """The same positions in twice as many blocks."""
+    if whole.order is None or whole.blocks is None:
+        raise ValueError("all positions are one block")
+    order, weights = (torch.cat([each, each], -1) for each in (whole.order, whole.weights))
+    return _gathered(order, torch.cat([whole.targets] * 2, 2), weights, whole.blocks[0].shape[-1])
+
+
 def _at(values: Tensor, order: Tensor) -> Tensor:
     """values [R, B, T, …] at positions [R, B, N], [R, B, N, …]; [R, B, 1, …] are those of every position."""
     index = order.view(*order.shape, *[1] * (values.dim() - order.dim())).expand(*order.shape, *values.shape[3:])

@@ -9,7 +9,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,7 @@ from harness.training.attention_penalty import Sharpness
 from harness.training.cuda_graph import Replay, agree, cuda_capture
 from harness.training.evaluate import Scores, baseline_losses, score
 from harness.training.key_mask import hiding
-from harness.training.loss_positions import Needed, first_block
+from harness.training.loss_positions import Needed, first_block, twice
 from harness.training.measured_rows import Record, rounded
 from harness.training.optimizer import Average, FlatParameters, Optimizer
 from harness.training.schedule import Plateau, Scalars
@@ -232,6 +232,15 @@ class Training:
                 view = View(view.inputs, view.places[..., :one], view.weights[..., :one])
             strings = Strings(strings.inputs, first_block(strings.needed, one), strings.hidden, view=view)
         return self._answered(strings, 1)
+
+    def overflowing_strings(self) -> Strings | None:
+        """Strings of the first step in the shape of one that takes a second block of positions; None where no step does."""
+        usual = self.usual_strings()
+        wanted = usual.needed
+        if wanted.order is None or bool((wanted.weights > 0).all()):
+            return None
+        soft = None if usual.soft is None else torch.cat([usual.soft] * 2, 2)
+        return replace(usual, needed=twice(wanted), soft=soft)
 
     @torch.no_grad()
     def _forget(self) -> None:

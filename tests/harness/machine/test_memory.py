@@ -3,9 +3,12 @@
 import pytest
 import torch
 
+import models
+import tasks
 from harness.machine.device import prepare, resolve
 from harness.machine.memory import Memory, free_memory
 from harness.planning.throughput import Rate, best_rate, measure, predicted_memory, room_of
+from harness.study.config import Condition, Train
 from harness.training.pack_state import Training
 from harness.training.training_strings import Strings
 from results.errors import StudyError
@@ -53,6 +56,38 @@ def test_the_peak_is_that_of_the_tensors_alive_together():
         third = second * 2
     assert third.sum() == 2 * (10 * 2 + 490 * 3)
     assert memory.peak() == 6000  # 1000 and 500 floats for a moment; a view is no memory
+
+
+def test_what_a_captured_graph_keeps_is_part_of_the_peak(monkeypatch):
+    """Its pool is reserved and not allocated between replays; what was reserved before the block is not the pack's."""
+    reserved = {"now": 300, "most": 300}
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: reserved["now"])
+    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: reserved["most"])
+    with Memory(torch.device("cuda")) as memory:
+        reserved["now"] = reserved["most"] = 1000  # the capture
+        reserved["most"] += 50  # a step beside it
+    assert memory.peak() == 750
+
+
+FLIPS = condition(length=64)
+PARITY = Condition("c", tasks.build("sparse_parity", length=12), models.configure("mlp", width=8), Train(steps=9, batch=4))
+
+
+@pytest.mark.parametrize(("one", "blocks"), [(FLIPS, {1, 2}), (PARITY, {1})], ids=["flipflop", "parity"])
+def test_the_step_that_overflows_its_block_is_measured(one, blocks, monkeypatch):
+    """It is rare, so the few steps that are timed seldom have one. A class of each string never overflows."""
+    seen, losses = set(), Training.losses
+
+    def noted(state, strings, *more):
+        seen.add(len(strings.needed.blocks))
+        return losses(state, strings, *more)
+
+    monkeypatch.setattr(Training, "losses", noted)
+    monkeypatch.setattr(Training, "advance", lambda state: state.losses(state.usual_strings()))
+    measure(pack(one, [(0, 0), (1, 1)], sets=()), CPU)
+    assert seen == blocks
 
 
 def test_memory_is_predicted_within_a_tenth():

@@ -12,6 +12,7 @@ from harness.study.load import from_tree
 from results.store.tables import committed, open_store, read
 from tasks.automata.named_automata import semiautomaton
 from tests.harness.tiny import STUDY
+from tests.rounding import assert_same
 
 
 def _pair(name, length=9, **fields):
@@ -70,12 +71,12 @@ def test_evaluation_goes_on_from_the_models_own_answers():
 def test_a_transformer_answers_as_in_one_pass_over_what_it_wrote():
     _, padded, _, mixed = _pair("S4")
     made = models.REGISTRY["transformer"](layers=2, width=16, heads=2)
-    model = made.make(Draw(torch.tensor([3, 4]), "init"), padded.vocabulary, padded.tokens, 24)
+    model = made.make(Draw(torch.tensor([3, 4]), "init"), padded.vocabulary, padded.tokens, 24).double()
     with torch.no_grad():
         found = padded.answers(model, mixed.inputs, None)
         written = mixed.inputs.clone()
         written[..., 1::2] = 8 + found[..., :-1, :].argmax(-1)
-        assert torch.allclose(found, model(written)[..., ::2, :], atol=1e-5)
+        assert_same(found, model(written)[..., ::2, :])
 
 
 def test_hidden_labels_and_a_scratchpad_exclude_each_other():

@@ -170,9 +170,14 @@ def _without_error(rows: Sequence[Row], sets: int) -> str:
     first, *others = sorted(rows, key=_share, reverse=True)
     if len(rows) > MOST_NAMED:
         last = others[-1]
-        tied = sum(_share(row) == _share(last) and row["jointly_zero_of"] == last["jointly_zero_of"] for row in others)
+        tied = sum(_alike(row, last) for row in others)
         fewest = f"{tied} others have fewest, {_zeros(last)} each" if tied > 1 else f"{_name(last)} has fewest, {_zeros(last)}"
-        return f"Of {len(rows)} conditions, {_name(first)} has most replicates without an error{_where(sets)}, {_zeros(first)}; {fewest}."
+        leading = sum(_alike(row, first) for row in rows)
+        who = f"{leading} have" if leading > 1 else f"{_name(first)} has"
+        each = " each" if leading > 1 else ""
+        return (
+            f"Of {len(rows)} conditions, {who} most replicates without an error{_where(sets)}, {_zeros(first)}{each}; {fewest}."
+        )
     rest = "; ".join(f"{_name(row)}: {_zeros(row)}" for row in others)
     return f"Replicates without an error{_where(sets)}: {_name(first)} has {_zeros(first)}; {rest}."
 
@@ -192,6 +197,10 @@ def _medians(rows: Sequence[Row], sets: int) -> str:
         f"{where}: the median error is lowest for {_name(best)}, {format_rate(low)} {_interval(best)}, and highest for "
         f"{_name(worst)}, {format_rate(high)} {_interval(worst)}{ratio}."
     )
+
+
+def _alike(row: Row, other: Row) -> bool:
+    return _share(row) == _share(other) and row["jointly_zero_of"] == other["jointly_zero_of"]
 
 
 def _share(row: Row) -> float:

@@ -4,6 +4,7 @@ A section draws with matplotlib alone; what it says of an artist by `tell` (the 
 page shows where a reader points, and hides where a reader presses a condition's name. Drawn by scripts/figures.js with uPlot.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,9 @@ from results.report.palette import COLOURS, INK, PAPER
 Spec = dict[str, Any]
 _FINE = 4000  # places along an axis that are told apart
 _PALETTE = {colour.lower(): i for i, colour in enumerate(COLOURS, 1)} | {INK: "ink", PAPER: "paper"}
+_POWER = re.compile(
+    r"\$\\mathdefault\{(?:(\d+)\\times)?10\^\{(-?\d+)\}\}\$"
+)  # a tick of a logarithmic axis, as matplotlib writes it
 _DASHES = {"--": [6, 4], ":": [2, 3], "-.": [6, 3, 2, 3]}
 
 
@@ -98,7 +102,9 @@ def _axis(axes: Axes, direction: str) -> Spec:
     limits = _logged(axis, np.array([low, high]))
     step = abs(limits[1] - limits[0]) / _FINE
     ticks = [
-        [_short(place, step), label] for place, label in zip(_logged(axis, np.array(places)), labels, strict=True) if label
+        [_short(place, step), _plain(label)]
+        for place, label in zip(_logged(axis, np.array(places)), labels, strict=True)
+        if label
     ]
     numeric = axis.get_scale() == "log" or direction in vars(axes).get(_LOGS, ())
     named = not isinstance(axis.get_major_formatter(), mpl.ticker.ScalarFormatter) and not numeric
@@ -110,6 +116,15 @@ def _axis(axes: Axes, direction: str) -> Spec:
         "grid": any(line.get_visible() for line in axis.get_gridlines()),
         "kind": "log" if numeric else "names" if named else "linear",
     }
+
+
+def _plain(label: str) -> str:
+    """A tick's label without mathematical markup: 10³, 2×10⁻¹."""
+    power = _POWER.fullmatch(label)
+    if power is None:
+        return label
+    exponent = power[2].translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{power[1]}×10{exponent}" if power[1] else f"10{exponent}"
 
 
 def _logged(axis: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -218,7 +218,7 @@ def page(
 
 def _key_figure(drawings: Sequence[tuple[Drawing, Markup]], families: Sequence[ReportFamily]) -> tuple[Drawing, Markup] | None:
     """The figure of the first screen: what a family says answers its studies, else the first."""
-    by_name = {drawing.name: (drawing, svg) for drawing, svg in reversed(drawings)}
+    by_name = {pair[0].name: pair for pair in reversed(drawings)}
     preferred = (name for family in families for name in family.key_figures if name in by_name)
     return by_name.get(next(preferred, "")) or next(iter(drawings), None)
 

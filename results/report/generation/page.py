@@ -17,6 +17,7 @@ from results.claims.generation.walk import EXPERIMENT
 from results.report.family import Drawn
 from results.report.figures import INK, STYLE, _faint, _legend, label_rows, rows_of_panels
 from results.report.palette import colour_of, marker_of
+from results.report.plot_data import tell
 from results.rows.probe_values import by_key, parts
 from results.rows.summary import Replicate
 from results.statistics.intervals import Floats
@@ -131,13 +132,15 @@ def front(points: Points) -> list[str]:
 
 def _panel(panel: Axes, points: Points, names: Sequence[str]) -> None:
     best = front(points)
-    line = np.array([[np.median(values) for values in points[name]] for name in best])
-    panel.plot(line[:, 0], line[:, 1], color=INK, lw=1, ls="--", alpha=0.6, drawstyle="steps-post")
+    steps = np.array([[np.median(values) for values in points[name]] for name in best])
+    panel.plot(steps[:, 0], steps[:, 1], color=INK, lw=1, ls="--", alpha=0.6, drawstyle="steps-post")
     for name, (x, y) in points.items():
         place = names.index(name)
         style: dict[str, Any] = {"color": colour_of(place), "marker": marker_of(place), "ls": "none"}
-        panel.plot(x, y, ms=3.5, alpha=max(0.2, _faint(len(x))), **style)
-        panel.plot([np.median(x)], [np.median(y)], ms=9, mec=INK, **style)
+        seeds = panel.plot(x, y, ms=3.5, alpha=max(0.2, _faint(len(x))), **style)
+        median = panel.plot([np.median(x)], [np.median(y)], ms=9, mec=INK, **style)
+        for line in (*seeds, *median):
+            tell(line, name)
     panel.set_xscale("log")
     panel.grid()
 

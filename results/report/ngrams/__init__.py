@@ -3,6 +3,7 @@
 from results.report.citations import Reference, entry
 from results.report.family import ReportFamily
 from results.report.ngrams import page
+from results.report.ngrams.paper_shows import SHOWS
 
 VARRE = Reference(
     "A. Varre, G. Yüce and N. Flammarion. Learning In-context n-grams with Transformers: Sub-n-grams Are Near-stationary Points. "
@@ -23,6 +24,8 @@ VARRE = Reference(
 
 FAMILY = ReportFamily(
     sections=(page.drawings,),
+    key_figures=("ngram-losses",),
+    paper_shows=SHOWS,
     errors={"in_context_ngram": "a position whose most probable next token is another one in the string's own language"},
     references={"in_context_ngrams": (VARRE,)},
 )

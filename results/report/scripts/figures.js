@@ -24,6 +24,16 @@ function element(tag, text, name) {
   return made;
 }
 
+// a label that fits into `room` pixels: a longer one goes without the sections of its options, then without its middle
+function fitted(pen, label, room) {
+  if (pen.measureText(label).width > room) label = label.replace(/\b(task|model|train|experiment)\./g, "");
+  if (pen.measureText(label).width <= room) return label;
+  let kept = label.length - 1;
+  const cut = () => `${label.slice(0, Math.ceil(kept / 2))}…${label.slice(label.length - Math.floor(kept / 2))}`;
+  while (kept > 2 && pen.measureText(cut()).width > room) kept--;
+  return cut();
+}
+
 function short(value) {
   if (Math.abs(value) >= 1e4) return Math.round(value).toLocaleString("en");
   if (value === 0 || Math.abs(value) >= 0.001) return String(Number(value.toPrecision(value >= 1000 ? 4 : 3)));
@@ -168,11 +178,12 @@ class Panel {
     pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
     const widest = Math.max(...axis.ticks.map(([at, label]) => pen.measureText(axis.kind === "linear" ? short(at) : label).width), 8);
     const turned = horizontal && axis.kind === "names" && widest * axis.ticks.length * 1.1 > this.size().width - 80;
+    const width = this.size().width, room = horizontal ? (axis.kind === "names" && turned ? 170 : Infinity) : width * .5 - 6;
     const shown = (u, low, high) => axis.ticks.filter(([at]) => at >= low - 1e-9 && at <= high + 1e-9);
     return {
       side, stroke: () => css("--ink"), font: `12px ${getComputedStyle(document.body).fontFamily}`, labelFont: `12px ${getComputedStyle(document.body).fontFamily}`,
-      label: axis.label || undefined, labelSize: axis.label ? 20 : 0, labelGap: 0, gap: 4,
-      size: horizontal ? (turned ? Math.min(widest * .8, 150) + 18 : 24) : Math.min(widest, this.size().width * .5) + 12,
+      label: axis.label ? fitted(pen, axis.label, horizontal ? width - 60 : this.size().height - 30) : undefined, labelSize: axis.label ? 20 : 0, labelGap: 0, gap: 4,
+      size: horizontal ? (turned ? Math.min(widest * .8, 150) + 18 : 24) : (u, labels) => Math.max(8, ...(labels ?? []).map((label) => pen.measureText(label).width)) + 12,
       rotate: turned ? -50 : 0,
       splits: (u, i, low, high) => {
         const inside = shown(u, Math.min(low, high), Math.max(low, high)).map(([at]) => at);
@@ -183,7 +194,7 @@ class Panel {
         }
         return [1, 2, 3, 4].map((k) => low + (high - low) * k / 5);  // zoomed in between two ticks
       },
-      values: (u, splits) => splits.map((at) => called(axis, at)),
+      values: (u, splits) => splits.map((at) => fitted(pen, called(axis, at), room)),
       grid: { stroke: () => css("--line"), width: 1, show: axis.grid }, ticks: { stroke: () => css("--soft"), width: 1, size: 4 },
       border: { show: true, stroke: () => css("--soft"), width: 1 },
       ...(side === 1 ? { scale: "y", grid: { show: false } } : {}),  // the right one's ticks are at places of the left one

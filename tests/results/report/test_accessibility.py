@@ -13,11 +13,14 @@ import pytest
 from harness.run import run
 from harness.study.load import load
 from models.custom import custom
+from results.report.flipflop import glitches
+from results.report.flipflop.glitch_page import write_glitch_page
 from results.report.replicate_page import write_replicate_page
 from results.report.report import write_report
 from results.store.tables import open_store
 from tests.harness.experiments import own_functions
 from tests.results.report.browser import FLAGS, browser, with_script
+from tests.results.report.flipflop.glitch_rows import about, rows
 from tests.results.synthetic import manifest, write
 
 AXE = Path(axe_core_python.__file__).parent / "axe.min.js"
@@ -39,6 +42,12 @@ addEventListener("message", event => {{
   document.getElementById("found").textContent = JSON.stringify(found);
 }});
 </script></html>"""
+COMMITTED = {  # small stores of docs/studies, whose pages have figures of their families
+    "automata": "a8",
+    "distillation": "p9",
+    "ngrams": "ngram-stationarity",
+    "subsequences": "alignment",
+}
 EXPERIMENT = f"""
 name: own
 question: Does a shift show?
@@ -61,11 +70,16 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(custom, "_allowed", {own_functions.__name__})
         assert run(load(folder / "own.yaml", [f"store={folder}"]), say=lambda line: None) == 0
+    glitchy, told = open_store(str(folder), "glitchy"), about()
+    glitches.write(glitchy, told, rows(told, 20))
     written = {
+        "glitches": write_glitch_page(glitchy, told.key, told.set),
         "report": write_report(store),
         "replicate": write_replicate_page(store, plan["replicates"][0][0]),
         "values": folder / "own" / "report" / "index.html",
     }
+    for family, name in COMMITTED.items():
+        written[family] = write_report(open_store(f"docs/studies/{family}", name), folder / family)
     return {name: path.read_text(encoding="utf-8") for name, path in written.items()}
 
 

@@ -29,6 +29,10 @@ def test_conditions_that_differ_in_replicates_without_error_are_told_apart_by_th
     many = said(*(row(f"c{i}", 0.1, 0) for i in range(5)), row("best", 0.0, 10))
     assert many.startswith("Of 6 conditions, best has most replicates without an error on either set, 10 of 10 (")
     assert "5 others have fewest, 0 of 10" in many
+    tied = said(*(row(f"c{i}", 0.0, 10) for i in range(5)), row("worst", 0.1, 8))
+    assert tied.startswith(
+        "Of 6 conditions, 5 have most replicates without an error on either set, 10 of 10 (95 %: 10.0 to 50.0 %) each; "
+    )
 
 
 def test_conditions_that_always_err_are_told_apart_by_their_medians() -> None:

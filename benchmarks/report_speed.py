@@ -30,7 +30,7 @@ STUDY, STEPS, EVERY, EACH = "campaign", 10_000, 100, 25
 SETS = {"in_distribution": (1000, 51_000, None), "sparse": (1000, 3_540, None), "dense": (400, 46_120, None)}
 SETS["sparse_online"] = (1000, 3_540, EVERY)  # (sequences, reads, every)
 BINS = ((1, 2), (2, 4), (4, 8), (8, 16), (16, 32), (32, 64))
-BOUNDS = {"seconds": 10.0, "peak_bytes": 2e9, "page_bytes": 5e6, "curves": 300}
+BOUNDS = {"seconds": 10.0, "peak_bytes": 2e9, "page_bytes": 3e6, "curves": 300}
 LAYOUTS = ("a pack a replicate", "compacted")
 _CHILD = """
 import json, resource, sys, time

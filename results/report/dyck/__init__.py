@@ -1,6 +1,7 @@
 """What reports say of Dyck languages beside what they say of every study."""
 
 from results.report.citations import Reference, entry
+from results.report.dyck import page
 from results.report.family import ReportFamily
 
 LI = Reference(
@@ -34,7 +35,8 @@ WEN = Reference(
 )
 
 FAMILY = ReportFamily(
-    sections=(),
+    sections=(page.drawings,),
+    key_figures=("balance-accuracy", "balance-length", "attention-maps"),
     errors={"dyck": "a closing bracket whose type the model's most probable closing bracket does not have"},
     references={"dyck": (LI, WEN)},
 )

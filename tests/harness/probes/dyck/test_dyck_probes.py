@@ -11,6 +11,7 @@ import tasks
 from harness.draw import Draw
 from harness.probes import run as probes
 from harness.probes.dyck.balance import balance, violations
+from harness.probes.dyck.map import attention_map
 from harness.probes.dyck.stack import stack_hits
 from harness.probes.dyck.variation import attention, fixed_string, variation
 from harness.study.config import Condition, Train
@@ -174,3 +175,16 @@ def test_violations_and_stacks_reach_the_store(tmp_path):
     _train(store, [1])
     assert {row["item"] for row in _probed(store, "balance")[1]} == {"beta_mean", "beta_max"}
     assert {row["item"] for row in _probed(store, "stack")[1]} == {"hit", "mass"}
+
+
+def test_a_map_has_every_weight_that_a_causal_model_may_give():
+    task = tasks.build("dyck", depth=3, length=10)
+    model = _model()
+    rows = attention_map(model, task, 1, None)
+    seen = []
+    with torch.no_grad():
+        model(fixed_string(task), attend=lambda layer, weights: seen.append(weights[0, 0, 0]))
+    size = 2 * 2 * 3 + 1
+    assert {tuple(map(int, row["item"].split(","))): row["value"] for row in rows} == {
+        (query, key): float(seen[0][query, key]) for query in range(size) for key in range(query + 1)
+    }

@@ -1,0 +1,38 @@
+"""What a model attends to on the fixed string of `variation`, for the attention maps of reports (Li's thesis, figures 2.11 and 2.12).
+
+Items "3,1": the weight that the token at place 3 gives to that at place 1, from 0, the start.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.probes.dyck.variation import fixed_string
+from harness.probes.probe import Probe, Rows
+from harness.probes.strings import see
+from tasks.dyck.dyck import Dyck
+
+
+def attention_map(model: Any, task: Dyck, count: int, settings: Any) -> Rows:
+    """The weights of each layer and head on keys up to the query, and on all of a model that is not causal; R = 1."""
+    rows: Rows = []
+
+    def look(layer: int, weights: Tensor) -> None:
+        for head, square in enumerate(weights[0, 0].double()):
+            places = torch.ones_like(square).tril() if model.config.causal else torch.ones_like(square)
+            rows.extend(
+                {"layer": layer, "head": head, "item": f"{query},{key}", "value": float(square[query, key])}
+                for query, key in places.nonzero().tolist()
+            )
+
+    see(model, fixed_string(task), look)
+    return rows
+
+
+MAP = Probe(
+    attention_map,
+    lambda model, task: isinstance(task, Dyck) and model.attends,
+    "replicates of dyck with a model that attends",
+    strings=1,
+)

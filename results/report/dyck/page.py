@@ -1,0 +1,160 @@
+"""What a report draws of Dyck languages: attention maps of several seeds side by side, and β against accuracy and training length."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.ticker
+import numpy as np
+import pyarrow as pa
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from results.claims.evidence import Condition, Evidence, gather
+from results.report.family import Drawn
+from results.report.figures import INK, STYLE, _faint, _legend, label_rows, rows_of_panels
+from results.report.palette import colour_of, marker_of
+from results.report.plot_data import tell
+from results.rows.probe_values import by_key, parts
+from results.rows.summary import Replicate
+from results.rows.task_conditions import is_of
+from results.statistics.intervals import Floats
+from results.store.tables import Store, read
+
+SEEDS, MAPS, SETS = 4, 3, 2  # seeds of a condition, conditions and sets that are drawn, at most
+ARMS = 10
+
+
+def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+    """Every figure that there are rows of probes for; [] for a study of another task."""
+    if not is_of(manifest, "dyck") or any("settings" not in each for each in manifest["conditions"]):
+        return []
+    evidence = gather(manifest, known, by_key(read(store, "probes", winning=finished)))
+    place = {id(each): number for number, each in enumerate(known)}
+    return [*_maps(evidence), *_accuracy(evidence, place), *_lengths(evidence)]
+
+
+def _maps(evidence: Evidence) -> list[Drawn]:
+    """A row a condition, the last layer of its first seeds: queries downwards, keys to the right."""
+    squares = {}
+    own = next((name for name, definition in evidence.definitions.items() if not definition), None)
+    for condition in evidence.conditions:
+        found = evidence.probed(condition, "map")[:SEEDS]
+        if found and len(squares) < MAPS * SEEDS:
+            for replicate, values in found:
+                error = None if own is None else replicate.error(own)
+                right = "" if error is None else f", {1 - min(error, 1):.2%} right"
+                squares[f"{condition.name}, seed {replicate.init_seed}{right}"] = _square(values)
+    if not squares:
+        return []
+    types = max(each.settings["task.types"] for each in evidence.conditions)
+    depth = max(each.settings["task.depth"] for each in evidence.conditions)
+    signs = "()[]{}<>" if types <= 4 else ""
+    tokens = ["start", *(sign for sign in signs[: 2 * types] for _ in range(depth))]
+    with mpl.rc_context(STYLE):
+        figure, panels = rows_of_panels(len(squares), 3.2, 3.0, "none", columns=min(SEEDS, len(squares)))
+        for panel, (title, square) in zip(panels, squares.items(), strict=True):
+            panel.pcolormesh(np.ma.masked_invalid(square), cmap="cividis", vmin=0, vmax=1, edgecolors="none")
+            panel.set_title(title, fontsize=8)
+            labelled = len(tokens) == len(square)
+            for set_ticks in (panel.set_xticks, panel.set_yticks):
+                set_ticks(np.arange(len(square)) + 0.5, tokens if labelled else list(range(len(square))), fontsize=6)
+            panel.set_ylim(len(square), 0)
+            panel.set_xlabel("reads")
+            panel.tick_params(length=0)
+        label_rows(panels, "token")
+    caption = (
+        "Attention of the last layer on one string with brackets of all types and depths, dark for 0 and light for 1; of several heads "
+        "the first. Seeds of a condition side by side, with their accuracy on the training distribution."
+    )
+    return [("attention-maps", "Attention of several seeds", caption, figure)]
+
+
+def _square(values: Mapping[tuple[str, int | None, int | None, str | None], float]) -> Floats:
+    """The weights of the last layer's first head by query and key; NaN where the query can't see."""
+    layers = [layer for _, layer, _, _ in values if layer is not None]
+    found = {
+        tuple(map(int, parts(item, "{n},{n}"))): value
+        for (_, layer, head, item), value in values.items()
+        if layer == max(layers) and head == 0 and parts(item, "{n},{n}")
+    }
+    size = 1 + max(max(at) for at in found)
+    square = np.full((size, size), np.nan)
+    for (query, key), value in found.items():
+        square[query, key] = value
+    return square
+
+
+def _accuracy(evidence: Evidence, place: Mapping[int, int]) -> list[Drawn]:
+    """A panel a set that changes the training distribution, a point a replicate, by its β; the median of a condition is bold."""
+    arms = [each for each in evidence.conditions if evidence.probed(each, "balance")][:ARMS]
+    names = [name for name, definition in evidence.definitions.items() if definition][:SETS]
+    if not arms or not names:
+        return []
+    with mpl.rc_context(STYLE):
+        figure, panels = rows_of_panels(len(names), 5.2, 4.2, "none", 0.2 + 0.1 * len(arms))
+        for panel, name in zip(panels, names, strict=True):
+            for number, arm in enumerate(arms):
+                _points(panel, number, arm, name, evidence, place)
+            panel.set_title(name)
+            panel.set_xscale("log")
+            panel.xaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
+            panel.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+            panel.minorticks_off()
+            panel.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.3g} %")
+            panel.set_xlabel("balance violation β, mean")
+            panel.grid()
+        label_rows(panels, "accuracy")
+        _legend(figure, {arm.name: _mark(number) for number, arm in enumerate(arms)})
+    caption = "A faint point is a replicate, a bold one the medians of a condition. β is on a logarithmic axis."
+    return [("balance-accuracy", "Balance violation and accuracy", caption, figure)]
+
+
+def _points(panel: Axes, number: int, arm: Condition, name: str, evidence: Evidence, place: Mapping[int, int]) -> None:
+    found = [
+        (each, values["balance", 0, 0, "beta_mean"], 1 - min(error, 1))
+        for each, values in evidence.probed(arm, "balance")
+        if (error := each.error(name)) is not None
+    ]
+    if not found:
+        return
+    style: dict[str, Any] = {"color": colour_of(number), "marker": marker_of(number), "ls": "none"}
+    x, y = (np.array([row[column] for row in found], dtype=np.float64) for column in (1, 2))
+    (points,) = panel.plot(x, y, ms=4, alpha=max(0.3, _faint(len(x))), **style)
+    tell(points, arm.name, [place[id(each)] for each, *_ in found])
+    (middle,) = panel.plot([np.median(x)], [np.median(y)], ms=10, mec=INK, **style)
+    tell(middle, arm.name)
+
+
+def _lengths(evidence: Evidence) -> list[Drawn]:
+    """β against 1/N where conditions have three lengths N or more: every seed, their medians, and a line of slope 1."""
+    points: dict[int, list[float]] = {}
+    for condition in evidence.conditions:
+        for _, values in evidence.probed(condition, "balance"):
+            points.setdefault(condition.settings["task.length"], []).append(values["balance", 0, 0, "beta_mean"])
+    if len(points) < 3:
+        return []
+    lengths = sorted(points, reverse=True)
+    x, medians = 1 / np.array(lengths, dtype=np.float64), np.array([np.median(points[length]) for length in lengths])
+    with mpl.rc_context(STYLE):
+        figure, (panel,) = rows_of_panels(1, 5.6, 4.0, "none", 0.3)
+        for length, values in points.items():
+            panel.plot([1 / length] * len(values), values, color=colour_of(0), marker="o", ls="none", ms=3, alpha=0.3)
+        (middle,) = panel.plot(x, medians, color=colour_of(0), marker=marker_of(0), lw=2)
+        (slope,) = panel.plot(x, medians[-1] * x / x[-1], color=INK, lw=1, ls="--", alpha=0.6)
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        panel.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
+        panel.set_xticks(x, [f"1/{length}" for length in lengths])
+        panel.minorticks_off()
+        panel.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
+        panel.set_xlabel("1/N, one over the length of the training strings")
+        panel.set_ylabel("balance violation β, mean")
+        panel.grid()
+        _legend(figure, {"median over seeds": middle, "proportional to 1/N": slope})
+    caption = "A faint point is a replicate. Both axes are logarithmic; the broken line is a violation that falls like 1/N."
+    return [("balance-length", "Balance violation and training length", caption, figure)]
+
+
+def _mark(number: int) -> Line2D:
+    return Line2D([], [], color=colour_of(number), marker=marker_of(number), ls="none", ms=8)

@@ -1,0 +1,91 @@
+"""The figures of Dyck studies have the values of the store's rows."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import results.report.dyck.page as page
+from results.report.dyck import FAMILY
+from results.store.schema import SCHEMAS
+from tests.results.claims.planned_rows import planned, replicates
+
+
+@pytest.fixture(scope="module")
+def studies():
+    return {name: planned("dyck", name) for name in ("balance", "lengths", "variation")}
+
+
+def drawn(manifest, rows, monkeypatch):
+    """The figures by name of a study whose replicates have these rows: rows(condition, seed) → (probe, item, value, layer)."""
+    known = replicates(manifest, lambda settings, changed: 0.2 if changed else 0.001)
+    table = [
+        {
+            "key": each.key,
+            "stage": 0,
+            "pack": "p",
+            "step": 1,
+            "probe": probe,
+            "layer": layer,
+            "head": 0,
+            "item": item,
+            "value": value,
+        }
+        for each in known
+        for probe, item, value, layer in rows(each.condition, each.init_seed)
+    ]
+    monkeypatch.setattr(page, "read", lambda store, name, winning: pa.Table.from_pylist(table, SCHEMAS[name]))
+    found = page.drawings(None, manifest, known, None)
+    return known, {name: (caption, figure) for name, _, caption, figure in found}
+
+
+def test_every_replicate_stands_at_its_violation_and_accuracy(studies, monkeypatch):
+    known, figures = drawn(
+        studies["balance"],
+        lambda name, seed: [("balance", "beta_mean", seed / 1000, 0), ("balance", "beta_max", 1.0, 0)],
+        monkeypatch,
+    )
+    assert list(figures) == ["balance-accuracy"]
+    assert [panel.get_title(loc="left") for panel in figures["balance-accuracy"][1].axes] == ["long", "long_open"]
+    lines = figures["balance-accuracy"][1].axes[0].lines
+    names = list(dict.fromkeys(each.condition for each in known))
+    assert len(lines) == 2 * len(names)
+    for number, name in enumerate(names):
+        seeds, median = (line.get_xydata() for line in lines[2 * number : 2 * number + 2])
+        wanted = np.array([(each.init_seed / 1000, 1 - each.error("long")) for each in known if each.condition == name])
+        assert np.array_equal(seeds, wanted)
+        assert np.array_equal(median[0], np.median(wanted, axis=0))
+
+
+def test_violation_stands_at_one_over_the_training_length(studies, monkeypatch):
+    _, figures = drawn(
+        studies["lengths"], lambda name, seed: [("balance", "beta_mean", (seed - 299) / float(name[1:]), 0)], monkeypatch
+    )
+    (panel,) = figures["balance-length"][1].axes
+    *seeds, median, slope = (line.get_xydata() for line in panel.lines)
+    assert sorted(len(each) for each in seeds) == [40] * 5
+    assert median == pytest.approx(np.array([(1 / n, 20.5 / n) for n in (136, 80, 48, 28, 16)]))
+    assert slope == pytest.approx(median)  # the violation is exactly proportional to 1/N
+
+
+def test_maps_are_of_the_last_layer_of_the_first_seeds_with_their_accuracy(studies, monkeypatch):
+    def rows(name, seed):
+        last = 0 if name == "minimal" else 1
+        found = [("map", f"{i},{j}", (i + j + seed) / 1000, last) for i in range(3) for j in range(i + 1)]
+        return found + ([("map", "0,0", 9.0, 0)] if last else [])
+
+    known, figures = drawn(studies["variation"], rows, monkeypatch)
+    panels = figures["attention-maps"][1].axes
+    assert len(panels) == 12
+    first = panels[4].collections[0].get_array()
+    seed, own = 200, [each for each in known if each.condition == "standard_none"]
+    assert panels[4].get_title(loc="left") == f"standard_none, seed {seed}, {1 - own[0].error('in_distribution'):.2%} right"
+    assert first.filled(-1) == pytest.approx(
+        np.array([[seed, -1000, -1000], [seed + 1, seed + 2, -1000], [seed + 2, seed + 3, seed + 4]]) / 1000
+    )
+
+
+def test_studies_without_probes_or_of_another_task_have_no_such_figure(studies, monkeypatch):
+    assert drawn(studies["balance"], lambda name, seed: [], monkeypatch)[1] == {}
+    other = [each | {"settings": {"task": {"name": "flipflop"}}} for each in studies["balance"]["conditions"]]
+    assert page.drawings(None, studies["balance"] | {"conditions": other}, [], None) == []
+    assert FAMILY.sections == (page.drawings,)

@@ -56,9 +56,9 @@ def _maps(evidence: Evidence) -> list[Drawn]:
         for panel, (title, square) in zip(panels, squares.items(), strict=True):
             panel.pcolormesh(np.ma.masked_invalid(square), cmap="cividis", vmin=0, vmax=1, edgecolors="none")
             panel.set_title(title, fontsize=8)
-            labelled = len(tokens) == len(square)
+            labels = tokens if len(tokens) == len(square) else [str(number) for number in range(len(square))]
             for set_ticks in (panel.set_xticks, panel.set_yticks):
-                set_ticks(np.arange(len(square)) + 0.5, tokens if labelled else list(range(len(square))), fontsize=6)
+                set_ticks(np.arange(len(square)) + 0.5, labels, fontsize=6)
             panel.set_ylim(len(square), 0)
             panel.set_xlabel("reads")
             panel.tick_params(length=0)
@@ -138,8 +138,8 @@ def _lengths(evidence: Evidence) -> list[Drawn]:
     x, medians = 1 / np.array(lengths, dtype=np.float64), np.array([np.median(points[length]) for length in lengths])
     with mpl.rc_context(STYLE):
         figure, (panel,) = rows_of_panels(1, 5.6, 4.0, "none", 0.3)
-        for length, values in points.items():
-            panel.plot([1 / length] * len(values), values, color=colour_of(0), marker="o", ls="none", ms=3, alpha=0.3)
+        for length, betas in points.items():
+            panel.plot([1 / length] * len(betas), betas, color=colour_of(0), marker="o", ls="none", ms=3, alpha=0.3)
         (middle,) = panel.plot(x, medians, color=colour_of(0), marker=marker_of(0), lw=2)
         (slope,) = panel.plot(x, medians[-1] * x / x[-1], color=INK, lw=1, ls="--", alpha=0.6)
         panel.set_xscale("log")

@@ -15,6 +15,7 @@ from harness.training.pack_state import Stopped, Training
 from harness.training.train import train
 from results.store.tables import open_store
 from tests.harness.packs import condition, pack
+from tests.harness.training.fake_graph import called_again
 from tests.harness.training.float64 import training_in_float64
 from tests.harness.training.option_pairs import losses_of_steps
 from tests.rounding import assert_same
@@ -79,6 +80,19 @@ def test_a_replicate_in_a_pack_of_several_weights_equals_its_own_and_a_stopped_o
     again = train(both, broken, CPU)
     assert again["curves"].equals(whole["curves"])
     assert {"penalty", "loss"} <= set(whole["curves"].column("metric").to_pylist())
+
+
+def test_a_replayed_training_equals_an_eager_one_in_weights_and_penalties():
+    """A capture that calls the step again: it reads the views, too, from its fixed places."""
+    one = _pack([_condition(0.3), _condition(0.9, name="other")], [1, 2])
+    eager, replayed = Training(one, CPU), Training(one, CPU)
+    assert replayed.fix(called_again)
+    for _ in range(6):
+        eager.advance()
+        replayed.advance()
+        assert torch.equal(replayed.penalties, eager.penalties)
+    assert replayed.replay is not None
+    assert torch.equal(replayed.flat.values, eager.flat.values)
 
 
 def test_views_change_with_the_step_and_not_with_the_chunk_they_are_drawn_in():

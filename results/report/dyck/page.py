@@ -36,7 +36,7 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
 
 def _maps(evidence: Evidence) -> list[Drawn]:
     """A row a condition, the last layer of its first seeds: queries downwards, keys to the right."""
-    squares = {}
+    squares: dict[str, Floats] = {}
     own = next((name for name, definition in evidence.definitions.items() if not definition), None)
     for condition in evidence.conditions:
         found = evidence.probed(condition, "map")[:SEEDS]

@@ -69,6 +69,11 @@ class Dyck(Task):
             raise ValueError(f"task.sure = {self.sure:g} must be at least 0 and below 1")
 
     @property
+    def strings(self) -> "Dyck":
+        """The task whose strings a model reads: its own."""
+        return self
+
+    @property
     def vocabulary(self) -> int:
         return 2 * self.types + 2
 

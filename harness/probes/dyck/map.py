@@ -11,10 +11,11 @@ from torch import Tensor
 from harness.probes.dyck.variation import fixed_string
 from harness.probes.probe import Probe, Rows
 from harness.probes.strings import see
+from tasks.dyck.copying import DyckCopy
 from tasks.dyck.dyck import Dyck
 
 
-def attention_map(model: Any, task: Dyck, count: int, settings: Any) -> Rows:
+def attention_map(model: Any, task: Dyck | DyckCopy, count: int, settings: Any) -> Rows:
     """The weights of each layer and head on keys up to the query, and on all of a model that is not causal; R = 1."""
     rows: Rows = []
 
@@ -26,13 +27,13 @@ def attention_map(model: Any, task: Dyck, count: int, settings: Any) -> Rows:
                 for query, key in places.nonzero().tolist()
             )
 
-    see(model, fixed_string(task), look)
+    see(model, fixed_string(task.strings), look)
     return rows
 
 
 MAP = Probe(
     attention_map,
-    lambda model, task: isinstance(task, Dyck) and model.attends,
-    "replicates of dyck with a model that attends",
+    lambda model, task: isinstance(task, Dyck | DyckCopy) and model.attends,
+    "replicates of dyck or dyck_copy with a model that attends",
     strings=1,
 )

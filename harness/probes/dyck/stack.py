@@ -7,16 +7,17 @@ from torch import Tensor
 
 from harness.probes.probe import Probe, Rows
 from harness.probes.strings import see, strings
+from tasks.dyck.copying import DyckCopy
 from tasks.dyck.dyck import Dyck, last_open
 from tasks.dyck.law import depths
 
 
-def stack_hits(model: Any, task: Dyck, count: int, settings: Any) -> Rows:
+def stack_hits(model: Any, task: Dyck | DyckCopy, count: int, settings: Any) -> Rows:
     """By layer and head, over the tokens behind which something is open: "hit", the share whose largest weight is on the last open
     bracket, and "mass", the mean weight on it; the model is a pack with R = 1."""
     sums: dict[int, Tensor] = {}
     total = 0
-    for batch in strings(task, count, 64):
+    for batch in strings(task.strings, count, 64):
         inputs = batch.inputs
         depth = torch.from_numpy(depths(inputs.numpy(), task.types))
         target = last_open(inputs, depth, task.depth)
@@ -42,6 +43,6 @@ def stack_hits(model: Any, task: Dyck, count: int, settings: Any) -> Rows:
 
 STACK = Probe(
     stack_hits,
-    lambda model, task: isinstance(task, Dyck) and model.attends and model.causal,
-    "replicates of dyck with a causal model that attends",
+    lambda model, task: isinstance(task, Dyck | DyckCopy) and model.attends and model.causal,
+    "replicates of dyck or dyck_copy with a causal model that attends",
 )

@@ -36,7 +36,10 @@ WEN = Reference(
 
 FAMILY = ReportFamily(
     sections=(page.drawings,),
-    key_figures=("balance-accuracy", "balance-length", "attention-maps"),
-    errors={"dyck": "a closing bracket whose type the model's most probable closing bracket does not have"},
+    key_figures=("balance-accuracy", "balance-length", "attention-variation", "attention-maps"),
+    errors={
+        "dyck": "a closing bracket whose type the model's most probable closing bracket does not have",
+        "dyck_copy": "a bracket that the model does not repeat",
+    },
     references={"dyck": (LI, WEN)},
 )

@@ -7,9 +7,11 @@ import matplotlib as mpl
 import matplotlib.ticker
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from results.claims.dyck.variation import random_variation
 from results.claims.evidence import Condition, Evidence, gather
 from results.report.family import Drawn
 from results.report.figures import INK, STYLE, _faint, _legend, label_rows, rows_of_panels
@@ -23,15 +25,18 @@ from results.store.tables import Store, read
 
 SEEDS, MAPS, SETS = 4, 3, 2  # seeds of a condition, conditions and sets that are drawn, at most
 ARMS = 10
+TASKS = ("dyck", "dyck_copy")
+STRING = 19  # tokens of the random strings of the probe `variation`
 
 
 def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows of probes for; [] for a study of another task."""
-    if not is_of(manifest, "dyck") or any("settings" not in each for each in manifest["conditions"]):
+    if not any(is_of(manifest, task) for task in TASKS) or any("settings" not in each for each in manifest["conditions"]):
         return []
-    evidence = gather(manifest, known, by_key(read(store, "probes", winning=finished)))
+    measured = read(store, "probes", winning=finished)
+    evidence = gather(manifest, known, by_key(measured))
     place = {id(each): number for number, each in enumerate(known)}
-    return [*_maps(evidence), *_accuracy(evidence, place), *_lengths(evidence)]
+    return [*_maps(evidence), *_variations(evidence, measured), *_accuracy(evidence, place), *_lengths(evidence)]
 
 
 def _maps(evidence: Evidence) -> list[Drawn]:
@@ -83,6 +88,45 @@ def _square(values: Mapping[tuple[str, int | None, int | None, str | None], floa
     for (query, key), value in found.items():
         square[query, key] = value
     return square
+
+
+def _variations(evidence: Evidence, measured: pa.Table) -> list[Drawn]:
+    """Table 2.6: by layer the mean variation over pairs of seeds, of random strings and their standard deviation, and of the fixed one."""
+    rows = measured.filter((pc.field("probe") == "variation") & pc.field("other_key").is_valid())
+    condition_of = {each.key: condition.name for condition in evidence.conditions for each in condition.replicates}
+    names = pa.array([condition_of.get(key) for key in rows["key"].to_pylist()], pa.string())
+    means = rows.append_column("condition", names).group_by(["condition", "layer", "item"]).aggregate([("value", "mean")])
+    found: dict[str, dict[str, dict[int, list[float]]]] = {"fixed": {}, "random": {}}
+    for row in means.sort_by([("layer", "ascending"), ("item", "ascending")]).to_pylist():
+        kind = "fixed" if row["item"] == "fixed" else "random"
+        found[kind].setdefault(row["condition"], {}).setdefault(row["layer"] + 1, []).append(row["value_mean"])
+    arms = [each for each in evidence.conditions if found["random"].get(each.name)][:ARMS]
+    if not arms:
+        return []
+    with mpl.rc_context(STYLE):
+        figure, panels = rows_of_panels(2, 4.6, 3.6, "none", 0.2 + 0.1 * len(arms))
+        for panel, (kind, by) in zip(panels, found.items(), strict=True):
+            for number, arm in enumerate(arms):
+                layers = np.array(list(by[arm.name])) + 0.05 * (number - (len(arms) - 1) / 2)  # equal values stay apart
+                middle = np.array([np.mean(values) for values in by[arm.name].values()])
+                spread = np.array([np.std(values, ddof=1) if len(values) > 1 else 0.0 for values in by[arm.name].values()])
+                style: dict[str, Any] = {"color": colour_of(number), "lw": 1.4}
+                for x, low, high in zip(layers, middle - spread, middle + spread, strict=True):
+                    panel.plot([x, x], [low, high], **style)
+                panel.plot(layers, middle, marker=marker_of(number), ms=7, **style)
+            longest = arms[0].settings["task.types"] * arms[0].settings["task.depth"] * 2 + 1 if kind == "fixed" else STRING
+            panel.axhline(random_variation(longest), color=INK, lw=1, ls="--", alpha=0.6)
+            panel.set_title("the fixed string" if kind == "fixed" else "random strings")
+            panel.set_xticks(sorted({layer for arm in arms for layer in by[arm.name]}))
+            panel.set_xlabel("layer")
+            panel.grid(axis="y")
+        label_rows(panels, "attention variation")
+        _legend(figure, {arm.name: _mark(number) for number, arm in enumerate(arms)})
+    caption = (
+        "Mean squared distance of the attention of two seeds. On random strings the bar is the standard deviation over strings. Broken: "
+        "two random causal matrices, on the fixed string of the first condition."
+    )
+    return [("attention-variation", "Attention variation by layer", caption, figure)]
 
 
 def _accuracy(evidence: Evidence, place: Mapping[int, int]) -> list[Drawn]:

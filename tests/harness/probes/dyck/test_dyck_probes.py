@@ -110,6 +110,8 @@ def test_a_stack_looks_at_the_last_open_bracket():
         return weights
 
     rows = {(row["head"], row["item"]): row["value"] for row in stack_hits(Fixed(1, looks), task, 30, None)}
+    copied = stack_hits(Fixed(1, looks), tasks.build("dyck_copy", depth=3, length=10, complete=False), 2, None)
+    assert {row["value"] for row in copied if row["head"] == 0 and row["item"] == "hit"} == {1.0}
     assert rows == pytest.approx({(0, "hit"): 1.0, (0, "mass"): 0.75, (1, "hit"): 0.0, (1, "mass"): 0.0})
 
 
@@ -181,6 +183,7 @@ def test_a_map_has_every_weight_that_a_causal_model_may_give():
     task = tasks.build("dyck", depth=3, length=10)
     model = _model()
     rows = attention_map(model, task, 1, None)
+    assert attention_map(model, tasks.build("dyck_copy", depth=3, length=10), 1, None) == rows
     seen = []
     with torch.no_grad():
         model(fixed_string(task), attend=lambda layer, weights: seen.append(weights[0, 0, 0]))

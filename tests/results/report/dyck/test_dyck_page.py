@@ -84,6 +84,31 @@ def test_maps_are_of_the_last_layer_of_the_first_seeds_with_their_accuracy(studi
     )
 
 
+def test_variation_is_the_mean_over_pairs_by_layer(studies, monkeypatch):
+    manifest = studies["variation"]
+    known = replicates(manifest, lambda settings, changed: 0.001)
+    values = {}
+    table = []
+    for name in ("standard_linear", "minimal"):
+        own = [each for each in known if each.condition == name][:3]
+        for number, (one, other) in enumerate([(1, 0), (2, 0), (2, 1)]):
+            for layer in range(2 if name == "standard_linear" else 1):
+                for item, value in (("fixed", number + layer), ("string 0", 2.0 * number), ("string 1", 4.0 * number + layer)):
+                    values.setdefault((name, layer, item), []).append(value)
+                    about = {"key": own[one].key, "stage": 0, "pack": "p", "step": 1, "probe": "variation", "head": 0}
+                    table.append(about | {"layer": layer, "item": item, "value": value, "other_key": own[other].key})
+    monkeypatch.setattr(page, "read", lambda store, name, winning: pa.Table.from_pylist(table, SCHEMAS[name]))
+    ((name, _, _, figure),) = page.drawings(None, manifest, known, None)
+    assert name == "attention-variation"
+    fixed, random = figure.axes
+    lines = [line.get_ydata() for line in fixed.lines if line.get_marker() not in (None, "None")]
+    assert lines == [pytest.approx([1.0, 2.0]), pytest.approx([1.0])]
+    strings = [[np.mean(values["standard_linear", layer, f"string {n}"]) for n in range(2)] for layer in range(2)]
+    whiskers = [line.get_ydata() for line in random.lines[:2]]
+    assert whiskers == [pytest.approx([np.mean(s) - np.std(s, ddof=1), np.mean(s) + np.std(s, ddof=1)]) for s in strings]
+    assert fixed.lines[-1].get_ydata() == pytest.approx([3.1, 3.1], abs=0.01)
+
+
 def test_studies_without_probes_or_of_another_task_have_no_such_figure(studies, monkeypatch):
     assert drawn(studies["balance"], lambda name, seed: [], monkeypatch)[1] == {}
     other = [each | {"settings": {"task": {"name": "flipflop"}}} for each in studies["balance"]["conditions"]]

@@ -102,9 +102,9 @@ def test_a_verifier_learns_what_tells_errors_and_is_scored_on_examples_that_it_w
     assert len({float(each.weight[1]) for each in verifiers}) == 3
     (alone,) = trained(generator, Examples(features, right), DRAW, 1)
     assert torch.allclose(alone.weight, verifiers[0].weight, atol=1e-5)
-    # features that tell nothing are not learned
-    untold = trained(generator, Examples(noise, right), DRAW, 10)
-    assert sum(each.accuracy for each in untold) / 10 < 0.75
+    # 64 features that tell nothing fit the examples they are trained on, and no others
+    untold = trained(generator, Examples(Draw(torch.tensor([2])).normal((120, 64))[0], right), DRAW, 10)
+    assert sum(each.accuracy for each in untold) / 10 < 0.65
 
 
 def test_a_random_verifier_refuses_its_share():

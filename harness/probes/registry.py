@@ -19,6 +19,6 @@ PROBES: dict[str, str] = (
 def probe(name: str) -> Probe | PairProbe:
     """The probe of that name, one of `PROBES`."""
     module, _, attribute = PROBES[name].partition(":")
-    found = getattr(import_module(module), attribute)
-    assert isinstance(found, Probe | PairProbe), f"{PROBES[name]} is no Probe"
-    return found
+    chosen = getattr(import_module(module), attribute)
+    assert isinstance(chosen, Probe | PairProbe), f"{PROBES[name]} is no Probe"
+    return chosen

@@ -56,11 +56,11 @@ def run(
             f"the {probe} probe is for {chosen_probe.kind}, and none of the {len(chosen)} replicates with weights is one"
         )
     for store in stores:
-        mine = [row for each, row in suited if each is store]
-        if mine:
+        rows = [row for owner, row in suited if owner is store]
+        if rows:
             paired = isinstance(chosen_probe, PairProbe)
-            fresh = _compare(store, mine, probe, count, settings) if paired else _probe(store, mine, probe, count, settings)
-            say(f"{store.study}: {probe} of {fresh} replicates added, {len(mine) - fresh} had it")
+            fresh = _compare(store, rows, probe, count, settings) if paired else _probe(store, rows, probe, count, settings)
+            say(f"{store.study}: {probe} of {fresh} replicates added, {len(rows) - fresh} had it")
         if figures is not None and chosen_probe.figures is not None:
             for path in chosen_probe.figures(store, Path(figures) / store.study):
                 say(f"  {path}")
@@ -103,13 +103,13 @@ def _probe(store: Store, rows: list[dict[str, Any]], probe: str, count: int, set
             continue
         steps = artifacts.steps_of(store, row["key"], stage)[0 if registry.probe(probe).every_step else -1 :]
         missing = [step for step in steps if (row["key"], stage, step) not in held]
-        found: dict[str, Rows] = {}
+        rows_of_name: dict[str, Rows] = {}
         for step in missing:
             about = {"key": row["key"], "stage": stage, "step": step}
-            for name, rows_of_step in _found(probe, own, *_model(store, row, step), count, settings).items():
-                found.setdefault(name, []).extend(about | each for each in rows_of_step)
-        for name in sorted(found, key=lambda name: name == own):  # its own last: what has those is not run again
-            add(store, row["pack"], name, found[name])
+            for name, rows_of_step in _step_rows(probe, own, *_model(store, row, step), count, settings).items():
+                rows_of_name.setdefault(name, []).extend(about | row for row in rows_of_step)
+        for name in sorted(rows_of_name, key=lambda name: name == own):  # its own last: what has those is not run again
+            add(store, row["pack"], name, rows_of_name[name])
         fresh += bool(missing)
     return fresh
 
@@ -139,17 +139,17 @@ def _compare(store: Store, rows: list[dict[str, Any]], probe: str, count: int, s
         for number in lacking:
             row = group[number]
             about = {"key": row["key"], "stage": row["stage"], "step": steps[number]}
-            found = [
-                about | each | {"other_key": keys[other]}
+            compared_rows = [
+                about | row_of_pair | {"other_key": keys[other]}
                 for other in range(number)
-                for each in chosen.compare(shown[other], shown[number])
+                for row_of_pair in chosen.compare(shown[other], shown[number])
             ]
-            add(store, row["pack"], own, found)
+            add(store, row["pack"], own, compared_rows)
         fresh += len(lacking)
     return fresh
 
 
-def _found(probe: str, own: str, model: Decoder, task: Any, count: int, settings: Any) -> dict[str, Rows]:
+def _step_rows(probe: str, own: str, model: Decoder, task: Any, count: int, settings: Any) -> dict[str, Rows]:
     """Rows of one replicate and step by the probe's name in the store."""
     chosen = registry.probe(probe)
     assert not isinstance(chosen, PairProbe)

@@ -40,22 +40,22 @@ def boundaries(model: Decoder, task: Automaton, count: int) -> Rows:
         even += masses(uniform, kinds, asked)[:, 0]
 
         def look(layer: int, weights: Tensor, kinds: Tensor = kinds, latest: Tensor = latest, asked: Tensor = asked) -> None:
-            found = weights[0].double()  # [B, H, T, T]
-            peak = ((found.argmax(-1) == latest[:, None]) & asked[:, None]).sum((0, 2)).double()
-            total = torch.cat([masses(found, kinds, asked), peak[None]])
+            shares = weights[0].double()  # [B, H, T, T]
+            peak = ((shares.argmax(-1) == latest[:, None]) & asked[:, None]).sum((0, 2)).double()
+            total = torch.cat([masses(shares, kinds, asked), peak[None]])
             totals[layer] = totals.get(layer, torch.zeros_like(total)) + total
 
         see(model, batch.inputs, look)
     if not queries:
         raise StudyError(f"none of {count} words of {task.length} moves visits an end: more --strings, or longer words")
-    found = [
+    rows = [
         {"layer": layer, "head": head, "item": item, "value": value}
         for layer, total in sorted(totals.items())
         for item, values in zip((*ITEMS, "peak"), (total / queries).tolist(), strict=True)
         for head, value in enumerate(values)
     ]
     shares = zip(ITEMS, (even / queries).tolist(), strict=True)
-    return found + [{"layer": None, "head": None, "item": f"uniform {item}", "value": value} for item, value in shares]
+    return rows + [{"layer": None, "head": None, "item": f"uniform {item}", "value": value} for item, value in shares]
 
 
 def places(ends: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -54,7 +54,7 @@ def ngrams(model: Any, task: PCFG | Corpus, count: int, settings: NGrams) -> Row
     if task.objective == "next" and settings.hide_masked is False:
         raise StudyError("hide_masked = false is of masked prediction: a causal model has no token in place of what is hidden")
     names = [(measure, n) for measure in _MEASURES for n in range(2, settings.largest + 1)]
-    found: dict[tuple[str, int], list[Tensor]] = {name: [] for name in names}
+    shifts: dict[tuple[str, int], list[Tensor]] = {name: [] for name in names}
     for tokens in _strings(task, count, max(1, _TOKENS // (task.length * (len(names) + 1)))):
         for place in range(settings.every, min(settings.last, task.length - 1) + 1, settings.every):
             held = tokens[~_padding(task, tokens)[:, place]]
@@ -62,13 +62,13 @@ def ngrams(model: Any, task: PCFG | Corpus, count: int, settings: NGrams) -> Row
                 break
             alone, *others = answers(model, task, held, place, names, hide_masked)
             for name, other in zip(names, others, strict=True):
-                found[name].append(shift(alone, other)["l1"])
-    if not found[names[0]]:
+                shifts[name].append(shift(alone, other)["l1"])
+    if not shifts[names[0]]:
         raise StudyError(
             f"no string of {_name(task)} reaches position {settings.every}: write a smaller every than {settings.every}"
         )
-    rows = [("predictions", float(sum(len(each) for each in found[names[0]])))]
-    for (measure, n), values in found.items():
+    rows = [("predictions", float(sum(len(batch) for batch in shifts[names[0]])))]
+    for (measure, n), values in shifts.items():
         l1 = float(median(torch.cat(values)[None]))
         rows += [(f"{measure} n={n} tv", l1 / 2), (f"{measure} n={n} l1", l1)]
     return [{"layer": None, "head": None, "item": item, "value": value} for item, value in rows]

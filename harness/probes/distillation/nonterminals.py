@@ -124,13 +124,13 @@ def _scores(probe: NonTerminalReader, model: Any, task: PCFG, settings: NonTermi
                 right[place, column] += correct[where][:, place].sum()
                 asked[place, column] += where.sum()
             seen[place] += torch.bincount(labels[ends][:, place], minlength=_CLASSES)
-    found = []
+    rates = []
     for place, level in enumerate(levels):
         boundary, every = (right[place] / asked[place]).tolist()
         largest = float(seen[place].max() / seen[place].sum())
         values = {"boundary": boundary, "every": every, "largest": largest}
-        found += [(f"level={level_from_root(level)} {item}", value) for item, value in values.items()]
-    return [{"layer": None, "head": None, "item": item, "value": value} for item, value in found]
+        rates += [(f"level={level_from_root(level)} {item}", value) for item, value in values.items()]
+    return [{"layer": None, "head": None, "item": item, "value": value} for item, value in rates]
 
 
 def _training(model: Any, task: PCFG, count: int, settings: NonTerminals) -> Iterator[tuple[Tensor, Trees]]:

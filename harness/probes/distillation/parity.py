@@ -53,7 +53,7 @@ def monomials(model: Any, task: SparseParity | HierarchicalParity, count: int, s
             sets, label = inside(support, degree), f"{name}degree={degree}"
             within = correlations(said, signs, sets)
             if len(sets) <= _SETS:
-                words = (" ".join(f"x{each}" for each in one) for one in sets.tolist())
+                words = (" ".join(f"x{coordinate}" for coordinate in one) for one in sets.tolist())
                 rows += [(f"{label} {word}", value) for word, value in zip(words, within[0].tolist(), strict=True)]
             if len(support) == task.length:
                 rows.append((f"{label} inside", float(within.mean())))
@@ -72,7 +72,7 @@ def support_attention(model: Any, task: SparseParity, count: int, settings: Supp
     heads = model.config.heads
     support = torch.zeros(task.length, dtype=torch.float64)
     support[list(task.coordinates)] = 1
-    found = []
+    reaches = []
     for batch in strings(task, count, max(1, _ELEMENTS // (heads * task.length**2))):
         maps: list[Tensor] = []
 
@@ -81,10 +81,10 @@ def support_attention(model: Any, task: SparseParity, count: int, settings: Supp
 
         see(model, batch.inputs, look)
         reached = support.expand(len(maps[0]), -1)
-        for each in maps:
-            reached = (each @ reached[..., None])[..., 0]
-        found.append(reached[:, -1])
-    whole = float(median(torch.cat(found)[None]))
+        for attention in maps:
+            reached = (attention @ reached[..., None])[..., 0]
+        reaches.append(reached[:, -1])
+    whole = float(median(torch.cat(reaches)[None]))
     values = {"sum": whole, "mean": whole / heads**model.config.layers}
     return [{"layer": None, "head": None, "item": item, "value": value} for item, value in values.items()]
 
@@ -108,7 +108,7 @@ def _groups(task: Any) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
         return [("", task.coordinates, ())]
     path = task.path(0)
     free = tuple(range(task.nodes * task.degree, task.length))
-    away = tuple(each for node in range(1, task.nodes + 1) if node not in path for each in task.group(node))
+    away = tuple(coordinate for node in range(1, task.nodes + 1) if node not in path for coordinate in task.group(node))
     return [(f"node={node} ", task.group(node), free or away) for node in path]
 
 

@@ -41,28 +41,28 @@ def attention(model: Decoder, task: Any, count: int) -> Rows:
             totals[layer] = totals.get(layer, torch.zeros_like(total)) + total
 
         see(model, batch.inputs, look)
-    found = []
+    measured = []
     for layer, total in sorted(totals.items()):
         means = (total / rows).tolist()
         for item, values in zip(("largest", "on_write", "right", "entropy"), means, strict=True):
-            found += [{"layer": layer, "head": head, "item": item, "value": value} for head, value in enumerate(values)]
-    return found
+            measured += [{"layer": layer, "head": head, "item": item, "value": value} for head, value in enumerate(values)]
+    return measured
 
 
 def pattern(model: Decoder) -> Rows:
     """All attention weights on PATTERN, of a model of the simulation; item "i,j" is the weight of key j in the row of query i."""
-    found: Rows = []
+    rows: Rows = []
 
     def look(layer: int, weights: Tensor) -> None:
         for head, square in enumerate(weights[0, 0].tolist()):
-            found.extend(
+            rows.extend(
                 {"layer": layer, "head": head, "item": f"{i},{j}", "value": value}
                 for i, row in enumerate(square)
                 for j, value in enumerate(row)
             )
 
     see(model, torch.tensor([[PATTERN]]), look)
-    return found
+    return rows
 
 
 def correct_write(task: Any, batch: Batch) -> Tensor:

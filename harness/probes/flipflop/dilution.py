@@ -32,16 +32,16 @@ def dilution(model: Decoder, task: Any, count: int) -> Rows:
         raise StudyError(
             f"the dilution bound is for scores of latents alone, and positions {model.config.positions} change them"
         )
-    found = []
+    rows = []
     for length in lengths(task.length, ENCODINGS[model.config.positions].table):
         tokens = torch.cat([batch.inputs for batch in strings(replace(task, length=length), count, count)], dim=1)
         for layer, (bound, largest, mean) in enumerate(measure(model, tokens)):
             for item, values in (("bound", bound), ("largest", largest), ("mean", mean)):
-                found += [
+                rows += [
                     {"layer": layer, "head": head, "item": f"T={length} {item}", "value": value}
                     for head, value in enumerate(values.tolist())
                 ]
-    return found
+    return rows
 
 
 def lengths(own: int, table: bool) -> list[int]:
@@ -70,15 +70,15 @@ def measure(model: Decoder, tokens: Tensor) -> list[tuple[Tensor, Tensor, Tensor
     finally:
         for hook in hooks:
             hook.remove()
-    layers, found = len(blocks), []
+    layers, measured_blocks = len(blocks), []
     for layer, block in enumerate(blocks):
-        norm = max(float(each.square().sum(-1).max()) for each in latents[layer::layers])
+        norm = max(float(vectors.square().sum(-1).max()) for vectors in latents[layer::layers])
         sigma = top_singular_values(block) * norm / (block.query.weight.shape[-1] // model.config.heads) ** 0.5
         # 1 / (1 + (T - 1) exp(-2σ)): never overflows
         bound = 1 / (1 + (tokens.shape[2] - 1) * torch.exp(-2 * sigma))
         largest = torch.stack(seen[layer::layers])  # [B, 1, H]
-        found.append((bound, largest.amax((0, 1)), largest.mean((0, 1))))
-    return found
+        measured_blocks.append((bound, largest.amax((0, 1)), largest.mean((0, 1))))
+    return measured_blocks
 
 
 def latent(block: Block, x: Tensor) -> Tensor:

@@ -39,13 +39,13 @@ def drift(model: Decoder, task: Any) -> Rows:
             f"the drift probe is for 1 layer, 1 head and positions linear, not {config.layers}, {config.heads} and {config.positions}"
         )
     dot, cosine = margin(model)
-    found: Rows = [
+    rows: Rows = [
         {"layer": 0, "head": 0, "item": item, "value": value} for item, value in (("margin", dot), ("cosine", cosine))
     ]
     for name, tokens in test_strings(task.length).items():
         values = follow(model, tokens, max(1, round(EVERY * task.length)))
-        found += [{"layer": 0, "head": 0, "item": f"{name} {item}", "value": value} for item, value in values.items()]
-    return found
+        rows += [{"layer": 0, "head": 0, "item": f"{name} {item}", "value": value} for item, value in values.items()]
+    return rows
 
 
 def test_strings(length: int) -> dict[str, Tensor]:
@@ -79,22 +79,22 @@ def follow(model: Decoder, tokens: Tensor, every: int) -> dict[str, float]:
     early = last > 0
     wrong = logits[0, 0].argmax(-1) != tokens[last] - WRITE
     after = torch.arange(last + 1, len(tokens))
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for p in after[every - 1 :: every].tolist():
         middle = last + 1 + (p - last) // 2
-        found[f"p={p} right"] = float(weights[p, last])
-        found[f"p={p} recent"] = float(weights[p, middle : p + 1].sum())
-        found[f"p={p} wrong"] = float(wrong[p])
+        values[f"p={p} right"] = float(weights[p, last])
+        values[f"p={p} recent"] = float(weights[p, middle : p + 1].sum())
+        values[f"p={p} wrong"] = float(wrong[p])
         if early:
-            found[f"p={p} early"] = float(weights[p, 0])
+            values[f"p={p} early"] = float(weights[p, 0])
     lost = after[weights[after, last] < 0.5]
     failed = after[wrong[after]]
-    found["errors"] = float(wrong[after].double().mean())
+    values["errors"] = float(wrong[after].double().mean())
     if len(failed):
-        found["onset"] = float(failed[0])
+        values["onset"] = float(failed[0])
     if len(lost):
-        found["drifts"] = float(lost[0])
-    return found
+        values["drifts"] = float(lost[0])
+    return values
 
 
 DRIFT = Probe(

@@ -40,40 +40,40 @@ def record(
     """
     if limit < 1 or sisters < 0:
         raise StudyError(f"--limit {limit} must be at least 1 and --sisters {sisters} at least 0")
-    of = source(stores, key, set_name)
-    about, store = _about(of, limit, sisters), of.store
+    origin = source(stores, key, set_name)
+    about, store = _about(origin, limit, sisters), origin.store
     before = files.read(store, about.key, about.set)
     if before is not None and _same(before[0], about):
         return store, before[0]
 
     on = harness.machine.device.resolve(device)
     harness.machine.device.prepare(on)
-    model = _model(of, of.row, None, on)
-    found = glitches(model, of.scored, limit, on, of.condition.train.precision)
-    curves = [_answers(of, of.row, step, found, on)[0] for step in of.steps[:-1]] + [found.margin]
-    asked = [_answers(of, row, None, found, on) for row in of.sisters[:sisters]]
-    about = About(**(vars(about) | {"looked": found.looked}))
-    files.write(store, about, list(_rows(model, about, found, curves, asked)))
+    model = _model(origin, origin.row, None, on)
+    errors = glitches(model, origin.scored, limit, on, origin.condition.train.precision)
+    curves = [_answers(origin, origin.row, step, errors, on)[0] for step in origin.steps[:-1]] + [errors.margin]
+    asked = [_answers(origin, row, None, errors, on) for row in origin.sisters[:sisters]]
+    about = About(**(vars(about) | {"looked": errors.looked}))
+    files.write(store, about, list(_rows(model, about, errors, curves, asked)))
     return store, about
 
 
-def _about(of: Source, limit: int, sisters: int) -> About:
+def _about(origin: Source, limit: int, sisters: int) -> About:
     """What the file will be of, before it is made: `looked` is not known yet."""
-    model, task = of.condition.model, of.scored.task
+    model, task = origin.condition.model, origin.scored.task
     heads = (model.layers, model.heads) if isinstance(model, Transformer) else (0, 0)
     language = isinstance(task, FlipFlop)
     bits = [str(bit) for bit in range(task.symbols if language else task.outputs)]
     return About(
-        **{name: of.row[name] for name in ("key", "stage", "condition", "init_seed", "data_seed")},
-        study=of.store.study,
-        set=of.scored.name,
-        set_hash=of.scored.hash,
-        step=of.steps[-1],
+        **{name: origin.row[name] for name in ("key", "stage", "condition", "init_seed", "data_seed")},
+        study=origin.store.study,
+        set=origin.scored.name,
+        set_hash=origin.scored.hash,
+        step=origin.steps[-1],
         limit=limit,
         looked=0,
-        sequences=of.scored.sequences,
-        errors=of.errors,
-        reads=of.reads,
+        sequences=origin.scored.sequences,
+        errors=origin.errors,
+        reads=origin.reads,
         length=task.length,
         layers=heads[0],
         heads=heads[1],
@@ -82,9 +82,12 @@ def _about(of: Source, limit: int, sisters: int) -> About:
         unit="instructions" if language else "inputs",
         tokens=["w", "r", "i", *bits] if language else ["⊥", *(f"s{bit}" for bit in bits)],
         answers=["w", "r", "i", *bits] if language else bits,
-        steps=of.steps,
-        sisters=[{"key": each["key"], "init": each["init_seed"], "data": each["data_seed"]} for each in of.sisters[:sisters]],
-        sisters_known=len(of.sisters),
+        steps=origin.steps,
+        sisters=[
+            {"key": sister["key"], "init": sister["init_seed"], "data": sister["data_seed"]}
+            for sister in origin.sisters[:sisters]
+        ],
+        sisters_known=len(origin.sisters),
     )
 
 
@@ -92,28 +95,30 @@ def _same(before: About, after: About) -> bool:
     return vars(before) | {"looked": 0} == vars(after)
 
 
-def _rows(model: nn.Module, about: About, found: Glitches, curves: list[Any], asked: list[Any]) -> Iterator[dict[str, Any]]:
+def _rows(model: nn.Module, about: About, errors: Glitches, curves: list[Any], asked: list[Any]) -> Iterator[dict[str, Any]]:
     """Rows of results.report.flipflop.glitches.SCHEMA."""
-    seen: Iterator[dict[str, Any]] = attended(cast(Decoder, model), found) if about.layers else ({} for _ in found.string)
+    seen: Iterator[dict[str, Any]] = attended(cast(Decoder, model), errors) if about.layers else ({} for _ in errors.string)
     for n, heads in enumerate(seen):
         names = ("string", "position", "answer", "right", "margin", "write", "since_write", "since_event")
-        row = {name: getattr(found, name)[n].item() for name in names}
-        prompt = found.tokens[n, : row["position"] + 1] if about.causal else found.tokens[n]
+        row = {name: getattr(errors, name)[n].item() for name in names}
+        prompt = errors.tokens[n, : row["position"] + 1] if about.causal else errors.tokens[n]
         row |= {"prompt": prompt.tolist(), "margins": [float(curve[n]) for curve in curves]}
         row |= {"sister_margins": [float(margin[n]) for margin, _ in asked]}
         row |= {"sister_wrong": [bool(wrong[n]) for _, wrong in asked]}
         yield row | {name: heads[name].flatten().tolist() if heads else [] for name in ("keys", "weights", "norms", "totals")}
 
 
-def _answers(of: Source, row: dict[str, Any], step: int | None, found: Glitches, on: torch.device) -> tuple[Tensor, Tensor]:
-    return answers(_model(of, row, step, on), of.scored, found, on, of.condition.train.precision)
+def _answers(
+    origin: Source, row: dict[str, Any], step: int | None, errors: Glitches, on: torch.device
+) -> tuple[Tensor, Tensor]:
+    return answers(_model(origin, row, step, on), origin.scored, errors, on, origin.condition.train.precision)
 
 
-def _model(of: Source, row: dict[str, Any], step: int | None, on: torch.device) -> nn.Module:
+def _model(origin: Source, row: dict[str, Any], step: int | None, on: torch.device) -> nn.Module:
     """A replicate of the condition with its weights of a step, the last one by default."""
-    task, kept = of.condition.task, find(of.store, row["key"], step)
+    task, kept = origin.condition.task, find(origin.store, row["key"], step)
     sizes = {"outputs": task.outputs}
-    return single(of.condition.model, task.vocabulary, task.tokens, kept.tensors, row["init_seed"], **sizes).to(on)
+    return single(origin.condition.model, task.vocabulary, task.tokens, kept.tensors, row["init_seed"], **sizes).to(on)
 
 
 def show(

@@ -51,13 +51,13 @@ def source(stores: Sequence[Store], key: str, set_name: str | None) -> Source:
 def _sisters(store: Store, row: dict[str, Any]) -> list[dict[str, Any]]:
     """The other finished replicates of the condition with weights of that stage, in the order of their seeds."""
     same = [
-        each
-        for each in committed(store).to_pylist()
-        if (each["config"], each["stage"], each["status"]) == (row["config"], row["stage"], "finished")
-        and each["key"] != row["key"]
-        and artifacts.steps_of(store, each["key"], each["stage"])
+        sister
+        for sister in committed(store).to_pylist()
+        if (sister["config"], sister["stage"], sister["status"]) == (row["config"], row["stage"], "finished")
+        and sister["key"] != row["key"]
+        and artifacts.steps_of(store, sister["key"], sister["stage"])
     ]
-    return sorted(same, key=lambda each: (each["init_seed"], each["data_seed"], each["key"]))
+    return sorted(same, key=lambda sister: (sister["init_seed"], sister["data_seed"], sister["key"]))
 
 
 def _set(store: Store, row: dict[str, Any], condition: Condition, name: str | None) -> tuple[ScoredSet, int, int]:
@@ -67,14 +67,14 @@ def _set(store: Store, row: dict[str, Any], condition: Condition, name: str | No
     rows = read(
         store, "evaluations", filter=ended & (pc.field("metric") == condition.task.metrics[0]) & (pc.field("weights") == "raw")
     ).to_pylist()
-    found = {}
-    for each in sets:
-        own = [one for one in rows if (one["set"], one["set_hash"]) == (each.name, each.hash) and one["errors"] is not None]
+    scores = {}
+    for scored in sets:
+        own = [one for one in rows if (one["set"], one["set_hash"]) == (scored.name, scored.hash) and one["errors"] is not None]
         if len(own) == 1:
-            found[each.name] = each, own[0]["errors"], own[0]["count"]
-    if not found or (name is not None and name not in found):
+            scores[scored.name] = scored, own[0]["errors"], own[0]["count"]
+    if not scores or (name is not None and name not in scores):
         raise StudyError(
             f"{row['key'][:12]} of {store.study} has no scores on a set {name or 'of its manifest'}: "
-            f"give --set with one of {', '.join(found) or 'none'}"
+            f"give --set with one of {', '.join(scores) or 'none'}"
         )
-    return found[name] if name is not None else max(found.values(), key=lambda each: each[1])
+    return scores[name] if name is not None else max(scores.values(), key=lambda score: score[1])

@@ -50,11 +50,11 @@ def glitches(model: nn.Module, scored: ScoredSet, limit: int, device: torch.devi
     """The first `limit` errors (those that the study reports) of a pack with R = 1 on a set, scored as the study scored
     it; no string after them is looked at. The task is FlipFlop or Simulation.
     """
-    task, searched, found = scored.task, 0, 0
+    task, searched, count = scored.task, 0, 0
     parts: list[dict[str, Tensor]] = []
     for reads in wrong_reads(model, scored, task.metrics[0], device, precision):
         batch, wanted = reads.batch, reads.wanted
-        string, place = reads.wrong.nonzero()[: limit - found].unbind(-1)
+        string, place = reads.wrong.nonzero()[: limit - count].unbind(-1)
         own = {"since_write": wanted.of(batch.about["since_write"])[0]}
         own["since_event"] = wanted.of(batch.about.get("since_event", batch.about["since_write"]))[0]
         own |= {"position": reads.position, "right": wanted.targets[0]}
@@ -63,11 +63,11 @@ def glitches(model: nn.Module, scored: ScoredSet, limit: int, device: torch.devi
         said = reads.logits[0, string, place]
         part |= {"margin": margin(task, said, wanted.targets[0, string, place]).cpu(), "answer": said.argmax(-1).cpu()}
         parts.append(part)
-        searched, found = reads.first + batch.inputs.shape[1], found + len(string)
-        if found >= limit:
+        searched, count = reads.first + batch.inputs.shape[1], count + len(string)
+        if count >= limit:
             break
     joined = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-    if found >= limit:  # strings after the last glitch do not count as searched
+    if count >= limit:  # strings after the last glitch do not count as searched
         searched = int(joined["string"][-1]) + 1
     return Glitches(write=last_write(task, joined["position"], joined["since_write"]), looked=searched, **joined)
 
@@ -88,41 +88,41 @@ def last_write(task: Any, position: Tensor, since_write: Tensor) -> Tensor:
 
 @torch.no_grad()
 def answers(
-    model: nn.Module, scored: ScoredSet, found: Glitches, device: torch.device, precision: str
+    model: nn.Module, scored: ScoredSet, errors: Glitches, device: torch.device, precision: str
 ) -> tuple[Tensor, Tensor]:
     """Another model at the same places: its margins float64 [N], and where it is wrong too, bool [N]."""
     task = scored.task
     margins, wrong = [torch.empty(0, dtype=torch.float64)], [torch.empty(0, dtype=torch.bool)]
-    for part in torch.arange(len(found.string)).split(batch_size(scored, device)):
-        at = found.position[part].to(device)[None, :, None]
+    for part in torch.arange(len(errors.string)).split(batch_size(scored, device)):
+        at = errors.position[part].to(device)[None, :, None]
         with autocast(device, precision):
-            given = model(found.tokens[part].to(device)[None], (at,))
-        logits, right = given[0, :, 0].float(), found.right[part].to(device)
+            given = model(errors.tokens[part].to(device)[None], (at,))
+        logits, right = given[0, :, 0].float(), errors.right[part].to(device)
         margins.append(margin(task, logits, right).cpu())
         wrong.append(task.wrong(logits, right)[task.metrics[0]].cpu())
     return torch.cat(margins), torch.cat(wrong)
 
 
-def attended(model: Decoder, found: Glitches, kept: int = KEPT) -> Iterator[dict[str, Tensor]]:
+def attended(model: Decoder, errors: Glitches, kept: int = KEPT) -> Iterator[dict[str, Tensor]]:
     """Where each head looks in the row of each glitch, one glitch after another, in their order.
 
     keys int64, weights a_ij and norms ‖a_ij v_j‖ float64 [L, H, K] of K = min(kept, T) keys: the last write's bit, then
     those with the largest weight or share of the row's norms, the largest first; totals [L, H]: the row's sum of norms over all keys.
     """
-    length = found.tokens.shape[1]
+    length = errors.tokens.shape[1]
     config = model.config
     size = max(1, _ELEMENTS // (config.layers * config.heads * length**2))
     device = model.tokens.device
-    distinct = found.string.unique()  # several glitches of a string share its pass
-    first_of = torch.searchsorted(found.string, distinct)
+    distinct = errors.string.unique()  # several glitches of a string share its pass
+    first_of = torch.searchsorted(errors.string, distinct)
     for chunk in torch.arange(len(distinct)).split(size):
-        seen = look(model, found.tokens[first_of[chunk]].to(device))
+        seen = look(model, errors.tokens[first_of[chunk]].to(device))
         for place, one in enumerate(chunk.tolist()):
-            rows = (found.string == distinct[one]).nonzero()[:, 0].tolist()
-            weights = torch.stack([each[place] for each in seen.weights])  # [L, H, T, T]
-            values = torch.stack([each[place] for each in seen.norms])  # [L, H, T]
+            rows = (errors.string == distinct[one]).nonzero()[:, 0].tolist()
+            weights = torch.stack([layer[place] for layer in seen.weights])  # [L, H, T, T]
+            values = torch.stack([layer[place] for layer in seen.norms])  # [L, H, T]
             for row in rows:
-                yield _row(weights[:, :, found.position[row]].cpu(), values.cpu(), int(found.write[row]), min(kept, length))
+                yield _row(weights[:, :, errors.position[row]].cpu(), values.cpu(), int(errors.write[row]), min(kept, length))
 
 
 def _row(weights: Tensor, values: Tensor, write: int, kept: int) -> dict[str, Tensor]:

@@ -44,7 +44,7 @@ def heads(model: Decoder, task: Simulation, count: int) -> Rows:
     "distance 5" of head 2: of the patterns of heads 2 and 5. "wrong" and "rows", without layer: share of wrong rows, number of rows.
     "norm query", "key", "value", "out" of a layer, "norm" without layer: Frobenius norms of the weights, of the last all parameters'.
     """
-    found = _pattern(model)
+    measured = _pattern(model)
     total: dict[tuple[int, str], Tensor] = {}  # [H], or [H, H] of distances
     rows = wrong = 0
     size = max(1, _ELEMENTS // (model.config.layers * model.config.heads * task.length**2))
@@ -60,15 +60,15 @@ def heads(model: Decoder, task: Simulation, count: int) -> Rows:
                 total[layer, name] = total.get((layer, name), torch.zeros_like(value)) + value
     for (layer, name), value in total.items():
         if name == "distance":
-            found += [
+            measured += [
                 {"layer": layer, "head": one, "item": f"distance {other}", "value": float(value[one, other]) / count}
                 for one in range(len(value))
                 for other in range(one + 1, len(value))
             ]
         elif rows:  # strings of writes alone have none
-            found += [_row(layer, head, name, each / rows) for head, each in enumerate(value.tolist())]
-    found.append(_row(None, None, "rows", rows))
-    return found + ([_row(None, None, "wrong", wrong / rows)] if rows else []) + _norms(model)
+            measured += [_row(layer, head, name, sum_of_head / rows) for head, sum_of_head in enumerate(value.tolist())]
+    measured.append(_row(None, None, "rows", rows))
+    return measured + ([_row(None, None, "wrong", wrong / rows)] if rows else []) + _norms(model)
 
 
 @torch.no_grad()
@@ -83,7 +83,7 @@ def look(model: Decoder, tokens: Tensor) -> Seen:
 
     hooks = [block.register_forward_pre_hook(read) for block in blocks]
     try:
-        logits = model(tokens[None], attend=lambda layer, found: weights.update({layer: found[0].double()}))
+        logits = model(tokens[None], attend=lambda layer, heads: weights.update({layer: heads[0].double()}))
     finally:
         for hook in hooks:
             hook.remove()
@@ -117,7 +117,7 @@ def _counts(weights: Tensor, norms: Tensor, asked: Tensor, right: Tensor, write:
 def _pattern(model: Decoder) -> Rows:
     tokens = torch.tensor([PATTERN])
     seen = look(model, tokens)
-    found: Rows = []
+    rows: Rows = []
     last = [max(j for j in range(i + 1) if PATTERN[j] != IGNORE) for i in range(len(PATTERN))]
     ideal = torch.nn.functional.one_hot(torch.tensor(last), len(PATTERN)).double()
     for layer, (weights, norms) in enumerate(zip(seen.weights, seen.norms, strict=True)):
@@ -129,19 +129,19 @@ def _pattern(model: Decoder) -> Rows:
                     **{"key": key, "write": float(key == write), "weight": square[i, key], "weight_write": square[i, write]},
                     **{"norm": read[i, key], "norm_write": read[i, write], "norm_key": int(read[i].argmax())},
                 }
-                found += [_row(layer, head, f"i={i} {name}", float(value)) for name, value in values.items()]
-            found.append(_row(layer, head, "ideal", float((square - ideal).norm())))
-    return found
+                rows += [_row(layer, head, f"i={i} {name}", float(value)) for name, value in values.items()]
+            rows.append(_row(layer, head, "ideal", float((square - ideal).norm())))
+    return rows
 
 
 def _norms(model: Decoder) -> Rows:
-    found = [
+    rows = [
         _row(layer, None, f"norm {name}", float(getattr(block, name).weight.detach().double().norm()))
         for layer, block in enumerate(model.blocks)
         for name in ("query", "key", "value", "out")
     ]
     every = sum(float(parameter.detach().double().square().sum()) for parameter in model.parameters())
-    return [*found, _row(None, None, "norm", every**0.5)]
+    return [*rows, _row(None, None, "norm", every**0.5)]
 
 
 def _row(layer: int | None, head: int | None, item: str, value: float) -> dict[str, object]:

@@ -58,7 +58,7 @@ def encode(language: LanguageModel, given: Sequence[Prompt]) -> list[tuple[list[
 @torch.no_grad()
 def errors(language: LanguageModel, given: Sequence[Prompt], device: torch.device) -> int | None:
     """How many prompts the wrong answer has a logit above, or equal to, the right one's; None where one is longer than the model takes."""
-    encoded = sorted(encode(language, given), key=lambda each: len(each[0]))
+    encoded = sorted(encode(language, given), key=lambda prompt: len(prompt[0]))
     if language.longest is not None and len(encoded[-1][0]) > language.longest:
         return None
     last_only = "logits_to_keep" in inspect.signature(language.model.forward).parameters
@@ -68,9 +68,9 @@ def errors(language: LanguageModel, given: Sequence[Prompt], device: torch.devic
         batch = encoded[first : first + size]
         longest = len(batch[-1][0])
         # padding stands behind the prompt, where a causal model does not look
-        tokens = torch.tensor([each[0] + [0] * (longest - len(each[0])) for each in batch], device=device)
-        mask = torch.tensor([[1] * len(each[0]) + [0] * (longest - len(each[0])) for each in batch], device=device)
-        last = torch.tensor([len(each[0]) - 1 for each in batch], device=device)
+        tokens = torch.tensor([prompt[0] + [0] * (longest - len(prompt[0])) for prompt in batch], device=device)
+        mask = torch.tensor([[1] * len(prompt[0]) + [0] * (longest - len(prompt[0])) for prompt in batch], device=device)
+        last = torch.tensor([len(prompt[0]) - 1 for prompt in batch], device=device)
         places, where = last.unique(return_inverse=True)
         kept = {"logits_to_keep": places} if last_only else {}
         logits = language.model(input_ids=tokens, attention_mask=mask, use_cache=False, **kept).logits.float()
@@ -105,20 +105,20 @@ def run(
     for folder in folders:
         began = datetime.datetime.now(datetime.UTC)
         language = load(Path(folder), torch_device)
-        found: dict[int, int] = {}
+        wrong_by_length: dict[int, int] = {}
         for length in lengths:
             wrong = errors(language, texts[length], torch_device)
             if wrong is None:
                 say(f"{language.name}: length {length} is left out, its prompts exceed the model's {language.longest} tokens")
                 continue
-            found[length] = wrong
+            wrong_by_length[length] = wrong
             say(f"{language.name}: length {length}, {strings - wrong} of {strings} right")
-        if not found:
+        if not wrong_by_length:
             raise StudyError(f"no length of {', '.join(map(str, lengths))} fits {language.name}: give smaller --lengths")
         dtype = str(next(language.model.parameters()).dtype).removeprefix("torch.")
         write(
             store,
-            Answers(language.name, language.content, language.parameters, dtype, strings, seed, found),
+            Answers(language.name, language.content, language.parameters, dtype, strings, seed, wrong_by_length),
             torch_device,
             began,
         )

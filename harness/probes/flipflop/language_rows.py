@@ -39,13 +39,13 @@ class Answers:
 
 def write(store: Store, answers: Answers, device: torch.device, began: datetime.datetime) -> None:
     """Write the manifest with this model beside the earlier ones, then commit its rows."""
-    found, strings, seed = answers.errors, answers.strings, answers.seed
-    task = {"name": "english_flipflop", "p_ignore": 0.8, "lengths": list(found), "strings": strings, "seed": seed}
+    errors, strings, seed = answers.errors, answers.strings, answers.seed
+    task = {"name": "english_flipflop", "p_ignore": 0.8, "lengths": list(errors), "strings": strings, "seed": seed}
     model = {"name": "language_model", "content": answers.content, "parameters": answers.parameters}
     config = {"task": task, "model": model, "train": {}}
     key, pack = digest(config, 32), digest({"language model": config}, 16)
     hashes = {
-        length: digest({"task": task["name"], "length": length, "strings": strings, "seed": seed}, 16) for length in found
+        length: digest({"task": task["name"], "length": length, "strings": strings, "seed": seed}, 16) for length in errors
     }
     commit_of, dirty = code_state()
     now = datetime.datetime.now(datetime.UTC)
@@ -80,12 +80,12 @@ def write(store: Store, answers: Answers, device: torch.device, began: datetime.
         }
         | {"errors": wrong, "count": strings, "sequences": strings, "sequences_wrong": wrong, "errors_sq": wrong}
         | {"errors_x_count": wrong, "count_sq": strings}
-        for length, wrong in found.items()
+        for length, wrong in errors.items()
     ]
     content = to_bytes(_manifest(store, answers.name, key, config, hashes))
     write_manifest(store, name_of_content(content), content)
     rows = {"evaluations": evaluations, "replicates": [replicate]}
-    commit(store, pack, {table: pa.Table.from_pylist(each, SCHEMAS[table]) for table, each in rows.items()})
+    commit(store, pack, {table: pa.Table.from_pylist(of_table, SCHEMAS[table]) for table, of_table in rows.items()})
 
 
 def _manifest(store: Store, name: str, key: str, config: dict[str, Any], hashes: dict[int, str]) -> dict[str, Any]:
@@ -94,20 +94,20 @@ def _manifest(store: Store, name: str, key: str, config: dict[str, Any], hashes:
     before = newest[1] if newest else {"conditions": [], "replicates": [], "sets": {}}
     held = set(committed(store)["key"].to_pylist())
     kept = [
-        (before["conditions"][index], each)
-        for each, index, *_ in before["replicates"]
-        if each in held and before["conditions"][index]["name"] != name
+        (before["conditions"][index], key_before)
+        for key_before, index, *_ in before["replicates"]
+        if key_before in held and before["conditions"][index]["name"] != name
     ]
     sets = {
-        f"length-{length}": {"hash": each, "task": {"name": config["task"]["name"], "length": length}}
-        for length, each in hashes.items()
+        f"length-{length}": {"hash": set_hash, "task": {"name": config["task"]["name"], "length": length}}
+        for length, set_hash in hashes.items()
     }
     scoring = {"metrics": [_METRIC], "direction": "lower", "error": _ERROR, "tokens": None, "outputs": 2}
     new = {"name": name, "config": config, "settings": config, "sets": sets, "replicates": 1, "scored": 1, "scoring": scoring}
     conditions = [condition for condition, _ in kept] + [new]
-    keys = [each for _, each in kept] + [key]
+    keys = [kept_key for _, kept_key in kept] + [key]
     strings, seed = config["task"]["strings"], config["task"]["seed"]
-    mine = {
+    own_sets = {
         f"length-{length}": {"definition": {"length": length}, "sequences": strings, "every": None, "seed": seed}
         for length in hashes
     }
@@ -116,13 +116,13 @@ def _manifest(store: Store, name: str, key: str, config: dict[str, Any], hashes:
         "question": "How often do language models follow the flip-flop in English?",
         **{"source": {"paper": "fflm", "card": "F5"}, "scale": "paper", "overrides": [], "wandb": "off", "claims": _CLAIMS},
         "reductions": [
-            f"strings of each length for {each['name']}: {STRINGS} -> {count}"
-            for each in conditions
-            if (count := each["config"]["task"]["strings"]) != STRINGS
+            f"strings of each length for {condition['name']}: {STRINGS} -> {count}"
+            for condition in conditions
+            if (count := condition["config"]["task"]["strings"]) != STRINGS
         ],
         **{"keep": "none", "device": "auto", "executor": "local", "store": "", "pack_size": 1, "curve_every": 1},
-        "sets": dict(sorted((before["sets"] | mine).items(), key=lambda each: int(each[0].rpartition("-")[2]))),
+        "sets": dict(sorted((before["sets"] | own_sets).items(), key=lambda named: int(named[0].rpartition("-")[2]))),
         "conditions": conditions,
-        "replicates": [[each, index, seed, seed] for index, each in enumerate(keys)],
+        "replicates": [[replicate_key, index, seed, seed] for index, replicate_key in enumerate(keys)],
         **{"packs": [], "numerics": {}, "versions": versions(), "git": code_state()[0], "dirty": code_state()[1]},
     }

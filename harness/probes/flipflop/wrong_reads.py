@@ -30,7 +30,7 @@ def row_of(stores: Sequence[Store], key: str) -> tuple[Store, dict[str, Any]]:
     """A replicate's store and its row of the last stage; key: or as many digits as tell it apart. ValueError where there is none."""
     full = resolve_key(stores, key)
     held = [(store, row) for store in stores for row in committed(store).to_pylist() if row["key"] == full]
-    return max(held, key=lambda each: each[1]["stage"])
+    return max(held, key=lambda stored: stored[1]["stage"])
 
 
 def weights_of(store: Store, row: dict[str, Any]) -> Kept:

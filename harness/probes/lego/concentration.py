@@ -30,31 +30,31 @@ def concentrations(model: nn.Module, task: Lego, count: int) -> Rows:
     "L=20 epsilon", "L=20 gap" (signed) and "L=20 odds" are of the mean over answers; "L=20 others" is the mean of L + l - 2, the number
     of other clauses; "L=20 l=3 predicate" and "L=20 l=3 itself" are the two masses of the third answer.
     """
-    found: Rows = []
+    rows: Rows = []
     for length in lengths(task):
         for layer, mean in enumerate(means(model, replace(task, length=length), count)):
             for head, at in [*enumerate(mean), (None, mean.mean(0))]:  # at: [2, L]
                 place = {"layer": layer, "head": head}
                 over = Concentration(*at.mean(-1))
                 for name, value in (("epsilon", over.epsilon), ("gap", over.gap), ("odds", over.odds)):
-                    found.append(place | {"item": f"L={length} {name}", "value": float(value)})
+                    rows.append(place | {"item": f"L={length} {name}", "value": float(value)})
                 if length <= BY_ANSWER:
-                    found += [
+                    rows += [
                         place | {"item": f"L={length} l={answer} {name}", "value": value}
                         for name, values in zip(("predicate", "itself"), at.tolist(), strict=True)
                         for answer, value in enumerate(values, 1)
                     ]
         others = sum(length + answer - 2 for answer in range(1, length + 1)) / length
-        found.append({"layer": None, "head": None, "item": f"L={length} others", "value": others})
-    return found
+        rows.append({"layer": None, "head": None, "item": f"L={length} others", "value": others})
+    return rows
 
 
 def lengths(task: Lego) -> list[int]:
     """The training length, doubled as often as LONGEST and the number of variables allow."""
-    found = [task.length]
-    while 2 * found[-1] <= min(LONGEST, task.variables - 1):
-        found.append(2 * found[-1])
-    return found
+    doubled = [task.length]
+    while 2 * doubled[-1] <= min(LONGEST, task.variables - 1):
+        doubled.append(2 * doubled[-1])
+    return doubled
 
 
 @torch.no_grad()

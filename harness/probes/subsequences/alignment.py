@@ -51,20 +51,20 @@ def alignment(model: Any, task: Associations, count: int, settings: Alignment) -
     rows = [("least error", float((task.frequencies() * (1 - law.amax(-1))).sum()))]
     for pair, prompt in enumerate(prompts):
         answer, draw = int(table[pair, 2]), _draw(f"pair {pair}")
-        choices = [[each for each in _kind(task, token) if each != token] for token in prompt.tolist()]
+        choices = [[other for other in _kind(task, token) if other != token] for token in prompt.tolist()]
         strings = perturbed_tokens(prompt, choices, count, RATE, draw)
-        found = search_tokens(strings, prompt, _probability(model, strings, answer), Search(size=2, support=min(32, count)))
-        if not found:
+        traces = search_tokens(strings, prompt, _probability(model, strings, answer), Search(size=2, support=min(32, count)))
+        if not traces:
             raise StudyError(f"no token of pair {pair} stands in enough of --strings {count}: make more strings")
-        traced = found[-1].events
+        traced = traces[-1].events
         places = places_of(prompt, traced)
         spread = [
-            around(prompt, places, each, settings.replays, draw, choices, (1, task.vocabulary)) for each in TOKEN_FAMILIES
+            around(prompt, places, family, settings.replays, draw, choices, (1, task.vocabulary)) for family in TOKEN_FAMILIES
         ]
         inside = torch.cat([held, torch.tensor([pair])])[holds(torch.cat([pool, prompt[None]]), traced)]
         values = {
             "planted": len({*traced} & {*table[pair, :2].tolist()}) / 2,
-            "srep": sum(float(_probability(model, each, answer).mean()) for each in spread) / len(spread),
+            "srep": sum(float(_probability(model, strings, answer).mean()) for strings in spread) / len(spread),
             "exact": float(law[inside, answer].mean()),
         }
         rows += [(f"pair={pair} {name}", value) for name, value in values.items()]

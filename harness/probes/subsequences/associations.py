@@ -20,13 +20,13 @@ def associations(model: Any, task: Associations, count: int, settings: Nothing) 
     law, frequencies, own = task.law(Draw.of_seed), task.frequencies().tolist(), task.table(Draw.of_seed)[:, 2].tolist()
     draw = Draw(torch.tensor([SEED]), "evaluate")
     last = torch.full((1, count, 1), task.length - 1)
-    parameters = [each for each in model.parameters() if each.requires_grad]
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     rows = []
     for pair, frequency in enumerate(frequencies):
         inputs = task.holding(draw, torch.full((1, count), pair)).inputs
         said = model(inputs, (last,))[0, :, 0].double().log_softmax(-1)  # [count, answers]
         gradients = torch.autograd.grad(-(said @ law[pair]).mean(), parameters, allow_unused=True)
-        square = sum(float(each.double().square().sum()) for each in gradients if each is not None)
+        square = sum(float(gradient.double().square().sum()) for gradient in gradients if gradient is not None)
         gap = abs(float(said.detach()[:, own[pair]].exp().mean()) - float(law[pair, own[pair]]))
         values = {"frequency": frequency, "gap": gap, "gradient": frequency * square**0.5}
         rows += [(f"pair={pair} {item}", value) for item, value in values.items()]

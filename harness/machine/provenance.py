@@ -2,9 +2,12 @@
 
 import functools
 import importlib.metadata
+import json
 import platform
+import socket
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from results.version import VERSION
 
@@ -14,13 +17,13 @@ _PACKAGES = ("torch", "ray", "pyarrow", "numpy")
 @functools.cache
 def versions() -> dict[str, str]:
     """Versions of what a result may depend on; a package that is not installed is left out."""
-    found = {"python": platform.python_version(), "manyseeds": VERSION}
+    numbers = {"python": platform.python_version(), "manyseeds": VERSION}
     for package in _PACKAGES:
         try:
-            found[package] = importlib.metadata.version(package)
+            numbers[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return numbers
 
 
 @functools.cache
@@ -32,6 +35,13 @@ def code_state() -> tuple[str | None, bool | None]:
         return commit, bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
     except (OSError, subprocess.CalledProcessError):
         return None, None
+
+
+def columns(device: str, numerics: str) -> dict[str, Any]:
+    """Columns of `replicates` that say on which machine and with which code a row was made."""
+    commit, dirty = code_state()
+    code = {"versions": json.dumps(versions(), sort_keys=True), "git": commit, "dirty": dirty}
+    return {"host": socket.gethostname(), "device": device, "numerics": numerics} | code
 
 
 def _git(root: Path, *arguments: str) -> str:

@@ -24,14 +24,14 @@ def write(store: Store, pack: str, step: int, tensors: dict[str, Tensor], state:
     about = {"state": json.dumps(state), "digest": BLANK}
     data = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, about)
     write_bytes(store, _path(pack, step), seal(data))
-    for older in [each for each in steps(store, pack) if each <= step][:-_KEPT]:
+    for older in [earlier for earlier in steps(store, pack) if earlier <= step][:-_KEPT]:
         delete(store, _path(pack, older))
 
 
 def read(
     store: Store,
     pack: str,
-    unfit: Callable[[Found], str] = lambda found: "",
+    unfit: Callable[[Found], str] = lambda checkpoint: "",
     say: Callable[[str], None] = lambda text: None,
 ) -> Found | None:
     """The tensors and state of the newest checkpoint that is whole and fits; others are removed, which is said, and None is left.
@@ -39,10 +39,10 @@ def read(
     unfit: says why a whole checkpoint is not to be gone on from; an empty string where it is.
     """
     for step in reversed(steps(store, pack)):
-        found = _content(read_bytes(store, _path(pack, step)))
-        why = found if isinstance(found, str) else unfit(found)
-        if not isinstance(found, str) and not why:
-            return found
+        checkpoint = _content(read_bytes(store, _path(pack, step)))
+        why = checkpoint if isinstance(checkpoint, str) else unfit(checkpoint)
+        if not isinstance(checkpoint, str) and not why:
+            return checkpoint
         delete(store, _path(pack, step))
         say(f"the checkpoint of step {step} of pack {pack} is removed: {why}; training goes on from an earlier step")
     return None
@@ -62,8 +62,8 @@ def _content(data: bytes) -> Found | str:
 
 def steps(store: Store, pack: str) -> list[int]:
     """Steps that have a checkpoint, ascending."""
-    found = (re.fullmatch(r"([0-9]{1,18})\.safetensors", name) for name in list_names(store, f"checkpoints/{pack}"))
-    return sorted(int(match[1]) for match in found if match)
+    matches = (re.fullmatch(r"([0-9]{1,18})\.safetensors", name) for name in list_names(store, f"checkpoints/{pack}"))
+    return sorted(int(match[1]) for match in matches if match)
 
 
 def clear(store: Store, pack: str) -> None:

@@ -102,9 +102,9 @@ def copies(strings: Strings) -> Strings:
     """The same strings in places of their own, as a graph reads them."""
     wanted = strings.needed
     view = strings.view
-    more: dict[str, Any] = {"view": None if view is None else View(*(each.clone() for each in _of_view(view)))}
+    more: dict[str, Any] = {"view": None if view is None else View(*(tensor.clone() for tensor in _of_view(view)))}
     more |= {
-        name: None if each is None else each.clone() for name, each in (("hidden", strings.hidden), ("soft", strings.soft))
+        name: None if part is None else part.clone() for name, part in (("hidden", strings.hidden), ("soft", strings.soft))
     }
     if wanted.order is None or wanted.blocks is None:
         return Strings(strings.inputs.clone(), Needed(None, wanted.targets.clone(), wanted.weights.clone(), None), **more)
@@ -116,7 +116,7 @@ def copies(strings: Strings) -> Strings:
 def _tensors(strings: Strings) -> list[Tensor]:
     wanted = strings.needed
     more = (wanted.order, strings.hidden, strings.soft, *(() if strings.view is None else _of_view(strings.view)))
-    return [strings.inputs, wanted.targets, wanted.weights, *(each for each in more if each is not None)]
+    return [strings.inputs, wanted.targets, wanted.weights, *(tensor for tensor in more if tensor is not None)]
 
 
 def _of_view(view: View) -> tuple[Tensor, Tensor, Tensor]:

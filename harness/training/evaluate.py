@@ -62,9 +62,11 @@ def _kept(scored: ScoredSet, device: torch.device) -> list[Prepared]:
 def _prepare(scored: ScoredSet, batch: Batch) -> Prepared:
     wanted = needed(batch, scored.task.scored_positions())
     valid = (wanted.weights[0] > 0)[..., None]
-    known = scored.task.references(batch) if scored.task.soft else {}
+    references = scored.task.references(batch) if scored.task.soft else {}
     return Prepared(
-        batch, wanted, {name: torch.stack([wanted.of(one)[0] * valid for one in each]) for name, each in known.items()}
+        batch,
+        wanted,
+        {name: torch.stack([wanted.of(one)[0] * valid for one in laws]) for name, laws in references.items()},
     )
 
 
@@ -99,9 +101,9 @@ def score(
     Returns for each replicate the scores of all replicates with its set, and its number among them.
     """
     distinct = list(dict.fromkeys(sets))
-    slots = [[slot for slot, each in enumerate(sets) if each == one] for one in distinct]
-    scores = [Scores(len(mine), one) for mine, one in zip(slots, distinct, strict=True)]
-    which = torch.tensor([distinct.index(each) for each in sets], device=device)
+    slots = [[slot for slot, scored in enumerate(sets) if scored == one] for one in distinct]
+    scores = [Scores(len(own_slots), one) for own_slots, one in zip(slots, distinct, strict=True)]
+    which = torch.tensor([distinct.index(scored) for scored in sets], device=device)
     task, config = distinct[0].task, config_of(model)
     if task.fed_back and config is not None:
         with settings_errors():
@@ -117,9 +119,9 @@ def score(
         with autocast(device, precision):
             logits = task.answers(partial(model, **hidden), inputs, blocks)
         about = {axis: wanted.of(values) for axis, values in batch.about.items()}
-        for index, mine in enumerate(slots):
+        for index, own_slots in enumerate(slots):
             valid = wanted.weights[index] > 0
-            here = logits if len(distinct) == 1 else logits[mine]
+            here = logits if len(distinct) == 1 else logits[own_slots]
             wrong = distinct[index].task.wrong(here.float(), wanted.targets[index : index + 1])
             scores[index].add(
                 {metric: values & valid for metric, values in wrong.items()},
@@ -128,7 +130,7 @@ def score(
             )
             if task.soft:
                 scores[index].average(here.float(), wanted.targets[index : index + 1], valid, parts[index])
-    place = {slot: (scores[index], number) for index, mine in enumerate(slots) for number, slot in enumerate(mine)}
+    place = {slot: (scores[index], number) for index, own_slots in enumerate(slots) for number, slot in enumerate(own_slots)}
     return [place[slot] for slot in range(len(sets))]
 
 
@@ -173,14 +175,14 @@ class Scores:
         said = logits.log_softmax(-1)
         share = torch.where(valid[..., None], said.exp(), 0.0)
         losses = torch.where(valid, -(truth * said).sum(-1), 0.0)
-        found = {"loss": losses.flatten(1).double().sum(-1, keepdim=True)}
+        totals = {"loss": losses.flatten(1).double().sum(-1, keepdim=True)}
         numbers = torch.where(valid[..., None], said, 0.0).flatten(1)[..., None]  # [R, B·N·V, 1]
-        for name, known in part.references.items():
-            rows = known.flatten(1)  # [A, B·N·V]
+        for name, reference in part.references.items():
+            rows = reference.flatten(1)  # [A, B·N·V]
             crossed = product(rows.expand(len(numbers), -1, -1), numbers)[..., 0].double()
-            found[f"kl {name}"] = torch.special.xlogy(rows, rows).double().sum(-1) - crossed
-            found[f"tv {name}"] = (known[0] - share).abs().flatten(1).double().sum(-1, keepdim=True) / 2
-        for name, sums in found.items():
+            totals[f"kl {name}"] = torch.special.xlogy(rows, rows).double().sum(-1) - crossed
+            totals[f"tv {name}"] = (reference[0] - share).abs().flatten(1).double().sum(-1, keepdim=True) / 2
+        for name, sums in totals.items():
             self.totals[name] = self.totals[name] + sums if name in self.totals else sums
 
     def averages(self, slot: int) -> dict[str, float]:

@@ -51,7 +51,7 @@ def slices(whole: Needed, steps: int) -> list[Needed]:
     orders = whole.order.chunk(steps)
     out = []
     for number, part in zip(most, zip(orders, targets, weights, strict=True), strict=True):
-        order, target, weight = (each[:, :, : number * count] for each in part)
+        order, target, weight = (values[:, :, : number * count] for values in part)
         out.append(_gathered(order, target, weight, count))
     return out
 

@@ -18,7 +18,7 @@ Record = dict[str, Any]  # step, names [M], values [M][R] and what they are of; 
 
 def rounded(values: Mapping[str, Tensor]) -> list[list[float]]:
     """Numbers [R] of each name as they are kept: rounded to float32, which is more than they mean and half as large on a disk."""
-    return [each.detach().to("cpu").float().tolist() for each in values.values()]
+    return [numbers.detach().to("cpu").float().tolist() for numbers in values.values()]
 
 
 def average_rows(pack: Pack, records: Sequence[Record], diverged_at: Sequence[int]) -> pa.Table:
@@ -27,8 +27,8 @@ def average_rows(pack: Pack, records: Sequence[Record], diverged_at: Sequence[in
     for (weights, number, names), looks in _alike(records, ("weights", "set")).items():
         own = pack.sets[number]
         fixed = {"stage": pack.stage, "pack": pack.id, "weights": weights, "set": own[0].name, "sequences": own[0].sequences}
-        each = {"set_hash": [one.hash for one in own], "length": [one.task.length for one in own]}
-        tables.append(_rows("evaluations", "metric", names, looks, pack, fixed, each, diverged_at))
+        varying = {"set_hash": [one.hash for one in own], "length": [one.task.length for one in own]}
+        tables.append(_rows("evaluations", "metric", names, looks, pack, fixed, varying, diverged_at))
     return pa.concat_tables(tables)
 
 
@@ -42,10 +42,10 @@ def watched_rows(pack: Pack, records: Sequence[Record]) -> pa.Table:
 
 def _alike(records: Sequence[Record], by: tuple[str, ...]) -> dict[tuple, list[Record]]:
     """The records with the same names and the same values of `by`."""
-    found: dict[tuple, list[Record]] = {}
+    groups: dict[tuple, list[Record]] = {}
     for record in records:
-        found.setdefault((*(record[name] for name in by), tuple(record["names"])), []).append(record)
-    return found
+        groups.setdefault((*(record[name] for name in by), tuple(record["names"])), []).append(record)
+    return groups
 
 
 def _rows(
@@ -55,10 +55,10 @@ def _rows(
     looks: Sequence[Record],
     pack: Pack,
     fixed: Mapping[str, Any],
-    each: Mapping[str, Sequence[Any]],
+    varying: Mapping[str, Sequence[Any]],
     diverged_at: Sequence[int] | None,
 ) -> pa.Table:
-    """fixed: columns with one value; each: columns with a value a replicate."""
+    """fixed: columns with one value; varying: columns with a value a replicate."""
     replicates = len(pack.replicates)
     shape = (len(looks), len(names), replicates)
     look, name, slot = (part.ravel() for part in np.indices(shape, dtype=np.int32))
@@ -73,7 +73,7 @@ def _rows(
         "value": pa.array(values, mask=hidden),
         column: pa.array(names, pa.string()).take(pa.array(name)),
     }
-    per_slot = {"key": [replicate.key for replicate in pack.replicates]} | dict(each)
+    per_slot = {"key": [replicate.key for replicate in pack.replicates]} | dict(varying)
     schema = SCHEMAS[table]
     for field in schema:
         if field.name in per_slot:

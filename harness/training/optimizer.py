@@ -91,12 +91,12 @@ class Optimizer:
 
 def _runs(trains) -> list[tuple[int, int, Any]]:
     """(first, last + 1, training) of neighbouring replicates whose trainings are equal."""
-    found, first = [], 0
+    runs, first = [], 0
     for slot in range(1, len(trains) + 1):
         if slot == len(trains) or trains[slot] != trains[first]:
-            found.append((first, slot, trains[first]))
+            runs.append((first, slot, trains[first]))
             first = slot
-    return found
+    return runs
 
 
 class Average:

@@ -138,7 +138,7 @@ class Training:
 
     def _end_untaught(self, teachers: Teachers) -> None:
         """Mark the students as diverged at step 0 whose teacher has diverged or has no checkpoint to learn from."""
-        untaught = torch.tensor([each.diverged or bool(each.without) for each in teachers.schedules], device=self.device)
+        untaught = torch.tensor([plan.diverged or bool(plan.without) for plan in teachers.schedules], device=self.device)
         self.diverged_at[untaught] = 0
         with torch.no_grad():
             self.flat.values[untaught] = torch.nan  # whatever the temperature makes of such a teacher's answers
@@ -155,13 +155,13 @@ class Training:
         step = self.step + 1
         strings, scalars = self._answered(self.feed.at(step), step), self.scalars.at(step)
         if self.replay is not None and self.replay.fits(strings):
-            found = self.replay(strings, scalars, step)
+            losses = self.replay(strings, scalars, step)
         else:
-            found = self.compute(strings, scalars, self._number(step))
-        loss = found[0]
+            losses = self.compute(strings, scalars, self._number(step))
+        loss = losses[0]
         self.recent[step % WINDOW] = loss
         if self.penalties is not None:
-            self.penalties[step % WINDOW] = found[1]
+            self.penalties[step % WINDOW] = losses[1]
         self.diverged_at = torch.where((self.diverged_at < 0) & ~loss.isfinite(), step, self.diverged_at)
         self.step = step
 
@@ -187,19 +187,19 @@ class Training:
         sharpness = None if self.sharpen is None else Sharpness(self.sharpen.kind, self.sharpen.layers)
         logits = self._logits(strings, noise, sharpness)
         loss, penalty = self._loss(logits, strings), None
-        total, found = loss.sum(), [loss.detach()]
+        total, means = loss.sum(), [loss.detach()]
         if sharpness is not None:
             penalty = sharpness.mean()
         elif strings.view is not None:
             penalty = self._inconsistency(logits, strings.view, strings.needed, noise)
         if penalty is not None:
             total = total + (scalars[Scalars.PENALTY] * penalty).sum()
-            found.append(penalty.detach())
+            means.append(penalty.detach())
         self.flat.differentiate(total)
         self.optimizer.step(scalars)
         if self.average is not None:
             self.average.update()
-        return tuple(found)
+        return tuple(means)
 
     def fix(self, capture: Callable[[Callable[[], Any]], Callable[[], None]]) -> bool:
         """Replay the step from now on instead of launching it, if the replay does what the step does. Only at step 0.
@@ -344,12 +344,12 @@ class Training:
 
     def _watch(self) -> None:
         """What the pack watches at this step. It is kept at once: where scores are broken off here, no later run has this gradient."""
-        watch, known = self.pack.watch, self.rows.watched
+        watch, watched = self.pack.watch, self.rows.watched
         if watch is None or (self.step % watch.every and self.step < self.train.steps):
             return
-        if not known or known[-1]["step"] < self.step:
+        if not watched or watched[-1]["step"] < self.step:
             values = self.watcher.look(self.losses, last_gradient=self.loop is None)
-            known.append({"step": self.step, "names": list(values), "values": rounded(values)})
+            watched.append({"step": self.step, "names": list(values), "values": rounded(values)})
 
     def _score(self, due: list[tuple[ScoredSet, ...]], rows: Rows, should_stop: Callable[[], bool]) -> bool:
         last = self.step == self.train.steps
@@ -365,29 +365,29 @@ class Training:
                     if scores is None:
                         return False
                     rows.averages += self._averages(sets, scores, weights, last)
-                    for slot, (found, number) in enumerate(scores):
+                    for slot, (scores_of_set, number) in enumerate(scores):
                         lost = diverged[slot]
                         rows.evaluations += [
-                            self._row(slot, weights=weights, **row) for row in found.evaluation_rows(number, lost)
+                            self._row(slot, weights=weights, **row) for row in scores_of_set.evaluation_rows(number, lost)
                         ]
                         if last and not lost and weights == "raw":
-                            rows.profiles += [self._row(slot, **row) for row in found.profile_rows(number)]
+                            rows.profiles += [self._row(slot, **row) for row in scores_of_set.profile_rows(number)]
         return True
 
     def _averages(
         self, sets: Sequence[ScoredSet], scores: Sequence[tuple[Scores, int]], weights: str, last: bool
     ) -> list[Record]:
         """What is averaged over a set for every replicate, as one record; none where the task's labels are classes."""
-        found = [each.averages(number) for each, number in scores]
-        if not found[0]:
+        averages = [scores_of_set.averages(number) for scores_of_set, number in scores]
+        if not averages[0]:
             return []
         if last:
-            found = [
+            averages = [
                 values | baseline_losses(one, self.device) if weights == "raw" else values
-                for values, one in zip(found, sets, strict=True)
+                for values, one in zip(averages, sets, strict=True)
             ]
-        names = list(found[0])
-        values = rounded({name: torch.tensor([each[name] for each in found]) for name in names})
+        names = list(averages[0])
+        values = rounded({name: torch.tensor([values[name] for values in averages]) for name in names})
         return [
             {"step": self.step, "weights": weights, "set": self.pack.sets.index(tuple(sets)), "names": names, "values": values}
         ]
@@ -417,27 +417,27 @@ class Training:
 
     def _lacks(self, store: Store, key: str, step: int) -> bool:
         """Whether weights that are to be kept of steps before this one are not there."""
-        wanted = {each for each in self.pack.keep_steps if each < step}
+        wanted = {kept for kept in self.pack.keep_steps if kept < step}
         return bool(wanted) and not wanted.issubset(artifacts.steps_of(store, key, self.pack.stage))
 
-    def _unfit(self, store: Store, found: checkpoints.Found) -> str:
+    def _unfit(self, store: Store, checkpoint: checkpoints.Found) -> str:
         """Why this pack can't go on from a checkpoint; an empty string where it can."""
-        tensors, state = found
+        tensors, state = checkpoint
         if not isinstance(state, dict) or state.get("keys") != [replicate.key for replicate in self.pack.replicates]:
             return "it is of other replicates"
         shapes = {name: (tensor.shape, tensor.dtype) for name, tensor in self._tensors().items()}
         if shapes != {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()} or not state.keys() >= _STATE:
             return "another version of this code wrote it"
-        if any(self._lacks(store, each.key, state["step"]) for each in self.pack.replicates):
+        if any(self._lacks(store, replicate.key, state["step"]) for replicate in self.pack.replicates):
             return "weights of steps before it were to be kept and are not there"
         return ""
 
     def restore(self, store: Store, say: Callable[[str], None] = lambda text: None) -> bool:
         """Go on from the pack's newest checkpoint that is whole and its own; False where there is none."""
-        found = checkpoints.read(store, self.pack.id, lambda each: self._unfit(store, each), say)
-        if found is None:
+        checkpoint = checkpoints.read(store, self.pack.id, lambda candidate: self._unfit(store, candidate), say)
+        if checkpoint is None:
             return False
-        tensors, state = found
+        tensors, state = checkpoint
         for name, tensor in self._tensors().items():
             tensor.copy_(tensors[name])
         self.rows, self.step, self.recorded = Rows(**state["rows"]), state["step"], state["recorded"]

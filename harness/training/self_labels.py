@@ -36,35 +36,35 @@ def seeds_at(seeds: Tensor, stage: int, site: int) -> Tensor:
 
 def steps_of(pack: Pack) -> list[int]:
     """The step of every replicate's parent whose weights are taken, its last; [] for a first stage."""
-    found = (parent_of(each.condition) for each in pack.replicates)
-    return [parent.train.steps for parent in found if parent is not None]
+    teachers = (parent_of(replicate.condition) for replicate in pack.replicates)
+    return [parent.train.steps for parent in teachers if parent is not None]
 
 
 def read(store: Store, pack: Pack) -> Weights:
     """The weights that the parents of a pack ended with. ValueError naming the file that is not there or is another's."""
-    found = []
+    weights = []
     for replicate, step in zip(pack.replicates, steps_of(pack), strict=True):
         if replicate.parent is None:
             raise ValueError(f"replicate {replicate.key} of stage {pack.stage} has no parent")
-        found.append(load(artifacts.data(store, replicate.parent, pack.stage - 1, step)))
-    return found
+        weights.append(load(artifacts.data(store, replicate.parent, pack.stage - 1, step)))
+    return weights
 
 
 @torch.no_grad()
 def fill(model: nn.Module, weights: Weights) -> None:
     """Copy these weights into a packed model. ValueError naming the tensor that does not fit."""
     for name, parameter in model.named_parameters():
-        shapes = {tuple(each[name].shape) if name in each else () for each in weights}
+        shapes = {tuple(tensors[name].shape) if name in tensors else () for tensors in weights}
         if shapes != {tuple(parameter.shape[1:])}:
             raise DamagedFile(
                 f"the weights of the stage before do not fit: {name} is {shapes} and the model's {parameter.shape[1:]}"
             )
-        parameter.copy_(torch.stack([each[name] for each in weights]))
+        parameter.copy_(torch.stack([tensors[name] for tensors in weights]))
 
 
 def broken(weights: Weights, device: torch.device) -> Tensor:
     """bool [R]: whose parent has diverged, so that nothing can follow it."""
-    return torch.tensor([not all(bool(t.isfinite().all()) for t in each.values()) for each in weights], device=device)
+    return torch.tensor([not all(bool(t.isfinite().all()) for t in tensors.values()) for tensors in weights], device=device)
 
 
 class Annotator:
@@ -85,9 +85,9 @@ class Annotator:
             replicate = torch.arange(len(self.tasks), device=rows.device).repeat(count)[:, None]
             answers = self._of_pool()[replicate, rows].to(torch.int64)
         parts, places = [], []
-        for task, mine in self._places(count):
-            parts.append(task.batch(prompts[mine], answers[mine]))
-            places.append(mine)
+        for task, members in self._places(count):
+            parts.append(task.batch(prompts[members], answers[members]))
+            places.append(members)
         return join(parts).take(torch.cat(places).argsort())
 
     def right(self) -> list[float]:
@@ -99,15 +99,15 @@ class Annotator:
         """The answers to all strings of the pool, int32 [R, pool, L, 5]."""
         if self._answers is None:
             part = batch_size(ScoredSet("", self.tasks[0], self.pool, None, ""), self.seeds.device)
-            found = []
+            answers = []
             self._right.zero_()
             for first in range(0, self.pool, part):
                 self.still()
                 prompts, truth = self._sentences(Draw(self.seeds, "pool").rows(first), part)
                 said = self._said(prompts)
-                found.append(said.to(torch.int32))
+                answers.append(said.to(torch.int32))
                 self._right += (said == truth).flatten(2).all(-1)[:, : self.pool - first].sum(1)
-            self._answers = torch.cat(found, dim=1)[:, : self.pool]
+            self._answers = torch.cat(answers, dim=1)[:, : self.pool]
         return self._answers
 
     def _said(self, prompts: Tensor) -> Tensor:
@@ -116,9 +116,9 @@ class Annotator:
     def _sentences(self, draw: Draw, size: int) -> tuple[Tensor, Tensor]:
         """The strings' prompts, and their true answers."""
         parts, places = [], []
-        for task, mine in self._places(draw.replicates // len(self.tasks)):
-            parts.append(task.sentences(draw.of(mine), size))
-            places.append(mine)
+        for task, members in self._places(draw.replicates // len(self.tasks)):
+            parts.append(task.sentences(draw.of(members), size))
+            places.append(members)
         order = torch.cat(places).argsort()
         prompts, answers = zip(*parts, strict=True)
         return torch.cat(prompts)[order], torch.cat(answers)[order]

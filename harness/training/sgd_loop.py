@@ -40,7 +40,7 @@ def fits(condition: Condition) -> bool:
     An option that the loop knows nothing of has to be at its default.
     """
     train, task, wanted = condition.train, condition.task, Train(batch=1, optimizer="sgd", weight_decay=0.0)
-    plain = all(getattr(train, each.name) == getattr(wanted, each.name) for each in fields(Train) if each.name not in _KNOWN)
+    plain = all(getattr(train, item.name) == getattr(wanted, item.name) for item in fields(Train) if item.name not in _KNOWN)
     # labels are the task's own or a teacher's; weights may begin as those of the stage before
     link = link_of(condition) or Link()
     labelled = (
@@ -83,8 +83,8 @@ def until(pack: Pack, step: int) -> int:
     train = pack.replicates[0].condition.train
     on_the_way = [looked.every for looked in (train.monitor, pack.watch) if looked is not None]
     every = [pack.curve_every, *(sets[0].every for sets in pack.sets), *on_the_way]
-    looks = [step - step % each + each for each in every if each]
-    kept: Collection[int] = [each for each in pack.keep_steps if each > step]
+    looks = [step - step % interval + interval for interval in every if interval]
+    kept: Collection[int] = [kept_step for kept_step in pack.keep_steps if kept_step > step]
     return max(step + 1, min([*looks, *kept, train.steps]))
 
 
@@ -114,14 +114,14 @@ class Loop:
             self._draw(first)
         start = first - self._first
         count = min(last - step, len(self._inputs) - start)
-        inputs, targets = (each[start : start + count] for each in (self._inputs, self._targets))
+        inputs, targets = (values[start : start + count] for values in (self._inputs, self._targets))
         rates = self.scalars.rates(first, count)
         losses = torch.empty_like(rates)
         tensors = [inputs, targets, rates, *self.parameters, losses]
         function, why = _built()
         if function is None:
             raise RuntimeError(why)
-        if function(count, *self.shape, self.flat.values.stride(0), *(each.data_ptr() for each in tensors)):
+        if function(count, *self.shape, self.flat.values.stride(0), *(tensor.data_ptr() for tensor in tensors)):
             raise MemoryError("no memory for a copy of one replicate's weights")
         return losses
 

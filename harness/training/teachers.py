@@ -51,10 +51,10 @@ class Schedule:
         return step if isinstance(step, int) else None
 
     def step(self, of_student: int) -> int:
-        found = self.spans[at(self.spans, of_student)].at
-        if isinstance(found, SelectionRule):
+        selected = self.spans[at(self.spans, of_student)].at
+        if isinstance(selected, SelectionRule):
             raise ValueError("this schedule is not resolved")
-        return found
+        return selected
 
 
 def is_student(pack: Pack) -> bool:
@@ -74,7 +74,10 @@ class Teachers:
             raise ValueError(f"pack {pack.id} has no stage before it")
         self.temperature, self._read, self._precision = link.temperature, read, first.train.precision
         # replicates with one teacher and one sequence of strings are answered once
-        names = [(each.parent, each.data_seed, each.condition.task, spans_of(each.condition)) for each in pack.replicates]
+        names = [
+            (replicate.parent, replicate.data_seed, replicate.condition.task, spans_of(replicate.condition))
+            for replicate in pack.replicates
+        ]
         distinct = list(dict.fromkeys(names)) if read is not None else names
         self._keys = [name[0] for name in distinct]
         self._slots = torch.tensor([names.index(name) for name in distinct], device=device)
@@ -86,12 +89,12 @@ class Teachers:
         fitting = max(1, min(_TOGETHER, _ACTIVATIONS // (length * max(1, parent.model.width))))
         self.block = 2 ** (fitting.bit_length() - 1)
         self.products = length * sum(parameter.numel() for parameter in self.model.parameters())
-        found: dict[tuple[str | None, tuple[Span, ...]], Schedule] = {}
+        schedules: dict[tuple[str | None, tuple[Span, ...]], Schedule] = {}
         for slot in self._slots.tolist():
             key, _, _, plan = names[slot]
-            if read is not None and (key, plan) not in found:
-                found[key, plan] = resolved(pack.replicates[slot].condition, key or "", read, device, still)
-        self._schedules = [found.get((key, plan), Schedule(plan)) for key, _, _, plan in distinct]
+            if read is not None and (key, plan) not in schedules:
+                schedules[key, plan] = resolved(pack.replicates[slot].condition, key or "", read, device, still)
+        self._schedules = [schedules.get((key, plan), Schedule(plan)) for key, _, _, plan in distinct]
         self.schedules = [self._schedules[number] for number in self._which.tolist()]
         self._at: list[int | None] = [None] * len(distinct)
         self._begins = sorted({span.begin for schedule in self._schedules for span in schedule.spans})
@@ -124,10 +127,10 @@ class Teachers:
         """
         if (first - 1) % self.block or len(inputs) % self.block:
             raise ValueError(f"steps {first} … {first + len(inputs) - 1} are no whole blocks of {self.block}")
-        parts, mine = [], inputs[:, self._slots]
+        parts, own_strings = [], inputs[:, self._slots]
         set_matmul("fp32")
         for begin in range(first, first + len(inputs), self.block):
-            end, strings = begin + self.block, mine[begin - first : begin - first + self.block].transpose(0, 1)
+            end, strings = begin + self.block, own_strings[begin - first : begin - first + self.block].transpose(0, 1)
             turns = [begin, *(step for step in self._begins if begin < step < end), end]
             for step, until in pairwise(turns):
                 self._turn(step)
@@ -138,11 +141,11 @@ class Teachers:
     def _said(self, strings: Tensor) -> Tensor:
         """Probabilities [B, D, C] of every distinct teacher on its own strings [D, B, T], one teacher after the other."""
         last = torch.full((1, strings.shape[1], 1), strings.shape[2] - 1, device=strings.device)
-        found = []
+        answers = []
         for place, read in enumerate(strings):
             alone = {name: parameter[place : place + 1] for name, parameter in self.model.named_parameters()}
-            found.append(functional_call(self.model, alone, (read[None], (last,)))[0, :, 0])
-        logits = torch.stack(found, dim=1)
+            answers.append(functional_call(self.model, alone, (read[None], (last,)))[0, :, 0])
+        logits = torch.stack(answers, dim=1)
         if self.temperature == 0:
             return nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).to(logits.dtype)
         return probabilities(logits, self.temperature)
@@ -152,7 +155,7 @@ class Teachers:
         part = bisect_right(self._begins, step)
         if self._read is None or part == self._part:
             return
-        now = [None if each.diverged or each.without else each.step(step) for each in self._schedules]
+        now = [None if schedule.diverged or schedule.without else schedule.step(step) for schedule in self._schedules]
         loaded: dict[tuple[str, int], Mapping[str, Tensor]] = {}
         for place, (key, old, new) in enumerate(zip(self._keys, self._at, now, strict=True)):
             if new is not None and new != old:
@@ -212,22 +215,22 @@ def resolved(
     if not all(bool(tensor.isfinite().all()) for tensor in read(key, horizon).values()):
         return Schedule(plan, diverged=True)
     shares: dict[tuple[int, int], float] = {}
-    found = []
+    spans = []
     for span in plan:
         step = span.at
         if isinstance(step, SelectionRule):
             rule = step
             found_at = _first_step(teacher, key, rule, read, device, still, shares)
             if found_at is None:
-                best = max(shares[each, rule.sequences] for each in rule.grid(horizon))
+                best = max(shares[step_tried, rule.sequences] for step_tried in rule.grid(horizon))
                 about = f"accuracy {rule.accuracy:g} at none of its steps {rule.every}, {2 * rule.every}, … {horizon}, at most {best:.3g}"
                 return Schedule(plan, without=f"the teacher {key[:12]} has {about}")
             step = found_at + rule.plus
             if step not in rule.grid(horizon):
                 about = f"accuracy {rule.accuracy:g} at step {found_at}, and {rule.plus:+d} leads out of its {horizon} steps"
                 return Schedule(plan, without=f"the teacher {key[:12]} has {about}")
-        found.append(Span(span.begin, step))
-    return Schedule(tuple(found))
+        spans.append(Span(span.begin, step))
+    return Schedule(tuple(spans))
 
 
 def _first_step(

@@ -1,8 +1,6 @@
 """Train one pack from its newest checkpoint to its end, and make the tables of its rows."""
 
 import datetime
-import json
-import socket
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +12,7 @@ import harness.training.self_labels as parents
 import harness.training.sgd_loop as sequential
 import harness.training.weights as artifacts
 from harness.machine.device import describe, numerics
-from harness.machine.provenance import code_state, versions
+from harness.machine.provenance import columns
 from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack
 from harness.study.identity import canonical
@@ -89,47 +87,41 @@ def _save(state: Training, store: Store, say: Callable[[str], None]) -> bool:
 
 def _ending(diverged_at: int, without: str) -> dict[str, Any]:
     """diverged_at: a step, or below 0; without: what a teacher never reached, so that its student has learned nothing."""
-    if without:
-        return {"status": "no_transition", "diverged_at": None}
-    return (
-        {"status": "finished", "diverged_at": None} if diverged_at < 0 else {"status": "diverged", "diverged_at": diverged_at}
-    )
+    if without or diverged_at < 0:
+        return {"status": "no_transition" if without else "finished", "diverged_at": None}
+    return {"status": "diverged", "diverged_at": diverged_at}
 
 
 def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime) -> dict[str, pa.Table]:
-    pack, train = state.pack, state.train
-    size = len(pack.replicates)
-    commit, dirty = code_state()
-    schedules = None if state.teachers is None else state.teachers.schedules
-    taken = parents.steps_of(pack) if schedules is None else [None if each.without else each.first for each in schedules]
-    loss, diverged_at = state.mean_loss(WINDOW).tolist(), state.diverged_at.tolist()
-    shared = {
-        "stage": pack.stage,
-        "steps": train.steps,
-        "samples": train.steps * train.batch,
-        "tokens": train.steps * train.batch * state.task.tokens,
-        "parameters": state.flat.count,
-        "pack": pack.id,
-        "pack_size": size,
-        "attempt": pack.attempt,
-        "started": began,
-        "ended": ended,
-        "train_s": state.train_s / size,
-        "evaluate_s": state.evaluate_s / size,
-        "host": socket.gethostname(),
-        "device": describe(state.device),
-        "numerics": numerics(
-            state.device,
-            train.precision,
-            bool(pack.numerics.get("compile")),
-            state.replay is not None,
-            "" if state.loop is None else sequential.name(),
-        ),
-        "versions": json.dumps(versions(), sort_keys=True),
-        "git": commit,
-        "dirty": dirty,
+    diverged_at = state.diverged_at.tolist()
+    rows = {name: getattr(state.rows, name) for name in ("evaluations", "profiles", "curves")}
+    rows["replicates"] = _replicate_rows(state, diverged_at, _shared_columns(state) | {"started": began, "ended": ended})
+    tables = {name: pa.Table.from_pylist(rows_of_table, SCHEMAS[name]) for name, rows_of_table in rows.items()}
+    columnar = {
+        "evaluations": average_rows(state.pack, state.rows.averages, diverged_at),
+        "curves": watched_rows(state.pack, state.rows.watched),
     }
-    replicates = [
+    return tables | {name: pa.concat_tables([tables[name], table]) for name, table in columnar.items()}
+
+
+def _shared_columns(state: Training) -> dict[str, Any]:
+    """The columns of `replicates` that are equal in all rows of a pack."""
+    pack, train = state.pack, state.train
+    size, samples, loop = len(pack.replicates), train.steps * train.batch, "" if state.loop is None else sequential.name()
+    bits = numerics(state.device, train.precision, bool(pack.numerics.get("compile")), state.replay is not None, loop)
+    return {
+        **{"stage": pack.stage, "pack": pack.id, "pack_size": size, "attempt": pack.attempt},
+        **{"steps": train.steps, "samples": samples, "tokens": samples * state.task.tokens, "parameters": state.flat.count},
+        **{"train_s": state.train_s / size, "evaluate_s": state.evaluate_s / size},
+        **columns(describe(state.device), bits),
+    }
+
+
+def _replicate_rows(state: Training, diverged_at: list[int], shared: dict[str, Any]) -> list[dict[str, Any]]:
+    plans = None if state.teachers is None else state.teachers.schedules
+    taken = parents.steps_of(state.pack) if plans is None else [None if plan.without else plan.first for plan in plans]
+    losses = state.mean_loss(WINDOW).tolist()
+    return [
         shared
         | {
             "key": replicate.key,
@@ -142,16 +134,8 @@ def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime)
             "slot": slot,
             "sets": sorted(scored.hash for scored in replicate.sets),
             **own_checkout(replicate.condition),
-            **_ending(diverged_at[slot], "" if schedules is None else schedules[slot].without),
-            "loss": loss[slot],
+            **_ending(diverged_at[slot], "" if plans is None else plans[slot].without),
+            "loss": losses[slot],
         }
-        for slot, replicate in enumerate(pack.replicates)
+        for slot, replicate in enumerate(state.pack.replicates)
     ]
-    rows = {name: getattr(state.rows, name) for name in ("evaluations", "profiles", "curves")} | {"replicates": replicates}
-    tables = {table: pa.Table.from_pylist(found, SCHEMAS[table]) for table, found in rows.items()}
-    for table, more in (
-        ("evaluations", average_rows(pack, state.rows.averages, diverged_at)),
-        ("curves", watched_rows(pack, state.rows.watched)),
-    ):
-        tables[table] = pa.concat_tables([tables[table], more])
-    return tables

@@ -54,11 +54,11 @@ class Feed:
     def monitored(self, sequences: int, batch: int) -> list[Strings]:
         """The monitor's strings of every replicate, in batches of at most `batch`."""
         draw = Draw(self.seeds, "monitor")
-        found = []
+        batches = []
         for first in range(0, sequences, batch):
             whole = self._sample(draw.rows(first), min(batch, sequences - first), 1)
-            found.append(Strings(whole.inputs, needed(whole, self.count), whole.hidden))
-        return found
+            batches.append(Strings(whole.inputs, needed(whole, self.count), whole.hidden))
+        return batches
 
     def batch(self, first: int, count: int) -> Batch:
         """The strings of `count` steps from `first` on, whose leading axis is count · R."""
@@ -95,9 +95,9 @@ class Feed:
             return self._last(kinds[0].sample(draw, batch))
         parts, places = [], []
         for kind in kinds:
-            mine = torch.tensor([task == kind for task in self.tasks], device=self.device).repeat(count).nonzero()[:, 0]
-            parts.append(kind.sample(draw.of(mine), batch))
-            places.append(mine)
+            members = torch.tensor([task == kind for task in self.tasks], device=self.device).repeat(count).nonzero()[:, 0]
+            parts.append(kind.sample(draw.of(members), batch))
+            places.append(members)
         order = torch.cat(places).argsort()
         return self._last(join(parts).take(order))
 

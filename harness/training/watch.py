@@ -34,21 +34,21 @@ class Watcher:
         if watch is None:
             return {}
         with torch.no_grad():
-            found = {f"norm {name}": _norm(each) for name, each in self.model.named_parameters()}
-            found |= self._gradients("gradient") if last_gradient else {}
+            numbers = {f"norm {name}": _norm(parameter) for name, parameter in self.model.named_parameters()}
+            numbers |= self._gradients("gradient") if last_gradient else {}
         if watch.sequences:
             self.flat.gradient.zero_()
             for strings in self._strings():
                 share = strings.inputs.shape[1] / watch.sequences
                 (share * losses(strings).sum()).backward()
             with torch.no_grad():
-                found |= self._gradients("sample gradient")
-        return found | self._lags(watch.lags, watch.strings) if watch.lags >= 0 else found
+                numbers |= self._gradients("sample gradient")
+        return numbers | self._lags(watch.lags, watch.strings) if watch.lags >= 0 else numbers
 
     def _gradients(self, title: str) -> dict[str, Tensor]:
-        found = {name: _norm(each.grad) for name, each in self.model.named_parameters() if each.grad is not None}
-        whole = torch.stack([each.square() for each in found.values()]).sum(0).sqrt()
-        return {title: whole} | {f"{title} {name}": each for name, each in found.items()}
+        norms = {name: _norm(parameter.grad) for name, parameter in self.model.named_parameters() if parameter.grad is not None}
+        whole = torch.stack([norm.square() for norm in norms.values()]).sum(0).sqrt()
+        return {title: whole} | {f"{title} {name}": norm for name, norm in norms.items()}
 
     def _strings(self) -> list[Strings]:
         """The same at every look: those of the monitor, which no one reports."""
@@ -62,20 +62,20 @@ class Watcher:
         config = config_of(self.model)
         if config is None or not config.attends:
             return {}
-        found: dict[str, Tensor] = {}
+        masses_by_lag: dict[str, Tensor] = {}
 
         def attend(layer: int, weights: Tensor) -> None:
             """weights [R, B, H, T, T]"""
             for lag in range(lags + 1):
                 masses = torch.diagonal(weights, -lag, -2, -1)[..., lags - lag :].double().mean((1, -1))  # [R, H]
                 for head, mass in enumerate(masses.unbind(-1)):
-                    found[f"lag {layer}.{head}.{lag}"] = mass
+                    masses_by_lag[f"lag {layer}.{head}.{lag}"] = mass
 
         first = self._strings()[0]
         hidden = None if first.hidden is None else first.hidden[:, :strings]
         extra: dict[str, Any] = hiding(self.model, hidden)
         self.model(first.inputs[:, :strings], None, None, attend, **extra)
-        return found
+        return masses_by_lag
 
 
 def _norm(values: Tensor) -> Tensor:

@@ -30,8 +30,8 @@ def path(store: Store, key: str, stage: int, step: int) -> str:
 def steps_of(store: Store, key: str, stage: int) -> list[int]:
     """Steps of a stage whose weights are there, ascending."""
     folder = store.shared("artifacts", key, str(stage))
-    found = (re.fullmatch(r"([0-9]{1,18})\.safetensors", name) for name in names(store.filesystem, folder))
-    return sorted(int(match[1]) for match in found if match)
+    matches = (re.fullmatch(r"([0-9]{1,18})\.safetensors", name) for name in names(store.filesystem, folder))
+    return sorted(int(match[1]) for match in matches if match)
 
 
 def write(store: Store, pack: Pack, model: nn.Module, step: int) -> None:
@@ -45,28 +45,28 @@ def data(store: Store, key: str, stage: int, step: int) -> bytes:
     where = path(store, key, stage, step)
     if not info_of(store.filesystem, where).is_file:
         raise DamagedFile(f"{where}, the weights that stage {stage + 1} begins from, is not in the store")
-    found = undamaged(store, where)
+    content = undamaged(store, where)
     try:
-        header = json.loads(found[8 : 8 + int.from_bytes(found[:8], "little")])
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
         own = header["__metadata__"]["key"]
-        load(found)
+        load(content)
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedFile(
             f"{where} holds no whole weights ({type(error).__name__}): move it away and run the study again"
         ) from error
     if own != key:
         raise DamagedFile(f"{where} holds the weights of another replicate than {key}: move it away")
-    return found
+    return content
 
 
 def undamaged(store: Store, where: str) -> bytes:
     """A file of weights. DamagedFile where its bytes are not those that were written; of one without a digest nothing is known."""
-    found = read_file(store.filesystem, where)
-    if state(found) == "damaged":
+    content = read_file(store.filesystem, where)
+    if state(content) == "damaged":
         raise DamagedFile(
             f"{where} is damaged: delete it, and manyseeds rerun STORE {where.split('/')[-3][:12]} --keep weights makes it again"
         )
-    return found
+    return content
 
 
 def content(pack: Pack, model: nn.Module, slot: int) -> bytes:
@@ -110,8 +110,8 @@ def keep_worst(store: Store, count: int, needed: Collection[str | None] = ()) ->
         for _, key, stage, step in members[count:]:
             if key not in needed and info_of(store.filesystem, path(store, key, stage, step)).is_file:
                 # all steps: readers take the last file that is there for the end of the training
-                for each in steps_of(store, key, stage):
-                    with store_errors(where := path(store, key, stage, each)):
+                for earlier in steps_of(store, key, stage):
+                    with store_errors(where := path(store, key, stage, earlier)):
                         store.filesystem.delete_file(where)
                 removed += 1
     return removed

@@ -1,8 +1,6 @@
 """The rows and the manifest of language models on the English flip-flop: a study like any other, with nothing trained."""
 
 import datetime
-import json
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +9,7 @@ import pyarrow as pa
 import torch
 
 import harness.machine.device
-from harness.machine.provenance import code_state, versions
+from harness.machine.provenance import code_state, columns, versions
 from harness.planning.manifest import name_of_content, to_bytes
 from harness.study.identity import canonical, digest
 from results.store.manifest import newest_manifest, write_manifest
@@ -47,25 +45,14 @@ def write(store: Store, answers: Answers, device: torch.device, began: datetime.
     hashes = {
         length: digest({"task": task["name"], "length": length, "strings": strings, "seed": seed}, 16) for length in errors
     }
-    commit_of, dirty = code_state()
     now = datetime.datetime.now(datetime.UTC)
     row = {"key": key, "stage": 0, "pack": pack}
     replicate = row | {
         **{"condition": answers.name, "config": canonical(config), "init_seed": seed, "data_seed": seed, "status": "finished"},
         **{"steps": 0, "samples": 0, "tokens": 0, "parameters": answers.parameters, "loss": float("nan"), "pack_size": 1},
-        **{
-            "slot": 0,
-            "attempt": 1,
-            "started": began,
-            "ended": now,
-            "train_s": 0.0,
-            "evaluate_s": (now - began).total_seconds(),
-        },
-        **{"host": socket.gethostname(), "device": harness.machine.device.describe(device), "git": commit_of, "dirty": dirty},
-        **{
-            "numerics": harness.machine.device.numerics(device, answers.dtype),
-            "versions": json.dumps(versions(), sort_keys=True),
-        },
+        **{"slot": 0, "attempt": 1, "started": began, "ended": now, "train_s": 0.0},
+        **{"evaluate_s": (now - began).total_seconds()},
+        **columns(harness.machine.device.describe(device), harness.machine.device.numerics(device, answers.dtype)),
         "sets": sorted(hashes.values()),
     }
     evaluations = [

@@ -72,7 +72,7 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
 
 def _code_line(study: Study, words: str) -> str:
     """The code of an experiment: its digest, and the files that this is of."""
-    condition = next(each for each in study.conditions if each.experiment is not None and each.experiment.words == words)
+    condition = next(asked for asked in study.conditions if asked.experiment is not None and asked.experiment.words == words)
     code = condition.experiment.code() if condition.experiment is not None else None
     if code is None:
         return f"{words}: built in"

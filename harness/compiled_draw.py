@@ -40,7 +40,7 @@ def refusal() -> str:
 
 def draws(count: int, *tensors: Tensor | None) -> bool:
     """Whether C draws the next `count` words, from these tensors."""
-    if torch.compiler.is_compiling() or not all(each is None or _plain(each) for each in tensors):
+    if torch.compiler.is_compiling() or not all(tensor is None or _plain(tensor) for tensor in tensors):
         return False
     Progress.words += count
     return Progress.words >= _PAYS and _library()[0] is not None
@@ -71,7 +71,7 @@ def _drawn(name: str, kind: torch.dtype, seeds, step, selector, start, rows, per
 
 
 def _pointers(*tensors: Tensor | None) -> list[int | None]:
-    return [None if each is None else each.data_ptr() for each in tensors]
+    return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
 
 
 def _plain(tensor: Tensor) -> bool:

@@ -41,8 +41,8 @@ def refuse_hidden_from_workers(folder: str) -> None:
 def _other(name: str, spec: ModuleSpec) -> Path | None:
     """Where the package of `spec` is, if that is not ours."""
     places = list(spec.submodule_search_locations or []) or [spec.origin or ""]
-    found = Path(places[0]).resolve()
-    return None if found == ROOT / name else found
+    place = Path(places[0]).resolve()
+    return None if place == ROOT / name else place
 
 
 class _Beside:

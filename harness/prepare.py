@@ -173,10 +173,10 @@ def next_round(prepared: Prepared, retry: bool = False) -> Prepared:
 def _priced(prepared: Prepared, targets: Mapping[str, int] | None, retry: bool) -> Prepared:
     """The same, planned again up to `targets`."""
     study, rates = prepared.study, prepared.rates
-    known = examples(study)
-    sizes = dict.fromkeys(known, 1) | {name: rate.size for name, rate in rates.items()}  # 1: of shapes that miss nothing
+    conditions = examples(study)
+    sizes = dict.fromkeys(conditions, 1) | {name: rate.size for name, rate in rates.items()}  # 1: of shapes that miss nothing
     final = _planned(study, prepared.store, sizes, prepared.numerics, prepared.slots, retry, targets, prepared.parts)
-    steps = {each.shape: known[each.signature].steps for each in final.packs}
+    steps = {pack.shape: conditions[pack.signature].steps for pack in final.packs}
     per_replicate = {name: rates[name].pack_seconds(count) / rates[name].size for name, count in steps.items()}
     weights = {name: rate.weights for name, rate in rates.items()}
     return replace(prepared, plan=final, cost=estimate(final, per_replicate, prepared.slots, weights))

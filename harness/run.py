@@ -99,10 +99,10 @@ def _begin(
             say(f"{prepared.study.name}: {words} is not timed yet, so its first replicate goes before the others")
             started = time.monotonic()
             alone = replace(prepared, plan=replace(prepared.plan, packs=(pack,)))
-            found = train_all(alone, executor, interrupt)
-            outcomes += found
-            if any(outcome.status == "failed" for outcome in found):
-                say(f"that replicate failed: {found[-1].message}")
+            ended = train_all(alone, executor, interrupt)
+            outcomes += ended
+            if any(outcome.status == "failed" for outcome in ended):
+                say(f"that replicate failed: {ended[-1].message}")
                 if attempt == _TRIES - 1:
                     guesses[words] = time.monotonic() - started
             if interrupt.requested():
@@ -149,9 +149,9 @@ def _train_rounds(
     prepared = next_round(prepared, retry)
     while prepared.plan.packs and not interrupt.requested():
         say(f"round: {prepared.cost.replicates} replicates to the next look, {len(prepared.plan.replicates)} with those before")
-        found = train_all(prepared, executor, interrupt, None if budget is None else spent)
-        outcomes += found
-        if interrupt.requested() or any(outcome.status not in ("committed", "failed") for outcome in found):
+        ended = train_all(prepared, executor, interrupt, None if budget is None else spent)
+        outcomes += ended
+        if interrupt.requested() or any(outcome.status not in ("committed", "failed") for outcome in ended):
             return prepared, outcomes  # what is planned is still needed: the newest manifest holds
         patiently(
             partial(check_there, prepared.store), asked, say
@@ -159,7 +159,7 @@ def _train_rounds(
         prepared = patiently(partial(next_round, prepared), asked, say)
     if not interrupt.requested():
         newest = newest_manifest(prepared.store)
-        needed = [[each.key, each.condition, each.init_seed, each.data_seed] for each in prepared.plan.replicates]
+        needed = [replicate.entry() for replicate in prepared.plan.replicates]
         if newest is None or newest[1]["replicates"] != needed or newest[1].get("adaptive") != study.adaptive:
             _write_manifest(prepared)  # a budget that ended between two looks, or a store that held more than is needed
     return prepared, outcomes
@@ -220,7 +220,7 @@ def finish(prepared: Prepared, feed: LiveFeed, say: Callable[[str], None], patie
         return
     if tail := keep_tail(prepared.study.keep):
         patiently(
-            partial(artifacts.keep_worst, store, tail, {each.parent for each in prepared.plan.replicates}),
+            partial(artifacts.keep_worst, store, tail, {replicate.parent for replicate in prepared.plan.replicates}),
             say=say,
             patience_s=patience_s,
         )

@@ -29,16 +29,16 @@ def errors_of(study: Study, tables: Mapping[str, pa.Table], retry: bool = False)
     rule = rule_of(study)
     seen = {
         "conditions": [
-            {"name": each.name, "sets": {name: {"hash": digits} for name, digits in study.set_hashes(each).items()}}
-            for each in study.conditions
+            {"name": condition.name, "sets": {name: {"hash": digits} for name, digits in study.set_hashes(condition).items()}}
+            for condition in study.conditions
         ],
-        "sets": {each.name: {"every": each.every} for each in study.sets},
-        "replicates": [[each.key, each.condition, each.init_seed, each.data_seed] for each in replicates_of(study.conditions)],
+        "sets": study.set_entries(),
+        "replicates": [replicate.entry() for replicate in replicates_of(study.conditions)],
     }
     out: dict[str, list[Error]] = {condition.name: [] for condition in study.conditions}
-    for each in known_of(seen, tables["replicates"], tables["evaluations"], tables["failures"]):
-        if each.stage == 0:
-            out[each.condition].append(error_of(each, rule.set, retry))
+    for row in known_of(seen, tables["replicates"], tables["evaluations"], tables["failures"]):
+        if row.stage == 0:
+            out[row.condition].append(error_of(row, rule.set, retry))
     return {name: tuple(errors) for name, errors in out.items()}
 
 
@@ -52,14 +52,14 @@ def targets(study: Study, tables: Mapping[str, pa.Table], slots: int = 1, retry:
     hour narrows most, as long as the expected hours are left; a condition that gets nothing keeps the seeds that have ended."""
     rule, errors = rule_of(study), errors_of(study, tables, retry)
     decisions = decide_errors(rule, errors)
-    wanted = {name: each.target for name, each in decisions.items()}
+    wanted = {name: decision.target for name, decision in decisions.items()}
     if rule.budget is None:
         return wanted
-    held = {name: _ended(errors[name], each) for name, each in decisions.items()}
+    held = {name: _ended(errors[name], decision) for name, decision in decisions.items()}
     left = rule.budget - spent(study, tables["replicates"])
     if left <= 0:
         return held
-    if any(each.looks == 0 and each.waiting for each in decisions.values()):
+    if any(decision.looks == 0 and decision.waiting for decision in decisions.values()):
         return {name: max(held[name], rule.minimum) for name in decisions}  # nothing narrows before the first look
     granted = dict(held)
     for _ in range(slots):
@@ -73,13 +73,13 @@ def targets(study: Study, tables: Mapping[str, pa.Table], slots: int = 1, retry:
 
 def spent(study: Study, replicates: pa.Table) -> float:
     """Slot-hours that this study's committed replicates took, of one slot each; packs that failed left no row."""
-    return sum(sum(each) for each in _hours(study, replicates).values())
+    return sum(sum(hours) for hours in _hours(study, replicates).values())
 
 
 def hours_each(study: Study, replicates: pa.Table) -> dict[str, float]:
     """Mean slot-hours of a committed replicate, by condition; a condition without one takes the dearest."""
-    means = {name: sum(each) / len(each) for name, each in _hours(study, replicates).items() if each}
-    return {each.name: means.get(each.name, max(means.values(), default=0.0)) for each in study.conditions}
+    means = {name: sum(hours) / len(hours) for name, hours in _hours(study, replicates).items() if hours}
+    return {condition.name: means.get(condition.name, max(means.values(), default=0.0)) for condition in study.conditions}
 
 
 def rule_of(study: Study) -> Rule:
@@ -94,26 +94,26 @@ def _best(
     errors: Errors,
     decisions: Mapping[str, Decision],
     granted: Mapping[str, int],
-    each: Mapping[str, float],
+    per_replicate: Mapping[str, float],
     left: float,
 ) -> tuple[dict[str, int], float] | None:
     """The grant that narrows most an hour, among those that fit: {condition: target} and its hours. One that was begun goes first."""
-    found: tuple[tuple[bool, float], dict[str, int], float] | None = None
+    best: tuple[tuple[bool, float], dict[str, int], float] | None = None
     for name, decision in decisions.items():
         if name == rule.baseline or decision.reason is not None or granted[name] >= decision.target:
             continue
         grant = {name: decision.target}
         if rule.baseline is not None:
             grant[rule.baseline] = max(granted[rule.baseline], decision.target)
-        hours = sum(errors[one][granted[one] : target].count(PENDING) * each[one] for one, target in grant.items())
+        hours = sum(errors[one][granted[one] : target].count(PENDING) * per_replicate[one] for one, target in grant.items())
         if hours > left:
             continue
-        known = decision.at - decision.failed
-        gain = narrowing(rule, decision.size, known, decision.target - decision.at)
+        finished = decision.at - decision.failed
+        gain = narrowing(rule, decision.size, finished, decision.target - decision.at)
         rank = (granted[name] > decision.at, gain / hours if hours else math.inf)
-        if found is None or rank > found[0]:
-            found = (rank, grant, hours)
-    return None if found is None else (found[1], found[2])
+        if best is None or rank > best[0]:
+            best = (rank, grant, hours)
+    return None if best is None else (best[1], best[2])
 
 
 def _ended(errors: tuple[Error, ...], decision: Decision) -> int:
@@ -123,7 +123,7 @@ def _ended(errors: tuple[Error, ...], decision: Decision) -> int:
 
 
 def _hours(study: Study, replicates: pa.Table) -> dict[str, list[float]]:
-    names = {each.key: study.conditions[each.condition].name for each in replicates_of(study.conditions)}
+    names = {planned.key: study.conditions[planned.condition].name for planned in replicates_of(study.conditions)}
     out: dict[str, list[float]] = {condition.name: [] for condition in study.conditions}
     rows: list[dict[str, Any]] = replicates.select(["key", "train_s", "evaluate_s"]).to_pylist()
     for row in rows:

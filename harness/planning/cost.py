@@ -52,7 +52,7 @@ def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Ma
     tail = keep_tail(plan.study.keep)
     taking: dict[int, list[float]] = {}
     kept: Counter[int] = Counter()
-    parents = {each.parent for each in plan.replicates}
+    parents = {replicate.parent for replicate in plan.replicates}
     taken = taken_from(plan.study.conditions)
     for pack in plan.packs:
         whole = _of(rates, pack.shape, "seconds per replicate") * len(pack.replicates)
@@ -62,7 +62,7 @@ def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Ma
         needed = any(
             plan.replicates[index].key in parents for index in pack.replicates
         )  # by a later stage, whatever `keep` says
-        each = 0 if tail == 0 and not needed else _of(weights or {}, pack.shape, "bytes of weights")
+        weight_bytes = 0 if tail == 0 and not needed else _of(weights or {}, pack.shape, "bytes of weights")
         steps = kept_steps(plan, pack, taken)
         written: Counter[str] = Counter()
         for index in pack.replicates:
@@ -70,10 +70,10 @@ def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Ma
             written.update(rows_of(plan.study, plan.study.conditions[condition]))
             last = plan.study.conditions[condition].steps
             files = 1 + sum(step < last for step in steps)
-            meanwhile += each * files
+            meanwhile += weight_bytes * files
             if needed or tail is None or kept[condition] < tail:
                 kept[condition] += 1
-                stay += each * files
+                stay += weight_bytes * files
         tables += sum(ROW_BYTES[table] * rows for table, rows in written.items())
         few = {table: rows for table, rows in written.items() if 0 < rows <= FEW_ROWS}
         tables += sum(COPIED_FILE_BYTES[table] + COPIED_ROW_BYTES[table] * rows for table, rows in few.items())
@@ -86,8 +86,8 @@ def _makespan(seconds: Mapping[int, Sequence[float]], slots: int) -> float:
     total = 0.0
     for packs in seconds.values():
         free = [0.0] * min(slots, len(packs))
-        for each in sorted(packs, reverse=True):
-            heapq.heapreplace(free, free[0] + each)
+        for longest in sorted(packs, reverse=True):
+            heapq.heapreplace(free, free[0] + longest)
         total += max(free)
     return total
 
@@ -97,14 +97,14 @@ def rows_of(study: Study, condition: Condition) -> dict[str, int]:
     if condition.experiment is not None:
         return {"replicates": 1, "evaluations": max(1, len(study.metrics))}
     train, steps = condition.train, condition.steps
-    looks = sum(1 if each.every is None else -(-steps // each.every) for each in study.sets)
-    most = max(len(each.task.metrics) for each in study.conditions)
+    looks = sum(1 if scored.every is None else -(-steps // scored.every) for scored in study.sets)
+    most = max(len(condition.task.metrics) for condition in study.conditions)
     penalty = train.sharpen or train.consistency
     metrics = 2 + (penalty is not None and penalty.weight > 0)  # loss, lr, penalty
     watched = 0 if train.monitor is None else steps // train.monitor.every
     if study.watch is not None:
         watched += _WATCHED_ROWS * -(-steps // study.watch.every)
-    averaged = max(_AVERAGED_ROWS * each.task.soft for each in study.conditions)
+    averaged = max(_AVERAGED_ROWS * condition.task.soft for condition in study.conditions)
     return {
         "replicates": 1,
         "evaluations": (most + averaged) * looks * (2 if train.ema else 1),

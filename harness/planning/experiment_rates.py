@@ -37,28 +37,28 @@ def rates(
     for replicate in first.replicates:
         name = signature(study.conditions[replicate.condition])
         counts[name] = counts.get(name, 0) + 1
-    found = {}
+    measured = {}
     for name, condition in _missing(study, first).items():
         words = _words(condition)
         seconds = own.get(name, alike.get(words, guesses.get(words)))
         if seconds is not None:
             size = study.pack_size or _size(seconds)
             size = min(size, -(-counts[name] // slots))
-            found[name] = Rate(size, seconds * size, 0.0)
-    return found
+            measured[name] = Rate(size, seconds * size, 0.0)
+    return measured
 
 
-def first_packs(study: Study, first: Plan, known: Mapping[str, Rate], numerics: Mapping[str, Any]) -> list[PlannedPack]:
+def first_packs(study: Study, first: Plan, rates: Mapping[str, Rate], numerics: Mapping[str, Any]) -> list[PlannedPack]:
     """A pack for each function or command whose seconds are not known: its first missing replicate, or the first few at once."""
     chosen: dict[str, PlannedPack] = {}
     for pack in first.packs:
         condition = study.conditions[first.replicates[pack.replicates[0]].condition]
         words = _words(condition)
-        if pack.signature in known or words in chosen:
+        if pack.signature in rates or words in chosen:
             continue
         members = pack.replicates[:1]
         if condition.experiment is not None and condition.experiment.packed:
-            same = [index for each in first.packs if each.signature == pack.signature for index in each.replicates]
+            same = [index for other in first.packs if other.signature == pack.signature for index in other.replicates]
             members = tuple(same[:_PACKED_TRIAL])
         keys = [first.replicates[index].key for index in members]
         chosen[words] = replace(pack, id=pack_id(keys, 0, numerics, 0), replicates=members)
@@ -80,10 +80,10 @@ def _size(seconds: float) -> int:
 
 def _missing(study: Study, first: Plan) -> dict[str, Condition]:
     """{signature: its first condition}, of those with missing replicates."""
-    found: dict[str, Condition] = {}
+    conditions: dict[str, Condition] = {}
     for pack in first.packs:
-        found.setdefault(pack.signature, study.conditions[first.replicates[pack.replicates[0]].condition])
-    return found
+        conditions.setdefault(pack.signature, study.conditions[first.replicates[pack.replicates[0]].condition])
+    return conditions
 
 
 def _words(condition: Condition) -> str:

@@ -85,7 +85,7 @@ class KeptRates:
 
 
 def _lasting(pack: Pack) -> bool:
-    return all(":" not in str(each.condition.config()["model"]["name"]) for each in pack.replicates[:1])
+    return all(":" not in str(replicate.condition.config()["model"]["name"]) for replicate in pack.replicates[:1])
 
 
 def _key(pack: Pack, machine: str) -> dict[str, Any]:
@@ -104,10 +104,10 @@ def _key(pack: Pack, machine: str) -> dict[str, Any]:
 @functools.cache
 def _code() -> str:
     """A digest of the sources that a rate depends on."""
-    root, found = Path(__file__).parent.parent.parent, hashlib.sha256()
+    root, code = Path(__file__).parent.parent.parent, hashlib.sha256()
     for path in sorted(path for name in _CODE for path in (root / name).rglob("*") if path.suffix in (".py", ".c")):
-        found.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.hexdigest()[:32]
+        code.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return code.hexdigest()[:32]
 
 
 def _rate(content: Any, key: dict[str, Any]) -> Rate:

@@ -32,7 +32,7 @@ def build(
 ) -> dict[str, Any]:
     """The manifest of a plan as plain containers. StudyError where it would be larger than readers take."""
     study = plan.study
-    size = sum(len(each.signature) + 12 * len(each.replicates) + 100 for each in plan.packs) + 100 * len(plan.replicates)
+    size = sum(len(pack.signature) + 12 * len(pack.replicates) + 100 for pack in plan.packs) + 100 * len(plan.replicates)
     if size > MOST_BYTES:
         raise StudyError(
             f"the plan of {study.name}, {len(plan.replicates):,} replicates in {len(plan.packs):,} packs, takes about "
@@ -47,13 +47,13 @@ def build(
         "source": dict(study.source),
         "scale": study.scale,
         "reductions": list(study.reductions),
-        "overrides": [public_override(each) for each in study.overrides],
+        "overrides": [public_override(override) for override in study.overrides],
         "wandb": study.wandb,
         **({"wandb_runs": study.wandb_runs} if study.wandb_runs != "study" else {}),
         "claims": dict(study.claims),
         **({} if study.adaptive is None else {"adaptive": dict(study.adaptive)}),
-        **({"slots": [each.as_dict() for each in study.slots]} if study.slots else {}),
-        **({"parts": {name: [asdict(each) for each in parts] for name, parts in plan.parts.items()}} if plan.parts else {}),
+        **({"slots": [kind.as_dict() for kind in study.slots]} if study.slots else {}),
+        **({"parts": {name: [asdict(part) for part in parts] for name, parts in plan.parts.items()}} if plan.parts else {}),
         "keep": study.keep,
         "device": study.device,
         "executor": study.executor,
@@ -61,25 +61,17 @@ def build(
         "pack_size": study.pack_size,
         "curve_every": study.curve_every,
         **({} if study.watch is None else {"watch": asdict(study.watch)}),
-        "sets": {
-            each.name: {
-                "definition": dict(each.definition),
-                "sequences": each.sequences,
-                "every": each.every,
-                "seed": study.evaluate_seed,
-            }
-            for each in study.sets
-        },
-        **({"metrics": {name: asdict(each) for name, each in study.metrics.items()}} if study.metrics else {}),
+        "sets": study.set_entries(),
+        **({"metrics": {name: asdict(metric) for name, metric in study.metrics.items()}} if study.metrics else {}),
         "conditions": [
             to_dict(condition) | {"sets": _sets(study, condition), "replicates": count} | _about(condition)
             for condition, count in zip(study.conditions, counts, strict=True)
         ],
-        "replicates": [[each.key, each.condition, each.init_seed, each.data_seed] for each in plan.replicates],
+        "replicates": [replicate.entry() for replicate in plan.replicates],
         "packs": [
-            {"id": each.id, "stage": each.stage, "replicates": list(each.replicates), "signature": each.signature}
-            | ({"kind": each.kind} if each.kind else {})
-            for each in plan.packs
+            {"id": pack.id, "stage": pack.stage, "replicates": list(pack.replicates), "signature": pack.signature}
+            | ({"kind": pack.kind} if pack.kind else {})
+            for pack in plan.packs
         ],
         "numerics": dict(numerics),
         "versions": dict(versions),
@@ -113,24 +105,26 @@ def plan_of(manifest: Mapping[str, Any]) -> Plan:
     The keys that were done or failed when it was written are not in a manifest: `done` and `failed` are empty.
     """
     study = study_of(manifest)
-    expected = {(each.condition, each.init_seed, each.data_seed): each for each in replicates_of(study.conditions)}
+    expected = {
+        (planned.condition, planned.init_seed, planned.data_seed): planned for planned in replicates_of(study.conditions)
+    }
     replicates = tuple(expected[condition, init, data] for _, condition, init, data in manifest["replicates"])
-    for (key, *_), each in zip(manifest["replicates"], replicates, strict=True):
-        if each.key != key:
+    for (key, *_), planned in zip(manifest["replicates"], replicates, strict=True):
+        if planned.key != key:
             raise StudyError(
-                f"replicate {key} of {manifest['study']} has the key {each.key} in this code: use the version of the code that "
+                f"replicate {key} of {manifest['study']} has the key {planned.key} in this code: use the version of the code that "
                 "wrote the manifest"
             )
     packs = tuple(
-        PlannedPack(each["id"], each["stage"], tuple(each["replicates"]), each["signature"], each.get("kind", ""))
-        for each in manifest["packs"]
+        PlannedPack(pack["id"], pack["stage"], tuple(pack["replicates"]), pack["signature"], pack.get("kind", ""))
+        for pack in manifest["packs"]
     )
     return Plan(study, replicates, packs, frozenset(), frozenset(), parts_of(manifest))
 
 
 def parts_of(manifest: Mapping[str, Any]) -> dict[str, tuple[Part, ...]]:
     """What each kind of slot takes, by signature; {} where the manifest has one kind."""
-    return {name: tuple(Part(**each) for each in parts) for name, parts in manifest.get("parts", {}).items()}
+    return {name: tuple(Part(**part) for part in parts) for name, parts in manifest.get("parts", {}).items()}
 
 
 def study_of(manifest: Mapping[str, Any]) -> Study:
@@ -140,13 +134,14 @@ def study_of(manifest: Mapping[str, Any]) -> Study:
         question=manifest["question"],
         conditions=conditions_of(manifest),
         sets=tuple(
-            EvaluationSet(name, each["definition"], each["sequences"], each["every"]) for name, each in manifest["sets"].items()
+            EvaluationSet(name, scored["definition"], scored["sequences"], scored["every"])
+            for name, scored in manifest["sets"].items()
         ),
         source=manifest["source"],
         scale=manifest["scale"],
         reductions=tuple(manifest["reductions"]),
         overrides=tuple(manifest["overrides"]),
-        evaluate_seed=next((each["seed"] for each in manifest["sets"].values()), 0),
+        evaluate_seed=next((scored["seed"] for scored in manifest["sets"].values()), 0),
         curve_every=manifest["curve_every"],
         watch=Watch(**manifest["watch"]) if "watch" in manifest else None,
         keep=manifest["keep"],
@@ -157,7 +152,7 @@ def study_of(manifest: Mapping[str, Any]) -> Study:
         store=manifest["store"],
         wandb=manifest["wandb"],
         wandb_runs=manifest.get("wandb_runs", "study"),
-        metrics={name: Metric(**each) for name, each in manifest.get("metrics", {}).items()},
+        metrics={name: Metric(**metric) for name, metric in manifest.get("metrics", {}).items()},
         claims=manifest.get("claims", {}),
         adaptive=manifest.get("adaptive"),
         slots=parse_kinds(manifest["slots"]) if "slots" in manifest else (),
@@ -168,7 +163,7 @@ def conditions_of(manifest: Mapping[str, Any]) -> tuple[Condition, ...]:
     seeds: list[list[tuple[int, int]]] = [[] for _ in manifest["conditions"]]
     for _, condition, init, data in manifest["replicates"]:
         seeds[condition].append((init, data))
-    return tuple(from_dict(each, seeds[index]) for index, each in enumerate(manifest["conditions"]))
+    return tuple(from_dict(entry, seeds[index]) for index, entry in enumerate(manifest["conditions"]))
 
 
 def _about(condition: Condition) -> dict[str, Any]:
@@ -207,7 +202,7 @@ def _scoring(task: Task) -> dict[str, Any]:
 
 def _sets(study: Study, condition: Condition) -> dict[str, Any]:
     out = {}
-    for each in study.sets:
-        task = each.task(condition.task)
-        out[each.name] = {"hash": each.hash(condition.task, study.evaluate_seed), "task": describe(task, name_of(task))}
+    for scored in study.sets:
+        task = scored.task(condition.task)
+        out[scored.name] = {"hash": scored.hash(condition.task, study.evaluate_seed), "task": describe(task, name_of(task))}
     return out

@@ -38,7 +38,7 @@ def show(path: Path, overrides: Sequence[str], changed: bool) -> Iterable[str]:
     for condition in study.conditions:
         settings = own[_name(condition)]
         yield f"condition {_name(condition)}: {len(condition.seeds)} replicate{'s'[: len(condition.seeds) != 1]}"
-        yield from _table([each for each in settings if len(own) == 1 or each not in shared], changed)
+        yield from _table([setting for setting in settings if len(own) == 1 or setting not in shared], changed)
 
 
 def study_settings(study: Study, sources: Sources) -> list[Setting]:
@@ -49,10 +49,10 @@ def study_settings(study: Study, sources: Sources) -> list[Setting]:
         "evaluate.seed": study.evaluate_seed,
         "evaluate.curve_every": study.curve_every,
     }
-    for each in study.sets:
-        where = f"evaluate.sets.{each.name}"
-        values |= {f"{where}.{name}": value for name, value in each.definition.items()}
-        values |= {f"{where}.sequences": each.sequences, f"{where}.every": each.every}
+    for scored in study.sets:
+        where = f"evaluate.sets.{scored.name}"
+        values |= {f"{where}.{name}": value for name, value in scored.definition.items()}
+        values |= {f"{where}.sequences": scored.sequences, f"{where}.every": scored.every}
     values |= dict(leaves({"replicates": sources.merged.get("replicates", 1)}))
     values |= dict(leaves({"seeds": sources.merged.get("seeds", {"from": 0})}))
     values |= {"only": sources.merged["only"]} if "only" in sources.merged else {}
@@ -78,7 +78,7 @@ def condition_settings(condition: Condition, sources: Sources) -> list[Setting]:
     """Every option of one condition and stage, defaults included."""
     rule = isinstance(sources.merged.get("replicates"), dict)
     points = points_of(sources.merged | {"replicates": 1} if rule else sources.merged)
-    point = next(each for each in points if each.name == condition.name)
+    point = next(point for point in points if point.name == condition.name)
     said = _origins(sources.layers)
     layers: list[tuple[str, Mapping[str, Any]]] = [*sources.layers, (CONDITION, point.sets)]
     layers += [(f"stage {number}", stage) for number, stage in enumerate(_later(point, sources)[: condition.stage], 1)]
@@ -98,14 +98,14 @@ def _later(point: Point, sources: Sources) -> list[Mapping[str, Any]]:
 
 def _origins(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
     """Who set each path last. A changed name of a task or model forgets the settings of the one before, as in `merge`."""
-    found: dict[str, tuple[Any, str]] = {}
+    setters: dict[str, tuple[Any, str]] = {}
     for origin, words in layers:
         tree = nested(dict(words), origin, unique=False)
         for section, node in tree.items():
-            if isinstance(node, dict) and "name" in node and node["name"] != found.get(f"{section}.name", (None, ""))[0]:
-                found = {path: each for path, each in found.items() if not path.startswith(f"{section}.")}
-        found |= {path: (value, origin) for path, value in leaves(tree)}
-    return {path: origin for path, (_, origin) in found.items()}
+            if isinstance(node, dict) and "name" in node and node["name"] != setters.get(f"{section}.name", (None, ""))[0]:
+                setters = {path: setter for path, setter in setters.items() if not path.startswith(f"{section}.")}
+        setters |= {path: (value, origin) for path, value in leaves(tree)}
+    return {path: origin for path, (_, origin) in setters.items()}
 
 
 def _name(condition: Condition) -> str:
@@ -113,7 +113,8 @@ def _name(condition: Condition) -> str:
 
 
 def _table(settings: Sequence[Setting], changed: bool) -> Iterable[str]:
-    shown = [(each.path, short(each.value), each.origin) for each in settings if not (changed and each.origin == DEFAULT)]
+    settings = [setting for setting in settings if not (changed and setting.origin == DEFAULT)]
+    shown = [(setting.path, short(setting.value), setting.origin) for setting in settings]
     first = max((len(path) for path, _, _ in shown), default=0)
     second = min(40, max((len(value) for _, value, _ in shown), default=0))
     for path, value, origin in shown:

@@ -90,7 +90,7 @@ def resolve(plan: Plan, numerics: Mapping[str, Any], attempts: Mapping[str, int]
     """The packs of a plan with their conditions and sets. attempts: failed attempts so far, by pack id."""
     study = plan.study
     sets = [scored_sets(study, condition) for condition in study.conditions]
-    parents = {each.parent for each in plan.replicates}
+    parents = {replicate.parent for replicate in plan.replicates}
     taken = taken_from(study.conditions)
     packs = []
     for planned in plan.packs:
@@ -124,21 +124,21 @@ def kept_steps(plan: Plan, pack: PlannedPack, taken: Mapping[str, Collection[int
     taken: `stages.taken_from` of the study's conditions.
     """
     conditions = {plan.replicates[index].condition for index in pack.replicates}
-    asked = {step for each in conditions for step in taken.get(canonical(plan.study.conditions[each].config()), ())}
+    asked = {step for number in conditions for step in taken.get(canonical(plan.study.conditions[number].config()), ())}
     return tuple(sorted(asked.union(keep_steps(plan.study.keep))))
 
 
 def scored_sets(study: Study, condition: Condition) -> tuple[ScoredSet, ...]:
     """The evaluation sets that a condition's replicates are scored on. ValueError where its model can't be scored on one."""
-    for each in study.sets:
-        refuse_hiding(each.task(condition.task), condition.model)
+    for scored in study.sets:
+        refuse_hiding(scored.task(condition.task), condition.model)
     return tuple(
         ScoredSet(
-            each.name,
-            each.task(condition.task),
-            each.sequences,
-            each.every,
-            each.hash(condition.task, study.evaluate_seed),
+            scored.name,
+            scored.task(condition.task),
+            scored.sequences,
+            scored.every,
+            scored.hash(condition.task, study.evaluate_seed),
         )
-        for each in study.sets
+        for scored in study.sets
     )

@@ -38,15 +38,15 @@ class Timer:
         self._shape = ""
         self.measured = 0
 
-    def begin(self, number: int, of: int, name: str) -> None:
+    def begin(self, number: int, shapes: int, name: str) -> None:
         """What is measured next: the shape of the condition `name`."""
-        self._shape = f"shape {number} of {of} ({name})"
+        self._shape = f"shape {number} of {shapes} ({name})"
 
     def rate(self, pack: Pack, kind: Kind | None = None) -> Rate:
         machine = "" if self._kept is None else self._executor.machine(kind)
-        found = None if self._kept is None else self._kept.find(pack, machine)
-        if found is not None:
-            return found
+        kept = None if self._kept is None else self._kept.find(pack, machine)
+        if kept is not None:
+            return kept
         if time.monotonic() - self._said_at > _SAY_S:
             self._said_at = time.monotonic()
             size = len(pack.replicates)
@@ -64,7 +64,7 @@ class Timer:
         except StudyError as error:
             for first in _OTHER_SEEDS:
                 seeds = enumerate(pack.replicates, first)
-                members = tuple(replace(each, init_seed=seed, data_seed=seed) for seed, each in seeds)
+                members = tuple(replace(replicate, init_seed=seed, data_seed=seed) for seed, replicate in seeds)
                 try:
                     other = replace(pack, replicates=members)
                     rate = self._executor.measure(other) if kind is None else self._executor.measure(other, kind)
@@ -77,10 +77,10 @@ class Timer:
 
 def examples(study: Study) -> dict[str, Condition]:
     """{signature: its first condition}."""
-    found: dict[str, Condition] = {}
+    first: dict[str, Condition] = {}
     for condition in study.conditions:
-        found.setdefault(signature(condition, study.sets), condition)
-    return found
+        first.setdefault(signature(condition, study.sets), condition)
+    return first
 
 
 def measure(
@@ -98,18 +98,18 @@ def measure(
             for pack in manifest["packs"]:
                 settled[pack["signature"]] = max(settled.get(pack["signature"], 1), len(pack["replicates"]))
     rates = {}
-    counts, known = _counts(study, first), examples(study)
+    counts, conditions = _counts(study, first), examples(study)
     timer = timer or Timer(executor)
     names = list(dict.fromkeys(pack.signature for pack in first.packs))
     for number, name in enumerate(names, 1):
-        timer.begin(number, len(names), known[name].name)
+        timer.begin(number, len(names), conditions[name].name)
         largest = -(-counts[name] // executor.slots)
-        of_size = _probe(study, name, known[name], numerics)
+        of_size = _probe(study, name, conditions[name], numerics)
         fixed = study.pack_size or settled.get(name)
         if fixed:
             rates[name] = timer.rate(of_size(min(fixed, largest)))
         else:
-            steps = known[name].steps
+            steps = conditions[name].steps
             rates[name] = best_rate(_timed(timer, of_size), largest, executor.device, executor.room, steps)
     return rates
 
@@ -127,39 +127,40 @@ def measure_kinds(
     A kind whose memory does not hold a pack takes none; what an earlier manifest with the same slots settled is kept.
     ValueError where no kind holds a replicate.
     """
-    slots = [each.as_dict() for each in study.slots]
+    slots = [kind.as_dict() for kind in study.slots]
     settled: dict[str, tuple[Part, ...]] = {}
     for manifest in earlier:
         if manifest["numerics"] == numerics and manifest.get("slots") == slots:
             settled |= parts_of(manifest)
     rates: dict[str, Rate] = {}
     parts: dict[str, tuple[Part, ...]] = {}
-    counts, known = _counts(study, first), examples(study)
+    counts, conditions = _counts(study, first), examples(study)
     rooms = {kind.name: executor.room(kind) for kind in executor.kinds()}
     timer = timer or Timer(executor)
     names = list(dict.fromkeys(pack.signature for pack in first.packs))
     for number, name in enumerate(names, 1):
-        timer.begin(number, len(names), known[name].name)
-        steps = known[name].steps
+        timer.begin(number, len(names), conditions[name].name)
+        steps = conditions[name].steps
         taken = []
         for kind in executor.kinds():
             count, room = executor.most[kind.name], rooms[kind.name]
             size = kind.pack or study.pack_size or _settled_size(settled.get(name, ()), kind)
             largest = -(-counts[name] // count)
-            of_size = _probe(study, name, known[name], numerics_on(numerics, kind.name), kind.name)
+            of_size = _probe(study, name, conditions[name], numerics_on(numerics, kind.name), kind.name)
             if size is None:
                 rate = best_rate(_timed(timer, of_size, kind), largest, kind.device, lambda room=room: room, steps)  # type: ignore[misc]
             else:
                 rate = timer.rate(of_size(min(size, largest)), kind)
             if rate.memory > room:
-                needs = f"a pack of {rate.size} of {known[name].name} takes {amounts.size(rate.memory)}"
+                needs = f"a pack of {rate.size} of {conditions[name].name} takes {amounts.size(rate.memory)}"
                 executor.say(f"slots {kind.name}: {needs}, more than the {amounts.size(room)} of a slot, so they take none")
                 continue
             rates[shape(name, kind.name)] = rate
             taken.append(Part(kind.name, rate.size, count * rate.size / rate.pack_seconds(steps), count))
         if not taken:
             raise StudyError(
-                f"no slot of the study holds condition {known[name].name}: give slots with more memory, or a smaller pack, model or batch"
+                f"no slot of the study holds condition {conditions[name].name}: give slots with more memory, or a smaller pack, model "
+                "or batch"
             )
         kept = settled.get(name, ())
         parts[name] = kept if kept and {part.kind for part in kept} <= {part.kind for part in taken} else tuple(taken)
@@ -176,7 +177,7 @@ def packs_by_kind(planned: Plan) -> dict[str, str]:
     sizes: dict[str, list[int]] = {}
     for pack in planned.packs:
         sizes.setdefault(pack.kind, []).append(len(pack.replicates))
-    return {kind: f"{sum(each)} replicates in {len(each)} packs of at most {max(each)}" for kind, each in sizes.items()}
+    return {kind: f"{sum(packs)} replicates in {len(packs)} packs of at most {max(packs)}" for kind, packs in sizes.items()}
 
 
 def _settled_size(parts: Sequence[Part], kind: Kind) -> int | None:
@@ -197,7 +198,8 @@ def _probe(study: Study, name: str, condition: Condition, numerics: Mapping[str,
     """Packs of n replicates of a shape, to be measured."""
     sets = scored_sets(study, condition)
     needed = taken_from(study.conditions)  # by a later stage
-    fed = needed and any(canonical(each.config()) in needed for each in study.conditions if signature(each, study.sets) == name)
+    same = [other for other in study.conditions if signature(other, study.sets) == name]
+    fed = any(canonical(other.config()) in needed for other in same)
     keep = study.keep != "none" or bool(fed)
 
     def of_size(size: int) -> Pack:

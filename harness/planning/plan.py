@@ -35,6 +35,10 @@ class PlannedReplicate:
     stage: int = 0
     parent: str | None = None
 
+    def entry(self) -> list[Any]:
+        """The replicate as a manifest lists it."""
+        return [self.key, self.condition, self.init_seed, self.data_seed]
+
 
 @dataclass(frozen=True)
 class PlannedPack:
@@ -110,15 +114,15 @@ def plan(
     _refuse_exchanged(conditions, asked, replicates, scored, manifests)
 
     done = frozenset(
-        each.key
-        for each in replicates
-        if any(sets.issuperset(asked[each.condition].values()) for sets in scored.get(each.key, ()))
+        replicate.key
+        for replicate in replicates
+        if any(sets.issuperset(asked[replicate.condition].values()) for sets in scored.get(replicate.key, ()))
     )
     skipped = frozenset() if retry else _with_later(replicates, failed, done)
     signatures = [signature(condition, study.sets) for condition in conditions]
     groups: dict[str, list[int]] = {}
-    for index, each in enumerate(replicates):
-        groups.setdefault(signatures[each.condition], []).append(index)
+    for index, replicate in enumerate(replicates):
+        groups.setdefault(signatures[replicate.condition], []).append(index)
 
     whole: list[PlannedPack] = []
     partial: list[PlannedPack] = []
@@ -152,9 +156,9 @@ def replicates_of(conditions: Sequence[Condition]) -> tuple[PlannedReplicate, ..
 def _with_later(replicates: Sequence[PlannedReplicate], failed: Collection[str], done: Collection[str]) -> frozenset[str]:
     """The failed keys, and those of later stages that can't begin without them."""
     left: set[str] = set()
-    for each in replicates:  # a stage stands after the one before it
-        if each.key not in done and (each.key in failed or each.parent in left):
-            left.add(each.key)
+    for replicate in replicates:  # a stage stands after the one before it
+        if replicate.key not in done and (replicate.key in failed or replicate.parent in left):
+            left.add(replicate.key)
     return frozenset(left)
 
 
@@ -187,7 +191,7 @@ def signature(condition: Condition, sets: Sequence[EvaluationSet] = ()) -> str:
     loose = condition.model.vectors
     model = {name: value for name, value in config["model"].items() if name not in loose}
     model |= {name: "on" for name in loose if getattr(condition.model, name)}
-    scored = [[each.name, each.sequences, each.every, _shape(each.task(condition.task))] for each in sets]
+    scored = [[test.name, test.sequences, test.every, _shape(test.task(condition.task))] for test in sets]
     later: dict[str, Any] = {"stages": [condition.stage, condition.stages[-1]]} if condition.stages else {}
     if spans_of(condition) and (parent := parent_of(condition)) is not None:
         later["teacher"] = parent.config()["model"]
@@ -211,12 +215,11 @@ def pack_id(keys: Collection[str], sets: int, numerics: Mapping[str, Any], stage
 
 def _limited(conditions: Sequence[Condition], targets: Mapping[str, int] | None) -> list[Condition]:
     """Conditions with the first seeds that `targets` asks for; one without a target keeps all."""
-    names = [condition.name for condition in conditions]
-    for name in targets or {}:
+    names, targets = [condition.name for condition in conditions], targets or {}
+    for name in targets:
         if name not in names:
             raise ValueError(f"a target names the condition {name!r}; conditions: {', '.join(names)}{nearest(name, names)}")
-    wanted = targets or {}
-    return [replace(each, seeds=each.seeds[: wanted.get(each.name, len(each.seeds))]) for each in conditions]
+    return [replace(condition, seeds=condition.seeds[: targets.get(condition.name)]) for condition in conditions]
 
 
 def _scored(committed: pa.Table | None) -> dict[str, list[frozenset[str]]]:
@@ -236,8 +239,8 @@ def _refuse_redefined(
     manifests: Sequence[Mapping[str, Any]],
 ) -> None:
     """A committed set, for the same task configuration, with another hash under its name or another name for its hash."""
-    committed = {each for rows in scored.values() for row in rows for each in row}
-    trained = [(each, sets) for each, sets in zip(conditions, asked, strict=True) if each.experiment is None]
+    committed = {set_hash for rows in scored.values() for row in rows for set_hash in row}
+    trained = [(condition, sets) for condition, sets in zip(conditions, asked, strict=True) if condition.experiment is None]
     now = {canonical(condition.config()["task"]): sets for condition, sets in trained}
     for manifest in manifests:
         for condition in manifest["conditions"]:
@@ -249,7 +252,7 @@ def _refuse_redefined(
                     continue
                 if sets.get(name, old["hash"]) != old["hash"]:
                     raise StudyError(
-                        f"the evaluation set {name!r} of the study {study.name} is {canonical(_definition(study, name))}, and rows "
+                        f"the evaluation set {name!r} of the study {study.name} is {canonical(study.set_entries()[name])}, and rows "
                         f"committed in this store were scored on {canonical(manifest['sets'][name])} under that name: give the "
                         "new set another name, or use another store"
                     )
@@ -266,8 +269,8 @@ def _refuse_changed_code(
 ) -> None:
     """StudyError where a condition has committed replicates that ran with other code of the person's own, unless an earlier plan has it
     with the code of now too: the person has said then that it is meant."""
-    planned = {canonical(each["config"]) for manifest in manifests for each in manifest["conditions"]}
-    new = [each for each in conditions if each.code is not None and canonical(each.config()) not in planned]
+    planned = {canonical(condition["config"]) for manifest in manifests for condition in manifest["conditions"]}
+    new = [condition for condition in conditions if condition.code is not None and canonical(condition.config()) not in planned]
     now = {canonical(_codeless(condition.config())): condition for condition in new}
     if not now:
         return
@@ -298,27 +301,22 @@ def _refuse_exchanged(
 ) -> None:
     """A set taken away from committed keys while another is added: neither row would hold what the other does."""
     names = {
-        each["hash"]: name
+        entry["hash"]: name
         for manifest in manifests
         for condition in manifest["conditions"]
-        for name, each in condition["sets"].items()
+        for name, entry in condition["sets"].items()
     }
-    for each in replicates:
-        wanted = asked[each.condition]
-        rows = scored.get(each.key, [])
+    for replicate in replicates:
+        wanted = asked[replicate.condition]
+        rows = scored.get(replicate.key, [])
         if rows and not any(row <= set(wanted.values()) or row >= set(wanted.values()) for row in rows):
             gone = sorted(names.get(digits, digits) for digits in rows[0] - set(wanted.values()))
             new = sorted(name for name, digits in wanted.items() if digits not in rows[0])
             raise StudyError(
-                f"condition {conditions[each.condition].name} is committed with the evaluation set{'s'[: len(gone) > 1]} "
+                f"condition {conditions[replicate.condition].name} is committed with the evaluation set{'s'[: len(gone) > 1]} "
                 f"{', '.join(gone)}, which the study no longer has, and now asks for {', '.join(new)}: keep the old beside the new, "
                 "or use another store"
             )
-
-
-def _definition(study: Study, name: str) -> dict[str, Any]:
-    each = next(each for each in study.sets if each.name == name)
-    return {"definition": dict(each.definition), "sequences": each.sequences, "every": each.every, "seed": study.evaluate_seed}
 
 
 def _size(study: Study, sizes: int | Mapping[str, int], name: str) -> int:
@@ -335,7 +333,7 @@ def _shared_out(members: list[int], parts: Sequence[Part] | None) -> list[tuple[
     """The replicates of a signature by kind, in study order, in proportion to the rates; whole numbers by the largest remainder."""
     if not parts:
         return [(None, members)]
-    exact = [len(members) * part.rate / sum(each.rate for each in parts) for part in parts]
+    exact = [len(members) * part.rate / sum(other.rate for other in parts) for part in parts]
     counts = [int(share) for share in exact]
     by_remainder = sorted(range(len(parts)), key=lambda index: counts[index] - exact[index])
     for index in by_remainder[: len(members) - sum(counts)]:

@@ -21,35 +21,35 @@ def ready(packs: Sequence[Pack], store: Store, progress: Progress) -> list[Pack]
     if not packs or not packs[0].stage:
         return list(packs)
     have = set(read(store, "replicates", ["key"])["key"].to_pylist())
-    found, left = [], 0
+    packs_ready, left = [], 0
     for pack in packs:
-        members = tuple(each for each in pack.replicates if each.parent in have)
+        members = tuple(replicate for replicate in pack.replicates if replicate.parent in have)
         left += len(pack.replicates) - len(members)
         if len(members) == len(pack.replicates):
-            found.append(pack)
+            packs_ready.append(pack)
         elif members:
             part = pack.part(members)
             progress.split(pack.id, [part])
-            found.append(part)
+            packs_ready.append(part)
     if left:
         progress.say(f"{left} replicates of stage {packs[0].stage} are left out: the stage before them is not committed")
-    return found
+    return packs_ready
 
 
 def refuse_lost(plan: Plan, store: Store) -> None:
     """ValueError where a stage to come begins from committed weights that were not kept."""
     planned = {plan.replicates[index].key for pack in plan.packs for index in pack.replicates}
     lost: dict[str, set[int]] = {}
-    for each in plan.replicates:
-        if each.key in planned and each.parent in plan.done:
-            condition = plan.study.conditions[each.condition]
-            missing = steps_taken(condition).difference(artifacts.steps_of(store, each.parent, condition.stage - 1))
+    for replicate in plan.replicates:
+        if replicate.key in planned and replicate.parent in plan.done:
+            condition = plan.study.conditions[replicate.condition]
+            missing = steps_taken(condition).difference(artifacts.steps_of(store, replicate.parent, condition.stage - 1))
             if missing:
-                lost.setdefault(each.parent, set()).update(missing)
+                lost.setdefault(replicate.parent, set()).update(missing)
     if not lost:
         return
     key, steps = next(iter(lost.items()))
-    last = plan.study.conditions[next(each.condition for each in plan.replicates if each.key == key)].train.steps
+    last = plan.study.conditions[next(replicate.condition for replicate in plan.replicates if replicate.key == key)].train.steps
     beyond = sorted(steps - {last})
     what = f"{len(lost)} replicates are committed without the weights that stages after them begin from"
     if beyond:

@@ -71,7 +71,7 @@ def _measured(pack: Pack, device: torch.device) -> Rate:
     if device.type == "cpu":
         compiled_draw.prepare()
     scored = [*map(in_one_pass, pack.sets), *_labelled(pack)]
-    each: dict[Any, float] = {}  # seconds of a string, by task
+    seconds: dict[Any, float] = {}  # seconds of a string, by task
     run: dict[Any, Callable[[], float]] = {}
     with Memory(device) as memory:
         training = Training(pack, device)
@@ -80,21 +80,21 @@ def _measured(pack: Pack, device: torch.device) -> Rate:
             training.flat.differentiate(training.losses(wide).sum())  # on a GPU beside the graph, whose memory stays its own
         for sets, _ in scored:
             task, strings = sets[0].task, min(sets[0].sequences, batch_size(sets[0], device))
-            if task not in each:
+            if task not in seconds:
                 run[task] = partial(_seconds_of_a_string, training, sets, device, strings)
                 try:
-                    each[task] = run[task]()
+                    seconds[task] = run[task]()
                 except UnfitModel as error:
                     raise StudyError(f"the evaluation set {sets[0].name} asks too much: {error}") from error
-                if each[task] * strings > _BUDGET_S / len(scored):
+                if seconds[task] * strings > _BUDGET_S / len(scored):
                     del run[task]  # timed well enough, though the first time counts memory
-    each |= {task: again() for task, again in run.items()}
+    seconds |= {task: again() for task, again in run.items()}
     step_s, precision = _step_seconds(training, device)
     steps, monitor = training.train.steps, training.train.monitor
     evaluate_s = 0.0
     for sets, passes in scored:
         rounds = 1 + (steps - 1) // sets[0].every if sets[0].every else 1
-        evaluate_s += each[sets[0].task] * sets[0].sequences * passes * rounds
+        evaluate_s += seconds[sets[0].task] * sets[0].sequences * passes * rounds
     if monitor is not None:
         evaluate_s += _timed(device, training.monitored) * (steps // monitor.every)
     watch = pack.watch
@@ -133,7 +133,7 @@ def _relative_error(times: Sequence[float]) -> float:
 def in_one_pass(sets: Sequence[ScoredSet]) -> tuple[Sequence[ScoredSet], int]:
     """The sets as one pass scores them, and the passes that they take at most."""
     passes = sets[0].task.passes
-    return (sets, 1) if passes == 1 else ([replace(each, task=each.task.forced()) for each in sets], passes)
+    return (sets, 1) if passes == 1 else ([replace(scored, task=scored.task.forced()) for scored in sets], passes)
 
 
 def _labelled(pack: Pack) -> list[tuple[Sequence[ScoredSet], int]]:
@@ -142,12 +142,12 @@ def _labelled(pack: Pack) -> list[tuple[Sequence[ScoredSet], int]]:
         return []
     train = pack.replicates[0].condition.train
     strings = train.pool or train.steps * train.batch
-    tasks = [each.condition.task.evaluation() for each in pack.replicates]
+    tasks = [replicate.condition.task.evaluation() for replicate in pack.replicates]
     return [([ScoredSet("labels", task, strings, None, "0") for task in tasks], tasks[0].length)]
 
 
 def _score(training: Training, sets: Sequence[ScoredSet], device: torch.device, sequences: int) -> None:
-    score(training.model, [replace(each, sequences=sequences) for each in sets], device, training.train.precision)
+    score(training.model, [replace(scored, sequences=sequences) for scored in sets], device, training.train.precision)
 
 
 def predicted_memory(rates: Sequence[Rate], size: int) -> int:
@@ -155,8 +155,8 @@ def predicted_memory(rates: Sequence[Rate], size: int) -> int:
     last = rates[-1]
     if len(rates) == 1:
         return last.memory * size // last.size
-    each = (last.memory - rates[-2].memory) / (last.size - rates[-2].size)
-    return round(last.memory + each * (size - last.size))
+    per_replicate = (last.memory - rates[-2].memory) / (last.size - rates[-2].size)
+    return round(last.memory + per_replicate * (size - last.size))
 
 
 def room_of(free: int, share: int = 1) -> int:

@@ -92,8 +92,8 @@ class Teacher:
             raise StudyError("teacher.steps and teacher.kappa both say how long a checkpoint stays: leave one of them out")
         if self.shots == 1 and (self.steps, self.kappa) != (None, None):
             raise StudyError("teacher.steps and teacher.kappa are of several checkpoints: write teacher.shots")
-        for each in self.checkpoints[:-1]:
-            if each.steps is None:
+        for taken in self.checkpoints[:-1]:
+            if taken.steps is None:
                 raise StudyError("teacher.checkpoints: each but the last needs its steps, such as {at: 10000, steps: 500}")
         if self.checkpoints and self.checkpoints[-1].steps is not None:
             raise StudyError("teacher.checkpoints: the last stays to the student's end, so leave out its steps")
@@ -113,17 +113,17 @@ def spans(teacher: Teacher, horizon: int, steps: int) -> tuple[Span, ...]:
     ValueError for a step beyond the teacher's horizon and for a checkpoint that the student never gets to.
     """
     if teacher.checkpoints:
-        found, begin = [], 1
-        for each in teacher.checkpoints:
-            _refuse_beyond(each.at, horizon)
-            found.append(Span(begin, horizon if isinstance(each.at, str) else each.at))
-            begin += each.steps or 0
-        if found[-1].begin > steps:
+        plan, begin = [], 1
+        for taken in teacher.checkpoints:
+            _refuse_beyond(taken.at, horizon)
+            plan.append(Span(begin, horizon if isinstance(taken.at, str) else taken.at))
+            begin += taken.steps or 0
+        if plan[-1].begin > steps:
             raise StudyError(
-                f"teacher.checkpoints: the last begins at step {found[-1].begin} of a student of {steps} steps: raise train.steps or "
+                f"teacher.checkpoints: the last begins at step {plan[-1].begin} of a student of {steps} steps: raise train.steps or "
                 "shorten those before it"
             )
-        return tuple(found)
+        return tuple(plan)
     count = teacher.shots
     if count > min(horizon, steps):
         raise StudyError(f"teacher.shots = {count} is more than the {min(horizon, steps)} steps of the shorter training")

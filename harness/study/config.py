@@ -174,9 +174,9 @@ class Train:
             raise StudyError("train.sharpen and train.consistency are both penalties: leave one out")
 
 
-def _refuse_other(option: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise StudyError(f"train.{option} = {value!r} must be {' or '.join(known)}")
+def _refuse_other(option: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise StudyError(f"train.{option} = {value!r} must be {' or '.join(choices)}")
 
 
 @dataclass(frozen=True)
@@ -339,11 +339,21 @@ class Study:
     @property
     def is_experimental(self) -> bool:
         """Whether its replicates train nothing."""
-        return any(each.experiment is not None for each in self.conditions)
+        return any(condition.experiment is not None for condition in self.conditions)
 
     def set_hashes(self, condition: Condition) -> dict[str, str]:
         """{set name: hash} of what a replicate of `condition` is scored on; {} for an experiment."""
-        return {each.name: each.hash(condition.task, self.evaluate_seed) for each in self.sets}
+        return {scored.name: scored.hash(condition.task, self.evaluate_seed) for scored in self.sets}
+
+    def set_entries(self) -> dict[str, dict[str, Any]]:
+        """{set name: its definition as a manifest has it}."""
+        return {
+            scored.name: {
+                **{"definition": dict(scored.definition), "sequences": scored.sequences},
+                **{"every": scored.every, "seed": self.evaluate_seed},
+            }
+            for scored in self.sets
+        }
 
 
 def build(section: str, node: Any) -> Any:
@@ -379,9 +389,9 @@ def _own_task(path: str, values: Mapping[str, Any]) -> Task:
     """The task of a user's own class, checked."""
     with settings_errors():
         kind = custom_tasks.task_class(path)
-    for each in dataclasses.fields(kind):
-        if each.default is each.default_factory is dataclasses.MISSING and each.name not in values:
-            raise StudyError(f"task.{each.name} is missing: {path} has no default for it")
+    for option in dataclasses.fields(kind):
+        if option.default is option.default_factory is dataclasses.MISSING and option.name not in values:
+            raise StudyError(f"task.{option.name} is missing: {path} has no default for it")
     task = _filled("task", kind, path, values)
     with settings_errors():
         custom_tasks.check(task)
@@ -389,10 +399,10 @@ def _own_task(path: str, values: Mapping[str, Any]) -> Task:
 
 
 def _filled(section: str, kind: Any, title: str, values: Mapping[str, Any]) -> Any:
-    known = [each.name for each in dataclasses.fields(kind)]
+    options = [declared.name for declared in dataclasses.fields(kind)]
     for option in values:
-        if option not in known:
-            hint = nearest(option, known, f"{section}.") or f"; options: {', '.join(known)}"
+        if option not in options:
+            hint = nearest(option, options, f"{section}.") or f"; options: {', '.join(options)}"
             raise StudyError(f"{section}.{option} is not an option of {title}{hint}")
     kinds = typing.get_type_hints(kind)
     with settings_errors():
@@ -473,13 +483,13 @@ def keep_tail(keep: str) -> int | None:
 
 def keep_steps(keep: str) -> tuple[int, ...]:
     """The steps of `steps(a, b, …)`, ascending, after which weights are kept too; 0 is before the first. Empty for the other rules."""
-    found = re.fullmatch(r"steps\(([0-9]{1,18}(?:, *[0-9]{1,18})*)\)", keep)
-    return tuple(sorted({int(step) for step in found[1].split(",")})) if found else ()
+    match = re.fullmatch(r"steps\(([0-9]{1,18}(?:, *[0-9]{1,18})*)\)", keep)
+    return tuple(sorted({int(step) for step in match[1].split(",")})) if match else ()
 
 
-def refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:
+def refuse_unknown(given: Iterable[str], keys: Iterable[str], where: str) -> None:
     """ValueError for the first key that is not known, with the nearest that is."""
-    known = list(known)
+    keys = list(keys)
     for name in given:
-        if name not in known:
-            raise StudyError(f"{where} has no key {str(name)[:100]!r}{nearest(name, known) or '; keys: ' + ', '.join(known)}")
+        if name not in keys:
+            raise StudyError(f"{where} has no key {str(name)[:100]!r}{nearest(name, keys) or '; keys: ' + ', '.join(keys)}")

@@ -67,7 +67,7 @@ def check(task: Task) -> None:
         path,
         isinstance(metrics, tuple)
         and len(metrics) == len(set(metrics)) > 0
-        and all(type(each) is str and each for each in metrics),
+        and all(type(metric) is str and metric for metric in metrics),
         f"metrics = {metrics!r} must be a tuple of different names, such as ('position',)",
     )
     _require(path, type(error) is str and bool(error), f"error = {error!r} must say in words what counts as an error")

@@ -54,12 +54,12 @@ def set_hash(task: Mapping[str, Any], sequences: int, seed: int, every: int | No
 
 def placeless(config: Mapping[str, Any]) -> dict[str, Any]:
     """A `Condition.config()` without the `PLACE` of its tasks, also of earlier stages, that have the hash of their files."""
-    found = dict(config)
-    if HASHED in found.get("task", {}):
-        found["task"] = {name: value for name, value in found["task"].items() if name != PLACE}
-    if "stages" in found:
-        found["stages"] = [placeless(each) for each in found["stages"]]
-    return found
+    kept = dict(config)
+    if HASHED in kept.get("task", {}):
+        kept["task"] = {name: value for name, value in kept["task"].items() if name != PLACE}
+    if "stages" in kept:
+        kept["stages"] = [placeless(stage) for stage in kept["stages"]]
+    return kept
 
 
 def digest(value: Any, digits: int) -> str:
@@ -87,7 +87,7 @@ def describe(config: Any, name: str | None = None) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_plain(each) for each in value]
+        return [_plain(part) for part in value]
     return describe(value) if dataclasses.is_dataclass(value) else value
 
 
@@ -126,13 +126,13 @@ def typed(kind: Any, value: Any, where: str) -> Any:
 
 def _section(kind: Any, value: Mapping[str, Any], where: str) -> Any:
     kinds = typing.get_type_hints(kind)
-    known = [field.name for field in dataclasses.fields(kind)]
+    options = [field.name for field in dataclasses.fields(kind)]
     for name in value:
-        if name not in known:
-            match = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"; did you mean {where}.{match[0]}?" if match else f"; options: {', '.join(known)}"
+        if name not in options:
+            match = difflib.get_close_matches(str(name), options, n=1)
+            hint = f"; did you mean {where}.{match[0]}?" if match else f"; options: {', '.join(options)}"
             raise StudyError(f"{where}.{name} is unknown{hint}")
-    return kind(**{name: typed(kinds[name], each, f"{where}.{name}") for name, each in value.items()})
+    return kind(**{name: typed(kinds[name], own, f"{where}.{name}") for name, own in value.items()})
 
 
 def _in_words(kind: Any) -> str:

@@ -33,11 +33,11 @@ def refuse_large_options(section: str, options: Mapping[str, Any]) -> None:
 
 def _refuse(where: str, option: str, value: Any) -> None:
     if isinstance(value, Mapping):
-        for name, each in value.items():
-            _refuse(f"{where}.{name}", str(name), each)
+        for name, part in value.items():
+            _refuse(f"{where}.{name}", str(name), part)
     elif isinstance(value, list | tuple):
-        for each in value:
-            _refuse(where, option, each)
+        for part in value:
+            _refuse(where, option, part)
     elif is_dataclass(value):
         _refuse(where, option, vars(value))
     elif type(value) is int:
@@ -59,9 +59,9 @@ def refuse_many_conditions(count: int) -> None:
 def refuse_many_replicates(count: int, where: str, conditions: int) -> None:
     """StudyError before any seed is listed. where: the key that says how many, such as replicates or seeds."""
     if count > MOST_REPLICATES:
-        of = f" of {conditions:,} conditions" if conditions > 1 else ""
+        among = f" of {conditions:,} conditions" if conditions > 1 else ""
         raise StudyError(
-            f"{where} makes {count:,} replicates{of}, and a study has at most {MOST_REPLICATES:,}: write fewer, or several studies"
+            f"{where} makes {count:,} replicates{among}, and a study has at most {MOST_REPLICATES:,}: write fewer, or several studies"
         )
 
 

@@ -118,7 +118,7 @@ def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = 
             refuse_many_points(condition.train.steps, study.curve_every)
         _validate_sets(study)
         _validate_keep(study)
-    check_count(study.wandb_runs, len(study.conditions), sum(len(each.seeds) for each in study.conditions))
+    check_count(study.wandb_runs, len(study.conditions), sum(len(condition.seeds) for condition in study.conditions))
     if rule is not None:
         _validate_rule(study, rule, points)
     return study
@@ -184,7 +184,7 @@ def _is_experimental(merged: dict[str, Any], where: str) -> bool:
 
 def _experiments(merged: dict[str, Any], points: list[Point]) -> tuple[Condition, ...]:
     """Points built, those with equal configurations merged: the name of the first, the union of their seeds."""
-    found: dict[str, tuple[Condition, dict[tuple[int, int], None]]] = {}
+    merged_points: dict[str, tuple[Condition, dict[tuple[int, int], None]]] = {}
     for point in points:
         try:
             whole = merge({"experiment": merged.get("experiment", {})}, {"experiment": point.sets.get("experiment", {})})
@@ -195,8 +195,8 @@ def _experiments(merged: dict[str, Any], points: list[Point]) -> tuple[Condition
             raise StudyError(
                 "seeds: an experiment has one seed, so init and data can't differ: write replicates, or seeds: {from: 100}"
             )
-        found.setdefault(canonical(built.config()), (built, {}))[1].update(dict.fromkeys(point.seeds))
-    conditions = tuple(replace(condition, seeds=tuple(seeds)) for condition, seeds in found.values())
+        merged_points.setdefault(canonical(built.config()), (built, {}))[1].update(dict.fromkeys(point.seeds))
+    conditions = tuple(replace(condition, seeds=tuple(seeds)) for condition, seeds in merged_points.values())
     _refuse_namesakes(conditions)
     return conditions
 
@@ -206,12 +206,12 @@ def _metrics(merged: dict[str, Any], conditions: Sequence[Condition]) -> dict[st
     built-in experiments of the conditions say."""
     node = mapping(merged, "evaluate")
     refuse_unknown(node, ("metrics",), "evaluate")
-    built_in = [each.experiment.built_in for each in conditions if each.experiment is not None]
-    found = {name: Metric(better) for each in built_in if each is not None for name, better in each.metrics.items()}
+    built_in = [condition.experiment.built_in for condition in conditions if condition.experiment is not None]
+    metrics = {name: Metric(better) for kind in built_in if kind is not None for name, better in kind.metrics.items()}
     for name, better in mapping(node, "metrics", "evaluate.").items():
         refuse_unprintable(name, "a metric", "evaluate.metrics")
-        found[name] = Metric(_one_of(better, f"evaluate.metrics.{name}", ("lower", "higher")))
-    return found
+        metrics[name] = Metric(_one_of(better, f"evaluate.metrics.{name}", ("lower", "higher")))
+    return metrics
 
 
 def _refuse_namesakes(conditions: Sequence[Condition]) -> None:
@@ -223,7 +223,7 @@ def _refuse_namesakes(conditions: Sequence[Condition]) -> None:
 def _conditions(merged: dict[str, Any], points: list[Point]) -> tuple[Condition, ...]:
     """Points built, those with equal configurations merged: the name of the first, the union of their seeds."""
     base = {section: merged[section] for section in TRAINED if section in merged}
-    found: dict[str, tuple[Condition, dict[tuple[int, int], None]]] = {}
+    merged_points: dict[str, tuple[Condition, dict[tuple[int, int], None]]] = {}
     for point in points:
         try:
             whole = merge({"task": {}, "model": {}, "train": {}} | base, point.sets)
@@ -231,9 +231,9 @@ def _conditions(merged: dict[str, Any], points: list[Point]) -> tuple[Condition,
         except StudyError as error:
             raise StudyError(f"condition {point.name}: {error}") from error
         for built in stages.with_seeds(chain, point.seeds):
-            _, seeds = found.setdefault(canonical(built.config()), (built, {}))
+            _, seeds = merged_points.setdefault(canonical(built.config()), (built, {}))
             seeds.update(dict.fromkeys(built.seeds))
-    conditions = [replace(condition, seeds=tuple(seeds)) for condition, seeds in found.values()]
+    conditions = [replace(condition, seeds=tuple(seeds)) for condition, seeds in merged_points.values()]
     _refuse_namesakes(conditions)
     return tuple(conditions)
 
@@ -242,7 +242,7 @@ def _chain(name: str, whole: dict[str, Any], later: Any) -> list[Condition]:
     """The condition of a point, and those of its later stages, each over the one before it."""
     task, model, train = (build(section, whole[section]) for section in TRAINED)
     chain = [Condition(name, task, model, train, code=own_digest(task, model))]
-    if later is not None and not (isinstance(later, list) and all(isinstance(each, dict) for each in later)):
+    if later is not None and not (isinstance(later, list) and all(isinstance(stage, dict) for stage in later)):
         raise StudyError(
             f"stages = {short(later)} must be a list of mappings such as {{task: {{length: 10}}, labels: previous}}"
         )
@@ -296,14 +296,14 @@ def _validate_sets(study: Study) -> None:
         if (task := canonical(condition.config()["task"])) in seen:
             continue
         seen.add(task)
-        for each in study.sets:
+        for asked in study.sets:
             try:
-                digest = each.hash(condition.task, study.evaluate_seed)
+                digest = asked.hash(condition.task, study.evaluate_seed)
             except StudyError as error:
-                raise StudyError(f"evaluate.sets.{each.name} of condition {condition.name}: {error}") from error
+                raise StudyError(f"evaluate.sets.{asked.name} of condition {condition.name}: {error}") from error
             if digest in hashes:
-                raise StudyError(f"evaluate.sets.{hashes[digest]} and evaluate.sets.{each.name} are the same set: remove one")
-            hashes[digest] = each.name
+                raise StudyError(f"evaluate.sets.{hashes[digest]} and evaluate.sets.{asked.name} are the same set: remove one")
+            hashes[digest] = asked.name
 
 
 def _one_spelling(words: dict[str, Any], source: str) -> dict[str, Any]:
@@ -342,15 +342,15 @@ def _adaptive(merged: dict[str, Any]) -> Rule | None:
 
 def _validate_rule(study: Study, rule: Rule, points: list[Point]) -> None:
     """What the rule names exists, and no condition has stages or replicates of its own."""
-    staged = next((each.name for each in study.conditions if each.stage), None)
+    staged = next((condition.name for condition in study.conditions if condition.stage), None)
     if staged is not None:
         raise StudyError(f"condition {staged} has stages, and adaptive replicates have none: give replicates a number")
-    names = [each.name for each in study.sets]
+    names = [asked.name for asked in study.sets]
     if rule.set not in names:
         raise StudyError(
             f"replicates.until: there is no evaluation set {rule.set!r}; sets: {', '.join(names)}{nearest(rule.set, names)}"
         )
-    conditions = [each.name for each in study.conditions]
+    conditions = [condition.name for condition in study.conditions]
     if rule.baseline is not None and rule.baseline not in conditions:
         raise StudyError(
             f"replicates.until: there is no condition {rule.baseline!r} to be the baseline; conditions: {', '.join(conditions)}"

@@ -26,7 +26,7 @@ _NAMES = {int: "whole", float: "number", str: "text", bool: "flag", type(None): 
 def option_kinds() -> dict[str, Any]:
     """{section: {option: kind}} of `train` and `stage`; of `task` and `model` by the registered name, as of `experiment`."""
     named: dict[str, dict[str, Any]] = {"task": {**tasks.REGISTRY}, "model": {**models.REGISTRY}, "experiment": {**REGISTRY}}
-    sections = {section: {name: _options(each) for name, each in registry.items()} for section, registry in named.items()}
+    sections = {section: {name: _options(kind) for name, kind in registry.items()} for section, registry in named.items()}
     return {**sections, "train": _options(Train), "stage": _options(Link) | {"number": "whole"}}
 
 

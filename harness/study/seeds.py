@@ -16,7 +16,7 @@ def seeds_of(spec: Any, where: str) -> list[int]:
     if isinstance(spec, list):
         if not spec:
             raise StudyError(f"{where} is an empty list: give at least one seed")
-        return list(dict.fromkeys(seed for each in spec for seed in seeds_of(each, where)))
+        return list(dict.fromkeys(seed for part in spec for seed in seeds_of(part, where)))
     if type(spec) is int and 0 <= spec < _MOST:
         return [spec]
     ends = _RANGE.fullmatch(spec) if isinstance(spec, str) else None
@@ -52,7 +52,7 @@ def pairs_of(study: Mapping[str, Any], own: Mapping[str, Any], where: str) -> li
     if "replicates" in own and "seeds" not in own and _is_product(seeds):
         seeds = {"from": 0}
     if _is_product(seeds):
-        init, data = (seeds_of(seeds[each], f"{where}seeds.{each}") for each in ("init", "data"))
+        init, data = (seeds_of(seeds[name], f"{where}seeds.{name}") for name in ("init", "data"))
         return list(itertools.product(init, data))
     if not isinstance(seeds, Mapping) or set(seeds) != {"from"}:
         raise StudyError(

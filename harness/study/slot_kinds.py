@@ -43,7 +43,7 @@ class Kind:
         """What a manifest calls it: all that the size of its packs may follow from."""
         part = f"1/{self.per_gpu}" if self.per_gpu > 1 else None
         memory = None if self.memory is None else f"{self.memory / 1e9:g}GB"
-        return " ".join(each for each in (self.device, self.accelerator, part, self.resource, memory) if each)
+        return " ".join(word for word in (self.device, self.accelerator, part, self.resource, memory) if word)
 
     def slots(self, resources: Mapping[str, float]) -> int:
         """Slots of a node that has these resources of Ray's; 0 where it is not of this kind."""
@@ -69,7 +69,7 @@ class Kind:
 
     def as_dict(self) -> dict[str, Any]:
         """What `parse` reads, without the fields that are not given."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default}
+        return {field.name: getattr(self, field.name) for field in fields(self) if getattr(self, field.name) != field.default}
 
 
 def parse(given: Any) -> tuple[Kind, ...]:
@@ -78,7 +78,7 @@ def parse(given: Any) -> tuple[Kind, ...]:
         raise StudyError(
             f"slots = {given!r} must be a list such as [{{device: cuda, per_gpu: 2}}, {{device: cpu, resource: big}}]"
         )
-    kinds = [_kind(each, f"slots[{index}]") for index, each in enumerate(given)]
+    kinds = [_kind(node, f"slots[{index}]") for index, node in enumerate(given)]
     for index, kind in enumerate(kinds):
         for other in kinds[:index]:
             if kind.device == other.device and not _apart(kind, other):
@@ -101,7 +101,7 @@ def _apart(one: Kind, other: Kind) -> bool:
 def _kind(node: Any, where: str) -> Kind:
     if not isinstance(node, Mapping):
         raise StudyError(f"{where} = {node!r} must be a mapping such as {{device: cpu, resource: big}}")
-    refuse_unknown(node, [each.name for each in fields(Kind)], where)
+    refuse_unknown(node, [field.name for field in fields(Kind)], where)
     device = node.get("device")
     if device not in ("cpu", "cuda"):
         raise StudyError(f"{where}.device = {device!r} must be cpu or cuda")
@@ -132,8 +132,8 @@ def _kind(node: Any, where: str) -> Kind:
 
 def _bytes(value: Any, where: str) -> int:
     """8GB, 8 GiB, 500MB or a whole number of bytes."""
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?) ?(|[kMGT]|[KMGT]i)B?", str(value)) if type(value) in (int, str) else None
-    size = int(float(found[1]) * _UNITS[found[2]]) if found else 0
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?) ?(|[kMGT]|[KMGT]i)B?", str(value)) if type(value) in (int, str) else None
+    size = int(float(match[1]) * _UNITS[match[2]]) if match else 0
     if size < 1:
         raise StudyError(f"{where} = {value!r} must be an amount such as 8GB or 500MB")
     return size

@@ -46,7 +46,7 @@ class Link:
             raise StudyError("temperature and teacher are of labels: teacher: write that, or leave them out")
 
 
-OPTIONS = tuple(each.name for each in fields(Link))
+OPTIONS = tuple(field.name for field in fields(Link))
 KEYS = ("task", "model", "train", *OPTIONS)
 
 
@@ -58,30 +58,30 @@ def link_of(condition: Condition) -> Link | None:
 def link(node: Mapping[str, Any], where: str) -> Link:
     """The link of one entry of `stages`. ValueError for unknown words, and where nothing is taken from the stage before."""
     refuse_unknown(node, KEYS, where)
-    for option, known in _CHOICES.items():
-        if option in node and node[option] not in known:
+    for option, choices in _CHOICES.items():
+        if option in node and node[option] not in choices:
             raise StudyError(
-                f"{where}.{option} = {node[option]!r} must be {', '.join(known[:-1])} or {known[-1]}{nearest(node[option], known)}"
+                f"{where}.{option} = {node[option]!r} must be {', '.join(choices[:-1])} or {choices[-1]}{nearest(node[option], choices)}"
             )
     try:
-        found: Link = identity.typed(Link, {option: node[option] for option in OPTIONS if option in node}, where)
+        entry: Link = identity.typed(Link, {option: node[option] for option in OPTIONS if option in node}, where)
     except StudyError as error:
         raise StudyError(str(error) if str(error).startswith(where) else f"{where}: {error}") from error
-    if (found.labels, found.init) == ("task", "fresh"):
+    if (entry.labels, entry.init) == ("task", "fresh"):
         raise StudyError(
             f"{where} takes nothing from the stage before it: write labels: previous, init: previous or both, labels: teacher, or make "
             "it a condition"
         )
-    return found
+    return entry
 
 
 def after(parent: Condition, given: Link, task: Any, model: Any, train: Any, where: str) -> Condition:
     """The stage that follows `parent`. ValueError where the parent's weights or words are of no use to it."""
     earlier: list[Any] = [*parent.stages[:-1], _described(parent, model)]
     condition = Condition(parent.name, task, model, train, (*earlier, identity.describe(given)), code=parent.code)
-    for each in (parent.model, model):
-        if isinstance(each, Custom):
-            raise StudyError(f"{where}: the model {each.path} is a module of your own, and stages need a model of this project")
+    for spec in (parent.model, model):
+        if isinstance(spec, Custom):
+            raise StudyError(f"{where}: the model {spec.path} is a module of your own, and stages need a model of this project")
     if name_of(task) != name_of(parent.task):
         raise StudyError(f"{where}.task.name = {name_of(task)!r} is another task than {name_of(parent.task)}: a chain has one")
     if given.labels == "previous" and not isinstance(task, Continued):
@@ -112,11 +112,11 @@ def _refuse_unfit(parent: Condition, condition: Condition, given: Link, where: s
     if given.labels == "previous":
         with settings_errors():
             refuse_blind(condition.model)
-    before, now = (_model(each) for each in (parent, condition))
-    shapes = [{name: tuple(each.shape[1:]) for name, each in model.named_parameters()} for model in (before, now)]
+    before, now = (_model(either) for either in (parent, condition))
+    shapes = [{name: tuple(parameter.shape[1:]) for name, parameter in model.named_parameters()} for model in (before, now)]
     other = next((name for name in sorted({*shapes[0], *shapes[1]}) if shapes[0].get(name) != shapes[1].get(name)), None)
     if other is not None:
-        was, is_now = (list(each[other]) if other in each else "absent" for each in shapes)
+        was, is_now = (list(shape[other]) if other in shape else "absent" for shape in shapes)
         raise StudyError(
             f"{where}: the model's {other} is {is_now} and was {was} in the stage before, so its weights don't fit: "
             "choose a model whose parameters don't depend on the length, and the same vocabulary"
@@ -140,11 +140,11 @@ def parent_of(condition: Condition) -> Condition | None:
 
 def with_seeds(chain: Sequence[Condition], seeds: Sequence[tuple[int, int]]) -> list[Condition]:
     """The conditions of a chain, the first stage first, with the seeds that the last one's `seeds` ask of each."""
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     for condition in reversed(chain):
-        found.insert(0, replace(condition, seeds=tuple(dict.fromkeys(seeds))))
-        seeds = _seeds_above(found[0])
-    return found
+        conditions.insert(0, replace(condition, seeds=tuple(dict.fromkeys(seeds))))
+        seeds = _seeds_above(conditions[0])
+    return conditions
 
 
 def _seeds_above(condition: Condition) -> tuple[tuple[int, int], ...]:
@@ -181,13 +181,13 @@ def steps_taken(condition: Condition) -> frozenset[int]:
 
 def taken_from(conditions: Sequence[Condition]) -> dict[str, frozenset[int]]:
     """{canonical configuration of a condition that others follow: the steps whose weights they ask for}: those are kept."""
-    found: dict[str, frozenset[int]] = {}
+    steps: dict[str, frozenset[int]] = {}
     for condition in conditions:
         parent = parent_of(condition)
         if parent is not None:
             name = identity.canonical(parent.config())
-            found[name] = found.get(name, frozenset()) | steps_taken(condition)
-    return found
+            steps[name] = steps.get(name, frozenset()) | steps_taken(condition)
+    return steps
 
 
 def _described(condition: Condition, later: Any) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def points_of(merged: dict[str, Any]) -> list[Point]:
         replicates, key = count_of(merged, group.sets)
         total += group.size * replicates
         own = f"condition {group.condition}: " if group.condition and {"replicates", "seeds"} & group.sets.keys() else ""
-        refuse_many_replicates(total, f"{own}{key}", sum(each.size for each in groups))
+        refuse_many_replicates(total, f"{own}{key}", sum(swept_group.size for swept_group in groups))
     return [_point(merged, group.condition, group.sets, swept) for group in groups for swept in group.combinations]
 
 
@@ -130,9 +130,9 @@ def select(points: list[Point], only: Any) -> list[Point]:
     if not isinstance(only, list) or not only:
         raise StudyError(f"only = {only!r} must be a list of conditions, such as [lstm]")
     names = list(dict.fromkeys(name for point in points for name in (point.condition, point.name) if name))
-    for each in only:
-        if each not in names:
-            raise StudyError(f"only: there is no condition {each!r}; conditions: {', '.join(names)}{nearest(each, names)}")
+    for wanted in only:
+        if wanted not in names:
+            raise StudyError(f"only: there is no condition {wanted!r}; conditions: {', '.join(names)}{nearest(wanted, names)}")
     return [point for point in points if point.condition in only or point.name in only]
 
 

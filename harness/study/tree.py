@@ -112,7 +112,7 @@ def _refuse_odd(node: Any, where: str, path: str = "") -> None:
 
 
 def _is_text(value: str) -> bool:
-    return not any("\ud800" <= each <= "\udfff" for each in value)
+    return not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def refuse_unprintable(name: Any, what: str, where: str) -> None:

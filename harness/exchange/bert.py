@@ -62,10 +62,10 @@ def to_bert(model: Decoder, folder: str | os.PathLike[str], slot: int = 0, about
     }
     _put_norm(state, "bert.embeddings.LayerNorm", ours, "embedding_norm")
     for layer in range(config.layers):
-        for mine, theirs in _MAPS.items():
-            _put_map(state, f"bert.encoder.layer.{layer}.{theirs}", ours, f"blocks.{layer}.{mine}")
-        for mine, theirs in _NORMS.items():
-            _put_norm(state, f"bert.encoder.layer.{layer}.{theirs}", ours, f"blocks.{layer}.{mine}")
+        for own, theirs in _MAPS.items():
+            _put_map(state, f"bert.encoder.layer.{layer}.{theirs}", ours, f"blocks.{layer}.{own}")
+        for own, theirs in _NORMS.items():
+            _put_norm(state, f"bert.encoder.layer.{layer}.{theirs}", ours, f"blocks.{layer}.{own}")
     _put_map(state, f"{_HEAD}.transform.dense", ours, "transform")
     _put_norm(state, f"{_HEAD}.transform.LayerNorm", ours, "transform_norm")
     bias = fit.bias_of(ours, "head", vocabulary)
@@ -132,10 +132,10 @@ def from_bert(folder: str | os.PathLike[str]) -> Decoder:
     }
     _pop_norm(ours, "embedding_norm", theirs, "bert.embeddings.LayerNorm")
     for layer in range(config.layers):
-        for mine, other in _MAPS.items():
-            _pop_map(ours, f"blocks.{layer}.{mine}", theirs, f"bert.encoder.layer.{layer}.{other}")
-        for mine, other in _NORMS.items():
-            _pop_norm(ours, f"blocks.{layer}.{mine}", theirs, f"bert.encoder.layer.{layer}.{other}")
+        for own, other in _MAPS.items():
+            _pop_map(ours, f"blocks.{layer}.{own}", theirs, f"bert.encoder.layer.{layer}.{other}")
+        for own, other in _NORMS.items():
+            _pop_norm(ours, f"blocks.{layer}.{own}", theirs, f"bert.encoder.layer.{layer}.{other}")
     _pop_map(ours, "transform", theirs, f"{_HEAD}.transform.dense")
     _pop_norm(ours, "transform_norm", theirs, f"{_HEAD}.transform.LayerNorm")
     ours["head.bias"] = fit.pop(theirs, f"{_HEAD}.bias")
@@ -149,18 +149,18 @@ def from_bert(folder: str | os.PathLike[str]) -> Decoder:
     return cast(Decoder, single(config, given["vocab_size"], given["max_position_embeddings"], ours))
 
 
-def _put_map(state: dict[str, Tensor], theirs: str, ours: Mapping[str, Tensor], mine: str) -> None:
-    weight = ours[f"{mine}.weight"]
-    state[f"{theirs}.weight"], state[f"{theirs}.bias"] = weight.T, fit.bias_of(ours, mine, weight.shape[1])
+def _put_map(state: dict[str, Tensor], theirs: str, ours: Mapping[str, Tensor], own: str) -> None:
+    weight = ours[f"{own}.weight"]
+    state[f"{theirs}.weight"], state[f"{theirs}.bias"] = weight.T, fit.bias_of(ours, own, weight.shape[1])
 
 
-def _put_norm(state: dict[str, Tensor], theirs: str, ours: Mapping[str, Tensor], mine: str) -> None:
-    state[f"{theirs}.weight"], state[f"{theirs}.bias"] = ours[f"{mine}.gain"], ours[f"{mine}.bias"]
+def _put_norm(state: dict[str, Tensor], theirs: str, ours: Mapping[str, Tensor], own: str) -> None:
+    state[f"{theirs}.weight"], state[f"{theirs}.bias"] = ours[f"{own}.gain"], ours[f"{own}.bias"]
 
 
-def _pop_map(ours: dict[str, Tensor], mine: str, theirs: dict[str, Tensor], name: str) -> None:
-    ours[f"{mine}.weight"], ours[f"{mine}.bias"] = fit.pop(theirs, f"{name}.weight").T, fit.pop(theirs, f"{name}.bias")
+def _pop_map(ours: dict[str, Tensor], own: str, theirs: dict[str, Tensor], name: str) -> None:
+    ours[f"{own}.weight"], ours[f"{own}.bias"] = fit.pop(theirs, f"{name}.weight").T, fit.pop(theirs, f"{name}.bias")
 
 
-def _pop_norm(ours: dict[str, Tensor], mine: str, theirs: dict[str, Tensor], name: str) -> None:
-    ours[f"{mine}.gain"], ours[f"{mine}.bias"] = fit.pop(theirs, f"{name}.weight"), fit.pop(theirs, f"{name}.bias")
+def _pop_norm(ours: dict[str, Tensor], own: str, theirs: dict[str, Tensor], name: str) -> None:
+    ours[f"{own}.gain"], ours[f"{own}.bias"] = fit.pop(theirs, f"{name}.weight"), fit.pop(theirs, f"{name}.bias")

@@ -53,9 +53,9 @@ def unfit(model: nn.Module, form: str) -> str | None:
     title, config = _TITLES[form], config_of(model)
     if not isinstance(model, Decoder) or not isinstance(config, Transformer):
         return f"the model is a {type(model).__name__}, and {title} is a transformer"
-    for option, known in _RULES[form].items():
-        if getattr(config, option) not in known:
-            allowed = " or ".join(_word(value) for value in known)
+    for option, allowed_values in _RULES[form].items():
+        if getattr(config, option) not in allowed_values:
+            allowed = " or ".join(_word(value) for value in allowed_values)
             return f"model.{option} = {_word(getattr(config, option))} is not in {title}, which has {allowed}"
     if config.head_dim is not None and config.head_dim * config.heads != config.width:
         product = f"model.heads · model.head_dim = {config.heads} · {config.head_dim}"

@@ -51,17 +51,17 @@ def to_gpt2(model: Decoder, folder: str | os.PathLike[str], slot: int = 0, about
     width = config.width
     state = {"transformer.wte.weight": ours["tokens"], "transformer.wpe.weight": fit.position_table(model, slot)}
     for layer in range(config.layers):
-        mine, theirs = f"blocks.{layer}", f"transformer.h.{layer}"
+        block, theirs = f"blocks.{layer}", f"transformer.h.{layer}"
         for name, norm in _NORMS.items():
-            state[f"{theirs}.{name}.weight"], state[f"{theirs}.{name}.bias"] = _norm(ours, f"{mine}.{norm}")
-        parts = [f"{mine}.{part}" for part in ("query", "key", "value")]
+            state[f"{theirs}.{name}.weight"], state[f"{theirs}.{name}.bias"] = _norm(ours, f"{block}.{norm}")
+        parts = [f"{block}.{part}" for part in ("query", "key", "value")]
         state[f"{theirs}.attn.c_attn.weight"] = torch.cat([ours[f"{part}.weight"] for part in parts], dim=1)
         state[f"{theirs}.attn.c_attn.bias"] = torch.cat([fit.bias_of(ours, part, width) for part in parts])
-        state[f"{theirs}.attn.c_proj.weight"] = ours[f"{mine}.out.weight"]
-        state[f"{theirs}.attn.c_proj.bias"] = fit.bias_of(ours, f"{mine}.out", width)
+        state[f"{theirs}.attn.c_proj.weight"] = ours[f"{block}.out.weight"]
+        state[f"{theirs}.attn.c_proj.bias"] = fit.bias_of(ours, f"{block}.out", width)
         for name, part in (("c_fc", "up"), ("c_proj", "down")):
-            state[f"{theirs}.mlp.{name}.weight"] = ours[f"{mine}.{part}.weight"]
-            state[f"{theirs}.mlp.{name}.bias"] = ours[f"{mine}.{part}.bias"]
+            state[f"{theirs}.mlp.{name}.weight"] = ours[f"{block}.{part}.weight"]
+            state[f"{theirs}.mlp.{name}.bias"] = ours[f"{block}.{part}.bias"]
     head = ours["tokens"] if config.tied else ours["head.weight"].T
     gain, bias = _norm(ours, "norm")
     state["transformer.ln_f.weight"] = gain
@@ -122,17 +122,17 @@ def from_gpt2(folder: str | os.PathLike[str]) -> Decoder:
         theirs.pop("lm_head.weight", None)  # the same table again
     ours = {"tokens": fit.pop(theirs, "transformer.wte.weight"), "positions": fit.pop(theirs, "transformer.wpe.weight")}
     for layer in range(config.layers):
-        mine, other = f"blocks.{layer}", f"transformer.h.{layer}"
+        block, other = f"blocks.{layer}", f"transformer.h.{layer}"
         for name, norm in _NORMS.items():
-            ours[f"{mine}.{norm}.gain"] = fit.pop(theirs, f"{other}.{name}.weight")
-            ours[f"{mine}.{norm}.bias"] = fit.pop(theirs, f"{other}.{name}.bias")
+            ours[f"{block}.{norm}.gain"] = fit.pop(theirs, f"{other}.{name}.weight")
+            ours[f"{block}.{norm}.bias"] = fit.pop(theirs, f"{other}.{name}.bias")
         weights = fit.pop(theirs, f"{other}.attn.c_attn.weight").chunk(3, dim=1)
         biases = fit.pop(theirs, f"{other}.attn.c_attn.bias").chunk(3)
         for part, weight, bias in zip(("query", "key", "value"), weights, biases, strict=True):
-            ours[f"{mine}.{part}.weight"], ours[f"{mine}.{part}.bias"] = weight, bias
+            ours[f"{block}.{part}.weight"], ours[f"{block}.{part}.bias"] = weight, bias
         for name, part in (("attn.c_proj", "out"), ("mlp.c_fc", "up"), ("mlp.c_proj", "down")):
-            ours[f"{mine}.{part}.weight"] = fit.pop(theirs, f"{other}.{name}.weight")
-            ours[f"{mine}.{part}.bias"] = fit.pop(theirs, f"{other}.{name}.bias")
+            ours[f"{block}.{part}.weight"] = fit.pop(theirs, f"{other}.{name}.weight")
+            ours[f"{block}.{part}.bias"] = fit.pop(theirs, f"{other}.{name}.bias")
     ours["norm.gain"], ours["norm.bias"] = fit.pop(theirs, "transformer.ln_f.weight"), fit.pop(theirs, "transformer.ln_f.bias")
     if not config.tied:
         ours["head.weight"] = fit.pop(theirs, "lm_head.weight").T

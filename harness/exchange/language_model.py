@@ -47,7 +47,7 @@ def _content(folder: Path) -> str:
     """SHA-256 of the weights, configuration and vocabulary: 32 digits."""
     whole = hashlib.sha256()
     kinds = (".safetensors", ".bin", ".json", ".txt", ".model")
-    for path in sorted(each for each in folder.iterdir() if each.suffix in kinds):
+    for path in sorted(file for file in folder.iterdir() if file.suffix in kinds):
         with path.open("rb") as stream:
             whole.update(f"{path.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
     return whole.hexdigest()[:32]

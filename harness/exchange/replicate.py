@@ -83,15 +83,15 @@ def resolve_key(stores: Sequence[Store], prefix: str) -> str:
     """The key of the only committed replicate that begins with `prefix`. ValueError where none or several do."""
     keys = sorted({key for store in stores for key in read(store, "replicates", ["key"])["key"].to_pylist()})
     where = f"{'study' if len(stores) == 1 else 'studies'} {', '.join(store.study for store in stores)}"
-    found = [key for key in keys if prefix and key.startswith(prefix)]
-    if len(found) > 1:
-        some = ", ".join(key[: len(prefix) + 4] for key in found[:3]) + (", …" if len(found) > 3 else "")
-        raise StudyError(f"{len(found)} keys of the {where} begin with {prefix}: give more digits ({some})")
-    if not found:
+    matches = [key for key in keys if prefix and key.startswith(prefix)]
+    if len(matches) > 1:
+        some = ", ".join(key[: len(prefix) + 4] for key in matches[:3]) + (", …" if len(matches) > 3 else "")
+        raise StudyError(f"{len(matches)} keys of the {where} begin with {prefix}: give more digits ({some})")
+    if not matches:
         near = difflib.get_close_matches(prefix, [key[: len(prefix)] for key in keys], n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise StudyError(f"no key of the {len(keys)} replicates of the {where} begins with {prefix!r}{hint}")
-    return found[0]
+    return matches[0]
 
 
 def find(store: Store, key: str, step: int | None = None) -> Kept:
@@ -110,7 +110,7 @@ def find(store: Store, key: str, step: int | None = None) -> Kept:
             "(keep=tail(n) keeps the worst alone)"
         )
     if step is not None and step not in steps:
-        raise StudyError(f"step {step} of {key} was not kept; kept: {', '.join(str(each) for each in steps)}")
+        raise StudyError(f"step {step} of {key} was not kept; kept: {', '.join(str(kept) for kept in steps)}")
     chosen = steps[-1] if step is None else step
     where = artifacts.path(store, key, stages[-1], chosen)
     data = artifacts.undamaged(store, where)

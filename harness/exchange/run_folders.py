@@ -21,25 +21,25 @@ def read_folder(path: Path, metrics: Iterable[str], step: str, say: Callable[[st
 
     A W&B run that failed or has not ended is left out, and said so. StudyError where there are no runs, or no such number.
     """
-    wandb_files = sorted(each for each in path.rglob(PATTERN) if not each.parent.is_symlink())  # latest-run is a link
+    wandb_files = sorted(file for file in path.rglob(PATTERN) if not file.parent.is_symlink())  # latest-run is a link
     if wandb_files:
         rows = _of_wandb(wandb_files, step, say)
-    elif folders := sorted({each.parent for each in path.rglob(EVENTS)}):
-        rows = [(_settings_of(each.relative_to(path)), _by_step(_scalars(each), step)) for each in folders]
+    elif folders := sorted({file.parent for file in path.rglob(EVENTS)}):
+        rows = [(_settings_of(folder.relative_to(path)), _by_step(_scalars(folder), step)) for folder in folders]
     else:
         raise StudyError(
             f"{path} holds no runs: a folder with W&B's run-….wandb or TensorBoard's {EVENTS} files can be imported"
         )
     wanted = [*metrics, *([step] if step else [])]
-    known = sorted({name for _, values in rows for each in values for name in each})
+    names = sorted({name for _, values in rows for entry in values for name in entry})
     for name in wanted:
-        if name not in known:
-            hint = nearest(name, known) or f"; they have {', '.join(known)[:300]}"
+        if name not in names:
+            hint = nearest(name, names) or f"; they have {', '.join(names)[:300]}"
             raise StudyError(f"the runs in {path} have no number {name!r}{hint}")
-    settings = list(dict.fromkeys(name for found, _ in rows for name in found))
-    found = [own | {name: each.get(name) for name in wanted} for own, values in rows for each in values]
+    settings = list(dict.fromkeys(name for run_settings, _ in rows for name in run_settings))
+    rows_read = [own | {name: entry.get(name) for name in wanted} for own, values in rows for entry in values]
     return pa.table(
-        {name: _column([row.get(name) for row in found], name, path) for name in dict.fromkeys([*settings, *wanted])}
+        {name: _column([row.get(name) for row in rows_read], name, path) for name in dict.fromkeys([*settings, *wanted])}
     )
 
 
@@ -47,26 +47,26 @@ Rows = list[tuple[dict[str, Any], list[dict[str, Any]]]]
 
 
 def _of_wandb(files: Iterable[Path], step: str, say: Callable[[str], None]) -> Rows:
-    found, left = Rows(), []
-    for each in files:
-        run = offline_run(each)
+    runs, left = Rows(), []
+    for file in files:
+        run = offline_run(file)
         if run.status == 0:
-            found.append((run.config, _by_step(run.history, step) if step else [run.summary]))
+            runs.append((run.config, _by_step(run.history, step) if step else [run.summary]))
         else:
-            left.append(f"{each.parent.name} ({'has not ended' if run.status is None else f'exit status {run.status}'})")
+            left.append(f"{file.parent.name} ({'has not ended' if run.status is None else f'exit status {run.status}'})")
     if left:
         say(f"left out: {', '.join(left[:5])}{f' and {len(left) - 5} more' if len(left) > 5 else ''}")
-    if not found:
+    if not runs:
         raise StudyError("none of the W&B runs has ended with exit status 0: there is nothing to import")
-    return found
+    return runs
 
 
 def _by_step(entries: Iterable[Mapping[str, Any]], step: str) -> list[dict[str, Any]]:
     """The entries of one step as one, in their order; without a step all as one, in which the last value of each name stays."""
-    found: dict[Any, dict[str, Any]] = {}
-    for each in entries:
-        found.setdefault(each.get(step) if step else None, {}).update(each)
-    return [each for at, each in found.items() if at is not None or not step]
+    steps: dict[Any, dict[str, Any]] = {}
+    for entry in entries:
+        steps.setdefault(entry.get(step) if step else None, {}).update(entry)
+    return [entry for at, entry in steps.items() if at is not None or not step]
 
 
 def _scalars(folder: Path) -> list[dict[str, Any]]:
@@ -78,12 +78,12 @@ def _scalars(folder: Path) -> list[dict[str, Any]]:
 
 def _settings_of(folder: Path) -> dict[str, Any]:
     """What the names of folders say of a run, as in lr=0.1/seed=3 or lr=0.1_seed=3: numbers where they read as such."""
-    found = dict(_SETTING.findall(folder.as_posix()))
-    if not found:
+    settings = dict(_SETTING.findall(folder.as_posix()))
+    if not settings:
         raise StudyError(
             f"the folder {folder} of a run does not say its settings: name it as in lr=0.1_seed=3, or write the runs as CSV"
         )
-    return {name: _number(text) for name, text in found.items()}
+    return {name: _number(text) for name, text in settings.items()}
 
 
 def _number(text: str) -> Any:
@@ -99,5 +99,5 @@ def _column(values: list[Any], name: str, path: Path) -> pa.Array:
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError) as error:
-        kinds = sorted({type(each).__name__ for each in values if each is not None})
+        kinds = sorted({type(value).__name__ for value in values if value is not None})
         raise StudyError(f"{name} is {' and '.join(kinds)} in the runs of {path}: give it one kind of values") from error

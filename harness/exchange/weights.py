@@ -12,11 +12,11 @@ from results.errors import StudyError, settings_errors
 
 def take(model: nn.Module, slot: int) -> dict[str, Tensor]:
     """Every parameter of the replicate in `slot` (from 0), by name, without the replicate axis, on the CPU."""
-    found = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    replicates = len(next(iter(found.values())))
+    parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    replicates = len(next(iter(parameters.values())))
     if not 0 <= slot < replicates:
         raise ValueError(f"slot = {slot} is outside 0 … {replicates - 1}: the pack has {replicates} replicates")
-    return {name: parameter[slot].cpu() for name, parameter in found.items()}
+    return {name: parameter[slot].cpu() for name, parameter in parameters.items()}
 
 
 def single(

@@ -114,5 +114,5 @@ def account(kind: str, step: int, node: str, host: str, reason: str) -> str:
 def keep_accounts(store: Store, pack: Pack, host: str, accounts: list[str]) -> None:
     """Write the log of a pack whose workers died, the last of them on `host`. Raises StoreError where the store refuses it."""
     text = f"host: {host or 'unknown'}\nprocess: gone; the driver wrote this\npack: {pack.id}, attempt {pack.attempt}\n\n"
-    text += "\n\n".join(f"death {number}\n{each}" for number, each in enumerate(accounts, 1)) + "\n"
+    text += "\n\n".join(f"death {number}\n{account}" for number, account in enumerate(accounts, 1)) + "\n"
     write_bytes(store, log_path(pack.id, pack.attempt), text.encode(errors="replace"))

@@ -49,8 +49,8 @@ def free_memory(device: torch.device) -> int:
         return torch.cuda.mem_get_info(device)[0] + kept
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
-        found = next(line for line in meminfo.read_text().splitlines() if line.startswith("MemAvailable"))
-        return int(found.split()[1]) * 1024
+        available = next(line for line in meminfo.read_text().splitlines() if line.startswith("MemAvailable"))
+        return int(available.split()[1]) * 1024
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

@@ -24,30 +24,30 @@ def disagreement(theirs: dict[str, pa.Table], ours: dict[str, pa.Table], toleran
     tolerance: 0 asks for equal bits (NaN equals NaN). Otherwise a measured value a agrees with b where |a - b| ≤ tolerance · max(|b|, 0.1),
     and an error count as its share of the reads; what a row is (steps, status, strings, reads) must be equal always.
     """
-    return "; ".join(found for table in _NAMES if (found := _table(table, theirs[table], ours[table], tolerance)))
+    return "; ".join(differences for table in _NAMES if (differences := _table(table, theirs[table], ours[table], tolerance)))
 
 
 def _table(table: str, theirs: pa.Table, ours: pa.Table, tolerance: float) -> str:
     names = _NAMES[table]
-    known, again = _rows(theirs, names), _rows(ours, names)
+    committed, again = _rows(theirs, names), _rows(ours, names)
     columns = IDENTITY_COLUMNS if table == "replicates" else theirs.schema.names
-    columns = [each for each in columns if each not in (*names, *_NO_VALUE, "condition")]  # a condition may be renamed
-    missing, added = known.keys() - again.keys(), again.keys() - known.keys()
-    found = [f"{len(missing)} rows of {table} are not there again"] if missing else []
-    found += [f"{len(added)} rows of {table} are new"] if added else []
+    columns = [column for column in columns if column not in (*names, *_NO_VALUE, "condition")]  # a condition may be renamed
+    missing, added = committed.keys() - again.keys(), again.keys() - committed.keys()
+    differences = [f"{len(missing)} rows of {table} are not there again"] if missing else []
+    differences += [f"{len(added)} rows of {table} are new"] if added else []
     worst: dict[str, tuple[float, int, Any, Any]] = {}
-    for name in known.keys() & again.keys():
+    for name in committed.keys() & again.keys():
         for column in columns:
-            a, b = known[name][column], again[name][column]
-            far = _distance(column, a, b, known[name], tolerance)
+            a, b = committed[name][column], again[name][column]
+            far = _distance(column, a, b, committed[name], tolerance)
             if far > 0:
                 before = worst.get(column, (0.0, 0, a, b))
                 worst[column] = (far, before[1] + 1, a, b) if far > before[0] else (before[0], before[1] + 1, *before[2:])
     for column, (_, rows, a, b) in worst.items():
-        found.append(
-            f"{table}.{column} differs in {rows} of {len(known)} rows, most where {a!r} was committed and {b!r} came out"
+        differences.append(
+            f"{table}.{column} differs in {rows} of {len(committed)} rows, most where {a!r} was committed and {b!r} came out"
         )
-    return "; ".join(found)
+    return "; ".join(differences)
 
 
 def _rows(table: pa.Table, names: tuple[str, ...]) -> dict[tuple, dict[str, Any]]:

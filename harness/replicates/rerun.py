@@ -71,7 +71,7 @@ def rerun(
     """
     stores = [stores] if isinstance(stores, Store) else list(stores)
     full = resolve_key(stores, key)
-    store, row = next((each, found) for each in stores if (found := _row(each, full)) is not None)
+    store, row = next((holder, row) for holder in stores if (row := _row(holder, full)) is not None)
     study, condition = _planned(store, row)
     torch_device = harness.machine.device.resolve(device)
     harness.machine.device.prepare(torch_device)
@@ -120,7 +120,7 @@ def _row(store: Store, key: str) -> dict[str, Any] | None:
 
 def _planned(store: Store, row: dict[str, Any]) -> tuple[Study, Condition]:
     """The study and condition that the row's pack was planned from, else ones that ask for the row's evaluation sets."""
-    found = []
+    plans = []
     for name in list_names(store, FOLDER):
         manifest = manifests.read(manifest_bytes(store, name), store.path(FOLDER, name))
         places = [index for key, index, *_ in manifest["replicates"] if key == row["key"]]
@@ -129,13 +129,13 @@ def _planned(store: Store, row: dict[str, Any]) -> tuple[Study, Condition]:
         study = manifests.study_of(manifest)
         condition = study.conditions[places[0]]
         if sorted(study.set_hashes(condition).values()) == row["sets"]:
-            found.append((any(pack["id"] == row["pack"] for pack in manifest["packs"]), study, condition))
-    if not found:
+            plans.append((any(pack["id"] == row["pack"] for pack in manifest["packs"]), study, condition))
+    if not plans:
         raise StudyError(
             f"no manifest of {store.path(FOLDER)} plans {row['key']} with the evaluation sets that its row names: bring the manifest "
             "that it was trained from"
         )
-    _, study, condition = max(found, key=lambda each: each[0])
+    _, study, condition = max(plans, key=lambda plan: plan[0])
     again = key_of(condition.config(), row["stage"], row["init_seed"], row["data_seed"], row["parent_key"])
     if again != row["key"] or canonical(condition.config()) != row["config"]:
         raise StudyError(
@@ -148,18 +148,18 @@ def _planned(store: Store, row: dict[str, Any]) -> tuple[Study, Condition]:
 def _differing(recorded: dict[str, Any], ours: dict[str, Any], row: dict[str, Any], condition: Condition) -> tuple[str, ...]:
     """What keeps the rerun from being the same bits, in words."""
     plain = json.loads(json.dumps(ours))
-    found = [
+    differences = [
         f"{name} is {plain.get(name)!r} and was {recorded.get(name)!r}"
         for name in sorted(recorded.keys() | plain.keys())
         if recorded.get(name) != plain.get(name)
     ]
     if row["pack_size"] > 1 and isinstance(condition.model, Custom):
-        found.append(f"a module of your own is alone and was in a pack of {row['pack_size']}")
+        differences.append(f"a module of your own is alone and was in a pack of {row['pack_size']}")
     elif row["pack_size"] > 1 and (ours["device"] != "cpu" or ours["precision"] != "fp32"):
-        found.append(f"pack_size is 1 and was {row['pack_size']}, in {ours['precision']} on {ours['device']}")
+        differences.append(f"pack_size is 1 and was {row['pack_size']}, in {ours['precision']} on {ours['device']}")
     elif ours["device"] != "cpu":
-        found.append(f"no two trainings on {ours['device']} are known to be equal bit for bit")
-    return tuple(found)
+        differences.append(f"no two trainings on {ours['device']} are known to be equal bit for bit")
+    return tuple(differences)
 
 
 def _mismatch(key: str, row: dict[str, Any], wrong: str, ours: dict[str, pa.Table], differing: tuple[str, ...]) -> str:

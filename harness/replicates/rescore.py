@@ -78,9 +78,10 @@ def rescore(store: Store, keys: Sequence[str], wanted: Wanted, device: torch.dev
 
     Raises ValueError where weights are missing, or where the study has a set of that name with another definition.
     """
-    known = {row["key"]: row for row in committed(store).to_pylist()}
-    prepared = [(known[key], *_prepared(store, known[key], wanted)) for key in keys]  # all are checked before any is scored
-    found = []
+    row_of = {row["key"]: row for row in committed(store).to_pylist()}
+    # all are checked before any is scored
+    prepared = [(row_of[key], *_prepared(store, row_of[key], wanted)) for key in keys]
+    rows = []
     for row, scored, condition in prepared:
         kept = find(store, row["key"])
         task, train = condition.task, condition.train
@@ -94,8 +95,9 @@ def rescore(store: Store, keys: Sequence[str], wanted: Wanted, device: torch.dev
         about = {name: row[name] for name in ("key", "stage", "pack", "condition", "init_seed", "data_seed")}
         about |= {"step": kept.step, "weights": "raw"}
         results, number = scores[0]
-        found += [about | each | _interval(each) for each in results.evaluation_rows(number, row["status"] != "finished")]
-    return pa.Table.from_pylist(found, SCHEMA)
+        scores_of_set = results.evaluation_rows(number, row["status"] != "finished")
+        rows += [about | score_row | _interval(score_row) for score_row in scores_of_set]
+    return pa.Table.from_pylist(rows, SCHEMA)
 
 
 def write(store: Store, table: pa.Table) -> str:
@@ -131,7 +133,7 @@ def show(
     chosen = []
     for store in stores:
         held = sorted(set(committed(store)["key"].to_pylist()))
-        keys = [each for each in held if each == full] if full else [each for each in held if _has_weights(store, each)]
+        keys = [name for name in held if (name == full if full else _has_weights(store, name))]
         chosen += [(store, keys)] if keys else []
     if not chosen:
         raise StudyError("no replicate of these studies has weights: manyseeds rerun STORE KEY --keep weights makes them again")
@@ -162,25 +164,25 @@ def _line(row: dict[str, Any]) -> str:
 
 def _prepared(store: Store, row: dict[str, Any], wanted: Wanted) -> tuple[ScoredSet, Any]:
     condition = condition_of(row)
-    each = wanted.set
+    asked = wanted.set
     try:
-        task, digest = each.task(condition.task), each.hash(condition.task, wanted.seed)
+        task, digest = asked.task(condition.task), asked.hash(condition.task, wanted.seed)
         refuse_hiding(task, condition.model)
     except StudyError as error:
         raise StudyError(f"--set of condition {condition.name}: {error}") from error
     if task.length != condition.task.length:
         raise StudyError(f"--set: length={task.length} is not the {condition.task.length} that {condition.name} was trained on")
     newest = newest_manifest(store)
-    if newest is not None and each.name in newest[1]["sets"]:
+    if newest is not None and asked.name in newest[1]["sets"]:
         study = manifests.study_of(newest[1])
-        theirs = next(one for one in study.sets if one.name == each.name)
+        theirs = next(one for one in study.sets if one.name == asked.name)
         if theirs.hash(condition.task, study.evaluate_seed) != digest:
-            raise StudyError(f"the study {store.study} has another set called {each.name}: give --name")
+            raise StudyError(f"the study {store.study} has another set called {asked.name}: give --name")
     if not _has_weights(store, row["key"]):
         raise StudyError(
             f"the weights of {row['key']} were not kept: manyseeds rerun STORE {row['key'][:8]} --keep weights makes them again"
         )
-    return ScoredSet(each.name, task, each.sequences, None, digest), condition
+    return ScoredSet(asked.name, task, asked.sequences, None, digest), condition
 
 
 def _has_weights(store: Store, key: str) -> bool:
@@ -196,5 +198,5 @@ def _interval(row: dict[str, Any]) -> dict[str, float | None]:
     if row["count"] is None:
         return {"low": None, "high": None}
     sums = (row[name] for name in ("errors", "count", "sequences", "errors_sq", "errors_x_count", "count_sq"))
-    found = clustered_rates(*sums)
-    return {"low": float(found.low[0]), "high": float(found.high[0])}
+    rates = clustered_rates(*sums)
+    return {"low": float(rates.low[0]), "high": float(rates.high[0])}

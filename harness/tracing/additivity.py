@@ -54,7 +54,7 @@ def held_out(x: np.ndarray, y: np.ndarray) -> float:
     design = np.column_stack([np.ones(len(y)), x])
     left = 0.0
     for number in range(FOLDS):
-        mine = fold == number
-        fitted = np.linalg.lstsq(design[~mine], y[~mine], rcond=None)[0]
-        left += float(((y[mine] - design[mine] @ fitted) ** 2).sum())
+        in_fold = fold == number
+        fitted = np.linalg.lstsq(design[~in_fold], y[~in_fold], rcond=None)[0]
+        left += float(((y[in_fold] - design[in_fold] @ fitted) ** 2).sum())
     return 1 - left / spread

@@ -128,12 +128,12 @@ def trace_text(asked: Asked, how: TextSettings, given: tuple[Tensor, Tensor] | N
     """
     strings, hit = text_evidence(asked, how) if given is None else given
     most = Search(**(vars(how.search) | {"size": min(how.search.size, -(-9 * len(asked.tokens) // 10))}))
-    found = search_tokens(strings, asked.tokens, hit, most)
-    if not found:
+    causes = search_tokens(strings, asked.tokens, hit, most)
+    if not causes:
         raise StudyError(
             f"no token stands in {how.search.support} of the {how.strings} strings: make more strings or ask for less"
         )
-    return found
+    return causes
 
 
 def replay_text(asked: Asked, subsequence: Sequence[int], how: TextSettings, strings: int = 25) -> dict[str, float]:
@@ -148,11 +148,11 @@ def replay_places(asked: Asked, places: Sequence[int], how: TextSettings, string
     """
     size = asked.language.model.get_input_embeddings().weight.shape[0]
     any_token = (_RAND, size - _RAND) if size > 10 * _RAND else (0, size)  # of a small vocabulary all tokens
-    found = {}
+    rates = {}
     for family in TOKEN_FAMILIES:
-        each = around(asked.tokens, places, family, strings, asked.draw, asked.choices, any_token)
-        found[family] = float(text_hits(asked, each, how, None).mean())
-    return found | {"srep": sum(found.values()) / len(found)}
+        replayed = around(asked.tokens, places, family, strings, asked.draw, asked.choices, any_token)
+        rates[family] = float(text_hits(asked, replayed, how, None).mean())
+    return rates | {"srep": sum(rates.values()) / len(rates)}
 
 
 @torch.no_grad()
@@ -161,14 +161,14 @@ def text_hits(asked: Asked, strings: Tensor, how: TextSettings, draw: Draw | Non
     rows = len(strings)
     whole = torch.cat([alike(asked.before, rows), strings, alike(asked.behind, rows)], dim=1)
     size = max(1, _TOKENS // (whole.shape[1] + (0 if asked.answers else how.new_tokens)))
-    found = []
+    hits = []
     for first in range(0, rows, size):
         part = whole[first : first + size]
         if asked.answers:
-            found.append(torch.stack([probability(asked.language, part, answer) for answer in asked.answers]).sum(0))
+            hits.append(torch.stack([probability(asked.language, part, answer) for answer in asked.answers]).sum(0))
         else:
             texts = said(
                 asked.language, part, how.new_tokens, how.temperature, None if draw is None else draw.rows(draw.first + first)
             )
-            found.append(torch.tensor([float(detect(asked.targets, text)) for text in texts], dtype=torch.float64))
-    return torch.cat(found)
+            hits.append(torch.tensor([float(detect(asked.targets, text)) for text in texts], dtype=torch.float64))
+    return torch.cat(hits)

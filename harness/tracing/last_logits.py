@@ -17,15 +17,15 @@ def logits_at(model: Model, tokens: Tensor, query: Tensor, size: int | None = No
 
     size: strings of a forward pass.
     """
-    found = []
+    logits = []
     device = _device(model)
     size = size or max(1, _TOKENS // tokens.shape[1])
     order = query.argsort(stable=True)  # strings of like lengths together
     for rows in order.split(size):
         ends = query[rows].to(device)
         part = tokens[rows, : int(ends.max()) + 1].to(device)
-        found.append(model(part[None], needed=(ends[None, :, None],))[0, :, 0].double().cpu())
-    return torch.cat(found)[order.argsort()]
+        logits.append(model(part[None], needed=(ends[None, :, None],))[0, :, 0].double().cpu())
+    return torch.cat(logits)[order.argsort()]
 
 
 def _device(model: Any) -> torch.device:

@@ -57,14 +57,14 @@ def search(same: Tensor, hit: Tensor, candidates: list[int], how: Search) -> lis
     base, wilson = float(hit.mean()), bool(((hit == 0) | (hit == 1)).all())
     values = torch.stack([torch.ones_like(hit), hit, hit**2])  # [3, N]
     beam: list[tuple[int, ...]] = [()]  # numbers of candidates, ascending
-    found: list[Found] = []
+    causes: list[Found] = []
     for size in range(1, min(how.size, len(candidates)) + 1):
-        whole = torch.stack([here[:, list(each)].prod(-1) for each in beam])  # [b, N]; the empty product is 1
+        whole = torch.stack([here[:, list(members)].prod(-1) for members in beam])  # [b, N]; the empty product is 1
         count, total, square = torch.einsum("bn,sn,np->sbp", whole, values, here).unbind(0)
         bound = lower_bound(count, total, square, how.z, wilson)
         bound[count < how.support] = -math.inf
-        for row, each in enumerate(beam):
-            bound[row, list(each)] = -math.inf
+        for row, members in enumerate(beam):
+            bound[row, list(members)] = -math.inf
         best: dict[tuple[int, ...], tuple[int, int]] = {}
         wanted = bound.numel() if how.beam is None else how.beam * size  # a set comes from each of its parts
         order = bound.flatten().argsort(descending=True, stable=True)[:wanted]
@@ -75,14 +75,14 @@ def search(same: Tensor, hit: Tensor, candidates: list[int], how: Search) -> lis
             best.setdefault(tuple(sorted((*beam[row], column))), (row, column))
         if not best:
             break
-        ranked = sorted(best, key=lambda each: (-float(bound[best[each]]), each))
+        ranked = sorted(best, key=lambda members: (-float(bound[best[members]]), members))
         beam = ranked[: how.beam]
         at = best[beam[0]]
-        events = tuple(candidates[each] for each in beam[0])
-        found.append(Found(events, int(count[at]), float(total[at] / count[at]), float(bound[at]), base))
-        if how.patience is not None and size - chosen(found) > how.patience:
+        events = tuple(candidates[member] for member in beam[0])
+        causes.append(Found(events, int(count[at]), float(total[at] / count[at]), float(bound[at]), base))
+        if how.patience is not None and size - chosen(causes) > how.patience:
             break
-    return found
+    return causes
 
 
 def lower_bound(count: Tensor, total: Tensor, square: Tensor, z: float, wilson: bool) -> Tensor:
@@ -103,6 +103,6 @@ def lower_bound(count: Tensor, total: Tensor, square: Tensor, z: float, wilson: 
     return bound.masked_fill(count < 1, -math.inf)
 
 
-def chosen(found: list[Found]) -> int:
+def chosen(causes: list[Found]) -> int:
     """The number of events, from 1, of the candidate with the highest lower bound; the smaller of equal ones."""
-    return 1 + max(range(len(found)), key=lambda index: (found[index].bound, -index))
+    return 1 + max(range(len(causes)), key=lambda index: (causes[index].bound, -index))

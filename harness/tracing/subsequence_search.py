@@ -21,40 +21,40 @@ def search_tokens(strings: Tensor, prompt: Tensor, hit: Tensor, how: Search) -> 
     """
     if not len(hit):
         raise ValueError("there is no string to search a cause in")
-    known = prompt.unique()  # ascending
-    mine, theirs = _Table(prompt[None], known), _Table(strings, known)
+    tokens = prompt.unique()  # ascending
+    prompt_table, string_table = _Table(prompt[None], tokens), _Table(strings, tokens)
     base, wilson = float(hit.mean()), bool(((hit == 0) | (hit == 1)).all())
     values = torch.stack([torch.ones_like(hit), hit, hit**2])
     beam: list[tuple[int, ...]] = [()]  # numbers in `known`
-    found: list[Found] = []
+    causes: list[Found] = []
     for _ in range(min(how.size, len(prompt))):
         best: dict[tuple[int, ...], tuple[float, int, float]] = {}
-        for each in beam:
-            fits, contains = mine.inserted(each), theirs.inserted(each)  # [1, gaps, K], [N, gaps, K]
+        for events in beam:
+            fits, contains = prompt_table.inserted(events), string_table.inserted(events)  # [1, gaps, K], [N, gaps, K]
             count, total, square = torch.einsum("sn,ngk->sgk", values, contains.double()).unbind(0)
             bound = lower_bound(count, total, square, how.z, wilson).masked_fill(count < how.support, -math.inf)
             for gap, token in torch.nonzero(fits[0] & (bound > -math.inf)).tolist():
-                name = (*each[:gap], token, *each[gap:])
+                name = (*events[:gap], token, *events[gap:])
                 if name not in best:
                     n = int(count[gap, token])
                     best[name] = float(bound[gap, token]), n, float(total[gap, token]) / n
         if not best:
             break
-        beam = sorted(best, key=lambda each: (-best[each][0], each))[: how.beam]
+        beam = sorted(best, key=lambda events: (-best[events][0], events))[: how.beam]
         bounded, support, mean = best[beam[0]]
-        found.append(Found(tuple(int(known[each]) for each in beam[0]), support, mean, bounded, base))
-        if how.patience is not None and len(found) - chosen(found) > how.patience:
+        causes.append(Found(tuple(int(tokens[event]) for event in beam[0]), support, mean, bounded, base))
+        if how.patience is not None and len(causes) - chosen(causes) > how.patience:
             break
-    return found
+    return causes
 
 
 class _Table:
     """Where tokens follow and precede each place of strings [N, m]: containment of a subsequence is one look-up a token."""
 
-    def __init__(self, strings: Tensor, known: Tensor):
+    def __init__(self, strings: Tensor, tokens: Tensor):
         rows, m = strings.shape
         place = torch.arange(m, dtype=torch.int32)[:, None]
-        is_token = strings[..., None] == known  # [N, m, K]
+        is_token = strings[..., None] == tokens  # [N, m, K]
         # end of the first occurrence at or after a place, m + 1 for none; so that m + 1 leads to m + 1
         ends = torch.where(is_token, place + 1, m + 1).flip(1).cummin(1).values.flip(1)
         self.after = torch.nn.functional.pad(ends, (0, 0, 0, 2), value=m + 1)  # [N, m + 2, K]

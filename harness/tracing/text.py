@@ -13,7 +13,7 @@ _OPERATORS, _BRACKETS = set("+-*/=<>!&|^%~@"), set("()[]{}")
 def detect(targets: Sequence[Target], text: str) -> bool:
     """Whether any target is in the text, in either case: a string as a part of it, a tuple where all of its strings are."""
     low = text.lower()
-    return any(all(each.lower() in low for each in ([target] if isinstance(target, str) else target)) for target in targets)
+    return any(all(part.lower() in low for part in ([target] if isinstance(target, str) else target)) for target in targets)
 
 
 def refuse_echoes(targets: Sequence[Target], text: str) -> None:
@@ -37,19 +37,19 @@ def accepting(tokenizer: Any) -> Callable[[int, list[int]], list[int]]:
 
     def accept(token: int, nearest: list[int]) -> list[int]:
         own = tokenizer.decode([token])
-        mine = own.strip().lower()
+        bare = own.strip().lower()
         seen: set[str] = set()
-        found = []
-        for each in nearest:
-            text = tokenizer.decode([each])
+        accepted = []
+        for candidate in nearest:
+            text = tokenizer.decode([candidate])
             other = text.strip().lower()
-            if each == token or each in special or other in seen or category(text) != category(own):
+            if candidate == token or candidate in special or other in seen or category(text) != category(own):
                 continue
-            if mine in other or other in mine:
+            if bare in other or other in bare:
                 continue
             seen.add(other)
-            found.append(each)
-        return found
+            accepted.append(candidate)
+        return accepted
 
     return accept
 
@@ -67,4 +67,4 @@ def category(text: str) -> str:
         return "operator"
     if set(bare) <= _BRACKETS:
         return "bracket"
-    return "punctuation" if not any(each.isalnum() for each in bare) else "unknown"
+    return "punctuation" if not any(character.isalnum() for character in bare) else "unknown"

@@ -68,8 +68,8 @@ def _gradient_shap(case: TextCase) -> Tensor:
     attr = captum()
     said, vectors, origin = _from_vectors(case)
     with seeded(int(case.asked.draw.words((1,), 2000))):
-        found = attr.GradientShap(said).attribute(vectors, baselines=origin, n_samples=SAMPLES, stdevs=0.0)
-    return found[0].detach().double().sum(-1).cpu()
+        shares = attr.GradientShap(said).attribute(vectors, baselines=origin, n_samples=SAMPLES, stdevs=0.0)
+    return shares[0].detach().double().sum(-1).cpu()
 
 
 def _from_vectors(case: TextCase) -> tuple[Callable[[Tensor], Tensor], Tensor, Tensor]:
@@ -86,14 +86,14 @@ def _from_vectors(case: TextCase) -> tuple[Callable[[Tensor], Tensor], Tensor, T
     before, behind = vectors_of(asked.before), vectors_of(asked.behind)
 
     def said(vectors: Tensor) -> Tensor:
-        each = []
+        logprobs = []
         for answer in asked.answers:
             parts = [part.expand(len(vectors), -1, -1) for part in (before, behind, vectors_of(answer[:-1]))]
             whole = torch.cat([parts[0], vectors, *parts[1:]], dim=1)
             logits = model(inputs_embeds=whole, use_cache=False).logits[:, -len(answer) :].double()
             spoken = torch.tensor(answer, device=device).expand(len(vectors), -1)[..., None]
-            each.append(logits.log_softmax(-1).gather(-1, spoken)[..., 0].sum(-1))
-        return torch.stack(each).logsumexp(0)
+            logprobs.append(logits.log_softmax(-1).gather(-1, spoken)[..., 0].sum(-1))
+        return torch.stack(logprobs).logsumexp(0)
 
     vectors = vectors_of(asked.tokens.tolist()).clone().requires_grad_()
     return said, vectors, table.weight.detach().mean(0).expand_as(vectors)
@@ -123,10 +123,10 @@ def compare_text(
         raise StudyError(f"k = {k} must be 1 to {len(asked.tokens)}, the tokens of the text")
     case = TextCase(asked, how, *text_evidence(asked, how))
     traced = trace_text(asked, how, (case.strings, case.hit))
-    found = {TRACE: replay_text(asked, traced[min(k, len(traced)) - 1].events, how, strings)}
+    rates = {TRACE: replay_text(asked, traced[min(k, len(traced)) - 1].events, how, strings)}
     order = asked.draw.permutation(len(asked.tokens), (), _TIE)[0]
     for name in methods:
         scores = TEXT_BASELINES[name](case)
         ranked = order[scores[order].argsort(descending=True, stable=True)]
-        found[name] = replay_places(asked, sorted(ranked[:k].tolist()), how, strings)
-    return found
+        rates[name] = replay_places(asked, sorted(ranked[:k].tolist()), how, strings)
+    return rates

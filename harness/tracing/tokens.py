@@ -26,11 +26,11 @@ def neighbours(
     prompt int64 [n]. accept(token, nearest first) → a part of them; None: all but the token itself. The token is one of its nearest.
     """
     unit = torch.nn.functional.normalize(embeddings.detach().float().cpu(), dim=-1)
-    found: dict[int, list[int]] = {}
+    choices: dict[int, list[int]] = {}
     for token in prompt.unique().tolist():
         nearest = (unit @ unit[token]).topk(min(top, len(unit))).indices.tolist()
-        found[token] = [each for each in nearest if each != token] if accept is None else accept(token, nearest)
-    return [found[token] for token in prompt.tolist()]
+        choices[token] = [other for other in nearest if other != token] if accept is None else accept(token, nearest)
+    return [choices[token] for token in prompt.tolist()]
 
 
 def perturbed_tokens(
@@ -42,11 +42,11 @@ def perturbed_tokens(
 
 
 def _chosen(prompt: Tensor, choices: Sequence[Sequence[int]], count: int, draw: Draw, site: int) -> Tensor:
-    most = max(1, *(len(each) for each in choices))
+    most = max(1, *(len(others) for others in choices))
     table = torch.tensor(
-        [[*(each or [token]), *[0] * most][:most] for token, each in zip(prompt.tolist(), choices, strict=True)]
+        [[*(others or [token]), *[0] * most][:most] for token, others in zip(prompt.tolist(), choices, strict=True)]
     )
-    sizes = torch.tensor([max(1, len(each)) for each in choices])
+    sizes = torch.tensor([max(1, len(others)) for others in choices])
     at = draw.words((count, len(prompt)), site)[0] * sizes >> 32  # [N, n]
     return table.expand(count, -1, -1).gather(-1, at[..., None])[..., 0]
 

@@ -99,31 +99,31 @@ def _filled(
     """keep bool [N, P], shifts int64 [N] (events more in front); reads among `held` keep their symbols."""
     ahead = max(0, int(shifts.max()))
     # a frame whose last column is the read; string i begins at column start[i]
-    mine = pad(prompt.tokens.view(-1, 2).T, (ahead, 0))  # [2, W]
-    column, start = torch.arange(mine.shape[1]), (ahead - shifts)[:, None]
+    own = pad(prompt.tokens.view(-1, 2).T, (ahead, 0))  # [2, W]
+    column, start = torch.arange(own.shape[1]), (ahead - shifts)[:, None]
     inside = column >= start
     keep = pad(keep, (ahead, 0)) & inside
-    first, second = _events(prompt, (len(keep), mine.shape[1]), family, draw, base)
-    first, second = torch.where(keep, mine[0], first), torch.where(keep, mine[1], second)
+    first, second = _events(prompt, (len(keep), own.shape[1]), family, draw, base)
+    first, second = torch.where(keep, own[0], first), torch.where(keep, own[1], second)
     if family != "iid":
         first = torch.where(column == start, WRITE, first)
         if held:
             dice = draw.uniform(first.shape, base + PLACES)[0]
-            _hold(first, second, mine, [each + ahead for each in held], start, dice)
+            _hold(first, second, own, [anchor + ahead for anchor in held], start, dice)
     last = _latest((first == WRITE) & (second >= SYMBOL) & inside)
     memory = second.gather(-1, last.clamp(min=0))
     if family != "iid":
         second = torch.where(first == READ, memory, second)
     second[:, -1] = memory[:, -1]
-    shifted = (column + start).clamp(max=mine.shape[1] - 1)  # strings that begin at column 0
+    shifted = (column + start).clamp(max=own.shape[1] - 1)  # strings that begin at column 0
     tokens = torch.stack([first.gather(-1, shifted), second.gather(-1, shifted)], dim=-1)
-    length = mine.shape[1] - start
+    length = own.shape[1] - start
     before = column < length - 1
     if anchors == "offset":
-        same = (first == mine[0]) & (second == mine[1]) & inside
+        same = (first == own[0]) & (second == own[1]) & inside
         same = same[:, ahead:]
     else:
-        same = (tokens == mine.T.roll(-ahead, 0)).all(-1) & before
+        same = (tokens == own.T.roll(-ahead, 0)).all(-1) & before
         same = same[:, : prompt.query + 1]
     tokens = torch.where((column < length)[..., None], tokens, torch.tensor([IGNORE, SYMBOL])).flatten(1)
     return Corpus(tokens, 2 * (length[:, 0] - 1), memory[:, -1] - SYMBOL, same, last[:, -1] >= 0)
@@ -144,23 +144,23 @@ def _events(prompt: Prompt, shape: tuple[int, int], family: str, draw: Draw, bas
     return torch.where(words < below[..., 0], WRITE, torch.where(words < below[..., 1], READ, IGNORE)), second
 
 
-def _hold(first: Tensor, second: Tensor, mine: Tensor, anchors: Sequence[int], start: Tensor, dice: Tensor) -> None:
+def _hold(first: Tensor, second: Tensor, own: Tensor, anchors: Sequence[int], start: Tensor, dice: Tensor) -> None:
     """Let every anchored read find its own symbol: changes first and second [N, W]; anchors are columns, ascending; dice in [0, 1)."""
     column = torch.arange(first.shape[1])
-    decided = [each for each in anchors if int(mine[0, each]) != IGNORE]
+    decided = [anchor for anchor in anchors if int(own[0, anchor]) != IGNORE]
     for index, read in enumerate(decided):
-        if int(mine[0, read]) != READ:
+        if int(own[0, read]) != READ:
             continue
         bound = column >= start if not index else (column > decided[index - 1]).expand_as(first)
         free = bound & (column < read)
-        free[:, [each for each in anchors if each < read]] = False
+        free[:, [anchor for anchor in anchors if anchor < read]] = False
         writes = (first == WRITE) & (column < read) & (column >= start)
-        wrong = second.gather(-1, _latest(writes)[:, -1:].clamp(min=0))[:, 0] != mine[1, read]
+        wrong = second.gather(-1, _latest(writes)[:, -1:].clamp(min=0))[:, 0] != own[1, read]
         own = _latest(writes & free)[:, -1]
         # the write that the read sees, if it is free to change; else a new one, since in the prompt there was one as well
         at = torch.where(own >= 0, own, torch.where(free, dice, -1.0).argmax(-1))
         rows = torch.nonzero(wrong)[:, 0]
-        first[rows, at[rows]], second[rows, at[rows]] = WRITE, int(mine[1, read])
+        first[rows, at[rows]], second[rows, at[rows]] = WRITE, int(own[1, read])
 
 
 def _latest(happens: Tensor) -> Tensor:

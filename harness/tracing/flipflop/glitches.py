@@ -29,13 +29,13 @@ def glitches(model: Any, scored: ScoredSet, count: int, device: torch.device) ->
 
     Left out are reads with fewer than two events before them, where there is nothing to trace.
     """
-    found: list[Glitch] = []
+    traceable: list[Glitch] = []
     for reads in wrong_reads(model, scored, RESTRICTED, device):
         wrong = reads.wrong & (reads.position >= 4)
         places = torch.where(wrong, reads.position, scored.task.length).amin(-1)
         for row in torch.nonzero(wrong.any(-1))[:, 0].tolist():
             position, tokens = int(places[row]), reads.batch.inputs[0, row].cpu()
-            found.append(Glitch(scored.name, reads.first + row, position, prompt_of(scored.task, tokens, position)))
-            if len(found) == count:
-                return found
-    return found
+            traceable.append(Glitch(scored.name, reads.first + row, position, prompt_of(scored.task, tokens, position)))
+            if len(traceable) == count:
+                return traceable
+    return traceable

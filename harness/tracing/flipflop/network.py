@@ -43,8 +43,8 @@ def gradient_shap(model: Decoder, prompt: Prompt, seed: int) -> Tensor:
     wrong, vectors = _from_vectors(model, prompt)
     origin = model.tokens.detach().mean(1, keepdim=True).expand_as(vectors)
     with seeded(int(prompt.draw(seed).words((1,), 2000))):
-        found = attr.GradientShap(wrong).attribute(vectors, baselines=origin, n_samples=SAMPLES, stdevs=0.0)
-    return _by_event(found[0].detach().double().sum(-1))
+        shares = attr.GradientShap(wrong).attribute(vectors, baselines=origin, n_samples=SAMPLES, stdevs=0.0)
+    return _by_event(shares[0].detach().double().sum(-1))
 
 
 def attends(model: Any) -> bool:

@@ -38,13 +38,13 @@ def replay(
     model: Model, prompt: Prompt, events: Sequence[int], seed: int, strings: int = STRINGS, families: Sequence[str] = FAMILIES
 ) -> Replay:
     """The events in fresh strings; sets of events that are compared share their random numbers, family by family."""
-    found = Replay({}, {}, {})
+    rates = Replay({}, {}, {})
     for family in families:
         corpus = conditioned(prompt, sorted(events), family, strings, prompt.draw(seed))
         if corpus is None or not bool(corpus.known.any()):
             continue
         soft, hard = hits(model, corpus)
-        found.soft[family] = float(soft[corpus.known].mean())
-        found.hard[family] = float(hard[corpus.known].mean())
-        found.preserved[family] = float((corpus.truth == prompt.truth)[corpus.known].double().mean())
-    return found
+        rates.soft[family] = float(soft[corpus.known].mean())
+        rates.hard[family] = float(hard[corpus.known].mean())
+        rates.preserved[family] = float((corpus.truth == prompt.truth)[corpus.known].double().mean())
+    return rates

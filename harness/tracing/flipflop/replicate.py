@@ -31,19 +31,19 @@ def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, dict[str, An
     """The replicate's row, or those of all that have weights and are of the flip-flop."""
     if key != "all":
         return [row_of(stores, key)]
-    found = [
+    rows = [
         (store, row)
         for store in stores
         for row in committed(store).to_pylist()
         if row["status"] == "finished" and isinstance(condition_of(row).task, FlipFlop)
         if _last_kept(store, row["key"]) == row["stage"]
     ]
-    if not found:
+    if not rows:
         raise StudyError(
             f"no replicate of {', '.join(store.study for store in stores)} is a finished one of the task flipflop with kept weights: "
             "run a study with keep: all or keep: tail(n), or manyseeds rerun STORE KEY --keep weights"
         )
-    return found
+    return rows
 
 
 def _last_kept(store: Store, key: str) -> int | None:
@@ -67,9 +67,9 @@ def loaded(store: Store, row: dict[str, Any], wanted: Sequence[str], device: tor
     kept = weights_of(store, row)
     model = single(condition.model, task.vocabulary, task.length, kept.tensors, row["init_seed"], outputs=task.outputs)
     every = sets_of(store, condition)
-    sets = [each for each in every if each.every is None] or every  # those that are scored on the way are small parts of them
+    sets = [scored for scored in every if scored.every is None] or every  # others are small parts of these
     for name in wanted:
-        if name not in [each.name for each in sets]:
-            raise StudyError(f"--set {name} is no set of {store.study}: write {' or '.join(each.name for each in sets)}")
-    chosen = tuple(each for each in sets if not wanted or each.name in wanted)
+        if name not in [scored.name for scored in sets]:
+            raise StudyError(f"--set {name} is no set of {store.study}: write {' or '.join(scored.name for scored in sets)}")
+    chosen = tuple(scored for scored in sets if not wanted or scored.name in wanted)
     return Replicate(store, row, kept.step, model.to(device), chosen)

@@ -71,18 +71,18 @@ def run(stores: Sequence[Store], key: str, wanted: Wanted, device: str, say: Cal
     """
     torch_device = harness.machine.device.resolve(device)
     chosen = [loaded(store, row, wanted.sets, torch_device) for store, row in rows_of(stores, key)]
-    for each in chosen:
-        asked(wanted.methods, each.model)
+    for replicate in chosen:
+        asked(wanted.methods, replicate.model)
     harness.machine.device.prepare(torch_device)
     medians: dict[str, list[float]] = {}
     alike: list[float] = []
-    reads = [_glitches(each, wanted, torch_device, say) for each in chosen]
+    reads = [_glitches(replicate, wanted, torch_device, say) for replicate in chosen]
     if not any(reads):
         raise StudyError(f"no read of {_sets(chosen)} is wrong: there is no glitch to trace")
-    for each, found in zip(chosen, reads, strict=True):
-        if not found:
+    for replicate, traceable in zip(chosen, reads, strict=True):
+        if not traceable:
             continue
-        by_method, jaccard = _trace(each, found, wanted, say)
+        by_method, jaccard = _trace(replicate, traceable, wanted, say)
         for method, median in by_method.items():
             medians.setdefault(method, []).append(median)
         alike += [float(np.median(jaccard))] if jaccard else []
@@ -95,7 +95,7 @@ def run(stores: Sequence[Store], key: str, wanted: Wanted, device: str, say: Cal
 
 
 def _trace(
-    one: Replicate, found: Sequence[Glitch], wanted: Wanted, say: Callable[[str], None]
+    one: Replicate, traceable: Sequence[Glitch], wanted: Wanted, say: Callable[[str], None]
 ) -> tuple[dict[str, float], list[float]]:
     """Trace the glitches of a replicate and keep the rows; median S_rep by method, and with several corpora Jaccard by glitch."""
     methods, left = asked(wanted.methods, one.model)
@@ -104,7 +104,7 @@ def _trace(
     rows: dict[str, Rows] = {method: [] for method in methods}
     sreps: dict[str, list[float]] = {method: [] for method in methods}
     alike: list[float] = []
-    for number, glitch in enumerate(found, 1):
+    for number, glitch in enumerate(traceable, 1):
         began = time.perf_counter()
         traced, additive, by_method = traced_by(one.model, glitch, methods, wanted)
         for method, (events, played) in by_method.items():
@@ -116,19 +116,19 @@ def _trace(
             rows[TRACE].append({"item": f"{glitch.name} jaccard", "value": alike[-1]})
         shown = " ".join(_shown(glitch, event) for event in events)
         say(
-            f"  {number} of {len(found)}: set {glitch.set}, string {glitch.string}, read at {glitch.position}: {shown}, "
+            f"  {number} of {len(traceable)}: set {glitch.set}, string {glitch.string}, read at {glitch.position}: {shown}, "
             f"S_rep {sreps[TRACE][-1]:.3f} ({time.perf_counter() - began:.1f} s)"
         )
     medians = {}
     for method in methods:
-        known = [value for value in sreps[method] if not math.isnan(value)]
-        if known:
-            medians[method] = float(np.median(known))
-            rows[method] += _summary_rows(known)
-            say(f"  {method:15} S_rep {_interval(known)} (median of {len(known)} glitches)")
+        defined = [value for value in sreps[method] if not math.isnan(value)]
+        if defined:
+            medians[method] = float(np.median(defined))
+            rows[method] += _summary_rows(defined)
+            say(f"  {method:15} S_rep {_interval(defined)} (median of {len(defined)} glitches)")
         name = TRACE if method == TRACE else f"{TRACE}-{method}"
         about = {"key": one.row["key"], "stage": one.row["stage"], "step": one.step}
-        add(one.store, one.row["pack"], name, [about | each for each in rows[method]])
+        add(one.store, one.row["pack"], name, [about | row for row in rows[method]])
     if alike:
         say(f"  events on other corpora: Jaccard {_interval(alike)} (median of {len(alike)} glitches)")
     return medians, alike
@@ -136,11 +136,11 @@ def _trace(
 
 def stability(model: Any, glitch: Glitch, events: Sequence[int], wanted: Wanted) -> float:
     """Mean over the other corpora of |A ∩ B| / |A ∪ B|, of the traced events and the best set of as many on that corpus (card, 9.4)."""
-    mine, shares = set(events), []
+    own, shares = set(events), []
     for seed in range(wanted.seed + 1, wanted.seed + wanted.corpora):
         given = evidence(model, glitch.prompt, wanted.how, seed)
-        theirs = set(searched(given, glitch.prompt, replace(wanted.how.search, size=len(mine))).of(len(mine)).events)
-        shares.append(len(mine & theirs) / len(mine | theirs))
+        theirs = set(searched(given, glitch.prompt, replace(wanted.how.search, size=len(own))).of(len(own)).events)
+        shares.append(len(own & theirs) / len(own | theirs))
     return float(np.mean(shares))
 
 
@@ -157,14 +157,14 @@ def traced_by(
     traced = searched(given, prompt, how.search)
     best = traced.best if wanted.events is None else traced.of(wanted.events)
     case = Case(model, prompt, given, wanted.seed)
-    found, played = {}, {}
+    by_method, played = {}, {}
     for method in methods:
         k = len(best.events)
         events = best.events if method == TRACE else top(BASELINES[method].scores(case), k, prompt, wanted.seed)
         if events not in played:  # methods that agree share the strings, and so the answers
             played[events] = replay(model, prompt, events, wanted.seed, wanted.replays)
-        found[method] = events, played[events]
-    return traced, additivity(given.same, given.hit, best.events), found
+        by_method[method] = events, played[events]
+    return traced, additivity(given.same, given.hit, best.events), by_method
 
 
 def _glitch_rows(glitch: Glitch, events: Sequence[int], own: tuple[Trace, Additivity] | None, played: Any) -> Rows:
@@ -206,12 +206,14 @@ def _shown(glitch: Glitch, event: int) -> str:
 
 
 def _glitches(one: Replicate, wanted: Wanted, device: torch.device, say: Callable[[str], None]) -> list[Glitch]:
-    found = [glitch for scored in one.sets for glitch in glitches(one.model, scored, wanted.glitches, device)]
-    say(f"{one.row['key'][:12]} ({one.row['condition']}): {len(found)} glitches on {', '.join(each.name for each in one.sets)}")
-    return found
+    traceable = [glitch for scored in one.sets for glitch in glitches(one.model, scored, wanted.glitches, device)]
+    say(
+        f"{one.row['key'][:12]} ({one.row['condition']}): {len(traceable)} glitches on {', '.join(scored.name for scored in one.sets)}"
+    )
+    return traceable
 
 
 def _sets(chosen: Sequence[Replicate]) -> str:
-    sets = dict.fromkeys(each.name for one in chosen for each in one.sets)
+    sets = dict.fromkeys(scored.name for one in chosen for scored in one.sets)
     who = chosen[0].row["key"] if len(chosen) == 1 else f"{len(chosen)} replicates"
     return f"{who} on {', '.join(sets)}"

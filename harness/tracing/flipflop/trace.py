@@ -38,8 +38,8 @@ class Settings:
     search: Search = field(default_factory=Search)
 
     def __post_init__(self) -> None:
-        known = {"family": FAMILIES, "masking": MASKINGS, "anchors": ANCHORS, "hits": HITS, "target": TARGETS}
-        for name, values in known.items():
+        choices = {"family": FAMILIES, "masking": MASKINGS, "anchors": ANCHORS, "hits": HITS, "target": TARGETS}
+        for name, values in choices.items():
             if getattr(self, name) not in values:
                 raise StudyError(f"{name} = {getattr(self, name)!r} must be one of {', '.join(values)}")
         if self.strings < 1 or not 0 < self.rate <= 1:
@@ -91,9 +91,9 @@ def trace(model: Model, prompt: Prompt, how: Settings, seed: int) -> Trace:
 
 
 def searched(given: Evidence, prompt: Prompt, how: Search) -> Trace:
-    found = search(given.same, given.hit, torch.arange(prompt.query).tolist(), how)
-    if not found:
+    causes = search(given.same, given.hit, torch.arange(prompt.query).tolist(), how)
+    if not causes:
         raise StudyError(
             f"no event stands in {how.support} of the {len(given.hit)} strings: make more strings or ask for less support"
         )
-    return Trace(found, given.preserved)
+    return Trace(causes, given.preserved)

@@ -26,15 +26,15 @@ def build(name: str, **fields: Any) -> Task:
     """The task called `name`, a frozen dataclass. Raises ValueError for an unknown name, field or value."""
     if name not in REGISTRY:
         raise ValueError(f"there is no task {name!r}{_nearest(name, REGISTRY)}; tasks: {', '.join(REGISTRY)}")
-    known = [field.name for field in dataclasses.fields(REGISTRY[name])]
+    options = [field.name for field in dataclasses.fields(REGISTRY[name])]
     for field in fields:
-        if field not in known:
+        if field not in options:
             raise ValueError(
-                f"task.{field} is not an option of the task {name}{_nearest(field, known)}; options: {', '.join(known)}"
+                f"task.{field} is not an option of the task {name}{_nearest(field, options)}; options: {', '.join(options)}"
             )
     return REGISTRY[name](**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
-    match = difflib.get_close_matches(word, list(known), n=1)
+def _nearest(word: str, names: Iterable[str]) -> str:
+    match = difflib.get_close_matches(word, list(names), n=1)
     return f" (did you mean {match[0]}?)" if match else ""

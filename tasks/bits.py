@@ -10,8 +10,8 @@ from tasks.draws import Draw
 def bits(draw: Draw, batch: int, length: int) -> Tensor:
     """Fair bits, int64 [R, B, T]: 32 of each word of the draw, the least significant first."""
     words = draw.words((batch, -(-length // 32)), 0)
-    found = words[..., None] >> torch.arange(32, device=words.device) & 1
-    return found.flatten(-2)[..., :length].contiguous()
+    unpacked = words[..., None] >> torch.arange(32, device=words.device) & 1
+    return unpacked.flatten(-2)[..., :length].contiguous()
 
 
 def at_the_end(inputs: Tensor, classes: Tensor) -> Batch:

@@ -27,10 +27,10 @@ def continued(forward: Callable[..., Tensor], given: Tensor, count: int, draft: 
     known = given.new_zeros(given.shape[:2])
     while int(known.min()) < count:
         guess = said if draft is None else draft(given, said, known)
-        found = forward(torch.cat([given, guess[:, :, :-1]], dim=2), [answered]).argmax(-1)
+        answers = forward(torch.cat([given, guess[:, :, :-1]], dim=2), [answered]).argmax(-1)
         settled = place < known[..., None]  # [R, B, count]
-        same = (found == guess).flatten(3).all(-1) if guess.dim() > 3 else found == guess
+        same = (answers == guess).flatten(3).all(-1) if guess.dim() > 3 else answers == guess
         agreed = (same | settled).cumprod(-1).sum(-1)
-        said = torch.where(settled.view(*settled.shape, *[1] * (guess.dim() - 3)), said, found)
+        said = torch.where(settled.view(*settled.shape, *[1] * (guess.dim() - 3)), said, answers)
         known = (agreed + 1).clamp(max=count)
     return said

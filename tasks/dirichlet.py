@@ -31,8 +31,8 @@ def log_gamma_quantile(uniform: Tensor, alpha: float) -> Tensor:
     place = ((uniform.log() - torch.log1p(-uniform)) + _REACH) * (_CELLS / (2 * _REACH))
     cell = place.to(torch.int64)
     within = place - cell
-    found = _table(float(alpha))[cell]
-    return ((found[..., 3] * within + found[..., 2]) * within + found[..., 1]) * within + found[..., 0]
+    cubic = _table(float(alpha))[cell]
+    return ((cubic[..., 3] * within + cubic[..., 2]) * within + cubic[..., 1]) * within + cubic[..., 0]
 
 
 def entropy(alpha: float, symbols: int) -> float:

@@ -57,14 +57,14 @@ def states_after(automaton: Semiautomaton, tokens: Tensor) -> Tensor:
     words = tokens.flatten(0, -2)
     monoid = _monoid_on(automaton, tokens.device)
     if monoid is not None:
-        found = _by_number(monoid, words)
+        states = _by_number(monoid, words)
     elif len(automaton.table) > MOST_MAPPED:
-        found = _by_walk(automaton.table.to(tokens.device), automaton.start, words)
+        states = _by_walk(automaton.table.to(tokens.device), automaton.start, words)
     else:
         rows = max(1, _MAP_ENTRIES // (words.shape[1] * len(automaton.table)))
         maps = _total(automaton).to(tokens.device)
-        found = torch.cat([_by_map(maps, automaton.start, part) for part in words.split(rows)])
-    return found.view(tokens.shape)
+        states = torch.cat([_by_map(maps, automaton.start, part) for part in words.split(rows)])
+    return states.view(tokens.shape)
 
 
 def _by_number(monoid: Monoid, words: Tensor) -> Tensor:
@@ -105,32 +105,32 @@ def transition_monoid(automaton: Semiautomaton, most: int = MOST_ELEMENTS) -> Mo
         return None
     maps = automaton.table.numpy().T  # [S, Q]
     size = maps.shape[1]
-    found = [np.arange(size)]
-    number = {found[0].tobytes(): 0}
+    elements = [np.arange(size)]
+    number = {elements[0].tobytes(): 0}
     then: list[list[int]] = []  # element and token → element
     parents = [(0, 0)]  # the element and the token that an element was found by
-    for element, each in enumerate(found):  # grows while it is walked
+    for element, image in enumerate(elements):  # grows while it is walked
         then.append([])
         for token, step in enumerate(maps):
-            after = step[each]
+            after = step[image]
             name = after.tobytes()
             if name not in number:
-                if len(found) == most:
+                if len(elements) == most:
                     return None
-                number[name] = len(found)
-                found.append(after)
+                number[name] = len(elements)
+                elements.append(after)
                 parents.append((element, token))
             then[element].append(number[name])
     right = np.array(then, dtype=np.int32)  # [M, S]
-    product = np.empty((len(found), len(found)), dtype=np.int32)
-    product[:, 0] = np.arange(len(found))
+    product = np.empty((len(elements), len(elements)), dtype=np.int32)
+    product[:, 0] = np.arange(len(elements))
     for element, (parent, token) in enumerate(parents[1:], start=1):
         product[:, element] = right[product[:, parent], token]
-    states = np.array([each[automaton.start] for each in found], dtype=np.int64)
+    states = np.array([image[automaton.start] for image in elements], dtype=np.int64)
     return Monoid(torch.from_numpy(product.reshape(-1)), torch.from_numpy(right[0].copy()), torch.from_numpy(states))
 
 
 @functools.cache
 def _monoid_on(automaton: Semiautomaton, device: torch.device) -> Monoid | None:
-    found = transition_monoid(automaton)
-    return None if found is None else found.to(device)
+    monoid = transition_monoid(automaton)
+    return None if monoid is None else monoid.to(device)

@@ -25,8 +25,8 @@ def from_name(name: str) -> Semiautomaton:
         match = re.fullmatch(pattern, name)
         if match:
             return make(name, *(int(group) for group in match.groups()))
-    known = (*NINETEEN, "S5_5", "Dyck_4_8", "abab")
-    near = difflib.get_close_matches(name, known, n=1)
+    names = (*NINETEEN, "S5_5", "Dyck_4_8", "abab")
+    near = difflib.get_close_matches(name, names, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     raise ValueError(f"task.automaton = {name!r} is not known{hint}; there is {FORMS}, or a table of your own")
 

@@ -21,12 +21,12 @@ def observation(automaton: Semiautomaton, observe: str | Sequence[int]) -> Obser
         return _given(automaton, tuple(observe))
     if observe == "state":
         return Observation(tuple(range(len(automaton.states))), len(automaton.states))
-    known = [name for name, (families, _) in _MAPS.items() if automaton.family in families]
-    if observe not in known:
-        near = difflib.get_close_matches(observe, ["state", *known], n=1)
+    maps = [name for name, (families, _) in _MAPS.items() if automaton.family in families]
+    if observe not in maps:
+        near = difflib.get_close_matches(observe, ["state", *maps], n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise ValueError(
-            f"task.observe = {observe!r} is no map of this semiautomaton{hint}: there is {', '.join(['state', *known])}, "
+            f"task.observe = {observe!r} is no map of this semiautomaton{hint}: there is {', '.join(['state', *maps])}, "
             "or a list with the class of every state"
         )
     return _MAPS[observe][1](automaton)

@@ -31,10 +31,10 @@ def autoregressive(forward: Forward, inputs: Tensor, tokens: int) -> Tensor:
     T passes over longer and longer prefixes, so the model must be causal.
     """
     filled = inputs.clone(memory_format=torch.contiguous_format)
-    found = []
+    logits = []
     for position in range(0, inputs.shape[-1], 2):
         last = torch.full((*inputs.shape[:-1], 1), position, device=inputs.device)
-        found.append(forward(filled[..., : position + 1], (last,)))
+        logits.append(forward(filled[..., : position + 1], (last,)))
         if position + 1 < inputs.shape[-1]:
-            filled[..., position + 1] = tokens + found[-1][..., 0, :].argmax(-1)
-    return torch.cat(found, dim=-2)
+            filled[..., position + 1] = tokens + logits[-1][..., 0, :].argmax(-1)
+    return torch.cat(logits, dim=-2)

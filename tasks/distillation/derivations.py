@@ -34,22 +34,22 @@ class Trees:
 
 def derive(name: str, root: int, draw: Draw, batch: int, room: int, ancestors: bool = False) -> Trees:
     """`batch` strings a replicate of at most `room` tokens: one that is longer is drawn again, from further sites of its row."""
-    found = _attempt(name, root, draw, batch, room, ancestors, 0)
+    trees = _attempt(name, root, draw, batch, room, ancestors, 0)
     attempt = 1
-    while bool((long := found.lengths > room).any()):
+    while bool((long := trees.lengths > room).any()):
         other = _attempt(name, root, draw, batch, room, ancestors, attempt)
-        found = _replaced(found, other, long)
+        trees = _replaced(trees, other, long)
         attempt += 1
-    return found
+    return trees
 
 
-def _replaced(mine: Trees, new: Trees, which: Tensor) -> Trees:
+def _replaced(old: Trees, new: Trees, which: Tensor) -> Trees:
     """The strings of `mine`, those that `which` [R, B] marks from `new`."""
-    ancestors = mine.ancestors
+    ancestors = old.ancestors
     if ancestors is not None and new.ancestors is not None:
         ancestors = torch.where(which[..., None, None], new.ancestors, ancestors)
-    tokens, ends = (torch.where(which[..., None], b, a) for a, b in ((mine.tokens, new.tokens), (mine.ends, new.ends)))
-    return Trees(tokens, torch.where(which, new.lengths, mine.lengths), ends, ancestors)
+    tokens, ends = (torch.where(which[..., None], b, a) for a, b in ((old.tokens, new.tokens), (old.ends, new.ends)))
+    return Trees(tokens, torch.where(which, new.lengths, old.lengths), ends, ancestors)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def _table(name: str, level: int, device: torch.device) -> _Table:
     for index, symbol in enumerate(symbols_of(level)):
         total = 0.0
         for side in rules[symbol]:
-            for below in itertools.product(*(rules[child] for child in side)) if two else [tuple((each,) for each in side)]:
+            for below in itertools.product(*(rules[child] for child in side)) if two else [tuple((token,) for token in side)]:
                 probability = 1 / len(rules[symbol])
                 row = []
                 for place, (parent, children) in enumerate(zip(side, below, strict=True)):
@@ -127,7 +127,7 @@ def _attempt(name: str, root: int, draw: Draw, batch: int, room: int, ancestors:
         ends = torch.where(whole, ends[:, None], below + ranks)[keep]
         symbols = children[keep]
         if ancestors:
-            above = {each: values.repeat_interleave(fanout) for each, values in above.items()}
+            above = {above_level: values.repeat_interleave(fanout) for above_level, values in above.items()}
             if table.levels == 2:
                 above[level - 1] = table.middles[row][keep] + symbols_of(level - 1)[0]
             above[below] = symbols + symbols_of(below)[0]
@@ -143,7 +143,7 @@ def _attempt(name: str, root: int, draw: Draw, batch: int, room: int, ancestors:
     tree = None
     if ancestors:
         none = torch.zeros_like(symbols)
-        tree = torch.stack([padded(above.get(each, none)) for each in range(1, LEVELS + 1)], dim=-1)
+        tree = torch.stack([padded(above.get(above_level, none)) for above_level in range(1, LEVELS + 1)], dim=-1)
     return Trees(padded(symbols).long(), counts.view(shape), padded(ends), tree)
 
 

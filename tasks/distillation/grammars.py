@@ -78,7 +78,7 @@ def grammar(name: str) -> Grammar:
     for word in _RULES[name].replace("\n", "  ").split("  "):
         if word.strip():
             symbol, _, sides = word.strip().partition(":")
-            rules[int(symbol)] = tuple(tuple(int(each) for each in side.split()) for side in sides.split("|"))
+            rules[int(symbol)] = tuple(tuple(int(child) for child in side.split()) for side in sides.split("|"))
     return Grammar(name, rules)
 
 
@@ -93,6 +93,6 @@ def _law(name: str, symbol: int, leaf: tuple[float, ...], level: int) -> np.ndar
             product = np.convolve(product, _law(name, child, leaf, level))
         sides.append(product)
     law = np.zeros(max(map(len, sides)))
-    for each in sides:
-        law[: len(each)] += each / len(sides)
+    for side_law in sides:
+        law[: len(side_law)] += side_law / len(sides)
     return law

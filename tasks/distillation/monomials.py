@@ -39,7 +39,7 @@ def outside(length: int, support: tuple[int, ...], degree: int, most: int, draw:
     """
     if not 1 <= degree <= length:
         raise ValueError(f"degree = {degree} must be from 1 to {length}, the number of coordinates")
-    if any(not 0 <= each < length for each in (*support, *free)):
+    if any(not 0 <= place < length for place in (*support, *free)):
         raise ValueError(f"the coordinates of support and free must be of 0 … {length - 1}")
     needed = set(free) if free else set(range(length)) - set(support)
     total = math.comb(length, degree) - math.comb(length - len(needed), degree)
@@ -48,17 +48,17 @@ def outside(length: int, support: tuple[int, ...], degree: int, most: int, draw:
             f"there are {total} sets of {degree} coordinates that are not within the support, and most = {most} of them are asked for"
         )
     if total <= 4 * most and math.comb(length, degree) <= 10**6:
-        every = [each for each in itertools.combinations(range(length), degree) if needed & set(each)]
+        every = [subset for subset in itertools.combinations(range(length), degree) if needed & set(subset)]
         order = draw.permutation(len(every), site=0)[0, :most].sort().values
         return torch.tensor(every)[order.cpu()]
-    found: dict[tuple[int, ...], None] = {}
+    subsets: dict[tuple[int, ...], None] = {}
     site = 1
-    while len(found) < most:
+    while len(subsets) < most:
         for row in draw.subset(length, degree, (4 * most,), site)[0].sort(-1).values.tolist():
             if needed & set(row):
-                found[tuple(row)] = None
+                subsets[tuple(row)] = None
         site += 1
-    return torch.tensor(list(found)[:most])
+    return torch.tensor(list(subsets)[:most])
 
 
 def correlations(answers: Tensor, signs: Tensor, sets: Tensor, chunk: int = 2**24) -> Tensor:

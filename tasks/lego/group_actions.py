@@ -79,8 +79,8 @@ def from_name(name: str) -> GroupAction:
         if match and not (regular != name and name[0] == "C"):
             rows = make(name, int(match[1]))
             return GroupAction(name, torch.tensor(rows if regular == name else _regular(rows), dtype=torch.int64))
-    known = ("C5", "C6", "S3", "S4", "S5", "A5", "D6", "S3_regular", "S4_regular")
-    near = difflib.get_close_matches(name[:1].upper() + name[1:], known, n=1)
+    names = ("C5", "C6", "S3", "S4", "S5", "A5", "D6", "S3_regular", "S4_regular")
+    near = difflib.get_close_matches(name[:1].upper() + name[1:], names, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     own = "; a cyclic group acts on itself already: leave _regular out" if regular != name and name[0] == "C" else ""
     raise ValueError(f"task.group = {name!r} is not known{hint}{own}; there is {FORMS}, or a table of your own")

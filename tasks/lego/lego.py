@@ -73,9 +73,9 @@ class Lego(Continued):
                 f"task.length = {self.length} needs {self.length + 1} different variables and task.variables = {self.variables}: "
                 f"a length of at most {self.variables - 1}, or more variables"
             )
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"task.{name} = {getattr(self, name)!r} must be {' or '.join(known)}")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(f"task.{name} = {getattr(self, name)!r} must be {' or '.join(choices)}")
         if self.steps and not (min(self.steps) >= 1 and max(self.steps) <= self.length):
             raise ValueError(f"task.steps = {list(self.steps)} must be answers 1 … task.length = {self.length}")
         group_action(self.group)
@@ -193,8 +193,8 @@ class Lego(Continued):
         table = prompt.new_zeros((*prompt.shape[:2], 2, size))
         consumed = predicates[..., INPUT]
         after, actions = (
-            each.scatter(-1, consumed, predicates[..., slot])
-            for each, slot in zip(table.unbind(2), (OUTPUT, ACTION), strict=True)
+            values.scatter(-1, consumed, predicates[..., slot])
+            for values, slot in zip(table.unbind(2), (OUTPUT, ACTION), strict=True)
         )
         law = self.action.table.flatten().to(prompt.device)
         out = torch.zeros_like(said)

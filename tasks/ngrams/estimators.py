@@ -43,6 +43,6 @@ def counts(inputs: Tensor, lags: Lags, alphabet: int, order: int, last: bool) ->
     return matches.to(torch.float32) @ tokens
 
 
-def smoothed(found: Tensor, pseudo: float) -> Tensor:
+def smoothed(counts: Tensor, pseudo: float) -> Tensor:
     """(count + a) / (all + S a), [..., S]: for the n-gram with a = α it is the Bayes predictor."""
-    return (found + pseudo) / (found.sum(-1, keepdim=True) + found.shape[-1] * pseudo)
+    return (counts + pseudo) / (counts.sum(-1, keepdim=True) + counts.shape[-1] * pseudo)

@@ -60,9 +60,9 @@ class InContextNgram(Task):
             )
         if not 1e-3 <= self.alpha <= 1e3:
             raise ValueError(f"task.alpha = {self.alpha:g} must be a number from 0.001 to 1000")
-        for name, known in {"labels": ("last", "every"), "first": ("uniform", "stationary")}.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"task.{name} = {getattr(self, name)!r} must be {' or '.join(known)}")
+        for name, choices in {"labels": ("last", "every"), "first": ("uniform", "stationary")}.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(f"task.{name} = {getattr(self, name)!r} must be {' or '.join(choices)}")
 
     @property
     def vocabulary(self) -> int:
@@ -135,9 +135,9 @@ class InContextNgram(Task):
 
         Variants are smoothed with the prior's α, then with more: a model finds a smoothing of its own (section 5).
         """
-        pseudo_counts = [self.alpha, *(each for each in estimators.SMOOTHINGS if each != self.alpha)]
+        pseudo_counts = [self.alpha, *(pseudo for pseudo in estimators.SMOOTHINGS if pseudo != self.alpha)]
         return {
-            estimators.name(lags): torch.stack([estimators.smoothed(counts, each) for each in pseudo_counts])
+            estimators.name(lags): torch.stack([estimators.smoothed(counts, pseudo) for pseudo in pseudo_counts])
             for lags in estimators.lag_sets(self.order)
             for counts in [self._counts(batch, lags)]
         }
@@ -145,12 +145,12 @@ class InContextNgram(Task):
     def baselines(self, batch: Batch) -> dict[str, Tensor]:
         """Losses: of the law itself ("entropy"), the uniform guess, and each estimator by its pseudo-count ("2-gram a=5")."""
         truth = batch.targets
-        found = {"entropy": _loss(truth, truth), "uniform": _loss(truth, torch.full_like(truth, 1 / self.alphabet))}
+        losses = {"entropy": _loss(truth, truth), "uniform": _loss(truth, torch.full_like(truth, 1 / self.alphabet))}
         for lags in estimators.lag_sets(self.order):
             counts = self._counts(batch, lags)
             for pseudo in sorted({self.alpha, *estimators.PSEUDO_COUNTS}):
-                found[f"{estimators.name(lags)} a={pseudo:g}"] = _loss(truth, estimators.smoothed(counts, pseudo))
-        return found
+                losses[f"{estimators.name(lags)} a={pseudo:g}"] = _loss(truth, estimators.smoothed(counts, pseudo))
+        return losses
 
     def _counts(self, batch: Batch, lags: tuple[int, ...]) -> Tensor:
         return estimators.counts(batch.inputs, lags, self.alphabet, self.order, last=self.labels == "last")

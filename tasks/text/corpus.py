@@ -68,16 +68,16 @@ class Corpus(Task):
         if not 0 < self.mask_rate <= 1:
             raise ValueError(f"task.mask_rate = {self.mask_rate:g} must be a probability above 0")
         for name, given in (("mask", (self.mask,)), ("begin", (self.begin,)), ("special", self.special)):
-            for each in given:
-                if each is not None and not 0 <= each < self.vocabulary:
-                    raise ValueError(f"task.{name} = {each} must be an id of 0 … {self.vocabulary - 1}, task.vocabulary - 1")
-        found = content(self.folder)
-        if self.content not in ("", found):
+            for token in given:
+                if token is not None and not 0 <= token < self.vocabulary:
+                    raise ValueError(f"task.{name} = {token} must be an id of 0 … {self.vocabulary - 1}, task.vocabulary - 1")
+        digest = content(self.folder)
+        if self.content not in ("", digest):
             raise ValueError(
-                f"the files in {self.folder} are not those of task.content = {self.content}, their hash is {found}: "
+                f"the files in {self.folder} are not those of task.content = {self.content}, their hash is {digest}: "
                 "use the files of that study, or leave content out for a new one"
             )
-        object.__setattr__(self, "content", found)
+        object.__setattr__(self, "content", digest)
         self._runs()
 
     @property

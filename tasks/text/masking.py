@@ -21,9 +21,9 @@ def masked(tokens: Tensor, allowed: Tensor, rate: float, mask: int, kinds: int, 
     words = draw.words(tokens.shape[1:], site)
     # consecutive parts of [0, 2^32): mask token, each of the random tokens, unchanged, not selected
     hidden = round(rate * MASKED * WORD)
-    each = round(rate * RANDOM * WORD) // kinds
+    share = round(rate * RANDOM * WORD) // kinds
     selected = (words < round(rate * WORD)) & allowed
-    other = (words - hidden).clamp(min=0) // max(1, each)
+    other = (words - hidden).clamp(min=0) // max(1, share)
     inputs = torch.where(selected & (words < hidden), mask, tokens)
     return torch.where(selected & (words >= hidden) & (other < kinds), other, inputs), selected
 

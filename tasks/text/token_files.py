@@ -30,12 +30,12 @@ def parts_of(folder: str) -> list[str]:
         raise ValueError(
             f"task.folder = {folder!r} is no folder here: give the folder with the parts of the corpus, such as train and test"
         )
-    found = sorted(path.name for path in root.iterdir() if path.is_dir() and _files(path))
-    if not found:
+    parts = sorted(path.name for path in root.iterdir() if path.is_dir() and _files(path))
+    if not parts:
         raise ValueError(
             f"task.folder = {folder!r} has no folder with {', '.join(SUFFIXES)} files: put token ids into its folders train and test"
         )
-    return found
+    return parts
 
 
 def content(folder: str) -> str:
@@ -55,9 +55,9 @@ def pieces(folder: str, part: str, vocabulary: int) -> tuple[Ids, ...]:
 
     ValueError in one sentence for a part that is not there, a file that can't be read or holds other numbers.
     """
-    known = parts_of(folder)
-    if part not in known:
-        raise ValueError(f"task.part = {part!r} is no part of {folder}; parts: {', '.join(known)}")
+    parts = parts_of(folder)
+    if part not in parts:
+        raise ValueError(f"task.part = {part!r} is no part of {folder}; parts: {', '.join(parts)}")
     runs, highest, where = _opened(_stamp(Path(folder) / part))
     if highest >= vocabulary:
         raise ValueError(
@@ -76,17 +76,17 @@ def _stamp(folder: Path) -> Stamp:
 
 @lru_cache(maxsize=64)
 def _digests(part: str, stamp: Stamp) -> tuple[str, ...]:
-    found = []
+    digests = []
     for path, *_ in stamp:
         with open(path, "rb") as file:
-            found.append(f"{part} {hashlib.file_digest(file, 'sha256').hexdigest()}\n")
-    return tuple(found)
+            digests.append(f"{part} {hashlib.file_digest(file, 'sha256').hexdigest()}\n")
+    return tuple(digests)
 
 
 @lru_cache(maxsize=16)
 def _opened(stamp: Stamp) -> tuple[tuple[Ids, ...], int, str]:
     """The runs of these files, the largest id and the file that holds it."""
-    found: list[Ids] = []
+    runs: list[Ids] = []
     highest, where = -1, ""
     for path, *_ in stamp:
         for ids in _read(path):
@@ -94,8 +94,8 @@ def _opened(stamp: Stamp) -> tuple[tuple[Ids, ...], int, str]:
                 raise ValueError(f"{path} holds the token id {int(ids.min())}: ids are whole numbers from 0")
             if ids.size and int(ids.max()) > highest:
                 highest, where = int(ids.max()), path
-            found.append(ids)
-    return tuple(found), highest, where
+            runs.append(ids)
+    return tuple(runs), highest, where
 
 
 def _read(path: str) -> list[Ids]:

@@ -33,11 +33,11 @@ def configure(name: str, **fields: Any) -> Any:
         return custom.configure(name, **fields)
     if name not in REGISTRY:
         raise ValueError(f"there is no model {name!r}{_nearest(name, REGISTRY)}; models: {', '.join(REGISTRY)}")
-    known = [field.name for field in dataclasses.fields(REGISTRY[name])]
+    options = [field.name for field in dataclasses.fields(REGISTRY[name])]
     for field in fields:
-        if field not in known:
+        if field not in options:
             raise ValueError(
-                f"model.{field} is not an option of the {name}{_nearest(field, known)}; options: {', '.join(known)}"
+                f"model.{field} is not an option of the {name}{_nearest(field, options)}; options: {', '.join(options)}"
             )
     return REGISTRY[name](**fields)
 
@@ -47,6 +47,6 @@ def build(name: str, draw: Draw, *, vocabulary: int, length: int, **fields: Any)
     return configure(name, **fields).make(draw, vocabulary, length)
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
-    match = difflib.get_close_matches(word, list(known), n=1)
+def _nearest(word: str, names: Iterable[str]) -> str:
+    match = difflib.get_close_matches(word, list(names), n=1)
     return f" (did you mean {match[0]}?)" if match else ""

@@ -109,15 +109,15 @@ def configure(path: str, /, **options: Any) -> Custom:
     kind = _class(path)
     parameters = inspect.signature(kind).parameters
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    known = [name for name, each in parameters.items() if name not in _GIVEN and each.kind in named]
+    names = [name for name, parameter in parameters.items() if name not in _GIVEN and parameter.kind in named]
     for name, value in options.items():
         if name in _GIVEN:
             raise ValueError(f"model.{name} is given by the task: leave it out")
         if name == "rev":
             raise ValueError(f"model.rev is the revision of {path}, which it has as an attribute of the class: leave it out")
         if not _accepts(kind, name):
-            match = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean model.{match[0]}?" if match else f"; options: {', '.join(known) or 'none'}"
+            match = difflib.get_close_matches(name, names, n=1)
+            hint = f"; did you mean model.{match[0]}?" if match else f"; options: {', '.join(names) or 'none'}"
             raise ValueError(f"model.{name} is not an option of {path}{hint}")
         if not _plain(value):
             raise ValueError(f"model.{name} = {value!r} must be a finite number, a word, true, false, null or a list of these")
@@ -126,7 +126,7 @@ def configure(path: str, /, **options: Any) -> Custom:
             raise ValueError(
                 f"model.name = {path!r} takes no argument `{name}`: its __init__ is called with vocabulary and length"
             )
-    for name in known:
+    for name in names:
         if name not in options and parameters[name].default is inspect.Parameter.empty:
             raise ValueError(f"model.{name} is missing: {path} has no default for it")
     rev = getattr(kind, "rev", 1)
@@ -154,15 +154,15 @@ class Packed(nn.Module):
         self._constants: dict[str, str] = {}
         self._shared: set[str] = set()
         parameters, buffers = (
-            [dict(each.named_parameters()) for each in modules],
-            [dict(each.named_buffers()) for each in modules],
+            [dict(module.named_parameters()) for module in modules],
+            [dict(module.named_buffers()) for module in modules],
         )
         for name in parameters[0]:
-            value = torch.stack([each[name].detach() for each in parameters]).to(device)
+            value = torch.stack([values[name].detach() for values in parameters]).to(device)
             self.register_parameter(self._own(name, self._names, name), nn.Parameter(value))
         for name, first in buffers[0].items():
-            same = all(torch.equal(each[name], first) for each in buffers)
-            value = first.clone() if same else torch.stack([each[name] for each in buffers])
+            same = all(torch.equal(held[name], first) for held in buffers)
+            value = first.clone() if same else torch.stack([held[name] for held in buffers])
             self.register_buffer(self._own(name, self._constants, f"constant.{name}"), value.to(device), persistent=False)
             if same:
                 self._shared.add(name)
@@ -301,13 +301,13 @@ def imported(path: str, section: str, base: type) -> type:
     """The class at `path`, MODULE:CLASS, which inherits from `base`. ValueError, with the reason, where there is none."""
     module, _, name = path.partition(":")
     where = f"{section}.name = {path!r}"
-    found = module_of(path, section)
-    kind = vars(found).get(name)
+    source = module_of(path, section)
+    kind = vars(source).get(name)
     if kind is None:
-        classes = [each for each, kind in vars(found).items() if isinstance(kind, type) and base in kind.__mro__]
+        classes = [other for other, kind in vars(source).items() if isinstance(kind, type) and base in kind.__mro__]
         match = difflib.get_close_matches(name, classes, n=1)
         raise ValueError(
-            f"{where}: the module {module} ({found.__file__}) has no {name}" + (f"; did you mean {match[0]}?" if match else "")
+            f"{where}: the module {module} ({source.__file__}) has no {name}" + (f"; did you mean {match[0]}?" if match else "")
         )
     if not (isinstance(kind, type) and base in kind.__mro__):
         title = "torch.nn.Module" if base is nn.Module else f"{base.__module__}.{base.__qualname__}"

@@ -66,7 +66,7 @@ def check_made_alike(path: str, one: nn.Module, again: nn.Module, other: nn.Modu
         raise ValueError(
             f"model.name = {path!r}: {name} differs between two modules made from one seed: make it from torch's generator alone"
         )
-    shapes, theirs = ({name: each.shape for name, each in module.named_parameters()} for module in (one, other))
+    shapes, theirs = ({name: parameter.shape for name, parameter in module.named_parameters()} for module in (one, other))
     if shapes != theirs:
         raise ValueError(f"model.name = {path!r}: the shapes of its parameters differ between seeds: a pack needs them equal")
     stacked = {name for name, _ in chain(one.named_parameters(), one.named_buffers())}
@@ -116,7 +116,7 @@ def run_alone(path: str, module: nn.Module, tokens: Tensor, outputs: int) -> tup
     if not logits.requires_grad:
         raise ValueError(f"model.name = {path!r} returned logits that depend on no parameter: there is nothing to train")
     loss_of(logits).backward()
-    gradients = {name: each.grad for name, each in module.named_parameters() if each.grad is not None}
+    gradients = {name: parameter.grad for name, parameter in module.named_parameters() if parameter.grad is not None}
     for name, gradient in gradients.items():
         if gradient.layout != torch.strided:
             raise ValueError(f"model.name = {path!r}: the gradient of {name} is sparse: write sparse=False")
@@ -185,36 +185,36 @@ def _states() -> tuple[Any, ...]:
 def _contents(module: nn.Module) -> dict[str, Any]:
     """Every tensor and plain value that `module` holds, copied, by name; objects of other kinds are not looked into."""
     named = list(chain(module.named_parameters(), module.named_buffers()))
-    found = {name: tensor.detach().clone() for name, tensor in named}
+    contents = {name: tensor.detach().clone() for name, tensor in named}
     registered = {id(tensor) for _, tensor in named}
-    for prefix, each in module.named_modules():
-        for name, value in vars(each).items():
+    for prefix, part in module.named_modules():
+        for name, value in vars(part).items():
             if name not in _OWN:
-                _collect(f"{prefix}.{name}".lstrip("."), value, registered, found)
-    return found
+                _collect(f"{prefix}.{name}".lstrip("."), value, registered, contents)
+    return contents
 
 
-def _collect(where: str, value: Any, registered: set[int], found: dict[str, Any]) -> None:
+def _collect(where: str, value: Any, registered: set[int], contents: dict[str, Any]) -> None:
     if isinstance(value, Tensor):
         if id(value) not in registered:
-            found[where] = value.detach().clone()
+            contents[where] = value.detach().clone()
     elif isinstance(value, nn.Module):
         for name, tensor in chain(value.named_parameters(), value.named_buffers()):
-            _collect(f"{where}.{name}", tensor, registered, found)
+            _collect(f"{where}.{name}", tensor, registered, contents)
     elif isinstance(value, dict):
         for i, (key, item) in enumerate(value.items()):
-            _collect(f"{where}[{repr(key) if isinstance(key, str | int) else i}]", item, registered, found)
+            _collect(f"{where}[{repr(key) if isinstance(key, str | int) else i}]", item, registered, contents)
     elif isinstance(value, set | frozenset):
-        _collect(where, sorted(value, key=repr), registered, found)
+        _collect(where, sorted(value, key=repr), registered, contents)
     elif isinstance(value, list | tuple | deque):
         for i, item in enumerate(value):
-            _collect(f"{where}[{i}]", item, registered, found)
+            _collect(f"{where}[{i}]", item, registered, contents)
     elif isinstance(value, torch.Generator):
-        found[where] = value.get_state()
+        contents[where] = value.get_state()
     elif value is None or isinstance(value, bool | int | float | complex | str | bytes):
-        found[where] = value
+        contents[where] = value
     elif hasattr(value, "tobytes"):  # a numpy array
-        found[where] = value.tobytes()
+        contents[where] = value.tobytes()
 
 
 def _differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:

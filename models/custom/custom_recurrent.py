@@ -12,7 +12,7 @@ _FUSED = ("gru", "rnn_tanh", "rnn_relu")
 
 def has_recurrence(module: nn.Module) -> bool:
     """Whether any layer needs `Unrolled`."""
-    return any(isinstance(each, nn.RNNBase) for each in module.modules())
+    return any(isinstance(layer, nn.RNNBase) for layer in module.modules())
 
 
 class Unrolled(TorchFunctionMode):

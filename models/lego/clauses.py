@@ -56,9 +56,9 @@ class Clauses(Model):
             raise ValueError(
                 f"model.heads = {self.heads} does not divide a clause's {SLOTS} · model.width = {SLOTS * self.width}: change one"
             )
-        for name, known in (("norm", ("pre", "none")), ("activation", tuple(_ACTIVATIONS))):
-            if getattr(self, name) not in known:
-                raise ValueError(f"model.{name} = {getattr(self, name)!r} must be one of {', '.join(known)}")
+        for name, choices in (("norm", ("pre", "none")), ("activation", tuple(_ACTIVATIONS))):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"model.{name} = {getattr(self, name)!r} must be one of {', '.join(choices)}")
 
     def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "ClauseTransformer":
         """outputs: number of tokens that a slot can hold, default `vocabulary`; length is not used, as there are no positions."""

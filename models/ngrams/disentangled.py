@@ -146,8 +146,8 @@ class Simple(nn.Module):
         scores = own_part.gather(-1, strings) + product(worth, first.transpose(2, 3).flatten(1, 2))
         later = torch.arange(length, device=scores.device) > at[..., None]
         weights = (scores + later.to(scores.dtype) * torch.finfo(scores.dtype).min).softmax(-1)  # four times as fast as a fill
-        found = weights.new_zeros(replicates, at.shape[1], vocabulary).scatter_add(-1, strings, weights)
-        return found.view(replicates, batch, count, vocabulary)
+        law = weights.new_zeros(replicates, at.shape[1], vocabulary).scatter_add(-1, strings, weights)
+        return law.view(replicates, batch, count, vocabulary)
 
     def _query(self, rich: Tensor) -> Tensor:
         return product(rich, self.merged if self.config.merged_qk else self.query)
@@ -161,8 +161,8 @@ def refuse_width(width: int | None) -> None:
         raise ValueError(f"model.qk_width = {width} must be at least 1, or left out for the full width")
 
 
-def refuse_unknown(config: Model, known: dict[str, tuple[str, ...]]) -> None:
-    for name, values in known.items():
+def refuse_unknown(config: Model, choices: dict[str, tuple[str, ...]]) -> None:
+    for name, values in choices.items():
         if getattr(config, name) not in values:
             raise ValueError(f"model.{name} = {getattr(config, name)!r} must be one of {', '.join(values)}")
 

@@ -50,13 +50,13 @@ class Block(nn.Module):
 
     def at(self, x: Tensor, scene: Scene, needed: tuple[Tensor, ...]) -> list[Tensor]:
         """The outputs at each block of positions [R, B, K] alone, [R, B·K, D]: keys and values everywhere, the rest only there."""
-        found = []
+        outputs = []
         everywhere = None if scene.attend is None else self._mixed(x, scene, None)
         for block in needed:
             rows = Rows(block, scene.length)
             mixed = self._mixed(x, scene, rows) if everywhere is None else rows.of(everywhere)
-            found.append(self._finish(rows.of(x), mixed, scene, rows))
-        return found
+            outputs.append(self._finish(rows.of(x), mixed, scene, rows))
+        return outputs
 
     def _mixed(self, x: Tensor, scene: Scene, rows: Rows | None) -> Tensor:
         """What attention gives its last projection: x [R, B·T, D] → [R, B·Q, H·K], or of joined heads [R, B·Q, K]."""

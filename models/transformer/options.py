@@ -76,9 +76,9 @@ class Options(Model):
             )
         if self.head_dim is not None and self.head_dim < 1:
             raise ValueError(f"model.head_dim = {self.head_dim} must be at least 1")
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"model.{name} = {getattr(self, name)!r} must be one of {', '.join(known)}")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(f"model.{name} = {getattr(self, name)!r} must be one of {', '.join(choices)}")
         self._refuse_positions()
         self._refuse_feed_forward()
         for name in self.vectors:

@@ -118,8 +118,8 @@ class Decoder(nn.Module):
         rows = self.positions.shape[1] - (0 if shift is None else self.config.shift)
         if length > rows:
             raise UnfitModel(f"strings of {length} tokens are longer than the {rows} positions of this model")
-        found = self.positions[:, :length] if shift is None else embed(self.positions, self._index(length, shift))
-        return found if self.config.initial == "gpt2" else found * self.config.width**-0.5
+        table = self.positions[:, :length] if shift is None else embed(self.positions, self._index(length, shift))
+        return table if self.config.initial == "gpt2" else table * self.config.width**-0.5
 
     def _index(self, length: int, shift: Tensor) -> Tensor:
         """The shifted indices, int64 [R, T]."""

@@ -50,15 +50,15 @@ def pack(size: int, width: int) -> Pack:
 def modules(size: int, width: int) -> list[nn.Module]:
     """Models of torch's own layers that begin as the packed one does."""
     packed: Any = MLP(width).make(Draw(torch.arange(size), "init"), 2, 100)
-    found: list[nn.Module] = []
+    models: list[nn.Module] = []
     for slot in range(size):
         hidden, head = nn.Linear(100, width), nn.Linear(width, 2)
         with torch.no_grad():
-            for mine, theirs in ((hidden, packed.layers[0]), (head, packed.head)):
-                mine.weight.copy_(theirs.weight[slot].T)
-                mine.bias.copy_(theirs.bias[slot])
-        found.append(nn.Sequential(hidden, nn.ReLU(), head))
-    return found
+            for linear, theirs in ((hidden, packed.layers[0]), (head, packed.head)):
+                linear.weight.copy_(theirs.weight[slot].T)
+                linear.bias.copy_(theirs.bias[slot])
+        models.append(nn.Sequential(hidden, nn.ReLU(), head))
+    return models
 
 
 class Strings:
@@ -146,7 +146,7 @@ def students(size: int, width: int) -> Pack:
     own = plain.replicates[0].condition
     teacher = replace(own, model=MLP(TEACHER))
     condition = after(teacher, Link(labels="teacher"), own.task, own.model, own.train, "the student")
-    return replace(plain, replicates=tuple(replace(each, condition=condition) for each in plain.replicates), stage=1)
+    return replace(plain, replicates=tuple(replace(replicate, condition=condition) for replicate in plain.replicates), stage=1)
 
 
 def ordinary(one: Pack) -> Advance:
@@ -202,11 +202,11 @@ def rate(size: int, advance: Advance, seconds: float) -> float:
 
 def losses(advance: Advance, steps: int) -> Tensor:
     """Of the first steps, [S, R]."""
-    found, have = [], 0
+    taken, have = [], 0
     while have < steps:
-        found.append(advance())
-        have += len(found[-1])
-    return torch.cat(found)[:steps]
+        taken.append(advance())
+        have += len(taken[-1])
+    return torch.cat(taken)[:steps]
 
 
 def furthest(size: int, width: int, steps: int) -> dict[str, float]:
@@ -214,34 +214,34 @@ def furthest(size: int, width: int, steps: int) -> dict[str, float]:
     from the ordinary loop's, whose losses are divergences: a difference from 0.1 below that."""
     expected = torch.stack([losses(plain(width, seed), steps)[:, 0] for seed in (0, size - 1)], dim=-1).double()
     taught = losses(ordinary(students(size, width)), steps).double()[:, [0, size - 1]]
-    found = {}
+    apart = {}
     for name, (count, advance) in ways(size, width).items():
         got = losses(advance, steps).double()[:, [0, count - 1]]
         theirs = taught if name.startswith(_STUDENT) else expected if count == size else expected[:, [0, 0]]
-        found[name] = float(((got - theirs).abs() / theirs.clamp(min=0.1 if theirs is taught else 0)).max())
-    return found
+        apart[name] = float(((got - theirs).abs() / theirs.clamp(min=0.1 if theirs is taught else 0)).max())
+    return apart
 
 
 def measure(size: int, width: int, rounds: int, seconds: float, steps: int = CHECKED) -> list[dict[str, Any]]:
     """One row a way: its rates, its ratios to the plain loop by round, and how far its losses are from the plain loop's."""
     apart = furthest(size, width, steps)
-    known = ways(size, width)
-    for count, advance in known.values():
+    tried = ways(size, width)
+    for count, advance in tried.values():
         rate(count, advance, seconds / 10)  # to warm up
-    rates: dict[str, list[float]] = {name: [] for name in known}
+    rates: dict[str, list[float]] = {name: [] for name in tried}
     for _ in range(rounds):
-        for name, (count, advance) in known.items():
+        for name, (count, advance) in tried.items():
             rates[name].append(rate(count, advance, seconds))
     base = next(iter(rates.values()))
     return [
         {
             "way": name,
-            "rates": found,
-            "rate": statistics.median(found),
-            "ratio": statistics.median(mine / theirs for mine, theirs in zip(found, base, strict=True)),
+            "rates": rates_of_way,
+            "rate": statistics.median(rates_of_way),
+            "ratio": statistics.median(own / theirs for own, theirs in zip(rates_of_way, base, strict=True)),
             "apart": apart[name],
         }
-        for name, found in rates.items()
+        for name, rates_of_way in rates.items()
     ]
 
 

@@ -105,6 +105,6 @@ def bytes_of(case: Case, size: int, kind: str, device: str) -> int:
     else:
         parameters = model.width * (case.task.length + (model.layers - 1) * model.width)
         floats = case.batch * (8 * case.task.length + 8 * model.width * model.layers)
-    each = 16 * parameters + 4 * floats
+    bytes_each = 16 * parameters + 4 * floats
     share = 2.0 if kind == "vmap" else 1.0
-    return int(each * size * share) + (330_000_000 if device == "cpu" else 600_000_000)
+    return int(bytes_each * size * share) + (330_000_000 if device == "cpu" else 600_000_000)

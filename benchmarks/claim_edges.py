@@ -77,8 +77,8 @@ def stage(name: str) -> Stage:
     """Of a flip-flop study's file, at the paper's scale."""
     study = load(STUDIES / f"{name}.yaml")
     content = manifest.read(manifest.to_bytes(manifest.build(plan(study, None, 1, numerics={}), {}, {})))  # as a store has it
-    terms = OTHER_TERMS | {each: terms_of(REGISTRY[each], node) for each, node in study.claims.items()}
-    return Stage(gather(content, []), {each.name: len(each.seeds) for each in study.conditions}, terms)
+    terms = OTHER_TERMS | {claim: terms_of(REGISTRY[claim], node) for claim, node in study.claims.items()}
+    return Stage(gather(content, []), {condition.name: len(condition.seeds) for condition in study.conditions}, terms)
 
 
 def logs(random: Random, n: int, median: float, sigma: float = 2.0) -> Floats:
@@ -91,19 +91,20 @@ def fill(stage: Stage, rows: Rows, random: Random) -> Evidence:
     evidence = stage.evidence
     inside = [name for name, p in p_ignore_of_sets(evidence).items() if p == training_p_ignore(evidence)]
     conditions = []
-    for each in evidence.conditions:
-        n, perfect = stage.counts[each.name], each.settings.get("model.name") == "lstm"
+    for condition in evidence.conditions:
+        title, perfect = condition.name, condition.settings.get("model.name") == "lstm"
+        n = stage.counts[title]
         scores = {}
         for name in p_ignore_of_sets(evidence):
             quiet = perfect or name in inside
-            found = rows.errors.get((each.name, name))
-            found = found if found is not None else np.zeros(n) if quiet else logs(random, n, BUSY)
-            scores[name] = _scores(found, rows.exact, random)
+            rates = rows.errors.get((title, name))
+            rates = rates if rates is not None else np.zeros(n) if quiet else logs(random, n, BUSY)
+            scores[name] = _scores(rates, rows.exact, random)
         members = tuple(
-            Replicate(each.name, 0, f"{each.name} {i}", i, i, "finished", 0.0, None, {name: scores[name][i] for name in scores})
+            Replicate(title, 0, f"{title} {i}", i, i, "finished", 0.0, None, {name: scores[name][i] for name in scores})
             for i in range(n)
         )
-        conditions.append(Condition(each.name, each.settings, members))
+        conditions.append(Condition(title, condition.settings, members))
     return replace(evidence, conditions=tuple(conditions), probes=rows.probes)
 
 
@@ -112,8 +113,8 @@ def _scores(rates: Floats, exact: bool, random: Random) -> list[Score]:
         return [Score(round(min(rate, 1.0) * READS), READS, READS, rate, rate, rate) for rate in rates.tolist()]
     errors = random.binomial(READS, np.minimum(rates, 1.0))
     ones = np.ones_like(errors)
-    found = clustered_rates(errors, READS * ones, READS * ones, errors, errors, READS * ones)
-    columns = (errors.tolist(), found.value.tolist(), found.low.tolist(), found.high.tolist())
+    clustered = clustered_rates(errors, READS * ones, READS * ones, errors, errors, READS * ones)
+    columns = (errors.tolist(), clustered.value.tolist(), clustered.low.tolist(), clustered.high.tolist())
     return [Score(e, READS, READS, value, low, high) for e, value, low, high in zip(*columns, strict=True)]
 
 

@@ -63,8 +63,8 @@ def measure(samples: int, claims: Sequence[str] = (), seed: int = 0) -> list[Row
         if claims and edge.claim not in claims:
             continue
         random = np.random.default_rng([seed, index])
-        found = [judge(edge, random) for _ in range(samples)]
-        shares = found.count(REPRODUCED) / samples, found.count(NOT_REPRODUCED) / samples
+        verdicts = [judge(edge, random) for _ in range(samples)]
+        shares = verdicts.count(REPRODUCED) / samples, verdicts.count(NOT_REPRODUCED) / samples
         rows.append(Row(edge.claim, edge.setting, *shares, (edge.reproduced, edge.refuted), samples))
     return rows
 
@@ -87,8 +87,8 @@ def markdown(rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _error(share: float, of: int) -> float:
-    return math.sqrt(share * (1 - share) / of)
+def _error(share: float, samples: int) -> float:
+    return math.sqrt(share * (1 - share) / samples)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -106,7 +106,7 @@ def _inside(interval: statistics.Interval | None, value: float) -> bool | None:
 def proportions(random: np.random.Generator, times: int) -> Iterator[Row]:
     table = [statistics.clopper_pearson(k, N) for k in range(N + 1)]
     for p in (0.001, 0.01, 0.04, 0.1, 0.3, 0.5):
-        covers = np.array([each.low <= p <= each.high for each in table])
+        covers = np.array([interval.low <= p <= interval.high for interval in table])
         computed = float(stats.binom.pmf(np.arange(N + 1), N, p)[covers].sum())
         measured = float(covers[random.binomial(N, p, 20 * times)].mean())
         yield Row("Clopper–Pearson", f"p = {p}", "exact", measured, 20 * times, computed)
@@ -132,11 +132,11 @@ def bands(random: np.random.Generator, times: int) -> Iterator[Row]:
     for family in FAMILIES:
 
         def trial(f: Family = family) -> bool:
-            found = survival(f.sample(random))
-            before = f.above(found.x[1:], at_least=True)  # the step before reaches up to here
+            curve = survival(f.sample(random))
+            before = f.above(curve.x[1:], at_least=True)  # the step before reaches up to here
             ends = np.append(before, f.diverged)
-            starts = f.above(found.x)
-            return bool(((found.low <= np.minimum(starts, ends)) & (np.maximum(starts, ends) <= found.high)).all())
+            starts = f.above(curve.x)
+            return bool(((curve.low <= np.minimum(starts, ends)) & (np.maximum(starts, ends) <= curve.high)).all())
 
         computed = 1 - LEVEL if family is LOGNORMAL else None
         yield Row("survival band", family.name, "exact", *_share(2 * times, trial), computed)
@@ -210,8 +210,8 @@ def ratios(random: np.random.Generator, times: int) -> Iterator[Row]:
                     shared = random.normal(size=n)
                     u, v = (stats.norm.cdf((shared + random.normal(size=n)) / math.sqrt(2)) for _ in range(2))
                     y = b.ppf(v if paired else random.random(n))
-                    found = bootstrap.quantile_ratio(a.ppf(u), y, q, paired, resamples=RESAMPLES, seed=_seed(random))
-                    return _inside(found.interval, truth)
+                    ratio = bootstrap.quantile_ratio(a.ppf(u), y, q, paired, resamples=RESAMPLES, seed=_seed(random))
+                    return _inside(ratio.interval, truth)
 
                 setting = f"q = {q}, n = {n}, {other.name} over {one.name}, {'paired' if paired else 'unpaired'}"
                 yield Row("ratio of quantiles", setting, "approximate", *_share(times, trial))
@@ -223,9 +223,9 @@ def rates(random: np.random.Generator, times: int) -> Iterator[Row]:
         for wrong in (3, 30):
             k = random.binomial(1000, wrong / 1000, 5 * times)
             ones = np.ones_like(k)
-            found = statistics.clustered_rates(burst * k, 5000 * ones, 1000 * ones, burst**2 * k, 5 * burst * k, 25_000 * ones)
+            rate = statistics.clustered_rates(burst * k, 5000 * ones, 1000 * ones, burst**2 * k, 5 * burst * k, 25_000 * ones)
             truth = burst * wrong / 5000
-            measured = float(((found.low <= truth) & (truth <= found.high)).mean())
+            measured = float(((rate.low <= truth) & (truth <= rate.high)).mean())
             setting = f"bursts of {burst}, {wrong} wrong sequences of 1,000 expected"
             yield Row("clustered rate", setting, "approximate", measured, 5 * times)
 
@@ -237,14 +237,14 @@ def whole(random: np.random.Generator, times: int) -> Iterator[Row]:
         all_wrong = random.binomial(k, 0.1)
         errors, squares = k + 49 * all_wrong, k + 2499 * all_wrong
         ones = np.ones_like(k)
-        found = statistics.clustered_rates(errors, 50_000 * ones, 1000 * ones, squares, 50 * errors, 2_500_000 * ones)
+        rate = statistics.clustered_rates(errors, 50_000 * ones, 1000 * ones, squares, 50 * errors, 2_500_000 * ones)
         truth = wrong / 1000 * (0.9 + 0.1 * 50) / 50
         setting = f"one wrong sequence in ten wrong throughout, {wrong} wrong of 1,000 expected"
         yield Row(
-            "clustered rate", setting, "not covered", float(((found.low <= truth) & (truth <= found.high)).mean()), 5 * times
+            "clustered rate", setting, "not covered", float(((rate.low <= truth) & (truth <= rate.high)).mean()), 5 * times
         )
-        table = {each: statistics.clopper_pearson(each, 1000) for each in np.unique(k).tolist()}
-        covers = np.array([table[each].low <= wrong / 1000 <= table[each].high for each in k.tolist()])
+        table = {successes: statistics.clopper_pearson(successes, 1000) for successes in np.unique(k).tolist()}
+        covers = np.array([table[successes].low <= wrong / 1000 <= table[successes].high for successes in k.tolist()])
         yield Row("share of wrong sequences", setting, "exact", float(covers.mean()), 5 * times)
 
 

@@ -38,10 +38,10 @@ def packed(case: Case, size: int, needed: bool, device: torch.device, precision:
     model = plain.packed_model(case, 0, size, device)
 
     def chunk(number: int) -> list[int]:
-        found = score(model, [scored_set(case, needed, sequences, number)] * size, device, precision)
-        if found is None:
+        scores = score(model, [scored_set(case, needed, sequences, number)] * size, device, precision)
+        if scores is None:
             raise RuntimeError("a score that nobody asked to stop has stopped")
-        first = next(iter(found[0][0].sums.values()))
+        first = next(iter(scores[0][0].sums.values()))
         return first[:, 0].tolist()
 
     return chunk
@@ -63,8 +63,8 @@ def alone(case: Case, needed: bool, device: torch.device, precision: str, sequen
             positions = None if ends or wanted.order is None else wanted.order[0]
             with autocast(device, precision):
                 logits = model(batch.inputs[0], positions)
-            found = next(iter(scored.task.wrong(logits.float()[None], wanted.targets).values()))
-            wrong += (found & (wanted.weights > 0)).sum()
+            errors = next(iter(scored.task.wrong(logits.float()[None], wanted.targets).values()))
+            wrong += (errors & (wanted.weights > 0)).sum()
         return [int(wrong)]
 
     return chunk
@@ -89,7 +89,7 @@ def measure(
     waiting = set(ways)
     while waiting:
         number += 1
-        for key in [each for each in ways if each in waiting]:
+        for key in [way for way in ways if way in waiting]:
             times[key].append(_timed(ways[key], number, device))
             if sum(times[key]) >= limit or len(times[key]) * sequences >= total:
                 waiting.remove(key)

@@ -50,9 +50,9 @@ def shares(study: Study, condition: Condition, size: int) -> tuple[float, float]
     training = Training(Pack("speed", "", replicates, study.curve_every, {}), _CPU)
     steps = condition.train.steps
     whole, drawing = seconds(training.advance, 15) * steps, 0.0
-    for each in sets:
-        part = replace(each, sequences=min(each.sequences, max(1, _TOKENS // each.task.length)))
-        times = (1 + (steps - 1) // each.every if each.every else 1) * each.sequences / part.sequences
+    for scored in sets:
+        part = replace(scored, sequences=min(scored.sequences, max(1, _TOKENS // scored.task.length)))
+        times = (1 + (steps - 1) // scored.every if scored.every else 1) * scored.sequences / part.sequences
         drawing += seconds(partial(drawn, part)) * times
         whole += seconds(partial(score, training.model, [part] * size, _CPU, "fp32"), 1) * times
     return whole, drawing

@@ -52,8 +52,8 @@ def transformer(model: Transformer, vocabulary: int, length: int, batch: int, sc
         rows = batch * scored if last and scored is not None else everywhere
         products = [(everywhere, width, 2 * width), (rows, width, width)] if last else [(everywhere, width, 3 * width)]
         products += [(rows, width, width), (rows, width, 4 * width), (rows, 4 * width, width)]
-        flop += sum(_product_flop(*each) for each in products)
-        fused += sum(_product_s(*each) for each in products)
+        flop += sum(_product_flop(*product) for product in products)
+        fused += sum(_product_s(*product) for product in products)
         scores = rows * model.heads * length / 2  # causal
         head = width // model.heads
         flop += 3 * 4 * scores * head

@@ -35,7 +35,7 @@ LEGO = ("C6:5", "C6:160", "S5:5", "S5:10", "S5:20", "S5:40", "S5:160")  # group 
 def seconds(task: Any, device: torch.device, words: int, rounds: int) -> list[float]:
     """Seconds of each of `rounds` batches of task.sample(draw, words), after one that is not counted."""
     seeds = torch.tensor([0], device=device)
-    found = []
+    times = []
     for step in range(rounds + 1):
         if device.type == "cuda":
             torch.cuda.synchronize()
@@ -44,8 +44,8 @@ def seconds(task: Any, device: torch.device, words: int, rounds: int) -> list[fl
         task.sample(Draw(seeds, step=step), words)
         if device.type == "cuda":
             torch.cuda.synchronize()
-        found.append(clock() - start)
-    return found[1:]
+        times.append(clock() - start)
+    return times[1:]
 
 
 def measure(name: str, device: torch.device, length: int, words: int, rounds: int) -> dict[str, Any]:
@@ -60,8 +60,8 @@ def measure(name: str, device: torch.device, length: int, words: int, rounds: in
         "elements": None if monoid is None else len(monoid.states),
         "words": words,
         "length": length,
-        "rates": [words * length / each for each in large],
-        "small_rates": [SMALL * length / each for each in small],
+        "rates": [words * length / time for time in large],
+        "small_rates": [SMALL * length / time for time in small],
     }
 
 
@@ -75,8 +75,8 @@ def measure_lego(case: str, device: torch.device, clauses: int, rounds: int) -> 
         "group": group,
         "length": task.length,
         "sentences": sentences,
-        "rates": [sentences * task.length / each for each in large],
-        "small_rates": [SMALL * task.length / each for each in small],
+        "rates": [sentences * task.length / time for time in large],
+        "small_rates": [SMALL * task.length / time for time in small],
     }
 
 
@@ -92,17 +92,17 @@ class _WithTrees:
 
 def measure_strings(case: str, device: torch.device, strings: int, rounds: int) -> dict[str, Any]:
     """One row: the rates of each round in strings, for a grammar also of strings with their trees (without inputs and weights)."""
-    known: dict[str, Any] = {"sparse_parity": SparseParity(), "hierarchical_parity": HierarchicalParity()}
-    task = known[case] if case in known else PCFG(case)
-    trees = [] if case in known else seconds(_WithTrees(task), device, strings, rounds)
+    tasks: dict[str, Any] = {"sparse_parity": SparseParity(), "hierarchical_parity": HierarchicalParity()}
+    task = tasks[case] if case in tasks else PCFG(case)
+    trees = [] if case in tasks else seconds(_WithTrees(task), device, strings, rounds)
     large, small = (seconds(task, device, count, rounds) for count in (strings, SMALL))
     return {
         "task": case,
         "length": task.length,
         "strings": strings,
-        "rates": [strings / each for each in large],
-        "tree_rates": [strings / each for each in trees],
-        "small_rates": [SMALL / each for each in small],
+        "rates": [strings / time for time in large],
+        "tree_rates": [strings / time for time in trees],
+        "small_rates": [SMALL / time for time in small],
     }
 
 

@@ -76,13 +76,14 @@ def measure(case: str, size: int, device: torch.device, precision: str) -> dict[
 
 def judged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """With the bound, the peak as a part of it, and what the probe would predict of this size from the smaller ones."""
-    found: list[dict[str, Any]] = []
+    judged_rows: list[dict[str, Any]] = []
     for row in rows:
         bound = _ALLOWED * row["size"] * row["parameters"] * _STATE + row["activations"]
-        smaller = [Rate(each["size"], 1.0, 0.0, each["counted"]) for each in found if each["case"] == row["case"]]
+        before = [other for other in judged_rows if other["case"] == row["case"]]
+        smaller = [Rate(other["size"], 1.0, 0.0, other["counted"]) for other in before]
         predicted = predicted_memory(smaller, row["size"]) if smaller else None
-        found.append(row | {"bound": bound, "of_bound": row["peak"] / bound, "predicted": predicted})
-    return found
+        judged_rows.append(row | {"bound": bound, "of_bound": row["peak"] / bound, "predicted": predicted})
+    return judged_rows
 
 
 def _in_fresh_process(case: str, size: int, device: str, precision: str) -> dict[str, Any] | str:
@@ -130,11 +131,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if wanted > room:
                 notes.append(f"- {name}, R = {size}: not run, about {wanted / 1e9:.1f} GB of {room / 1e9:.1f} GB.")
                 continue
-            found = _in_fresh_process(name, size, options.device, precision)
-            if isinstance(found, str):
-                notes.append(f"- {name}, R = {size}: failed: {found}")
+            measured = _in_fresh_process(name, size, options.device, precision)
+            if isinstance(measured, str):
+                notes.append(f"- {name}, R = {size}: failed: {measured}")
             else:
-                rows.append(found)
+                rows.append(measured)
     rows = judged(rows)
     table = [
         [

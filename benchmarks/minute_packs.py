@@ -26,20 +26,20 @@ def pauses(rows: Iterable[Mapping[str, Any]], slots: int) -> list[dict[str, Any]
     """
     ordered = sorted(rows, key=lambda row: row["started"])
     free: list[Mapping[str, Any]] = []
-    found = []
+    gaps = []
     for row in ordered:
-        before = [each for each in free if each["ended"] <= row["started"]]
+        before = [pack for pack in free if pack["ended"] <= row["started"]]
         if before:
-            last = min(before, key=lambda each: each["ended"])
+            last = min(before, key=lambda pack: pack["ended"])
             free.remove(last)
             work = last["train_s"] + last["evaluate_s"]
-            found.append(
+            gaps.append(
                 {"pack": last["pack"], "work_s": work, "else_s": (row["started"] - last["started"]).total_seconds() - work}
             )
         elif len(free) == slots:
             raise ValueError(f"more than {slots} packs ran at once")
         free.append(row)
-    return found
+    return gaps
 
 
 def main() -> None:
@@ -60,13 +60,13 @@ def main() -> None:
         if run(study):
             sys.exit("the study did not end")
         rows = committed(open_store(folder, study.name)).select(COLUMNS).to_pylist()
-    found = pauses(rows, slots=2)
-    work, other = (sum(each[name] for each in found) for name in ("work_s", "else_s"))
+    gaps = pauses(rows, slots=2)
+    work, other = (sum(gap[name] for gap in gaps) for name in ("work_s", "else_s"))
     table = markdown(
         ("pack", "steps and evaluations, s", "all else until the slot's next pack, s", "share"),
         [
-            [each["pack"], number(each["work_s"]), number(each["else_s"]), f"{100 * each['else_s'] / each['work_s']:.2f} %"]
-            for each in found
+            [gap["pack"], number(gap["work_s"]), number(gap["else_s"]), f"{100 * gap['else_s'] / gap['work_s']:.2f} %"]
+            for gap in gaps
         ],
     )
     share = 100 * other / (work + other)
@@ -81,7 +81,7 @@ def main() -> None:
     )
     print(text)
     if chosen.out:
-        write(chosen.out, "minute_packs", text, found)
+        write(chosen.out, "minute_packs", text, gaps)
 
 
 if __name__ == "__main__":

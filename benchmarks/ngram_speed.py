@@ -66,12 +66,12 @@ def loss(weights: Weights, tokens: Tensor, law: Tensor) -> Tensor:
 def initial(size: int) -> Weights:
     """The weights of `size` seeds, stacked."""
     made = models.build("simple_disentangled", Draw(torch.arange(size), "init"), vocabulary=S, length=T)
-    return {name: each.detach().clone() for name, each in made.named_parameters()}
+    return {name: weight.detach().clone() for name, weight in made.named_parameters()}
 
 
 def plain() -> Advance:
     """One seed, with autograd and torch's Adam."""
-    weights = {name: each[0].clone().requires_grad_() for name, each in initial(1).items()}
+    weights = {name: weight[0].clone().requires_grad_() for name, weight in initial(1).items()}
     adam, generator = torch.optim.Adam(weights.values(), lr=LR), torch.Generator().manual_seed(0)
 
     def advance() -> int:
@@ -85,16 +85,16 @@ def plain() -> Advance:
 
 def mapped(size: int) -> Advance:
     """The plain loss of all seeds through vmap; strings are drawn one seed after another."""
-    weights = {name: each.requires_grad_() for name, each in initial(size).items()}
+    weights = {name: weight.requires_grad_() for name, weight in initial(size).items()}
     adam = torch.optim.Adam(weights.values(), lr=LR)
     generators = [torch.Generator().manual_seed(seed) for seed in range(size)]
     step = vmap(grad_and_value(loss))
 
     def advance() -> int:
-        tokens, laws = (torch.stack(part) for part in zip(*(strings(each) for each in generators), strict=True))
-        gradients, _ = step({name: each.detach() for name, each in weights.items()}, tokens, laws)
-        for name, each in weights.items():
-            each.grad = gradients[name]
+        tokens, laws = (torch.stack(part) for part in zip(*(strings(generator) for generator in generators), strict=True))
+        gradients, _ = step({name: weight.detach() for name, weight in weights.items()}, tokens, laws)
+        for name, weight in weights.items():
+            weight.grad = gradients[name]
         adam.step()
         return size
 
@@ -131,18 +131,18 @@ def measure(size: int, rounds: int, steps: int) -> dict[str, list[float]]:
     ways |= {f"vmap over {size}": (mapped(size), steps), f"a pack of {size}": (packed(size), steps)}
     for advance, _ in ways.values():
         advance()
-    found: dict[str, list[float]] = {name: [] for name in ways}
+    rates: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
         for name, (advance, count) in ways.items():
-            found[name].append(timed(advance, count))
-    return found
+            rates[name].append(timed(advance, count))
+    return rates
 
 
-def table(found: dict[str, list[float]]) -> str:
+def table(rates_by_way: dict[str, list[float]]) -> str:
     """A line a way: the median rate, and the median of the rounds' ratios to the first."""
-    first = next(iter(found.values()))
+    first = next(iter(rates_by_way.values()))
     lines = []
-    for name, rates in found.items():
+    for name, rates in rates_by_way.items():
         ratios = [rate / base for rate, base in zip(rates, first, strict=True)]
         lines.append([name, number(statistics.median(rates)), ratio(statistics.median(ratios))])
     return markdown(["way", "replicate-steps/s and core", "times plain"], lines)
@@ -155,15 +155,15 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--out", help="folder for ngram_speed.md and .parquet")
     options = parser.parse_args()
-    found = measure(options.size, options.rounds, options.steps)
-    pack = list(found.values())[-1]
-    times = statistics.median(one / base for one, base in zip(pack, next(iter(found.values())), strict=True))
+    rates_by_way = measure(options.size, options.rounds, options.steps)
+    pack = list(rates_by_way.values())[-1]
+    times = statistics.median(one / base for one, base in zip(pack, next(iter(rates_by_way.values())), strict=True))
     head = conditions("cpu", "fp32", seeds=options.size, rounds=options.rounds, threads=1)
-    text = f"# In-context trigrams in three ways\n\n{head}\n\n{table(found)}\n\n"
+    text = f"# In-context trigrams in three ways\n\n{head}\n\n{table(rates_by_way)}\n\n"
     text += f"target: {TARGET:g} times plain; measured: {times:.1f}"
     print(text)
     if options.out:
-        rows = [{"way": way, "round": i, "rate": rate} for way, rates in found.items() for i, rate in enumerate(rates)]
+        rows = [{"way": way, "round": i, "rate": rate} for way, rates in rates_by_way.items() for i, rate in enumerate(rates)]
         write(options.out, "ngram_speed", text, rows)
 
 

@@ -29,9 +29,9 @@ def exactness(length: int = 128, sequences: int = 2000, c: float = 40.0) -> str:
     for lags in ((), (1,), (1, 2), (2,)):
         contiguous = lags == tuple(range(1, len(lags) + 1))
         made = k_gram(task, len(lags) + 1, c) if contiguous else lag_set(task, lags, c)
-        known, clear = estimate(tokens, lags, task.alphabet, itself=not contiguous)
+        law, clear = estimate(tokens, lags, task.alphabet, itself=not contiguous)
         with torch.no_grad():
-            apart = (answer(made, tokens) - known).abs().amax(-1)
+            apart = (answer(made, tokens) - law).abs().amax(-1)
         name = f"{len(lags) + 1}-gram" if contiguous else f"lags {{{', '.join(map(str, lags))}}}"
         lines.append(
             [name, f"{int(clear.sum())} of {sequences}", f"{float(apart[clear].max()):.1e}", f"{float(apart.max()):.2f}"]
@@ -41,16 +41,16 @@ def exactness(length: int = 128, sequences: int = 2000, c: float = 40.0) -> str:
 
 def stationarity(sequences: int) -> tuple[str, dict[int, list[tuple[int, float, float]]]]:
     """Norms at θ*_k by k and T, c = C, with the floor; and the same as (T, norm, floor) by k."""
-    lines, found = [], {}
+    lines, norms = [], {}
     for k in (1, 2, 3):
         for length in LENGTHS:
             task = InContextNgram(alphabet=3, order=3, length=length, alpha=1.0)
             blocks = gradients(k_gram(task, k, C), task, sequences)
             others = math.hypot(*(norm for name, (norm, _) in blocks.items() if name != "key"))
             norm, floor = blocks["key"]
-            found.setdefault(k, []).append((length, norm, floor))
+            norms.setdefault(k, []).append((length, norm, floor))
             lines.append([k, length, f"{norm:.2e}", f"{floor:.1e}", f"{others:.1e}"])
-    return markdown(["k", "T", "norm of the gradient of K", "Monte-Carlo floor", "norm of all other blocks"], lines), found
+    return markdown(["k", "T", "norm of the gradient of K", "Monte-Carlo floor", "norm of all other blocks"], lines), norms
 
 
 def roots(sequences: int, length: int = 128) -> str:
@@ -77,9 +77,9 @@ def main() -> None:
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     print("## Constructions\n\n" + exactness() + "\n")
-    text, found = stationarity(chosen.sequences)
+    text, norms = stationarity(chosen.sequences)
     print(f"## The gradient at the constructions, c = {C:g}, {chosen.sequences:,} strings\n\n" + text + "\n")
-    print("\n".join(f"k = {k}: the norm falls like T^{exponent(points):.2f}" for k, points in found.items() if k > 1) + "\n")
+    print("\n".join(f"k = {k}: the norm falls like T^{exponent(points):.2f}" for k, points in norms.items() if k > 1) + "\n")
     print("## In proportion to √c\n\n" + roots(chosen.sequences))
 
 

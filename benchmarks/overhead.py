@@ -54,7 +54,7 @@ def empty_train(pack, *_, **__):
     words = {
         **{"condition": "base", "config": "{}", "status": "finished", "weights": "raw", "set": "one", "set_hash": "0"},
         **{"metric": "read", "axis": "position", "host": "a", "device": "cpu", "numerics": "{}", "versions": "{}"},
-        **{"started": now, "ended": now, "dirty": False, "sets": sorted(each.hash for each in pack.replicates[0].sets)},
+        **{"started": now, "ended": now, "dirty": False, "sets": sorted(scored.hash for scored in pack.replicates[0].sets)},
     }
     tables = {}
     for table in ("replicates", "evaluations", "profiles", "curves"):
@@ -120,9 +120,9 @@ def harness_packs(packs: int, folder: str, empty: bool, profile: bool) -> dict[s
         def timed(pack):
             nonlocal measured
             begun = time.perf_counter()
-            found = measure(pack)
+            rate = measure(pack)
             measured += time.perf_counter() - begun
-            return found
+            return rate
 
         cluster.measure = timed  # type: ignore[method-assign]
         prepared = harness.prepare.prepare(study, cluster)

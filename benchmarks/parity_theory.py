@@ -84,9 +84,9 @@ def found_from_teacher(seed: int, length: int, degree: int, units: int = 8, wide
     return strings_to_find(fresh(seed, units, length, degree), drawn(seed, length), teacher, support)
 
 
-def middle(found: list[int | None]) -> float:
+def middle(steps: list[int | None]) -> float:
     """The median, infinity for those that never found it."""
-    return statistics.median(math.inf if each is None else each for each in found)
+    return statistics.median(math.inf if step is None else step for step in steps)
 
 
 def main() -> None:
@@ -100,20 +100,19 @@ def main() -> None:
     print("Lemma 64 after an exact step, 40 networks: mean of |E f x_j| inside, outside, share of negative ones inside, 1/(8k)")
     for length, degree, units in ((15, 2, 64), (15, 4, 64), (15, 4, 256)):
         signs = every_input(length)
-        found = torch.stack(
+        correlations = torch.stack(
             [degree_one(after_one_step(fresh(seed, units, length, degree), tuple(range(degree))), signs) for seed in range(40)]
         )
-        within, beyond = found[:, :degree], found[:, degree:]
+        within, beyond = correlations[:, :degree], correlations[:, degree:]
         print(
             f"  d {length} k {degree} m {units}: {within.abs().mean():.5f}, {beyond.abs().mean():.5f}, {(within < 0).double().mean():.2f}, "
             f"{1 / (8 * degree):.5f}; 1/(2k sqrt(2m)) = {1 / (2 * degree * math.sqrt(2 * units)):.5f}"
         )
     print("Corollary 4: d 15, k 2, m 64, second stage of 20,000 strings: step, loss, largest |E f x_j| inside, outside")
     for seed in range(3):
-        for step, loss, found in two_stages(seed, 64, 15, 2, 20_000, 5):
-            print(
-                f"  seed {seed} step {step}: {loss:.4f}, {found[:2].abs().max():.4f}, {found[2:].abs().max():.4f}", flush=True
-            )
+        for step, loss, correlations in two_stages(seed, 64, 15, 2, 20_000, 5):
+            sizes = correlations.abs()
+            print(f"  seed {seed} step {step}: {loss:.4f}, {sizes[:2].max():.4f}, {sizes[2:].max():.4f}", flush=True)
     print(
         "Theorem 23, k 4: strings until half of the support stands out in 8 units, median of 5 seeds from labels, of 15 from teachers"
     )

@@ -129,13 +129,13 @@ def load(plain: nn.Module, packed: Any, slot: int) -> None:
         plain.tokens.weight.copy_(packed.tokens[slot])
         plain.positions.weight.copy_(packed.positions[slot])
         blocks: Any = plain.blocks
-        for mine, theirs in zip(blocks, packed.blocks, strict=True):
+        for block, theirs in zip(blocks, packed.blocks, strict=True):
             qkv = [theirs.query.weight[slot].T, theirs.key.weight[slot].T, theirs.value.weight[slot].T]
-            mine.qkv.weight.copy_(torch.cat(qkv))
+            block.qkv.weight.copy_(torch.cat(qkv))
             for name in ("out", "up", "down"):
-                _load_linear(getattr(mine, name), getattr(theirs, name), slot)
+                _load_linear(getattr(block, name), getattr(theirs, name), slot)
             for name in ("norm1", "norm2"):
-                _load_norm(getattr(mine, name), getattr(theirs, name), slot)
+                _load_norm(getattr(block, name), getattr(theirs, name), slot)
         _load_norm(plain.norm, packed.norm, slot)
         _load_linear(plain.head, packed.head, slot)
     elif isinstance(plain, PlainLSTM):
@@ -156,15 +156,15 @@ def load(plain: nn.Module, packed: Any, slot: int) -> None:
         raise ValueError(f"{type(plain).__name__} is not a plain model of the benchmark")
 
 
-def _load_linear(mine: nn.Linear, theirs: Any, slot: int) -> None:
-    mine.weight.copy_(theirs.weight[slot].T)
-    if mine.bias is not None:
-        mine.bias.copy_(theirs.bias[slot])
+def _load_linear(linear: nn.Linear, theirs: Any, slot: int) -> None:
+    linear.weight.copy_(theirs.weight[slot].T)
+    if linear.bias is not None:
+        linear.bias.copy_(theirs.bias[slot])
 
 
-def _load_norm(mine: nn.LayerNorm, theirs: Any, slot: int) -> None:
-    mine.weight.copy_(theirs.gain[slot])
-    mine.bias.copy_(theirs.bias[slot])
+def _load_norm(norm: nn.LayerNorm, theirs: Any, slot: int) -> None:
+    norm.weight.copy_(theirs.gain[slot])
+    norm.bias.copy_(theirs.bias[slot])
 
 
 def loss_of(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:

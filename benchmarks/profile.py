@@ -28,9 +28,9 @@ _WARM = 2
 
 def part_of(name: str, ranges: Iterable[str]) -> str:
     """The part that an operation belongs to: the range around it, if it is in one, else by its own name."""
-    for each in ranges:
-        if each in PARTS:
-            return each
+    for part in ranges:
+        if part in PARTS:
+            return part
     bare = name.rpartition("::")[2].removeprefix("_").lower()
     if any(word in bare for word in _ATTENTION):
         return "attention"
@@ -123,11 +123,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         wholes = (False, True) if plain.has_variants(case) else (True,)
         for needed in wholes:
             way = "needed" if needed else "full"
-            found = split(plain.start(case, needed, device, precision), device, options.steps)
-            rows.append({"case": name, "way": f"plain {way}", "size": 1} | found)
+            times = split(plain.start(case, needed, device, precision), device, options.steps)
+            rows.append({"case": name, "way": f"plain {way}", "size": 1} | times)
             for size in options.sizes:
-                found = split(packed_step(case, size, needed, device, precision), device, options.steps)
-                rows.append({"case": name, "way": f"packed {way}", "size": size} | found)
+                times = split(packed_step(case, size, needed, device, precision), device, options.steps)
+                rows.append({"case": name, "way": f"packed {way}", "size": size} | times)
     kinds = (*PARTS, "other")
     table = [
         [row["case"], row["way"], row["size"], number(row["step"] / row["size"])]

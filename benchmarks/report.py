@@ -14,13 +14,13 @@ _COLUMNS = ("plain needed", "x-transformers", "vmap full", "vmap needed", "packe
 
 def complete(rows: Sequence[dict[str, Any]], peak: float | None, steps: int) -> list[dict[str, Any]]:
     """The rows with needed FLOP a step, FLOP/s, utilisation, µs a replicate-step, the floor model and the hours of a study."""
-    found = []
+    completed = []
     for row in rows:
         case = CASES[row["case"]]
         model = needed_step(case)
         flop, rate = needed_flop(case), row["rate"]
         top = peak or (PEAK if row["device"] == "cuda" and row["precision"] == "bf16" else None)
-        found.append(
+        completed.append(
             row
             | {
                 "needed_flop": flop,
@@ -32,7 +32,7 @@ def complete(rows: Sequence[dict[str, Any]], peak: float | None, steps: int) -> 
                 "study_h": study_hours(row, steps),
             }
         )
-    return found
+    return completed
 
 
 def study_hours(row: dict[str, Any], steps: int) -> float | None:
@@ -43,10 +43,10 @@ def study_hours(row: dict[str, Any], steps: int) -> float | None:
     if not row["rate"] or row["size"] > _STUDY:
         return None
     units = math.ceil(math.ceil(_STUDY / row["size"]) / row["processes"])  # trainings in a row
-    each = steps * row["size"] / (row["rate"] / row["processes"])
+    training_s = steps * row["size"] / (row["rate"] / row["processes"])
     if row["variant"].startswith(("packed", "vmap")):
-        return (row["startup_s"] + (units - 1) * row["build_s"] + units * each) / 3600
-    return units * (row["startup_s"] + each) / 3600
+        return (row["startup_s"] + (units - 1) * row["build_s"] + units * training_s) / 3600
+    return units * (row["startup_s"] + training_s) / 3600
 
 
 def text(rows: Sequence[dict[str, Any]], header: str, steps: int) -> str:
@@ -77,9 +77,9 @@ def text(rows: Sequence[dict[str, Any]], header: str, steps: int) -> str:
 def _summary(rows: Sequence[dict[str, Any]]) -> str:
     table = []
     for case in dict.fromkeys(row["case"] for row in rows):
-        mine = [row for row in rows if row["case"] == case]
-        least = min(row["processes"] for row in mine)
-        by = {(row["variant"], row["size"]): row for row in mine if row["processes"] == least}
+        own = [row for row in rows if row["case"] == case]
+        least = min(row["processes"] for row in own)
+        by = {(row["variant"], row["size"]): row for row in own if row["processes"] == least}
         base = by.get(("plain full", 1)) or {}
         without_full = base.get("rate") is None  # then needed positions are the one form there is
         base = by.get(("plain needed", 1), base) if without_full else base
@@ -89,7 +89,7 @@ def _summary(rows: Sequence[dict[str, Any]]) -> str:
             for variant in _COLUMNS:
                 row = by.get((variant, 1 if variant in ("plain needed", "x-transformers") else size))
                 cells.append(ratio(row[column]) if row is not None else None)
-            auto = next((row for row in mine if row["auto"] and row["size"] == size), None)
+            auto = next((row for row in own if row["auto"] and row["size"] == size), None)
             last = None if auto is None else ratio(auto["of_best"])
             table.append([case, size, number(base.get("rate")), *cells, last])
     return markdown(("case", "R", "plain, /s", *_COLUMNS, "auto / best plain"), table)

@@ -152,11 +152,11 @@ def timed(root: str, act: str) -> dict[str, float]:
 
 def planning(study: str, packs: int) -> list[dict[str, Any]]:
     """Seconds and peak bytes after each part of planning a study of so many packs of one replicate."""
-    found = _run(_HEAD + _PLAN, study, str(packs))
+    measured = _run(_HEAD + _PLAN, study, str(packs))
     out = []
-    for (_, before), (name, then) in itertools.pairwise(found["marks"]):
+    for (_, before), (name, then) in itertools.pairwise(measured["marks"]):
         taken = {"seconds": then[0] - before[0], "cpu_s": then[1] - before[1], "grown_bytes": then[2] - before[2]}
-        out.append({"act": f"{name} ({found['packs']:,} packs)", "peak_bytes": then[2]} | taken)
+        out.append({"act": f"{name} ({measured['packs']:,} packs)", "peak_bytes": then[2]} | taken)
     return out
 
 
@@ -205,7 +205,7 @@ def main() -> None:
             write_store(folder, chosen.replicates, chosen.packs, form)
             for act in _ACTS:
                 rounds = [timed(folder, act) for _ in range(chosen.rounds)]
-                middle = sorted(rounds, key=lambda each: each["cpu_s"])[len(rounds) // 2]
+                middle = sorted(rounds, key=lambda timing: timing["cpu_s"])[len(rounds) // 2]
                 rows.append({"form": form, "act": act} | middle)
                 print(form, act, middle, file=sys.stderr, flush=True)
     page = text(rows, planning(chosen.study, chosen.packs), where, chosen.replicates, chosen.packs)

@@ -58,7 +58,7 @@ def row(rule: Rule, truth: float, look: Callable[[int, int], Look], simulated: i
     near = min(rule.looks, key=lambda n: abs(n - mean))
 
     def share(sizes: Sequence[int]) -> float:
-        return float(np.mean([each.low <= truth <= each.high for each in (look(i, n)[1] for i, n in enumerate(sizes))]))
+        return float(np.mean([at.low <= truth <= at.high for at in (look(i, n)[1] for i, n in enumerate(sizes))]))
 
     return Stop(mean, share([rule.looks[stop] for stop in stops]), share([near] * simulated), share([rule.maximum] * simulated))
 
@@ -93,10 +93,11 @@ def ratio_of_medians(spread: float, simulated: int, truth: float = 2.0) -> Stop:
 
     @cache
     def look(i: int, n: int) -> Look:
-        found = quantile_ratio(both[i, 0, :n], truth * both[i, 1, :n], 0.5, paired=True, resamples=RESAMPLES, seed=i).interval
-        if found is None:
+        first, second = both[i, 0, :n], truth * both[i, 1, :n]
+        interval = quantile_ratio(first, second, 0.5, paired=True, resamples=RESAMPLES, seed=i).interval
+        if interval is None:
             raise ValueError(f"{n} replicates give no interval of a ratio: look later")
-        return (found.high / found.low if found.low > 0 else math.inf), found
+        return (interval.high / interval.low if interval.low > 0 else math.inf), interval
 
     return row(RATIO, truth, look, simulated)
 
@@ -106,11 +107,9 @@ def table(quick: bool = False) -> str:
     few = 40 if quick else 600
     zero = [_line("P(no error), ±0.1", f"{p:g}", zero_error(p), "exact") for p in PROBABILITIES]
     for width in HALF_WIDTHS:
-        worst, found = least_covered(replace(ZERO, limit=width))
-        zero.append(_line(f"P(no error), ±{width:g}", f"{worst:.4f}, where it covers least", found, "exact"))
-    ratio = [
-        _line("ratio of medians, 3", f"2, σ of log error {each:g}", ratio_of_medians(each, few), str(few)) for each in SPREADS
-    ]
+        worst, stop = least_covered(replace(ZERO, limit=width))
+        zero.append(_line(f"P(no error), ±{width:g}", f"{worst:.4f}, where it covers least", stop, "exact"))
+    ratio = [_line("ratio of medians, 3", f"2, σ of log error {sd:g}", ratio_of_medians(sd, few), str(few)) for sd in SPREADS]
     return "\n".join([_HEAD, "|" + "---|" * 7, *zero, *ratio])
 
 
@@ -119,20 +118,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="fewer simulations, in seconds; prints and writes nothing")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/cpu"))
     options = parser.parse_args(arguments)
-    found = table(options.quick)
-    print(found)
+    rows = table(options.quick)
+    print(rows)
     if not options.quick:
         looks = ", ".join(map(str, ZERO.looks))
         text = f"# Coverage at an adaptive stop\n\n`python -m benchmarks.stopping`; looks at {looks}; nominal 95 %.\n"
-        (options.out / "stopping.md").write_text(f"{text}\n{found}\n")
+        (options.out / "stopping.md").write_text(f"{text}\n{rows}\n")
     return 0
 
 
 @cache
 def _intervals(trials: int) -> tuple[Floats, Floats, Floats]:
     """Half the width, low and high ends of the Clopper–Pearson intervals of 0 … trials successes."""
-    found = [clopper_pearson(successes, trials) for successes in range(trials + 1)]
-    low, high = np.array([each.low for each in found]), np.array([each.high for each in found])
+    intervals = [clopper_pearson(successes, trials) for successes in range(trials + 1)]
+    low, high = np.array([interval.low for interval in intervals]), np.array([interval.high for interval in intervals])
     return (high - low) / 2, low, high
 
 
@@ -146,8 +145,8 @@ def _stop(rule: Rule, looks: Sequence[Look]) -> int:
     return next((i for i, (size, _) in enumerate(looks) if size <= rule.limit), len(looks) - 1)
 
 
-def _line(rule: str, truth: str, found: Stop, simulated: str) -> str:
-    mean, stop, near, most = found
+def _line(rule: str, truth: str, stopped: Stop, simulated: str) -> str:
+    mean, stop, near, most = stopped
     return f"| {rule} | {truth} | {mean:.1f} | {stop:.3f} | {near:.3f} | {most:.3f} | {simulated} |"
 
 

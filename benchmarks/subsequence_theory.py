@@ -73,10 +73,10 @@ def detected(sharpness: float, copy: float | None, draws: int = 5) -> tuple[floa
     for seed in range(draws):
         generator = torch.Generator().manual_seed(seed)
         vectors, strings = directions(50, 256, generator), pair_strings(generator)
-        found = detector(vectors[strings], vectors[0], vectors[1], sharpness, copy)
+        outputs = detector(vectors[strings], vectors[0], vectors[1], sharpness, copy)
         there = inside((0, 1), strings)
-        with_it.append(found[there])
-        without.append(found[~there])
+        with_it.append(outputs[there])
+        without.append(outputs[~there])
     present, absent = torch.cat(with_it), torch.cat(without)
     return float(present.mean()), float(present.min()), float(absent.max())
 
@@ -137,7 +137,7 @@ def corpus(repeats: bool, seed: int) -> tuple[Linear, Tensor, Pressure]:
 
 def worst(model: Linear, terms: Pressure) -> tuple[float, float]:
     """The greatest ratio of |psi| + |omega| to the printed bound and to the one with the absolute value inside."""
-    norms = sum(float(torch.linalg.matrix_norm(each, 2)) for each in (model.values, model.scores))
+    norms = sum(float(torch.linalg.matrix_norm(matrix, 2)) for matrix in (model.values, model.scores))
     size = terms.psi.abs() + terms.omega.abs()
     return float((size / (norms * terms.printed)).max()), float((size / (norms * terms.absolute)).max())
 
@@ -166,10 +166,10 @@ def table_of_lengths() -> str:
         there = inside(piece, strings)
         cells = []
         for split, printed in ((halves, True), (halves, False), (last, False)):
-            found = readout(strings, [piece], split, printed)[:, 0] > 0.5
-            cells.append(f"{int((found & ~there).sum())}, {int((there & ~found).sum())} ({len(layers([piece], split))})")
-        found = latest_start(strings, piece)[:, -1] > 0
-        cells.append(f"{int((found & ~there).sum())}, {int((there & ~found).sum())} ({1 + math.ceil(math.log2(len(piece)))})")
+            starts = readout(strings, [piece], split, printed)[:, 0] > 0.5
+            cells.append(f"{int((starts & ~there).sum())}, {int((there & ~starts).sum())} ({len(layers([piece], split))})")
+        starts = latest_start(strings, piece)[:, -1] > 0
+        cells.append(f"{int((starts & ~there).sum())}, {int((there & ~starts).sum())} ({1 + math.ceil(math.log2(len(piece)))})")
         rows.append(("".join("abcd"[token] for token in piece), len(strings), int(there.sum()), *cells))
     return markdown(("piece", "strings", "with it", "printed", "halves, own heads", "last token split off", "pointers"), rows)
 
@@ -177,7 +177,7 @@ def table_of_lengths() -> str:
 def main() -> None:
     print("Lemma A.2, indicator: sharpness, copy, mean and least with the pair, greatest without")
     for sharpness, copy in ((10.0, 1.0), (40.0, 1.0), (5.0, None), (10.0, None), (20.0, None), (40.0, None)):
-        print(f"  {sharpness:g}, {copy or sharpness:g}: " + ", ".join(f"{each:.3f}" for each in detected(sharpness, copy)))
+        print(f"  {sharpness:g}, {copy or sharpness:g}: " + ", ".join(f"{value:.3f}" for value in detected(sharpness, copy)))
     mu = readout(torch.tensor([[0, 0, 2, 1]]), [(0, 1), (2, 1)], halves, True)[0].tolist()
     print(f"Lemma A.3, string aacb, pairs ab and cb: weights {mu[0]:.3f}, {mu[1]:.3f}; printed: 1, 0")
     print("Theorem A.4, orthonormal vectors: strings in which the piece is found wrongly, missed (layers)")
@@ -190,8 +190,8 @@ def main() -> None:
     for piece in (tuple(range(3)), tuple(range(4)), tuple(range(8))):
         strings = planted(piece, 10, 24, 400, generator)
         there = inside(piece, strings)
-        found = readout(strings, [piece], last, False, 40.0, directions(40, 1024, generator))[:, 0]
-        margins = f"least with {found[there].min():.3f}, greatest without {found[~there].max():.3f}"
+        outputs = readout(strings, [piece], last, False, 40.0, directions(40, 1024, generator))[:, 0]
+        margins = f"least with {outputs[there].min():.3f}, greatest without {outputs[~there].max():.3f}"
         print(f"  length {len(piece)}, random vectors in 1,024 dimensions: {margins}")
     print("Theorem A.6")
     for dimension, cosine in ((64, 0.4), (128, 0.3), (256, 0.25)):
@@ -208,9 +208,9 @@ def main() -> None:
     print(f"  orthonormal d 64, e 0.01: 64, formula {capacity(0.01, 64):.2f}, bound {cap_bound(0.01, 64):.1f}")
     print("Proposition A.1, 50 random corpora: greatest ratio to the printed bound, corpora above 1; to the absolute one")
     for repeats in (False, True):
-        ratios = [worst(*((found := corpus(repeats, seed))[0], found[2])) for seed in range(50)]
-        printed, absolute = (list(each) for each in zip(*ratios, strict=True))
-        print(f"  repeats {repeats}: {max(printed):.3g}, {sum(each > 1 for each in printed)}; {max(absolute):.3f}")
+        ratios = [worst(*((terms := corpus(repeats, seed))[0], terms[2])) for seed in range(50)]
+        printed, absolute = (list(of_corpora) for of_corpora in zip(*ratios, strict=True))
+        print(f"  repeats {repeats}: {max(printed):.3g}, {sum(ratio > 1 for ratio in printed)}; {max(absolute):.3f}")
     strings, shares, outcome = product_generator()
     events = ends(strings, [(0,), (1,), (2,), (3,), (0, 2), (0, 3), (1, 2), (1, 3)]).any(1)
     print("Proposition 2.3: log P(o|s), sum over tokens, sum over tokens and the pair")

@@ -29,18 +29,18 @@ _REFERENCES = ("plain full", "plain needed")
 def variants_of(case: Case, sizes: Iterable[int], kinds: Sequence[str], processes: int, several: int) -> list[Variant]:
     """All that is measured for a case; the references come first. several: processes of one more row of (a) and (b), 0 for none."""
     alone = [Variant("plain", False), Variant("plain", True), Variant("x-transformers", False)]
-    found = [replace(each, processes=processes) for each in alone]
+    variants = [replace(variant, processes=processes) for variant in alone]
     if several > processes:
-        found += [replace(each, processes=several) for each in alone]
+        variants += [replace(variant, processes=several) for variant in alone]
     for size in sizes:
         for kind in ("vmap", "packed"):
-            found += [Variant(kind, needed, size, processes) for needed in (False, True)]
-    return [each for each in found if each.kind in kinds or each.name in _REFERENCES]
+            variants += [Variant(kind, needed, size, processes) for needed in (False, True)]
+    return [variant for variant in variants if variant.kind in kinds or variant.name in _REFERENCES]
 
 
 def with_compiled(variants: Sequence[Variant]) -> list[Variant]:
     """Each that can be compiled as it is and through torch.compile."""
-    compiled = [replace(each, compiled=True) for each in variants if each.kind != "vmap"]
+    compiled = [replace(variant, compiled=True) for variant in variants if variant.kind != "vmap"]
     return [*variants, *compiled]
 
 
@@ -54,12 +54,12 @@ class Group:
 
 def groups(case: Case, variants: Sequence[Variant], device: str, room: int) -> tuple[list[Group], dict[Variant, str]]:
     """Variants that fit into `room` bytes together, each group with the references first, and why others can't run at all."""
-    first = [each for each in variants if _is_reference(each)]
-    rest = [each for each in variants if not _is_reference(each)]
+    first = [variant for variant in variants if _is_reference(variant)]
+    rest = [variant for variant in variants if not _is_reference(variant)]
     refused: dict[Variant, str] = {}
-    found: list[list[Variant]] = []
+    shared: list[list[Variant]] = []
     single: list[Variant] = []
-    taken = sum(_bytes(case, each, device) for each in first)
+    taken = sum(_bytes(case, variant, device) for variant in first)
     used = room
     for variant in rest:
         size = _bytes(case, variant, device)
@@ -68,12 +68,12 @@ def groups(case: Case, variants: Sequence[Variant], device: str, room: int) -> t
         elif taken + size > room:
             single.append(variant)
         elif used + size > room:
-            found.append([variant])
+            shared.append([variant])
             used = taken + size
         else:
-            found[-1].append(variant)
+            shared[-1].append(variant)
             used += size
-    together = [Group((*first, *each)) for each in found]
+    together = [Group((*first, *members)) for members in shared]
     if single or not together:
         together.append(Group((*first, *single), resident=taken <= room and not single))
     return together, refused
@@ -102,7 +102,7 @@ def measure(
     capturing or compiling, and the first step; memory: bytes of one process; rates: of every round. A variant that fails has `note`.
     """
     running: dict[Variant, list[Worker]] = {}
-    rows = {each: _row(case, each, device, precision) for each in group.variants}
+    rows = {variant: _row(case, variant, device, precision) for variant in group.variants}
 
     def start(variant: Variant) -> None:
         say(f"{case.name}: starting {variant.name}, R = {variant.size}, {variant.processes} process(es)")
@@ -151,17 +151,17 @@ def _started(workers: Sequence[Worker], row: dict[str, Any]) -> None:
     for worker in workers:
         answer = worker.answer()
         answers.append(answer | {"startup": time.perf_counter() - worker.started})
-    row["startup_s"] = max(each["startup"] for each in answers)
-    row["build_s"] = max(each["build"] for each in answers)
-    row["warnings"] = sorted({said for each in answers for said in each["warnings"]})
+    row["startup_s"] = max(answer["startup"] for answer in answers)
+    row["build_s"] = max(answer["build"] for answer in answers)
+    row["warnings"] = sorted({said for answer in answers for said in answer["warnings"]})
 
 
 def _block(variant: Variant, seconds: float, workers: Sequence[Worker], row: dict[str, Any]) -> None:
     for worker in workers:
         worker.ask(seconds)
     answers = [worker.answer() for worker in workers]
-    row["rates"] = row["rates"] + [sum(variant.size * each["steps"] / each["elapsed"] for each in answers)]
-    row["memory"] = max(each["memory"] for each in answers)
+    row["rates"] = row["rates"] + [sum(variant.size * answer["steps"] / answer["elapsed"] for answer in answers)]
+    row["memory"] = max(answer["memory"] for answer in answers)
 
 
 def _row(case: Case, variant: Variant, device: str, precision: str) -> dict[str, Any]:
@@ -188,19 +188,19 @@ def _row(case: Case, variant: Variant, device: str, precision: str) -> dict[str,
 
 def _compare(rows: dict[Variant, dict[str, Any]]) -> None:
     """Medians over rounds of each round's ratio to the plain model in full, with needed positions, and to the better of the two."""
-    found: dict[str, list[float]] = {}
+    rates: dict[str, list[float]] = {}
     for variant, row in rows.items():
         if _is_reference(variant) and row["rates"]:
             # the fewest processes: a row with more comes after them
-            found.setdefault(variant.name, row["rates"])
-    if not found:
+            rates.setdefault(variant.name, row["rates"])
+    if not rates:
         return
-    full, needed = found.get("plain full"), found.get("plain needed")
-    best = [max(each) for each in zip(*found.values(), strict=True)]
+    full, needed = rates.get("plain full"), rates.get("plain needed")
+    best = [max(ratios) for ratios in zip(*rates.values(), strict=True)]
     for row in rows.values():
         for column, reference in (("of_full", full), ("of_needed", needed), ("of_best", best)):
             if reference is not None and row["rates"]:
-                row[column] = statistics.median(mine / its for mine, its in zip(row["rates"], reference, strict=True))
+                row[column] = statistics.median(own / theirs for own, theirs in zip(row["rates"], reference, strict=True))
 
 
 def auto_size(case: Case, device: str, precision: str, largest: int, processes: int) -> int:
@@ -233,12 +233,12 @@ def run(
                 )
         wanted = variants_of(case, sizes, options.kinds, options.processes, options.several)
         wanted = with_compiled(wanted) if options.compile else wanted
-        lacking = {each: reason for each in wanted if (reason := each.missing(case)) is not None}
+        lacking = {variant: reason for variant in wanted if (reason := variant.missing(case)) is not None}
         room = options.memory or int(free_memory(resolve(options.device)) * _ROOM)
-        together, refused = groups(case, [each for each in wanted if each not in lacking], options.device, room)
+        together, refused = groups(case, [variant for variant in wanted if variant not in lacking], options.device, room)
         for number, group in enumerate(together):
-            found = measure(case, group, options.device, options.precision, options.seconds, options.rounds, say)
-            rows += [row | {"group": number} for row in found if number == 0 or row["variant"] not in _REFERENCES]
+            measured = measure(case, group, options.device, options.precision, options.seconds, options.rounds, say)
+            rows += [row | {"group": number} for row in measured if number == 0 or row["variant"] not in _REFERENCES]
         for variant, reason in (lacking | refused).items():
             rows.append(_row(case, variant, options.device, options.precision) | {"note": reason})
         for row in rows:
@@ -267,19 +267,19 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--memory", type=int, help="bytes that resident processes may take (default: most of what is free)")
     parser.add_argument("--study-steps", type=int, default=10_000, help="of a training, for the cost of 100 replicates")
     parser.add_argument("--peak", type=float, help="FLOP/s that utilisation is a part of (default: of an H200; none on a CPU)")
-    found = parser.parse_args(arguments)
-    cuda = found.device == "cuda"
-    found.sizes = found.sizes or list(_SIZES[found.device])
-    found.processes = found.processes or (1 if cuda else min(2, os.cpu_count() or 1))
-    found.several = (4 if cuda else 0) if found.several is None else found.several
-    found.precision = found.precision or ("bf16" if cuda else "fp32")
+    options = parser.parse_args(arguments)
+    cuda = options.device == "cuda"
+    options.sizes = options.sizes or list(_SIZES[options.device])
+    options.processes = options.processes or (1 if cuda else min(2, os.cpu_count() or 1))
+    options.several = (4 if cuda else 0) if options.several is None else options.several
+    options.precision = options.precision or ("bf16" if cuda else "fp32")
     for name in ("seconds", "rounds", "processes", "study_steps"):
-        value = getattr(found, name)
+        value = getattr(options, name)
         if not (math.isfinite(value) and value > 0):
             parser.error(f"--{name.replace('_', '-')} {value} must be above 0")
-    if min(found.sizes) < 1 or found.several < 0:
+    if min(options.sizes) < 1 or options.several < 0:
         parser.error("--sizes must be at least 1 and --several at least 0")
-    return found
+    return options
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -42,14 +42,14 @@ def measure(
 
     def timed(part: str, work: Callable[[], Any]) -> Any:
         wall, processor = time.perf_counter(), time.process_time()
-        found = work()
+        result = work()
         rows.append({"part": part, "wall": time.perf_counter() - wall, "processor": time.process_time() - processor})
-        return found
+        return result
 
     corpus = timed("corpus", lambda: perturbed(prompt, how.family, how.strings, how.rate, prompt.draw(0)))
     soft, _ = timed("answers", lambda: hits(model, corpus))
-    found = timed("search", lambda: search(corpus.same, soft, list(range(prompt.query)), how.search))
-    timed("S_rep", lambda: replay(model, prompt, found[0].events, 0, replays))
+    causes = timed("search", lambda: search(corpus.same, soft, list(range(prompt.query)), how.search))
+    timed("S_rep", lambda: replay(model, prompt, causes[0].events, 0, replays))
     case = Case(model, prompt, Evidence(corpus.same, soft, 1.0), 0)
     for method in asked([], model)[0] if baselines else []:
         if method in BASELINES:

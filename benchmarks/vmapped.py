@@ -45,9 +45,9 @@ def start(case: Case, size: int, needed: bool, device: torch.device, precision: 
             targets, weights, positions = targets[..., -1:], weights[..., -1:], None
         dims = (0, 0, None if positions is None else 0, 0, 0)
         with _no_fused_lstm() if isinstance(case.model, LSTM) else contextlib.nullcontext():
-            found, losses = vmap(grad_and_value(loss), dims)(dict(parameters), strings.inputs, positions, targets, weights)
+            gradients, losses = vmap(grad_and_value(loss), dims)(dict(parameters), strings.inputs, positions, targets, weights)
         for name, parameter in parameters.items():
-            parameter.grad = found[name]
+            parameter.grad = gradients[name]
         optimizer.step()
         return losses.detach()
 

@@ -124,7 +124,7 @@ def _serve(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
         advance()
         _finish(device)
     build = time.perf_counter() - began
-    texts = [str(each.message).split("\n")[0].partition(" (Triggered")[0] for each in heard]
+    texts = [str(warning.message).split("\n")[0].partition(" (Triggered")[0] for warning in heard]
     said = sorted({text[:_LAST_WORDS] for text in texts})
     say({"build": build, "memory": peak_bytes(device), "warnings": said})
     for line in sys.stdin:

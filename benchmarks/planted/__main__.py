@@ -67,8 +67,8 @@ def literal(number: int, effect: float, seed: int) -> Iterator[tuple[str, float,
         yield method, len(truth & set(tokens)) / k, 0.0 if set(tokens) <= truth else float("nan")
     scores = ridge(strings == defect.prompt, p)
     places = {frozenset(_places(defect))}
-    for method, each in (("random", torch.zeros_like(scores)), ("lime", scores)):
-        yield method, expected_recall(each, k, tuple(places)), len(defect.decoys & set(each.topk(k).indices.tolist())) / k
+    for method, ranking in (("random", torch.zeros_like(scores)), ("lime", scores)):
+        yield method, expected_recall(ranking, k, tuple(places)), len(defect.decoys & set(ranking.topk(k).indices.tolist())) / k
 
 
 def _places(defect: Any) -> Sequence[int]:
@@ -84,11 +84,11 @@ def measure(families: Sequence[str], effects: Sequence[float], numbers: Sequence
         for effect in effects:
             for number in numbers:
                 for seed in seeds:
-                    found = literal(number, effect, seed) if family == "literal" else flipflop(family, number, effect, seed)
+                    recalls = literal(number, effect, seed) if family == "literal" else flipflop(family, number, effect, seed)
                     rows += [
                         {"family": family, "effect": effect, "number": number, "seed": seed}
                         | {"method": method, "recall": share, "decoys": decoys}
-                        for method, share, decoys in found
+                        for method, share, decoys in recalls
                     ]
     return rows
 
@@ -117,8 +117,8 @@ def table(summed: Rows) -> str:
     cells = {(row["family"], row["effect"], row["method"]): row for row in summed}
     lines = []
     for family, effect in dict.fromkeys((row["family"], row["effect"]) for row in summed):
-        found = [cells.get((family, effect, method)) for method in methods]
-        shown = [row and f"{row['recall']:.3f} [{row['low']:.2f}, {row['high']:.2f}]" for row in found]
+        cells_of_row = [cells.get((family, effect, method)) for method in methods]
+        shown = [row and f"{row['recall']:.3f} [{row['low']:.2f}, {row['high']:.2f}]" for row in cells_of_row]
         lines.append([family, effect, *shown])
     return markdown(["family", "effect", *methods], lines)
 

@@ -33,8 +33,8 @@ class Setting:
 
     def places(self, count: int, ordered: bool) -> list[int]:
         """So many different events between the first and the query."""
-        found = self.draw.subset(self.query - 1, count, (), 15)[0] + 1
-        return sorted(found.tolist()) if ordered else found.tolist()
+        places = self.draw.subset(self.query - 1, count, (), 15)[0] + 1
+        return sorted(places.tolist()) if ordered else places.tolist()
 
     def put(self, event: int, kind: tuple[int, int]) -> None:
         self.instructions[event], self.symbols[event] = kind
@@ -47,8 +47,8 @@ def _absolute(at: Setting) -> Plan:
     """One event at one absolute position; decoys: the same event at two other positions."""
     place, *others = at.places(3, ordered=False)
     kind = (WRITE, IGNORE)[at.dice(2, 0)], at.dice(2, 1)
-    for each in (place, *others):
-        at.put(each, kind)
+    for event in (place, *others):
+        at.put(event, kind)
 
     def cause(given: Events) -> Tensor:
         happens = is_kind(given, kind)
@@ -85,8 +85,8 @@ def _order(at: Setting) -> Plan:
         return seen(is_kind(given, third) & two)
 
     given = at.instructions, at.symbols
-    found = [torch.nonzero(is_kind(given, kind))[:, 0].tolist() for kind in (first, second, third)]
-    occurrences = [frozenset({i, j, k}) for i in found[0] for j in found[1] for k in found[2] if i < j < k]
+    events = [torch.nonzero(is_kind(given, kind))[:, 0].tolist() for kind in (first, second, third)]
+    occurrences = [frozenset({i, j, k}) for i in events[0] for j in events[1] for k in events[2] if i < j < k]
     return cause, tuple(occurrences), frozenset({places[0], places[4]})
 
 

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 
-def recall(found: Collection[int], truth: Sequence[frozenset[int]]) -> float:
+def recall(traced: Collection[int], truth: Sequence[frozenset[int]]) -> float:
     """The largest share of one of the sets of the truth that was found: a cause that stands in a prompt twice needs finding once."""
-    return max(len(one & set(found)) / len(one) for one in truth)
+    return max(len(one & set(traced)) / len(one) for one in truth)
 
 
 def expected_recall(scores: Tensor, k: int, truth: Sequence[frozenset[int]]) -> float:

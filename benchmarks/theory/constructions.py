@@ -90,9 +90,9 @@ def memory(states: int, start: int, tokens: Tensor) -> Tensor:
     later = torch.ones(length, length, dtype=torch.bool).triu(1)
     weights = logits[:, None].masked_fill(later, -math.inf).softmax(-1)
     values = torch.where(keeps, start + 1, tokens).to(torch.float64)
-    found = (weights @ values[..., None])[..., 0]
+    written = (weights @ values[..., None])[..., 0]
     numbers = torch.arange(1, states + 1, dtype=torch.float64)
-    return (_is(found[..., None], numbers) @ numbers).round().to(torch.int64) - 1
+    return (_is(written[..., None], numbers) @ numbers).round().to(torch.int64) - 1
 
 
 def gridworld(last: int, moves: Tensor) -> Tensor:

@@ -66,17 +66,18 @@ def answer(made: Any, tokens: Tensor) -> Tensor:
 def gradients(made: Any, task: InContextNgram, sequences: int, seed: int = 0) -> dict[str, tuple[float, float]]:
     """Of each block of weights the norm of the mean gradient of the loss over strings, and the Monte-Carlo floor of that norm: what it
     would be on average were the true gradient 0, sqrt(Σ variance / batches)."""
-    draw, found = Draw(torch.tensor([seed]), "data"), {name: [] for name, _ in made.named_parameters()}  # type: Any, dict[str, list[Tensor]]
+    draw = Draw(torch.tensor([seed]), "data")
+    batches: dict[str, list[Tensor]] = {name: [] for name, _ in made.named_parameters()}
     for first in range(0, sequences, BATCH):
         batch = task.sample(draw.rows(first), min(BATCH, sequences - first))
         made.zero_grad()
         said = made(batch.inputs, (torch.full((1, batch.inputs.shape[1], 1), task.length - 1),))
         (-(batch.targets.double() * said).sum(-1).mean()).backward()
-        for name, each in made.named_parameters():
-            found[name].append(each.grad.flatten().clone())
+        for name, parameter in made.named_parameters():
+            batches[name].append(parameter.grad.flatten().clone())
     out = {}
-    for name, parts in found.items():
-        each = torch.stack(parts)
-        floor = float((each.var(0) / len(each)).sum().sqrt()) if len(each) > 1 else math.nan
-        out[name] = float(each.mean(0).norm()), floor
+    for name, parts in batches.items():
+        stacked = torch.stack(parts)
+        floor = float((stacked.var(0) / len(stacked)).sum().sqrt()) if len(stacked) > 1 else math.nan
+        out[name] = float(stacked.mean(0).norm()), floor
     return out

@@ -25,7 +25,7 @@ class Perceptron:
 
     def norm(self) -> float:
         """Root of the sum of the squares of all its parameters."""
-        return math.sqrt(sum(float(each.square().sum()) for each in (self.inward, self.biases, self.outward)))
+        return math.sqrt(sum(float(part.square().sum()) for part in (self.inward, self.biases, self.outward)))
 
 
 def attention(length: int, support: tuple[int, ...], sharpness: float) -> Tensor:

@@ -25,21 +25,21 @@ def strings(name: str, symbol: int) -> dict[tuple[int, ...], float]:
     """The strings of a symbol with their probabilities."""
     if symbol in TERMINALS:
         return {(symbol - 1,): 1.0}
-    rules, found = grammar(name).rules[symbol], {}
+    rules, chances = grammar(name).rules[symbol], {}
     for rule in rules:
         for parts in itertools.product(*(strings(name, part).items() for part in rule)):
             whole = tuple(itertools.chain.from_iterable(part for part, _ in parts))
-            found[whole] = found.get(whole, 0.0) + math.prod(chance for _, chance in parts) / len(rules)
-    return found
+            chances[whole] = chances.get(whole, 0.0) + math.prod(chance for _, chance in parts) / len(rules)
+    return chances
 
 
 def ideal(task: PCFG, count: int, seed: int = 0) -> float:
     """The share of predicted positions of `count` strings at which the likeliest token is the true one."""
-    known = strings(task.grammar, task.root)
-    texts = np.full((len(known), task.length), PADDING)
-    for row, text in zip(texts, known, strict=True):
+    chances = strings(task.grammar, task.root)
+    texts = np.full((len(chances), task.length), PADDING)
+    for row, text in zip(texts, chances, strict=True):
         row[: len(text) + 1] = BEGIN, *text
-    likely = np.log(list(known.values()))
+    likely = np.log(list(chances.values()))
     likely = np.where((texts != PADDING).sum(1) <= task.length, likely, -np.inf)
     batch = task.sample(Draw(torch.tensor([seed]), "evaluate"), count)
     shown, truth, asked = (x[0].numpy() for x in (batch.inputs, batch.targets, batch.weights > 0))

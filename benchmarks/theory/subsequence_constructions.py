@@ -66,11 +66,11 @@ def embed(
     """
     for pieces in layers(wanted, split):
         lefts, rights = (torch.stack([vectors[split(piece)[side]] for piece in pieces]) for side in (0, 1))
-        found = features @ lefts.T  # [B, T, N]: the left parts that end at a position
+        lefts_read = features @ lefts.T  # [B, T, N]: the left parts that end at a position
         if printed:
-            read = _attend(features, sharpness * found, features @ rights.T) @ lefts.T
+            read = _attend(features, sharpness * lefts_read, features @ rights.T) @ lefts.T
         else:
-            read = _each(found, features @ rights.T, sharpness)
+            read = _each(lefts_read, features @ rights.T, sharpness)
         units = (read + _copy(features, sharpness) @ rights.T - 1).relu()
         features = features + units @ torch.stack([vectors[piece] for piece in pieces])
     return features
@@ -92,11 +92,11 @@ def _copy(features: Tensor, sharpness: float) -> Tensor:
     return _attend(features, sharpness * features, features)
 
 
-def _each(found: Tensor, rights: Tensor, sharpness: float) -> Tensor:
+def _each(lefts: Tensor, rights: Tensor, sharpness: float) -> Tensor:
     """A head a piece: found and rights [B, T, N] → how much of the left part it reads before t, [B, T, N]."""
-    keys, queries = (torch.nn.functional.pad(each.transpose(1, 2), (1, 0)) for each in (found, rights))  # [B, N, 1 + T]
+    keys, queries = (torch.nn.functional.pad(features.transpose(1, 2), (1, 0)) for features in (lefts, rights))  # [B, N, 1 + T]
     logits = sharpness * queries[..., 1:, None] * keys[..., None, :]
-    length = found.shape[1]
+    length = lefts.shape[1]
     unseen = torch.nn.functional.pad(_later(length, 0), (1, 0))
     weights = logits.masked_fill(unseen, -math.inf).softmax(-1)
     return (weights @ keys[..., None])[..., 0].transpose(1, 2)
@@ -115,7 +115,7 @@ def latest_start(tokens: Tensor, piece: Piece) -> Tensor:
 def _start(piece: Piece, starts: dict[Piece, Tensor]) -> Tensor:
     """Starts [B, 1 + T] by looking up, at each t, the start of the left half before that of the right half."""
     if piece not in starts:
-        left, right = (_start(each, starts) for each in halves(piece))
+        left, right = (_start(half, starts) for half in halves(piece))
         position = torch.arange(left.shape[1], dtype=torch.float64)
         target = (right - 1).relu()
         # -(i - target)^2 without what does not depend on i: bilinear in (i, i^2) and (target, 1)

@@ -93,7 +93,7 @@ def _copy(features: Tensor, sharpness: float) -> Tensor:
 
 
 def _each(lefts: Tensor, rights: Tensor, sharpness: float) -> Tensor:
-    """A head a piece: found and rights [B, T, N] → how much of the left part it reads before t, [B, T, N]."""
+    """A head a piece: lefts and rights [B, T, N] → how much of the left part it reads before t, [B, T, N]."""
     keys, queries = (torch.nn.functional.pad(features.transpose(1, 2), (1, 0)) for features in (lefts, rights))  # [B, N, 1 + T]
     logits = sharpness * queries[..., 1:, None] * keys[..., None, :]
     length = lefts.shape[1]

@@ -25,7 +25,7 @@ def search_tokens(strings: Tensor, prompt: Tensor, hit: Tensor, how: Search) -> 
     prompt_table, string_table = _Table(prompt[None], tokens), _Table(strings, tokens)
     base, wilson = float(hit.mean()), bool(((hit == 0) | (hit == 1)).all())
     values = torch.stack([torch.ones_like(hit), hit, hit**2])
-    beam: list[tuple[int, ...]] = [()]  # numbers in `known`
+    beam: list[tuple[int, ...]] = [()]  # numbers in `tokens`
     causes: list[Found] = []
     for _ in range(min(how.size, len(prompt))):
         best: dict[tuple[int, ...], tuple[float, int, float]] = {}

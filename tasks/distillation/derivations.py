@@ -44,7 +44,7 @@ def derive(name: str, root: int, draw: Draw, batch: int, room: int, ancestors: b
 
 
 def _replaced(old: Trees, new: Trees, which: Tensor) -> Trees:
-    """The strings of `mine`, those that `which` [R, B] marks from `new`."""
+    """The strings of `old`, those that `which` [R, B] marks from `new`."""
     ancestors = old.ancestors
     if ancestors is not None and new.ancestors is not None:
         ancestors = torch.where(which[..., None, None], new.ancestors, ancestors)

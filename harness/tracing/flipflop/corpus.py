@@ -156,9 +156,9 @@ def _hold(first: Tensor, second: Tensor, own: Tensor, anchors: Sequence[int], st
         free[:, [anchor for anchor in anchors if anchor < read]] = False
         writes = (first == WRITE) & (column < read) & (column >= start)
         wrong = second.gather(-1, _latest(writes)[:, -1:].clamp(min=0))[:, 0] != own[1, read]
-        own = _latest(writes & free)[:, -1]
+        free_write = _latest(writes & free)[:, -1]
         # the write that the read sees, if it is free to change; else a new one, since in the prompt there was one as well
-        at = torch.where(own >= 0, own, torch.where(free, dice, -1.0).argmax(-1))
+        at = torch.where(free_write >= 0, free_write, torch.where(free, dice, -1.0).argmax(-1))
         rows = torch.nonzero(wrong)[:, 0]
         first[rows, at[rows]], second[rows, at[rows]] = WRITE, int(own[1, read])
 

@@ -198,9 +198,8 @@ def _probe(study: Study, name: str, condition: Condition, numerics: Mapping[str,
     """Packs of n replicates of a shape, to be measured."""
     sets = scored_sets(study, condition)
     needed = taken_from(study.conditions)  # by a later stage
-    same = [other for other in study.conditions if signature(other, study.sets) == name]
-    fed = any(canonical(other.config()) in needed for other in same)
-    keep = study.keep != "none" or bool(fed)
+    teachers = [other for other in study.conditions if canonical(other.config()) in needed] if needed else []
+    keep = study.keep != "none" or any(signature(other, study.sets) == name for other in teachers)
 
     def of_size(size: int) -> Pack:
         replicates = tuple(Replicate(f"probe-{seed}", condition, seed, seed, sets) for seed in range(size))

@@ -24,24 +24,24 @@ Contrasts = Mapping[str, Mapping[int, float]]  # |correlation| of the sets insid
 
 
 def contrasts(evidence: Evidence, degree: int) -> Contrasts:
-    """Of every replicate that was probed, its mean over the sets within the support by that over sets that are not. Of probes with other
-    options the one with most rows."""
+    """By probed replicate and step, the mean over sets within the support divided by the mean over sets that are not. Of probes with
+    several options, the one with most rows counts."""
     if evidence.measured is None:
         return {}
-    items = {f"degree={degree} {each}": each for each in ("inside", "outside")}
+    items = {f"degree={degree} {side}": side for side in ("inside", "outside")}
     rows = evidence.measured.filter(pc.field("item").isin(list(items))).select(["probe", "key", "step", "item", "value"])
     named = [row for row in rows.to_pylist() if row["probe"] == PROBE or row["probe"].startswith(f"{PROBE}-")]
     counts = Counter(row["probe"] for row in named)
     both: dict[tuple[str, int], dict[str, float]] = {}
-    most = max(sorted(counts), key=lambda each: counts[each], default=PROBE)
+    most = max(sorted(counts), key=lambda probe: counts[probe], default=PROBE)
     for row in named:
         if row["probe"] == most:
             both.setdefault((row["key"], row["step"]), {})[items[row["item"]]] = row["value"]
-    found: dict[str, dict[int, float]] = {}
+    ratios: dict[str, dict[int, float]] = {}
     for (key, step), values in both.items():
         if len(values) == 2 and values["outside"] > 0:
-            found.setdefault(key, {})[step] = values["inside"] / values["outside"]
-    return found
+            ratios.setdefault(key, {})[step] = values["inside"] / values["outside"]
+    return ratios
 
 
 def peaks(steps: Mapping[int, float], when: Transition) -> tuple[float, float, float] | None:
@@ -65,35 +65,35 @@ def spikes(degrees: Sequence[int]) -> Callable[[Evidence, Terms, int], Finding]:
             settle(NOT_RUN, "no set is scored")
         require([teacher], [name], needs)
         seen = looks_of(evidence)
-        rises = {each.key: transition(seen.get(each.key, ())) for each in teacher.replicates}
-        known = [each for each in teacher.replicates if each.status in ("finished", "diverged")]
-        whole = [each for each in known if (rise := rises[each.key]) and rise.begin is not None and rise.end is not None]
-        if len(whole) < terms.gate * len(known):
+        rises = {replicate.key: transition(seen.get(replicate.key, ())) for replicate in teacher.replicates}
+        ended = [replicate for replicate in teacher.replicates if replicate.status in ("finished", "diverged")]
+        whole = [one for one in ended if (rise := rises[one.key]) and rise.begin is not None and rise.end is not None]
+        if len(whole) < terms.gate * len(ended):
             settle(
                 PRECONDITION,
-                f"{len(whole)} of {len(known)} replicates of {teacher.name} have a whole transition, and {terms.gate:.0%} must",
+                f"{len(whole)} of {len(ended)} replicates of {teacher.name} have a whole transition, and {terms.gate:.0%} must",
             )
         holds, fails, texts = [], [], []
         for degree in degrees:
             steps = contrasts(evidence, degree)
-            found = [
+            largest = [
                 peak
-                for each in whole
-                if (rise := rises[each.key]) and (peak := peaks(steps.get(each.key, {}), rise)) is not None
+                for replicate in whole
+                if (rise := rises[replicate.key]) and (peak := peaks(steps.get(replicate.key, {}), rise)) is not None
             ]
-            if len(found) < max(needs, len(whole)):
+            if len(largest) < max(needs, len(whole)):
                 settle(
                     TOO_FEW,
-                    f"{len(found)} of {len(whole)} replicates of {teacher.name} were probed before, during and after their transition "
+                    f"{len(largest)} of {len(whole)} replicates of {teacher.name} were probed before, during and after their transition "
                     f"at degree {degree}, and the claim needs {needs} and all",
                 )
-            good = sum(during >= terms.value and during > max(before, after) for before, during, after in found)
-            share = clopper_pearson(good, len(found), 1 - 0.05 / len(degrees))
+            good = sum(during >= terms.value and during > max(before, after) for before, during, after in largest)
+            share = clopper_pearson(good, len(largest), 1 - 0.05 / len(degrees))
             holds.append(share.low > 0.5)
             fails.append(share.high < 0.5)
-            middle = [quantile(np.array(each), 0.5) for each in zip(*found, strict=True)]
+            middle = [quantile(np.array(column), 0.5) for column in zip(*largest, strict=True)]
             texts.append(
-                f"degree {degree}: {middle[0]:.2f}, {middle[1]:.2f} and {middle[2]:.2f}, a spike in {good} of {len(found)} "
+                f"degree {degree}: {middle[0]:.2f}, {middle[1]:.2f} and {middle[2]:.2f}, a spike in {good} of {len(largest)} "
                 f"{between(share)}"
             )
         which = "degree 1" if len(degrees) == 1 else f"one of degrees {', '.join(map(str, degrees))}"
@@ -110,18 +110,20 @@ def spikes(degrees: Sequence[int]) -> Callable[[Evidence, Terms, int], Finding]:
 
 def wider_is_earlier(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """The widest is right before the narrowest in most pairs of seeds, and no width is shown to be later than the next narrower one."""
-    parities = [each for each in evidence.conditions if each.settings.get("task.name") == "sparse_parity"]
-    perceptrons = [each for each in parities if strategy(each) == LABELS and each.settings["model.name"] == "mlp"]
-    alike = [[each, *_beside(each, perceptrons)] for each in perceptrons]
+    parities = [condition for condition in evidence.conditions if condition.settings.get("task.name") == "sparse_parity"]
+    perceptrons = [
+        condition for condition in parities if strategy(condition) == LABELS and condition.settings["model.name"] == "mlp"
+    ]
+    alike = [[condition, *_beside(condition, perceptrons)] for condition in perceptrons]
     alike.sort(key=len)
-    ladder = sorted(alike[-1] if alike else [], key=lambda each: each.settings["model.width"])
+    ladder = sorted(alike[-1] if alike else [], key=lambda condition: condition.settings["model.width"])
     name = next(iter(evidence.definitions), None)
     if len(ladder) < 3 or name is None:
         settle(NOT_RUN, "the claim asks for perceptrons of three widths or more that differ in nothing else")
     require(ladder, [name], needs)
     seen = looks_of(evidence)
-    steps = [reached(seen, each, terms.value) for each in ladder]
-    if np.isinf(min(median(each) for each in steps)):
+    steps = [reached(seen, condition, terms.value) for condition in ladder]
+    if np.isinf(min(median(by_seed) for by_seed in steps)):
         settle(PRECONDITION, f"at no width the median replicate reaches an accuracy of {terms.value:g}")
     order = [(0, len(ladder) - 1), *((at, at + 1) for at in range(len(ladder) - 1))]
     chances = []
@@ -131,11 +133,13 @@ def wider_is_earlier(evidence: Evidence, terms: Terms, needs: int) -> Finding:
             settle(TOO_FEW, f"{len(common)} seeds are common to {ladder[narrow].name} and {ladder[wide].name}, of {needs}")
         changes = differences([steps[wide][seeds] for seeds in common], [steps[narrow][seeds] for seeds in common])
         chances.append(pair_superiority(changes, 1 - 0.05 / len(order)))
-    shown = ", ".join(f"{each.settings['model.width']:,}: {said(median(own))}" for each, own in zip(ladder, steps, strict=True))
+    shown = ", ".join(
+        f"{condition.settings['model.width']:,}: {said(median(own))}" for condition, own in zip(ladder, steps, strict=True)
+    )
     ends, interval = chances[0]
     return decide(
         interval.low > 0.5,
-        any(found.high < 0.5 for _, found in chances),
+        any(neighbours.high < 0.5 for _, neighbours in chances),
         f"median steps to an accuracy of {terms.value:g} by width {shown}; the widest before the narrowest: P = {ends:.2f} "
         f"{between(interval)}",
         "that chance must lie above 1/2, and for no neighbours below it",
@@ -144,17 +148,17 @@ def wider_is_earlier(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 def _probed(evidence: Evidence, degree: int) -> Condition:
     """The first stage with most probed steps."""
-    found = contrasts(evidence, degree)
-    firsts = [each for each in evidence.conditions if strategy(each) == LABELS]
-    most = {each.name: sum(len(found.get(one.key, {})) for one in each.replicates) for each in firsts}
-    teacher = max(firsts, key=lambda each: most[each.name], default=None)
+    ratios = contrasts(evidence, degree)
+    firsts = [condition for condition in evidence.conditions if strategy(condition) == LABELS]
+    most = {condition.name: sum(len(ratios.get(one.key, {})) for one in condition.replicates) for condition in firsts}
+    teacher = max(firsts, key=lambda condition: most[condition.name], default=None)
     if teacher is None or not most[teacher.name]:
         settle(NOT_RUN, "no perceptron has monomials rows of its checkpoints: manyseeds probe STORE --probe monomials")
     return teacher
 
 
 def _beside(one: Condition, others: Sequence[Condition]) -> list[Condition]:
-    return [each for each in others if differing(one, each) == {"model.width"}]
+    return [other for other in others if differing(one, other) == {"model.width"}]
 
 
 _SOURCE = "Panigrahi et al. 2025; Liu's thesis"

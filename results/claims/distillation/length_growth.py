@@ -32,12 +32,14 @@ Powers = dict[Seeds, float]
 
 def grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """By seed, the power of d by which one-shot's steps to RIGHT grow, less that of a student of one checkpoint inside the transition."""
-    found = arms(evidence, (LABELS, ONE_SHOT, PROGRESSIVE, MIDDLE), needs)
+    students = arms(evidence, (LABELS, ONE_SHOT, PROGRESSIVE, MIDDLE), needs)
     seen = looks_of(evidence)
-    by_length = {_length(group): group for group in found}
-    if len(by_length) < LENGTHS or len(by_length) < len(found):
-        settle(NOT_RUN, f"the claim asks for one width of students at {LENGTHS} lengths or more, and has {len(found)} students")
-    degrees = {group.teacher.settings["task.degree"] for group in found}
+    by_length = {_length(group): group for group in students}
+    if len(by_length) < LENGTHS or len(by_length) < len(students):
+        settle(
+            NOT_RUN, f"the claim asks for one width of students at {LENGTHS} lengths or more, and has {len(students)} students"
+        )
+    degrees = {group.teacher.settings["task.degree"] for group in students}
     if len(degrees) > 1:
         settle(NOT_RUN, "the parities differ in more than their length")
     ladder = [by_length[length] for length in sorted(by_length)]
@@ -59,9 +61,9 @@ def grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         if own
     ]
     return decide(
-        all(each.low > terms.value for each in tests),
-        any(each.high < terms.value for each in tests),
-        f"one-shot's power of d exceeds that of one checkpoint by {' and '.join(between(each) for each in tests)}, the theorem's by "
+        all(gap.low > terms.value for gap in tests),
+        any(gap.high < terms.value for gap in tests),
+        f"one-shot's power of d exceeds that of one checkpoint by {' and '.join(between(gap) for gap in tests)}, the theorem's by "
         f"{degrees.pop() - 3} or more; median steps to an accuracy of {RIGHT:g} by d: {'; '.join(texts)}",
         f"the power of d must be larger by more than {terms.value:g}, in each comparison",
     )
@@ -82,8 +84,9 @@ def _gate(seen: Looks, ladder: Sequence[Arms], share: float) -> None:
 
 def _alike(ladder: Sequence[Arms], kind: str) -> list[list[Condition]]:
     """The conditions of a strategy, one series over the lengths for each temperature."""
-    temperatures = sorted({_temperature(each) for group in ladder for each in group.by.get(kind, [])}, reverse=True)
-    series = [[each for group in ladder for each in group.by.get(kind, []) if _temperature(each) == at] for at in temperatures]
+    students = [student for group in ladder for student in group.by.get(kind, [])]
+    temperatures = sorted({_temperature(student) for student in students}, reverse=True)
+    series = [[student for student in students if _temperature(student) == temperature] for temperature in temperatures]
     for members in series:
         if len(members) != len(ladder):
             settle(NOT_RUN, f"the {kind} students are not one at each length")
@@ -95,34 +98,34 @@ def _temperature(condition: Condition) -> float:
 
 
 def _powers(seen: Looks, members: Sequence[Condition]) -> Powers:
-    """By seed the slope of log steps on log d, by maximum likelihood; without seeds of which fewer than LENGTHS are right.
+    """Slope of log steps on log d by seed, by maximum likelihood; seeds that are right at fewer than LENGTHS lengths are left out.
 
     A step is known to lie between two looks.
     """
-    x = np.log([float(each.settings["task.length"]) for each in members])
-    steps = [reached(seen, each, RIGHT) for each in members]
-    before = [_before(seen, each) for each in members]
-    common = set.intersection(*(set(each) for each in steps))
-    found = {}
+    x = np.log([float(member.settings["task.length"]) for member in members])
+    steps = [reached(seen, member, RIGHT) for member in members]
+    before = [_before(seen, member) for member in members]
+    common = set.intersection(*(set(by_seed) for by_seed in steps))
+    powers = {}
     for seeds in sorted(common):
-        high = np.array([each[seeds] for each in steps])
+        high = np.array([by_seed[seeds] for by_seed in steps])
         if np.isfinite(high).sum() >= LENGTHS:
-            found[seeds] = slope(x, np.array([each[seeds] for each in before]), high)
-    return found
+            powers[seeds] = slope(x, np.array([by_seed[seeds] for by_seed in before]), high)
+    return powers
 
 
 def _before(seen: Looks, condition: Condition) -> dict[Seeds, float]:
     """The last look before a student is right; its last look where it never is."""
-    found = {}
-    for each in condition.replicates:
-        if each.status in ("finished", "diverged"):
+    last_wrong = {}
+    for replicate in condition.replicates:
+        if replicate.status in ("finished", "diverged"):
             early: list[int] = []
-            for step, accuracy in seen.get(each.key, []):
+            for step, accuracy in seen.get(replicate.key, []):
                 if accuracy >= RIGHT:
                     break
                 early.append(step)
-            found[each.init_seed, each.data_seed] = float(early[-1]) if early else 0.0
-    return found
+            last_wrong[replicate.seeds] = float(early[-1]) if early else 0.0
+    return last_wrong
 
 
 def _at(series: Sequence[Condition]) -> str:
@@ -131,7 +134,9 @@ def _at(series: Sequence[Condition]) -> str:
 
 
 def _steps(seen: Looks, series: Sequence[Condition]) -> str:
-    return ", ".join(f"{each.settings['task.length']}: {said(median(reached(seen, each, RIGHT)))}" for each in series)
+    return ", ".join(
+        f"{condition.settings['task.length']}: {said(median(reached(seen, condition, RIGHT)))}" for condition in series
+    )
 
 
 GROWTH = Claim(

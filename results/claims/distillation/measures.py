@@ -24,9 +24,9 @@ LEVELS = 3  # of which some are higher than others
 
 def progress_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """By seed, the progressive student against each of the others: three measures, means over n, long n, and higher levels."""
-    found = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
-    gate_teacher(found, terms.gate)
-    cell = max(found, key=lambda each: (each.horizon <= each.teacher.settings["train.steps"], each.horizon))
+    complete = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
+    gate_teacher(complete, terms.gate)
+    cell = max(complete, key=lambda cell: (cell.horizon <= cell.teacher.settings["train.steps"], cell.horizon))
     arms = list(cell.arms.values())
     ngrams = probed(evidence, [*arms, cell.teacher], "ngrams", needs)
     gate_past_peak(evidence, cell, ngrams, terms.gate)
@@ -36,21 +36,22 @@ def progress_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     for title, measure in measures.items():
         values = symbols if measure is _symbols else ngrams
         for other in (ONE_SHOT, LABELS):
-            mine, theirs = (_of(cell, each, values, measure) for each in (PROGRESSIVE, other))
+            progressive, theirs = (_of(cell, kind, values, measure) for kind in (PROGRESSIVE, other))
             if other == LABELS:  # shares neither weights nor strings with the others
-                if min(len(mine), len(theirs)) < needs:
+                if min(len(progressive), len(theirs)) < needs:
                     settle(
-                        TOO_FEW, f"{len(mine)} and {len(theirs)} students were measured, and the claim needs {needs} of each"
+                        TOO_FEW,
+                        f"{len(progressive)} and {len(theirs)} students were measured, and the claim needs {needs} of each",
                     )
-                samples = list(theirs.values()), list(mine.values())
+                samples = list(theirs.values()), list(progressive.values())
                 chance, share = superiority(*samples, CONFIDENCE)
                 up, down = share.low > terms.value, superiority(*samples, strict)[1].high < 1 - terms.value
                 texts.append(f"{title} than {other}: in {chance:.0%} of pairs {between(share)}, unpaired")
             else:
-                better = [mine[seeds] - theirs[seeds] for seeds in mine if seeds in theirs]
+                better = [progressive[seeds] - theirs[seeds] for seeds in progressive if seeds in theirs]
                 up, down = majority(better, needs, 2 * len(measures), terms.value)
-                share = clopper_pearson(sum(each > 0 for each in better), len(better))
-                texts.append(f"{title} than {other}: {sum(each > 0 for each in better)} of {len(better)} {between(share)}")
+                share = clopper_pearson(sum(gain > 0 for gain in better), len(better))
+                texts.append(f"{title} than {other}: {sum(gain > 0 for gain in better)} of {len(better)} {between(share)}")
             holds.append(up)
             fails.append(down)
     return decide(
@@ -68,12 +69,12 @@ def gate_past_peak(evidence: Evidence, cell: Cell, ngrams: Values, share: float)
     if evidence.evaluations is None or (name := watched(evidence.evaluations)) is None:
         settle(NOT_RUN, "no set is scored on the way, so it is not known how accurate the teacher was at its peak of L_robust")
     curves = looks(evidence.evaluations, name)
-    ends = [right(each, cell.test) for each in cell.arms.values()]
+    ends = [right(arm, cell.test) for arm in cell.arms.values()]
     past = {}
-    for each in cell.teacher.replicates:
-        seeds, rows = (each.init_seed, each.data_seed), ngrams.get(each.key, {})
+    for replicate in cell.teacher.replicates:
+        seeds, rows = replicate.seeds, ngrams.get(replicate.key, {})
         peak = max(rows, key=lambda step: rows[step][PEAK], default=0)
-        before = [value for step, value in curves.get(each.key, []) if step <= peak]
+        before = [value for step, value in curves.get(replicate.key, []) if step <= peak]
         if before and all(seeds in end for end in ends):
             past[seeds] = min(end[seeds] for end in ends) > before[-1]
     if sum(past.values()) < share * len(past) or not past:
@@ -85,13 +86,13 @@ def gate_past_peak(evidence: Evidence, cell: Cell, ngrams: Values, share: float)
 
 
 def _of(cell: Cell, kind: str, values: Values, measure: Callable[[Mapping[str, float]], float]) -> dict[Seeds, float]:
-    """Of the replicates' last steps, by seeds."""
-    rows = {(each.init_seed, each.data_seed): values[each.key] for each in cell.arms[kind].replicates if each.key in values}
+    """A measure at each replicate's last step, by seeds."""
+    rows = {replicate.seeds: values[replicate.key] for replicate in cell.arms[kind].replicates if replicate.key in values}
     return {seeds: measure(steps[max(steps)]) for seeds, steps in rows.items()}
 
 
 def _robust(items: Mapping[str, float]) -> float:
-    """The more the better: minus the mean over n."""
+    """Minus the mean over n: higher is better."""
     return -fmean(value for item, value in items.items() if item.startswith("robust") and item.endswith("tv"))
 
 

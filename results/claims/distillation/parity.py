@@ -12,6 +12,7 @@ import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
+from results.claims.distillation.strategies import teacher_config
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import require
 from results.rows.accuracy_curves import Look, watch
@@ -57,91 +58,90 @@ def strategy(condition: Condition) -> str | None:
 
 def arms(evidence: Evidence, wanted: Sequence[str], needs: int) -> list[Arms]:
     """Every student that has all of these strategies, complete; settles the claim where there is none."""
-    parities = [each for each in evidence.conditions if each.settings.get("task.name") in PARITIES]
+    parities = [condition for condition in evidence.conditions if condition.settings.get("task.name") in PARITIES]
     groups: dict[str, Arms] = {}
-    for each in parities:
-        kind = strategy(each)
+    for student in parities:
+        kind = strategy(student)
         if kind is None or kind == LABELS or kind not in wanted:
             continue
-        before, config = each.config["stages"][0], each.config
-        taught = {"task": before["task"], "model": before.get("model", config["model"]), "train": before["train"]}
-        teacher = next((other for other in parities if other.config == taught), None)
+        config = teacher_config(student.config)
+        teacher = next((other for other in parities if other.config == config), None)
         if teacher is None:
-            settle(NOT_RUN, f"the teacher of {each.name} is no condition of this study")
-        own = [other for other in parities if strategy(other) == LABELS and _model(other) == _model(each)]
+            settle(NOT_RUN, f"the teacher of {student.name} is no condition of this study")
+        own = [other for other in parities if strategy(other) == LABELS and _model(other) == _model(student)]
         group = groups.setdefault(
-            f"{teacher.name} {_model(each)}", Arms(f"width {each.settings['model.width']}", teacher, {LABELS: own})
+            f"{teacher.name} {_model(student)}", Arms(f"width {student.settings['model.width']}", teacher, {LABELS: own})
         )
-        group.by.setdefault(kind, []).append(each)
-    found = [group for group in groups.values() if all(group.by.get(kind) for kind in wanted)]
-    if not found:
+        group.by.setdefault(kind, []).append(student)
+    complete = [group for group in groups.values() if all(group.by.get(kind) for kind in wanted)]
+    if not complete:
         settle(NOT_RUN, f"no student of parity has all of {', '.join(wanted)}")
     scored = next(iter(evidence.definitions), None)
     if scored is None:
         settle(NOT_RUN, "no set is scored")
-    for group in found:
+    for group in complete:
         require([group.teacher, *(one for kind in wanted for one in group.by[kind])], [scored], needs)
-    return found
+    return complete
 
 
 def looks_of(evidence: Evidence) -> Looks:
     """The curves of the set that is scored at most steps, by key; settles the claim where none is scored on the way."""
-    found = watch(evidence.evaluations)
-    if not found:
+    looks = watch(evidence.evaluations)
+    if not looks:
         settle(NOT_RUN, "no set is scored on the way: give one an `every`")
-    return found
+    return looks
 
 
 def reached(seen: Looks, condition: Condition, accuracy: float, within: float = np.inf) -> dict[Seeds, float]:
     """The first look with an accuracy of at least that, by seeds; infinity where there is none within so many steps. Without the
     replicates that have failed, or had no checkpoint to learn from."""
-    found = {}
-    for each in condition.replicates:
-        if each.status in ("finished", "diverged"):
-            step = first_step(seen.get(each.key, ()), accuracy)
-            found[each.init_seed, each.data_seed] = np.inf if step is None or step > within else float(step)
-    return found
+    steps = {}
+    for replicate in condition.replicates:
+        if replicate.status in ("finished", "diverged"):
+            step = first_step(seen.get(replicate.key, ()), accuracy)
+            steps[replicate.seeds] = np.inf if step is None or step > within else float(step)
+    return steps
 
 
-def gate_gap(seen: Looks, found: Sequence[Arms]) -> None:
+def gate_gap(seen: Looks, groups: Sequence[Arms]) -> None:
     """Settles a claim unless students of labels transition GAP times as late as their teacher, by the medians."""
-    for each in found:
-        teacher = median(reached(seen, each.teacher, TRANSITION))
-        for labels in each.by[LABELS]:
+    for group in groups:
+        teacher = median(reached(seen, group.teacher, TRANSITION))
+        for labels in group.by[LABELS]:
             own, horizon = median(reached(seen, labels, TRANSITION)), labels.settings["train.steps"]
-            about = f"the median transition of {each.teacher.name} is at {said(teacher)}, that of {labels.name} at {said(own)}"
+            about = f"the median transition of {group.teacher.name} is at {said(teacher)}, that of {labels.name} at {said(own)}"
             if np.isinf(teacher) or own < GAP * teacher or horizon < GAP * teacher:
                 settle(
                     PRECONDITION, f"{about} of {horizon:,} steps, and it must be {GAP:g} times as late: nothing is to distil"
                 )
 
 
-def sooner(mine: str, others: Sequence[str], temperature: float = np.inf) -> Callable[[Evidence, Terms, int], Finding]:
-    """The judge of: most students of `mine` are right in `value` of all strings sooner than those of each other strategy.
+def sooner(faster: str, others: Sequence[str], temperature: float = np.inf) -> Callable[[Evidence, Terms, int], Finding]:
+    """The judge of: most students of strategy `faster` are right in `value` of all strings sooner than those of each other one.
 
-    Of `mine`, every condition whose teacher answers at this temperature or a lower one.
+    Of `faster`, every condition whose teacher answers at this temperature or a lower one.
     """
 
     def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-        found = arms(evidence, (LABELS, mine, *(each for each in others if each != LABELS)), needs)
+        groups = arms(evidence, (LABELS, faster, *(other for other in others if other != LABELS)), needs)
         seen = looks_of(evidence)
-        gate_gap(seen, found)
+        gate_gap(seen, groups)
         pairs = [
             (group, first, other, kind == LABELS)
-            for group in found
-            for first in group.by[mine]
+            for group in groups
+            for first in group.by[faster]
             if first.settings["stage.temperature"] <= temperature
             for kind in others
             for other in group.by[kind]
         ]
         if not pairs:
-            settle(NOT_RUN, f"no {mine} student has a teacher at a temperature of {temperature:g} or below")
+            settle(NOT_RUN, f"no {faster} student has a teacher at a temperature of {temperature:g} or below")
         confidence, holds, fails, texts = 1 - 0.05 / len(pairs), [], [], []
         for group, first, other, apart in pairs:
             horizon = first.settings["train.steps"]
             if other.settings["train.steps"] < horizon:
                 settle(NOT_RUN, f"{other.name} has fewer steps than the {horizon:,} of {first.name}: it may be right later")
-            own, theirs = (reached(seen, each, terms.value, horizon) for each in (first, other))
+            own, theirs = (reached(seen, condition, terms.value, horizon) for condition in (first, other))
             chance, interval = later(own, theirs, not apart, needs, confidence)
             holds.append(interval.low > 0.5)
             fails.append(interval.high < 0.5)
@@ -152,7 +152,7 @@ def sooner(mine: str, others: Sequence[str], temperature: float = np.inf) -> Cal
         return decide(
             all(holds),
             any(fails),
-            f"steps to an accuracy of {terms.value:g}, medians, and the chance that {mine} needs fewer: " + "; ".join(texts),
+            f"steps to an accuracy of {terms.value:g}, medians, and the chance that {faster} needs fewer: " + "; ".join(texts),
             f"the chance must lie above 1/2 in all {len(pairs)} comparisons",
         )
 

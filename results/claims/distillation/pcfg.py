@@ -19,32 +19,32 @@ def better(first: str, second: str, criterion: bool = False) -> Callable[[Eviden
     """
 
     def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-        found = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
-        gate_teacher(found, terms.gate)
+        complete = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
+        gate_teacher(complete, terms.gate)
         least = terms.value if criterion else 0.0  # else the paper's number, which is shown beside ours
-        one, other = (together([right(each.arms[kind], each.test) for each in found]) for kind in (first, second))
-        choices = math.prod(each.choices[kind] for each in found for kind in (first, second))
-        shown = "; ".join(f"{_named(found, each)}: {_gain(each, first, second):+.4f}" for each in found)
+        one, other = (together([right(cell.arms[kind], cell.test) for cell in complete]) for kind in (first, second))
+        choices = math.prod(cell.choices[kind] for cell in complete for kind in (first, second))
+        shown = "; ".join(f"{_named(complete, cell)}: {_gain(cell, first, second):+.4f}" for cell in complete)
         if LABELS in (first, second):
             if min(len(one), len(other)) < needs:
                 settle(
                     TOO_FEW, f"{len(one)} and {len(other)} replicates have all horizons, and the claim needs {needs} of each"
                 )
-            mine, theirs = (list(each.values()) for each in (one, other))
-            chance, interval = superiority([each + least for each in theirs], mine, 1 - (1 - CONFIDENCE) / choices)
+            ours, theirs = (list(by_seed.values()) for by_seed in (one, other))
+            chance, interval = superiority([accuracy + least for accuracy in theirs], ours, 1 - (1 - CONFIDENCE) / choices)
             holds, fails = interval.low > 0.5, interval.high < 0.5
             text = f"more accurate in {chance:.0%} of pairs {between(interval)}, unpaired"
             must = f"must be more than {least:g} more accurate in more than half of all pairs"
         else:
             gains = [one[seeds] - other[seeds] - least for seeds in one if seeds in other]
             holds, fails = majority(gains, needs, choices)
-            text = f"on average above {least:g} in {sum(each > 0 for each in gains)} of {len(gains)} replicates"
+            text = f"on average above {least:g} in {sum(gain > 0 for gain in gains)} of {len(gains)} replicates"
             must = f"must be above {least:g} in more than half of all replicates"
         chosen = f"; corrected for the best of {choices} choices of conditions on this set" if choices > 1 else ""
         return decide(
             holds,
             fails,
-            f"gain of {first} over {second}, medians: {shown}; {text}{beside(found[0].teacher.settings)}",
+            f"gain of {first} over {second}, medians: {shown}; {text}{beside(complete[0].teacher.settings)}",
             f"averaged over horizons {first} {must}{chosen}",
         )
 
@@ -64,38 +64,38 @@ def shrinks(along: str) -> Callable[[Evidence, Terms, int], Finding]:
     end."""
 
     def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-        found = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
-        if found[0].teacher.settings["task.objective"] != "next":
+        complete = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
+        if complete[0].teacher.settings["task.objective"] != "next":
             settle(NOT_RUN, "the claim is of the objective next")
-        gate_teacher(found, terms.gate)
+        gate_teacher(complete, terms.gate)
         # the fewest tokens are those of the highest level
-        place = (lambda each: each.horizon) if along == "horizon" else (lambda each: -each.level)
-        places = sorted({place(each) for each in found})
+        place = (lambda cell: cell.horizon) if along == "horizon" else (lambda cell: -cell.level)
+        places = sorted({place(cell) for cell in complete})
         if len(places) < 2:
             settle(NOT_RUN, f"there is one {along} alone: nothing to compare")
         large, small = (
-            together([each.gain(PROGRESSIVE, ONE_SHOT) for each in found if place(each) == end])
+            together([cell.gain(PROGRESSIVE, ONE_SHOT) for cell in complete if place(cell) == end])
             for end in (places[0], places[-1])
         )
         if middle(large) <= 0:
             settle(PRECONDITION, f"there is no gain to shrink: its median is {middle(large):+.4f} where it should be largest")
         falls = [large[seeds] - small[seeds] for seeds in large if seeds in small]
-        holds, fails = majority([each - terms.value for each in falls], needs)
-        ends = " and ".join(f"{abs(each)}" for each in (places[0], places[-1]))
+        holds, fails = majority([fall - terms.value for fall in falls], needs)
+        ends = " and ".join(f"{abs(end)}" for end in (places[0], places[-1]))
         return decide(
             holds,
             fails,
             f"gain of {PROGRESSIVE} over {ONE_SHOT} at {along} {ends}, median of seeds: {middle(large):+.4f} and {middle(small):+.4f}; it "
-            f"falls in {sum(each > terms.value for each in falls)} of {len(falls)} replicates",
+            f"falls in {sum(fall > terms.value for fall in falls)} of {len(falls)} replicates",
             "the gain must fall in more than half of all replicates",
         )
 
     return judge
 
 
-def _named(found: Sequence[Cell], cell: Cell) -> str:
+def _named(shown: Sequence[Cell], cell: Cell) -> str:
     """A cell by what tells it from the others."""
-    heads, levels = (len({get(each) for each in found}) > 1 for get in (_heads, lambda each: each.level))
+    heads, levels = (len({get(cell) for cell in shown}) > 1 for get in (_heads, lambda cell: cell.level))
     about = [f"level {cell.level}"] * levels + [f"{_heads(cell)} heads"] * heads + [f"{cell.horizon} steps"]
     return ", ".join(about)
 

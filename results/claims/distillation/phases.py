@@ -52,7 +52,7 @@ def phases(losses: Sequence[tuple[int, float]], warmup: int) -> Phases | None:
 
 def losses(curves: pa.Table) -> dict[str, list[tuple[int, float]]]:
     """The training loss by key, in order of the steps, of a table of `curves`."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    by_key: dict[str, list[tuple[int, float]]] = {}
     for row in curves.filter(pc.field("metric") == "loss").sort_by("step").to_pylist():
-        found.setdefault(row["key"], []).append((row["step"], row["value"]))
-    return found
+        by_key.setdefault(row["key"], []).append((row["step"], row["value"]))
+    return by_key

@@ -37,14 +37,14 @@ class Cell:
 
     def gain(self, first: str, second: str) -> BySeed:
         """How much more accurate the first strategy is than the second."""
-        one, other = (right(self.arms[each], self.test) for each in (first, second))
+        one, other = (right(self.arms[kind], self.test) for kind in (first, second))
         return {seeds: one[seeds] - other[seeds] for seeds in one if seeds in other}
 
 
 def right(condition: Condition, name: str) -> dict[Seeds, float]:
     """Accuracies by (init_seed, data_seed); a replicate that diverged has none right."""
-    found = {(each.init_seed, each.data_seed): each.error(name) for each in condition.replicates}
-    return {seeds: 1 - min(error, 1.0) for seeds, error in found.items() if error is not None}
+    errors = {replicate.seeds: replicate.error(name) for replicate in condition.replicates}
+    return {seeds: 1 - min(error, 1.0) for seeds, error in errors.items() if error is not None}
 
 
 def reported(evidence: Evidence) -> str:
@@ -56,47 +56,47 @@ def reported(evidence: Evidence) -> str:
 
 
 def grammars(evidence: Evidence) -> list[Condition]:
-    return [each for each in evidence.conditions if each.settings.get("task.name") == "pcfg"]
+    return [condition for condition in evidence.conditions if condition.settings.get("task.name") == "pcfg"]
 
 
 def teacher_of(evidence: Evidence, student: Condition) -> Condition:
     config = teacher_config(student.config)
-    found = next((each for each in grammars(evidence) if config is not None and each.config == config), None)
-    if found is None:
+    teacher = next((condition for condition in grammars(evidence) if config is not None and condition.config == config), None)
+    if teacher is None:
         settle(NOT_RUN, f"the teacher of {student.name} is no condition of this study")
-    return found
+    return teacher
 
 
 def cells(evidence: Evidence, wanted: Sequence[str], needs: int) -> list[Cell]:
     """Every student, task and horizon that has all of these strategies, complete; settles the claim where there is none."""
     test = reported(evidence)
     groups: dict[tuple[Any, int], dict[str, list[Condition]]] = {}
-    for each in grammars(evidence):
-        kind = strategy(each.settings)
+    for condition in grammars(evidence):
+        kind = strategy(condition.settings)
         if kind is not None and kind in wanted:
-            own = tuple((k, str(v)) for k, v in sorted(each.settings.items()) if k.startswith(("task.", "model.")))
-            groups.setdefault((own, each.settings["train.steps"]), {}).setdefault(kind, []).append(each)
-    found = []
+            own = tuple((k, str(v)) for k, v in sorted(condition.settings.items()) if k.startswith(("task.", "model.")))
+            groups.setdefault((own, condition.settings["train.steps"]), {}).setdefault(kind, []).append(condition)
+    complete = []
     for (_, horizon), arms in sorted(groups.items(), key=lambda item: item[0][1]):
         if any(kind not in arms for kind in wanted):
             continue
         if len(arms.get(PROGRESSIVE, [])) > 1:
             settle(NOT_RUN, f"at {horizon} steps there are several progressive conditions, and the claim is of one")
-        require([each for members in arms.values() for each in members], [test], needs)
-        best = {kind: max(members, key=lambda each: fmean(right(each, test).values())) for kind, members in arms.items()}
-        student = next(each for kind, each in best.items() if kind != LABELS)
+        require([member for members in arms.values() for member in members], [test], needs)
+        best = {kind: max(members, key=lambda member: fmean(right(member, test).values())) for kind, members in arms.items()}
+        student = next(arm for kind, arm in best.items() if kind != LABELS)
         choices = {kind: len(members) for kind, members in arms.items()}
-        found.append(Cell(student.settings["task.level"], horizon, best, teacher_of(evidence, student), test, choices))
-    if not found:
+        complete.append(Cell(student.settings["task.level"], horizon, best, teacher_of(evidence, student), test, choices))
+    if not complete:
         settle(NOT_RUN, f"no student has all of {', '.join(wanted)} at one horizon")
-    require(list({each.teacher.name: each.teacher for each in found}.values()), [test], needs)
-    return found
+    require(list({cell.teacher.name: cell.teacher for cell in complete}.values()), [test], needs)
+    return complete
 
 
-def gate_teacher(found: Sequence[Cell], share: float) -> None:
+def gate_teacher(complete: Sequence[Cell], share: float) -> None:
     """Settles a claim unless in `share` of the replicates the teacher is more accurate than every student of labels."""
     better: dict[Seeds, bool] = {}
-    for cell in found:
+    for cell in complete:
         teacher = right(cell.teacher, cell.test)
         for seeds, value in right(cell.arms[LABELS], cell.test).items():
             better[seeds] = better.get(seeds, True) and teacher.get(seeds, 0.0) > value

@@ -33,34 +33,37 @@ class Sweep:
 
     def accuracy(self) -> dict[Seeds, dict[int, float]]:
         """Of the best T of each checkpoint, on the reported set as in the paper, of the seeds that have all checkpoints."""
-        best = {step: max((right(each, self.test) for each in members), key=_mean) for step, members in self.students.items()}
-        common = set.intersection(*(set(each) for each in best.values()))
-        return {seeds: {step: each[seeds] for step, each in best.items()} for seeds in sorted(common)}
+        best = {
+            step: max((right(member, self.test) for member in members), key=_mean) for step, members in self.students.items()
+        }
+        common = set.intersection(*(set(by_seed) for by_seed in best.values()))
+        return {seeds: {step: by_seed[seeds] for step, by_seed in best.items()} for seeds in sorted(common)}
 
 
 def sweep(evidence: Evidence, needs: int) -> Sweep:
     """The (2, T) sweep of a study; settles the claim where there is none, or it is not complete."""
     test = reported(evidence)
-    found = [each for each in grammars(evidence) if strategy(each.settings) == TWO]
-    common = {_apart(each) for each in found}
+    compared = [condition for condition in grammars(evidence) if strategy(condition.settings) == TWO]
+    common = {_apart(student) for student in compared}
     if len(common) > 1:
         settle(NOT_RUN, "the students of the sweep differ in more than their checkpoints")
     # the last checkpoint alone counts at the best of its temperatures
-    common = {_apart(each, hot=True) for each in found}
-    found += [each for each in grammars(evidence) if strategy(each.settings) == ONE_SHOT and _apart(each, hot=True) in common]
+    common = {_apart(student, hot=True) for student in compared}
+    one_shot = [condition for condition in grammars(evidence) if strategy(condition.settings) == ONE_SHOT]
+    compared += [condition for condition in one_shot if _apart(condition, hot=True) in common]
     students: dict[int, list[Condition]] = {}
-    for each in found:
-        last = teacher_of(evidence, each).settings["train.steps"]
-        step = first_checkpoint(each.settings) if strategy(each.settings) == TWO else last
+    for student in compared:
+        last = teacher_of(evidence, student).settings["train.steps"]
+        step = first_checkpoint(student.settings) if strategy(student.settings) == TWO else last
         if step is not None:
-            students.setdefault(step, []).append(each)
-    if len(students) < 3 or all(strategy(each.settings) == TWO for each in found):
+            students.setdefault(step, []).append(student)
+    if len(students) < 3 or all(strategy(student.settings) == TWO for student in compared):
         settle(
             NOT_RUN,
             "the claim asks for (2, T) students of two checkpoints or more, given by their steps, and for a one-shot student",
         )
-    teacher = teacher_of(evidence, found[0])
-    require([teacher, *found], [test], needs)
+    teacher = teacher_of(evidence, compared[0])
+    require([teacher, *compared], [test], needs)
     return Sweep(teacher, test, dict(sorted(students.items())))
 
 
@@ -72,31 +75,33 @@ def _apart(condition: Condition, hot: bool = False) -> str:
 
 def best_where_robust_peaks(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """By seed: the checkpoint of the sweep with the largest L_robust is within `value` of the best one, and better than the last alone."""
-    found = sweep(evidence, needs)
-    rises = gate_phases(evidence, found.teacher, terms.gate, needs)
-    values = probed(evidence, [found.teacher], "ngrams", needs)
-    accuracy, peaks, good, short = found.accuracy(), [], [], []
-    for each in found.teacher.replicates:
-        seeds = each.init_seed, each.data_seed
-        if each.key not in values or seeds not in accuracy:
+    checkpoints = sweep(evidence, needs)
+    rises = gate_phases(evidence, checkpoints.teacher, terms.gate, needs)
+    values = probed(evidence, [checkpoints.teacher], "ngrams", needs)
+    accuracy, peaks, good, short = checkpoints.accuracy(), [], [], []
+    for replicate in checkpoints.teacher.replicates:
+        if replicate.key not in values or replicate.seeds not in accuracy:
             continue
-        robust = {step: items[PEAK] for step, items in values[each.key].items()}
-        missing = [step for step in found.students if step not in robust]
+        robust = {step: items[PEAK] for step, items in values[replicate.key].items()}
+        missing = [step for step in checkpoints.students if step not in robust]
         if missing:
             settle(NOT_RUN, f"the teacher has no ngrams rows at step {missing[0]}, a checkpoint of the sweep")
-        chosen, mine = max(found.students, key=lambda step: robust[step]), accuracy[seeds]
+        chosen, by_checkpoint = max(checkpoints.students, key=lambda step: robust[step]), accuracy[replicate.seeds]
         peaks.append(max(robust, key=lambda step: robust[step]))
-        short.append(max(mine.values()) - mine[chosen])
-        good.append(1.0 if short[-1] <= terms.value and mine[chosen] > mine[max(mine)] else -1.0)
+        short.append(max(by_checkpoint.values()) - by_checkpoint[chosen])
+        good.append(1.0 if short[-1] <= terms.value and by_checkpoint[chosen] > by_checkpoint[max(by_checkpoint)] else -1.0)
     holds, fails = majority(good, needs)
-    best = {step: quantile(np.array([each[step] for each in accuracy.values()]), 0.5) for step in found.students}
+    best = {
+        step: quantile(np.array([by_checkpoint[step] for by_checkpoint in accuracy.values()]), 0.5)
+        for step in checkpoints.students
+    }
     shown = ", ".join(f"{step}: {value:.3f}" for step, value in best.items())
     return decide(
         holds,
         fails,
         f"L_robust of 3-grams peaks at steps {min(peaks)} to {max(peaks)}; the rapid phase is of steps {rises}; median accuracy by first "
         f"checkpoint {shown}; that of the peak is {quantile(np.array(short), 0.5):.4f} short of the best, median of seeds; "
-        f"{sum(each > 0 for each in good)} of {len(good)} replicates hold",
+        f"{sum(sign > 0 for sign in good)} of {len(good)} replicates hold",
         f"in more than half of all replicates the checkpoint with the largest L_robust must be within {terms.value:g} of the best one "
         "and better than the last alone",
     )
@@ -109,33 +114,34 @@ def gate_phases(evidence: Evidence, teacher: Condition, share: float, needs: int
     if evidence.curves is None:
         settle(NOT_RUN, "there are no losses on the way, so the phases of the teacher are not known")
     curves, warmup = losses(evidence.curves), teacher.settings["train.warmup"]
-    found = [phases(curves[each.key], warmup) for each in teacher.replicates if each.key in curves]
-    if len(found) < needs:
-        settle(TOO_FEW, f"{len(found)} teachers have a curve, and the claim needs {needs}")
-    seen = [each for each in found if each is not None and each.visible]
-    if len(seen) < share * len(found) or not seen:
+    trainings = [phases(curves[replicate.key], warmup) for replicate in teacher.replicates if replicate.key in curves]
+    if len(trainings) < needs:
+        settle(TOO_FEW, f"{len(trainings)} teachers have a curve, and the claim needs {needs}")
+    seen = [phase for phase in trainings if phase is not None and phase.visible]
+    if len(seen) < share * len(trainings) or not seen:
         settle(
             PRECONDITION,
-            f"the three phases are visible in {len(seen)} of {len(found)} teachers, and {share:.0%} must show them",
+            f"the three phases are visible in {len(seen)} of {len(trainings)} teachers, and {share:.0%} must show them",
         )
-    begin, end = (quantile(np.array([getattr(each, at) for each in seen]), 0.5) for at in ("begin", "end"))
-    return f"median {begin:.0f} to {end:.0f}, visible in {len(seen)} of {len(found)}"
+    begin, end = (quantile(np.array([getattr(phase, at) for phase in seen]), 0.5) for at in ("begin", "end"))
+    return f"median {begin:.0f} to {end:.0f}, visible in {len(seen)} of {len(trainings)}"
 
 
 def probed(evidence: Evidence, conditions: Sequence[Condition], probe: str, needs: int) -> Values:
     """Rows of a probe; settles the claim unless all finished replicates of the conditions have them, and `needs` of each."""
     values = {} if evidence.measured is None else by_step(evidence.measured, probe)
-    for each in conditions:
-        finished = [replicate.key for replicate in each.replicates if replicate.status == "finished"]
+    for condition in conditions:
+        finished = [replicate.key for replicate in condition.replicates if replicate.status == "finished"]
         have = sum(key in values for key in finished)
         if not have:
             settle(
-                NOT_RUN, f"{each.name} has no {probe} rows: manyseeds probe STORE --probe {probe}, with keep: all in its study"
+                NOT_RUN,
+                f"{condition.name} has no {probe} rows: manyseeds probe STORE --probe {probe}, with keep: all in its study",
             )
         if have < max(needs, len(finished)):
             settle(
                 TOO_FEW,
-                f"{have} of {len(finished)} finished replicates of {each.name} have {probe} rows, and the claim needs {needs} and all",
+                f"{have} of {len(finished)} finished replicates of {condition.name} have {probe} rows, and the claim needs {needs} and all",
             )
     return values
 

@@ -16,10 +16,10 @@ def student_tracks_teacher(evidence: Evidence, terms: Terms, needs: int) -> Find
 
     Settles the claim where labels alone are as fast (`gate_gap`), and where a student's checkpoints do not come at its teacher's own pace.
     """
-    found = arms(evidence, (LABELS, PROGRESSIVE), needs)
+    groups = arms(evidence, (LABELS, PROGRESSIVE), needs)
     seen = looks_of(evidence)
-    gate_gap(seen, found)
-    pairs = [(group, student) for group in found for student in group.by[PROGRESSIVE]]
+    gate_gap(seen, groups)
+    pairs = [(group, student) for group in groups for student in group.by[PROGRESSIVE]]
     texts, inside, outside = [], [], []
     for group, student in pairs:
         steps = group.teacher.settings["train.steps"]
@@ -29,7 +29,7 @@ def student_tracks_teacher(evidence: Evidence, terms: Terms, needs: int) -> Find
             settle(
                 NOT_RUN, f"{student.name} has its checkpoints at another pace than {group.teacher.name} had: kappa must be 1"
             )
-        own, teacher = (reached(seen, each, RIGHT) for each in (student, group.teacher))
+        own, teacher = (reached(seen, condition, RIGHT) for condition in (student, group.teacher))
         common = sorted(own.keys() & teacher.keys())
         learned = [seeds for seeds in common if np.isfinite(teacher[seeds])]
         if len(learned) < terms.gate * len(common):

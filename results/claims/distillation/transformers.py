@@ -38,20 +38,20 @@ def axes(evidence: Evidence) -> list[Axis]:
     """Groups of transformers on sparse parity, trained on labels, by what is the same in all of a group: the dimensions of a head, or the
     width; averaged heads by both."""
     groups: dict[tuple[Any, ...], dict[int, Condition]] = {}
-    for each in evidence.conditions:
-        options = each.settings
+    for condition in evidence.conditions:
+        options = condition.settings
         if (options["task.name"], options["model.name"]) != ("sparse_parity", "transformer") or "stage.number" in options:
             continue
         others = tuple(sorted((name, str(value)) for name, value in options.items() if name not in SIZES))
         for name in _names(options):
-            groups.setdefault((name, others), {}).setdefault(options["model.heads"], each)
-    found = [Axis(name, dict(sorted(group.items()))) for (name, _), group in groups.items() if len(group) > 1]
-    if not found:
+            groups.setdefault((name, others), {}).setdefault(options["model.heads"], condition)
+    compared = [Axis(name, dict(sorted(group.items()))) for (name, _), group in groups.items() if len(group) > 1]
+    if not compared:
         settle(
             NOT_RUN,
             "no two transformers on sparse parity differ in their heads with the dimensions of a head, or the width, fixed",
         )
-    return found
+    return compared
 
 
 def _names(options: dict[str, Any]) -> Iterator[str]:
@@ -88,14 +88,16 @@ def trend(groups: list[Floats]) -> tuple[float, float, float]:
 
 def more_heads_are_sooner(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Along every axis the steps fall with the number of heads, by a permutation test of Kendall's tau at 5 % over all axes."""
-    found = axes(evidence)
+    compared = axes(evidence)
     test = next((name for name, changed in evidence.definitions.items() if not changed), None)
     if test is None:
         settle(NOT_RUN, "no set that is scored at the end is of the task as it is trained")
-    require({each.name: each for axis in found for each in axis.by_heads.values()}.values(), [test], needs)
+    require({condition.name: condition for axis in compared for condition in axis.by_heads.values()}.values(), [test], needs)
     seen, parts, down, up = looks_of(evidence), [], [], []
-    for axis in found:
-        steps = {heads: np.array(list(reached(seen, each, terms.value).values())) for heads, each in axis.by_heads.items()}
+    for axis in compared:
+        steps = {
+            heads: np.array(list(reached(seen, condition, terms.value).values())) for heads, condition in axis.by_heads.items()
+        }
         most = steps[max(steps)]
         if np.isfinite(most).sum() < terms.gate * len(most):
             settle(
@@ -109,7 +111,7 @@ def more_heads_are_sooner(evidence: Evidence, terms: Terms, needs: int) -> Findi
         parts.append(
             f"{axis.fixed}: {', '.join(_said(heads, values) for heads, values in steps.items())} (tau {tau:.2f}, p {lower:.2g})"
         )
-    level = 0.025 / len(found)  # one-sided, of each of the two outcomes
+    level = 0.025 / len(compared)  # one-sided, of each of the two outcomes
     return decide(
         all(p < level for p in down),
         any(p < level for p in up),

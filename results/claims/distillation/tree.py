@@ -23,65 +23,70 @@ DEGREE = 2  # degree 1 is noisy, as the thesis says
 def levels_one_by_one(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """In most teachers each node on the way to a class is largest in the output at a step of its own, and `value` times the outside."""
     rows = {} if evidence.measured is None else by_step(evidence.measured, "monomials")
-    firsts = [each for each in evidence.conditions if each.settings.get("task.name") == TASK and strategy(each) == LABELS]
-    teacher = next((each for each in firsts if any(one.key in rows for one in each.replicates)), None)
+    probed = (teacher for teacher in _teachers(evidence) if any(replicate.key in rows for replicate in teacher.replicates))
+    teacher = next(probed, None)
     if teacher is None:
         settle(NOT_RUN, "no perceptron on a tree of parities has monomials rows: manyseeds probe STORE --probe monomials")
     test = in_distribution_set(evidence)
     require([teacher], [test], needs)
     _gate(teacher, test, terms.gate)
-    finished = [each for each in teacher.replicates if each.status == "finished"]
-    found = [_peaks(rows[each.key]) for each in finished if each.key in rows]
-    if len(found) < max(needs, len(finished)):
-        settle(TOO_FEW, f"{len(found)} of {len(finished)} teachers were probed, and the claim needs {needs} and all")
+    finished = [replicate for replicate in teacher.replicates if replicate.status == "finished"]
+    peaks = [_peaks(rows[replicate.key]) for replicate in finished if replicate.key in rows]
+    if len(peaks) < max(needs, len(finished)):
+        settle(TOO_FEW, f"{len(peaks)} of {len(finished)} teachers were probed, and the claim needs {needs} and all")
     good = sum(
         len({step for step, _ in nodes.values()}) == len(nodes) and min(ratio for _, ratio in nodes.values()) >= terms.value
-        for nodes in found
+        for nodes in peaks
     )
-    share = clopper_pearson(good, len(found))
+    share = clopper_pearson(good, len(peaks))
     texts = [
-        f"node {node} at step {quantile(np.array([float(nodes[node][0]) for nodes in found]), 0.5):,.0f}, "
-        f"{quantile(np.array([nodes[node][1] for nodes in found]), 0.5):.1f} times the outside"
-        for node in sorted(found[0])
+        f"node {node} at step {quantile(np.array([float(nodes[node][0]) for nodes in peaks]), 0.5):,.0f}, "
+        f"{quantile(np.array([nodes[node][1] for nodes in peaks]), 0.5):.1f} times the outside"
+        for node in sorted(peaks[0])
     ]
     return decide(
         share.low > 0.5,
         share.high < 0.5,
-        f"largest |correlation| of sets of {DEGREE}, medians: {', '.join(texts)}; at different steps in {good} of {len(found)} "
+        f"largest |correlation| of sets of {DEGREE}, medians: {', '.join(texts)}; at different steps in {good} of {len(peaks)} "
         f"{between(share)}",
         f"in more than half of all teachers every level must be {terms.value:g} times the outside, at a step of its own",
     )
 
 
+def _teachers(evidence: Evidence) -> list[Condition]:
+    """Perceptrons trained on the labels of a tree of parities."""
+    trees = (condition for condition in evidence.conditions if condition.settings.get("task.name") == TASK)
+    return [condition for condition in trees if strategy(condition) == LABELS]
+
+
 def _peaks(steps: dict[int, dict[str, float]]) -> dict[int, tuple[int, float]]:
-    """Of each node, the step at which the sets inside are largest, and how many times those outside they are there."""
+    """By node: the step at which the sets inside are largest, and their ratio to those outside at that step."""
     nodes = sorted({int(item.split()[0].removeprefix("node=")) for items in steps.values() for item in items})
-    found = {}
+    peaks = {}
     for node in nodes:
         inside, outside = (f"node={node} degree={DEGREE} {side}" for side in ("inside", "outside"))
         if any(inside not in items for items in steps.values()):
             settle(NOT_RUN, f"the monomials rows have no degree {DEGREE}")
         at = max(sorted(steps), key=lambda step: steps[step][inside])
-        found[node] = at, steps[at][inside] / max(steps[at][outside], 1e-12)
-    return found
+        peaks[node] = at, steps[at][inside] / max(steps[at][outside], 1e-12)
+    return peaks
 
 
 def pairs_inside_are_best(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """By seed, the mean accuracy at the end over pairs inside the transition, less that of pairs with one outside, and of single ones."""
     test = in_distribution_set(evidence)
     members: dict[str, list[Condition]] = {"pairs inside": [], "pairs with one outside": [], "single ones inside": []}
-    for each in evidence.conditions:
-        kind = _kind(each)
+    for condition in evidence.conditions:
+        kind = _kind(condition)
         if kind is not None:
-            members[kind].append(each)
-    empty = [kind for kind, found in members.items() if not found]
+            members[kind].append(condition)
+    empty = [kind for kind, conditions in members.items() if not conditions]
     if empty:
         settle(NOT_RUN, f"no student is of {empty[0]}")
-    everyone = [each for found in members.values() for each in found]
-    teachers = [each for each in evidence.conditions if each.settings.get("task.name") == TASK and strategy(each) == LABELS]
+    everyone = [condition for conditions in members.values() for condition in conditions]
     require(everyone, [test], needs)
-    _gate(max(teachers, key=lambda each: each.settings["model.width"]), test, terms.gate)
-    means = {kind: _mean(found, test) for kind, found in members.items()}
+    _gate(max(_teachers(evidence), key=lambda teacher: teacher.settings["model.width"]), test, terms.gate)
+    means = {kind: _mean(conditions, test) for kind, conditions in members.items()}
     inside, holds, fails, texts = means["pairs inside"], [], [], []
     for kind in ("pairs with one outside", "single ones inside"):
         common = sorted(inside.keys() & means[kind].keys())
@@ -92,7 +97,7 @@ def pairs_inside_are_best(evidence: Evidence, terms: Terms, needs: int) -> Findi
         holds.append(interval.low > 0.5)
         fails.append(interval.high < 0.5)
         texts.append(f"than {kind} ({_said(means[kind])}): P = {chance:.2f} {between(interval)}")
-    best = max(members["pairs inside"], key=lambda each: fmean(right(each, test).values()))
+    best = max(members["pairs inside"], key=lambda condition: fmean(right(condition, test).values()))
     return decide(
         all(holds),
         any(fails),
@@ -107,19 +112,19 @@ def _kind(condition: Condition) -> str | None:
     settings = condition.settings
     if settings.get("task.name") != TASK or settings.get("stage.labels") != "teacher":
         return None
-    rules = [each["at"] for each in settings["stage.teacher.checkpoints"] if each["at"] != "last"]
-    if not rules or not all(isinstance(each, dict) for each in rules):
+    rules = [checkpoint["at"] for checkpoint in settings["stage.teacher.checkpoints"] if checkpoint["at"] != "last"]
+    if not rules or not all(isinstance(rule, dict) for rule in rules):
         return None
-    outside = any(each["plus"] > 0 for each in rules)
+    outside = any(rule["plus"] > 0 for rule in rules)
     return {(1, False): "single ones inside", (2, False): "pairs inside", (2, True): "pairs with one outside"}.get(
         (len(rules), outside)
     )
 
 
 def _mean(members: Sequence[Condition], test: str) -> BySeed:
-    values = [right(each, test) for each in members]
-    common = set.intersection(*(set(each) for each in values))
-    return {seeds: fmean(each[seeds] for each in values) for seeds in common}
+    values = [right(member, test) for member in members]
+    common = set.intersection(*(set(by_seed) for by_seed in values))
+    return {seeds: fmean(by_seed[seeds] for by_seed in values) for seeds in common}
 
 
 def _gate(teacher: Condition, test: str, share: float) -> None:

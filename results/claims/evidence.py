@@ -83,6 +83,10 @@ class Evidence:
         values = [last.get(replicate.key) for replicate in condition.replicates if replicate.key in last]
         return np.array([np.inf if value is None else value for value in values], dtype=np.float64)
 
+    def of_task(self, name: str) -> list[Condition]:
+        """The conditions on a task, in their order."""
+        return [condition for condition in self.conditions if condition.settings.get("task.name") == name]
+
     def beside(self, base: Condition, options: Iterable[str]) -> list[Condition]:
         """Conditions that differ from `base` in these options (or their parts) and in nothing else."""
         options = tuple(options)

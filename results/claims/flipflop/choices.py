@@ -47,42 +47,46 @@ KINDS = {
 def dropout_lowers_sparse_errors(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Embedding dropout of 0.5; where the study has none, its other values, corrected for their number."""
     base = baseline(evidence)
-    found = [each for each in evidence.beside(base, ["model.embedding_dropout"]) if _dropout(each) > 0]
-    found = [each for each in found if _dropout(each) == THESIS_DROPOUT] or found
-    if not found:
+    dropped = [condition for condition in evidence.beside(base, ["model.embedding_dropout"]) if _dropout(condition) > 0]
+    dropped = [condition for condition in dropped if _dropout(condition) == THESIS_DROPOUT] or dropped
+    if not dropped:
         settle(NOT_RUN, "no condition is the baseline with embedding dropout")
-    titles = [f"embedding dropout {_dropout(each):g}" for each in found]
-    return _one_lowers(evidence, terms, needs, found, titles, sparse_set(evidence))
+    titles = [f"embedding dropout {_dropout(condition):g}" for condition in dropped]
+    return _one_lowers(evidence, terms, needs, dropped, titles, sparse_set(evidence))
 
 
 def fixed_positions_lower_dense_errors(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """The best of the encodings that are not trained, corrected for their number."""
     base = baseline(evidence)
-    found = [each for each in evidence.beside(base, ["model.positions"]) if each.settings["model.positions"] in NOT_TRAINED]
-    if not found:
+    fixed = [
+        condition
+        for condition in evidence.beside(base, ["model.positions"])
+        if condition.settings["model.positions"] in NOT_TRAINED
+    ]
+    if not fixed:
         settle(NOT_RUN, f"no condition is the baseline with positions {', '.join(NOT_TRAINED)}")
-    titles = [f"positions {each.settings['model.positions']}" for each in found]
-    return _one_lowers(evidence, terms, needs, found, titles, dense_set(evidence))
+    titles = [f"positions {condition.settings['model.positions']}" for condition in fixed]
+    return _one_lowers(evidence, terms, needs, fixed, titles, dense_set(evidence))
 
 
 def sharpening_lowers_sparse_errors(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """The best of the penalties that sharpen attention, corrected for their number."""
-    found = _sharpened(evidence, baseline(evidence))
-    return _one_lowers(evidence, terms, needs, found, [each.name for each in found], sparse_set(evidence))
+    sharpened = _sharpened(evidence, baseline(evidence))
+    return _one_lowers(evidence, terms, needs, sharpened, [condition.name for condition in sharpened], sparse_set(evidence))
 
 
 def _one_lowers(
-    evidence: Evidence, terms: Terms, needs: int, found: Sequence[Condition], titles: Sequence[str], name: str
+    evidence: Evidence, terms: Terms, needs: int, changed: Sequence[Condition], titles: Sequence[str], name: str
 ) -> Finding:
     """At least one of these conditions errs `terms.value` times less than the baseline on a set."""
     base = baseline(evidence)
-    compared = [base, *found]
-    require(compared, [name, *(own for each in compared for own in training_sets(evidence, each))], needs)
+    compared = [base, *changed]
+    require(compared, [name, *(own for condition in compared for own in training_sets(evidence, condition))], needs)
     gate_in_distribution(evidence, base, terms.gate)
     gate_learned(evidence, compared, training_sets)
     gate_tail(base, name)
-    confidence = 1 - 0.05 / len(found)
-    lower = [exceeds(base.errors(name), each.errors(name), terms.value, confidence) for each in found]
+    confidence = 1 - 0.05 / len(changed)
+    lower = [exceeds(base.errors(name), condition.errors(name), terms.value, confidence) for condition in changed]
     parts = "; ".join(f"{title} by {result}" for title, result in zip(titles, lower, strict=True))
     more = f"over {terms.value:g} times as often" if terms.value != 1 else "more"
     return decide(
@@ -101,7 +105,7 @@ def nothing_improves_both(evidence: Evidence, terms: Terms, needs: int) -> Findi
     intervals of the baseline's medians.
     """
     base, sparse, dense = baseline(evidence), sparse_set(evidence), dense_set(evidence)
-    others = [each for each in evidence.conditions if each is not base and _same_data(each, base)]
+    others = [condition for condition in evidence.conditions if condition is not base and _same_data(condition, base)]
     if not others:
         settle(NOT_RUN, "no other condition is a transformer trained on the baseline's data")
     _refuse_narrow(NOT_RUN, others, base, "")
@@ -110,12 +114,12 @@ def nothing_improves_both(evidence: Evidence, terms: Terms, needs: int) -> Findi
     gate_learned(evidence, [base], training_sets)
     gate_tail(base, sparse)
     gate_tail(base, dense)
-    learned = [each for each in others if _has_learned(evidence, each)]
+    learned = [condition for condition in others if _has_learned(evidence, condition)]
     _refuse_narrow(PRECONDITION, learned, base, " that have learned their training distribution")
     errors = {name: base.errors(name) for name in (sparse, dense)}
-    counts = [_both_below(each, {name: quantile(e, 0.5) for name, e in errors.items()}) for each in learned]
+    counts = [_both_below(condition, {name: quantile(e, 0.5) for name, e in errors.items()}) for condition in learned]
     surely = {name: quantile_interval(e, 0.5, 1 - RISK_OF_MEDIANS).low for name, e in errors.items()}
-    clear = [_both_below(each, surely) for each in learned]
+    clear = [_both_below(condition, surely) for condition in learned]
     risk = (0.05 - RISK_OF_MEDIANS) / len(learned)
     p = [float(scipy.stats.binomtest(k, n, MORE_OFTEN_THAN_NOT, "greater").pvalue) for k, n in clear]
     most = [clopper_pearson(k, n, 1 - 2 * 0.05 / len(learned)).high for k, n in counts]
@@ -142,9 +146,11 @@ def sharpened_still_err(evidence: Evidence, terms: Terms, needs: int) -> Finding
     gate_learned(evidence, [base, *sharp], training_sets)
     gate_tail(base, sparse_set(evidence))
     confidence = 1 - 0.05 / len(sharp)
-    zeros = [each.joint_zeros(names) for each in sharp]
+    zeros = [condition.joint_zeros(names) for condition in sharp]
     errless = [
-        each.name for each, count in zip(sharp, zeros, strict=True) if clopper_pearson(*count, confidence).low > terms.value
+        condition.name
+        for condition, count in zip(sharp, zeros, strict=True)
+        if clopper_pearson(*count, confidence).low > terms.value
     ]
     best = max(range(len(sharp)), key=lambda i: zeros[i][0] / zeros[i][1])
     measured = (
@@ -154,7 +160,7 @@ def sharpened_still_err(evidence: Evidence, terms: Terms, needs: int) -> Finding
         return Finding(
             NOT_REPRODUCED, measured, f"more than {terms.value:.0%} of the replicates are without an error: {errless[0]}"
         )
-    if not all(evidence.probed(each, "attention") for each in (base, *sharp)):
+    if not all(evidence.probed(condition, "attention") for condition in (base, *sharp)):
         return Finding(
             NOT_RUN,
             measured,
@@ -162,9 +168,10 @@ def sharpened_still_err(evidence: Evidence, terms: Terms, needs: int) -> Finding
         )
     require_probed(evidence, [base, *sharp], "attention", needs)
     plain = _hardness(evidence, base)
-    harder = [superiority(plain, _hardness(evidence, each), confidence) for each in sharp]
+    harder = [superiority(plain, _hardness(evidence, condition), confidence) for condition in sharp]
     shown = ", ".join(
-        f"{each.name} P = {chance:.2f} {between(interval)}" for each, (chance, interval) in zip(sharp, harder, strict=True)
+        f"{condition.name} P = {chance:.2f} {between(interval)}"
+        for condition, (chance, interval) in zip(sharp, harder, strict=True)
     )
     persist = all(clopper_pearson(*count, confidence).high < terms.value for count in zeros)
     return decide(
@@ -184,7 +191,7 @@ def _sharpened(evidence: Evidence, base: Condition) -> list[Condition]:
 
 
 def _refuse_narrow(verdict: str, settings: Sequence[Condition], base: Condition, which: str) -> None:
-    kinds = {kind for each in settings for kind in _kinds(each, base)}
+    kinds = {kind for setting in settings for kind in _kinds(setting, base)}
     if len(settings) < BREADTH or len(kinds) < KINDS_NEEDED:
         settle(
             verdict,
@@ -200,21 +207,21 @@ def _kinds(condition: Condition, base: Condition) -> set[str]:
 
 
 def _has_learned(evidence: Evidence, condition: Condition) -> bool:
-    count, of = learners(condition, training_sets(evidence, condition))
-    return bool(of) and count >= LEARNERS * of
+    count, total = learners(condition, training_sets(evidence, condition))
+    return bool(total) and count >= LEARNERS * total
 
 
 def _hardness(evidence: Evidence, condition: Condition) -> list[float]:
     """Of each replicate, the largest attention weight of a row in the mean over rows, heads and layers."""
-    found = evidence.probed(condition, "attention")
-    return [fmean(value for (_, _, _, item), value in values.items() if item == "largest") for _, values in found]
+    probed = evidence.probed(condition, "attention")
+    return [fmean(value for (_, _, _, item), value in values.items() if item == "largest") for _, values in probed]
 
 
 def _both_below(condition: Condition, below: Mapping[str, float]) -> tuple[int, int]:
     """How many of its replicates err less on every set than is given for it, and of how many."""
     rows = [{name: replicate.error(name) for name in below} for replicate in condition.replicates]
-    known = [row for row in rows if None not in row.values()]
-    return sum(all(error is not None and error < below[name] for name, error in row.items()) for row in known), len(known)
+    scored = [row for row in rows if None not in row.values()]
+    return sum(all(error is not None and error < below[name] for name, error in row.items()) for row in scored), len(scored)
 
 
 def _same_data(condition: Condition, base: Condition) -> bool:

@@ -24,10 +24,10 @@ def floor(p_ignore: float, context: int, length: int, symbols: int = 2) -> float
 
 def limited_context_fails(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """No set may have a median below its floor; on sparse strings it must be that far from 0."""
-    found = [each for each in evidence.conditions if _context(each)]
-    if not found:
+    seeing = [condition for condition in evidence.conditions if _context(condition)]
+    if not seeing:
         settle(NOT_RUN, "no condition's model has an option `context`, the number of last tokens that it sees")
-    limited = min(found, key=_tokens)
+    limited = min(seeing, key=_tokens)
     names = [sparse_set(evidence), dense_set(evidence)]
     require([limited], names, needs)
     length, symbols = limited.settings["task.length"], limited.settings.get("task.symbols", 2)

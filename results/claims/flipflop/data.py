@@ -24,11 +24,14 @@ SIZE = ("model.layers", "model.width", "model.heads", "model.head_dim")
 
 def mixture(evidence: Evidence, base: Condition) -> Condition:
     """The baseline trained on several p_ignore on both sides of its own, maybe for longer; the thesis' three of them before others."""
-    found = [each for each in evidence.beside(base, ["task.p_ignore", "train.steps"]) if len(laws_of(each)) > 1]
-    found = [each for each in found if _around(laws_of(each), training_p_ignore(evidence)) and _steps(each) >= _steps(base)]
-    if not found:
+    mixtures = [
+        condition for condition in evidence.beside(base, ["task.p_ignore", "train.steps"]) if len(laws_of(condition)) > 1
+    ]
+    trained = training_p_ignore(evidence)
+    mixtures = [mixed for mixed in mixtures if _around(laws_of(mixed), trained) and _steps(mixed) >= _steps(base)]
+    if not mixtures:
         settle(NOT_RUN, "no condition is the baseline trained on a mixture of sparse and dense strings")
-    return min(found, key=lambda each: (set(laws_of(each)) != THESIS_MIXTURE, -len(each.replicates)))
+    return min(mixtures, key=lambda condition: (set(laws_of(condition)) != THESIS_MIXTURE, -len(condition.replicates)))
 
 
 def rare_strings_help_most(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -47,8 +50,8 @@ def rare_strings_help_most(evidence: Evidence, terms: Terms, needs: int) -> Find
             NOT_RUN,
             f"{mixed.name} has {_steps(mixed):,} steps, and no baseline has as many: add one with train.steps alone changed",
         )
-    compared = list({each.name: each for each in (base, mixed, rival)}.values())
-    require(compared, [*laws, *(name for each in compared for name in training_sets(evidence, each))], needs)
+    compared = _distinct(base, mixed, rival)
+    require(compared, [*laws, *(name for condition in compared for name in training_sets(evidence, condition))], needs)
     gate_in_distribution(evidence, base, terms.gate)
     gate_learned(evidence, compared, training_sets)
     for name in (sparse_set(evidence), dense_set(evidence)):
@@ -57,25 +60,25 @@ def rare_strings_help_most(evidence: Evidence, terms: Terms, needs: int) -> Find
     pairs = [(base, FACTOR)] + ([(rival, 1.0)] if rival is not base else [])
     confidence = 1 - 0.05 / (len(tailed) * len(pairs))
     tests = [
-        (each, name, exceeds(each.errors(name), mixed.errors(name), factor, confidence))
-        for each, factor in pairs
+        (condition, name, exceeds(condition.errors(name), mixed.errors(name), factor, confidence))
+        for condition, factor in pairs
         for name in tailed
     ]
-    zero, of = mixed.joint_zeros(laws)
-    p = share_below(zero, of, terms.value, terms.of)
+    zero, total = mixed.joint_zeros(laws)
+    p = share_below(zero, total, terms.value, terms.of)
     parts = "; ".join(
-        f"the median error of {each.name} ({_steps(each):,} steps) is above it by "
-        + ", ".join(f"{found} on {name}" for other, name, found in tests if other is each)
-        for each, _ in pairs
+        f"the median error of {condition.name} ({_steps(condition):,} steps) is above it by "
+        + ", ".join(f"{ratio} on {name}" for other, name, ratio in tests if other is condition)
+        for condition, _ in pairs
     )
     longer = f", and that of {rival.name} more often than not," if rival is not base else ""
     quiet = [name for name in laws if name not in tailed]
     but = f" but {', '.join(quiet)}, where the median baseline has no error" if quiet else ""
     return decide(
-        all(found.interval.low > 0.5 for *_, found in tests) and p >= 0.05,
-        any(found.interval.high < 0.5 for *_, found in tests) or p < 0.05,
-        f"{percent(zero, of)} of the mixture's replicates ({_steps(mixed):,} steps) without an error on its own laws, {', '.join(laws)}; "
-        f"{parts}",
+        all(ratio.interval.low > 0.5 for *_, ratio in tests) and p >= 0.05,
+        any(ratio.interval.high < 0.5 for *_, ratio in tests) or p < 0.05,
+        f"{percent(zero, total)} of the mixture's replicates ({_steps(mixed):,} steps) without an error on its own laws, "
+        f"{', '.join(laws)}; {parts}",
         f"P is the chance that a baseline replicate errs over 10 times as often{longer} and must lie above 1/2 on each of these sets"
         f"{but}; the share without error must not lie below the paper's (p = {p:.2g})",
     )
@@ -88,19 +91,19 @@ def resources_trade(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     if not axes:
         settle(NOT_RUN, "no two conditions differ in train.steps alone, on fresh strings or on a fixed pool")
     mixed = mixture(evidence, base)
-    larger = [each for each in evidence.beside(base, SIZE) if _larger(each, base)]
+    larger = [condition for condition in evidence.beside(base, SIZE) if _larger(condition, base)]
     scaled = [most for _, most in axes] + larger
-    require([*(each for pair in axes for each in pair), *larger, base, mixed], [sparse, dense], needs)
+    compared = _distinct(*(condition for pair in axes for condition in pair), *larger, base, mixed)
+    require(compared, [sparse, dense], needs)
     gate_in_distribution(evidence, base, terms.gate)
-    compared = list({each.name: each for each in (*(each for pair in axes for each in pair), *larger, base, mixed)}.values())
-    require(compared, [name for each in compared for name in training_sets(evidence, each)], needs)
+    require(compared, [name for condition in compared for name in training_sets(evidence, condition)], needs)
     gate_learned(evidence, compared, training_sets)
     for reference, _ in axes:
         gate_tail(reference, sparse)
     confidence = 1 - 0.05 / (2 * len(axes))
     better = [exceeds(few.errors(sparse), most.errors(sparse), 1, confidence) for few, most in axes]
     worse = [exceeds(most.errors(dense), few.errors(dense), 1, confidence) for few, most in axes]
-    far = [exceeds(each.errors(sparse), mixed.errors(sparse), terms.value, 1 - 0.05 / len(scaled)) for each in scaled]
+    far = [exceeds(condition.errors(sparse), mixed.errors(sparse), terms.value, 1 - 0.05 / len(scaled)) for condition in scaled]
     measured = "; ".join(
         f"with train.steps {_steps(few)} -> {_steps(most)}{' on a fixed pool' if few.settings['train.pool'] else ''} the median error "
         f"{b.moves(to_first=False)} on {sparse} and {w.moves(to_first=True)} on {dense}"
@@ -109,11 +112,16 @@ def resources_trade(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     least = min(range(len(scaled)), key=lambda i: far[i].chance)
     tests = [*better, *worse, *far]
     return decide(
-        all(found.interval.low > 0.5 for found in tests),
-        any(found.interval.high < 0.5 for found in tests),
+        all(test.interval.low > 0.5 for test in tests),
+        any(test.interval.high < 0.5 for test in tests),
         f"{measured}; {scaled[least].name}, the nearest to the mixture, is above it by {far[least]} on {sparse}",
         f"sparse errors must fall and dense ones grow, and sparse ones stay over {terms.value:g} times the mixture's: each P above 1/2",
     )
+
+
+def _distinct(*conditions: Condition) -> list[Condition]:
+    """Each condition once, in order."""
+    return list({condition.name: condition for condition in conditions}.values())
 
 
 def _around(mixed: list[float], trained: float) -> bool:
@@ -121,12 +129,14 @@ def _around(mixed: list[float], trained: float) -> bool:
 
 
 def _fresh(evidence: Evidence, base: Condition) -> tuple[Condition, Condition] | None:
-    found = [each for each in evidence.beside(base, ["train.steps"]) if _steps(each) > _steps(base)]
-    return (base, max(found, key=_steps)) if found else None
+    longer = [condition for condition in evidence.beside(base, ["train.steps"]) if _steps(condition) > _steps(base)]
+    return (base, max(longer, key=_steps)) if longer else None
 
 
 def _pool(evidence: Evidence, base: Condition) -> tuple[Condition, Condition] | None:
-    pools = [each for each in evidence.beside(base, ["train.pool", "train.steps"]) if each.settings["train.pool"]]
+    pools = [
+        condition for condition in evidence.beside(base, ["train.pool", "train.steps"]) if condition.settings["train.pool"]
+    ]
     pairs = [(few, most) for few in pools for most in evidence.beside(few, ["train.steps"]) if _steps(most) > _steps(few)]
     return max(pairs, key=lambda pair: _steps(pair[1]) / _steps(pair[0])) if pairs else None
 

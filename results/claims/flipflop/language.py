@@ -14,10 +14,10 @@ ALPHA = 0.05
 
 def longer_is_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """The largest model: above chance at the shortest length, not perfect at the longest, and less accurate the longer (trend test)."""
-    found = [each for each in evidence.conditions if each.settings.get("task.name") == "english_flipflop" and _scores(each)]
-    if not found:
+    models = [condition for condition in evidence.of_task("english_flipflop") if _scores(condition)]
+    if not models:
         settle(NOT_RUN, "no language model was asked: manyseeds language-model FOLDER --store STORE")
-    largest = max(found, key=lambda each: (each.settings["model.parameters"], each.name))
+    largest = max(models, key=lambda model: (model.settings["model.parameters"], model.name))
     scores = _scores(largest)
     if len(scores) < 2:
         settle(NOT_RUN, f"{largest.name} was asked at one length alone, and a trend needs two")
@@ -57,8 +57,8 @@ def _scores(condition: Condition) -> dict[int, Score]:
     """Of the model by length; the sets are called length-16 and so on."""
     return {
         int(name.removeprefix("length-")): score
-        for each in condition.replicates
-        for name, score in sorted(each.scores.items())
+        for replicate in condition.replicates
+        for name, score in sorted(replicate.scores.items())
         if name.startswith("length-")
     }
 

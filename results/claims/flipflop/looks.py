@@ -44,7 +44,9 @@ class Look:
 def sparse_and_own_looks(evidence: Evidence, base: Condition) -> tuple[str, str]:
     """The sets scored on the way that are sparse, and of the baseline's own training distribution."""
     trained = training_p_ignore(evidence)
-    laws = {name: each.get("p_ignore", trained) for name, each in evidence.online.items() if each.keys() <= {"p_ignore"}}
+    laws = {
+        name: changed.get("p_ignore", trained) for name, changed in evidence.online.items() if changed.keys() <= {"p_ignore"}
+    }
     sparse = [name for name, law in laws.items() if law > trained]
     own = [name for name, law in laws.items() if law == trained]
     if not sparse or not own:
@@ -74,7 +76,7 @@ def _looks(evidence: Evidence, key: str, name: str) -> list[Look]:
     if evidence.evaluations is None:
         return []
     rows = evidence.evaluations.filter((pc.field("key") == key) & (pc.field("set") == name) & (pc.field("weights") == "raw"))
-    found = [
+    looks = [
         Look(
             row["step"],
             row["errors"] / row["count"] if row["errors"] is not None else math.inf,
@@ -84,4 +86,4 @@ def _looks(evidence: Evidence, key: str, name: str) -> list[Look]:
         for row in rows.to_pylist()
         if row["count"] != 0 and row["sequences_wrong"] is not None
     ]
-    return sorted(found, key=lambda look: look.step)
+    return sorted(looks, key=lambda look: look.step)

@@ -31,17 +31,21 @@ PLAIN = {
 def training_p_ignore(evidence: Evidence) -> float:
     """The one p_ignore that most replicates are trained on; of several, the one nearest to the paper's 0.8; 0.8 for none."""
     votes: dict[float, int] = {}
-    for each in evidence.conditions:
-        p = each.settings.get("task.p_ignore")
+    for condition in evidence.conditions:
+        p = condition.settings.get("task.p_ignore")
         if isinstance(p, int | float):
-            votes[float(p)] = votes.get(float(p), 0) + len(each.replicates)
+            votes[float(p)] = votes.get(float(p), 0) + len(condition.replicates)
     return min(votes, key=lambda p: (-votes[p], abs(p - PAPER), p), default=PAPER)
 
 
 def p_ignore_of_sets(evidence: Evidence) -> dict[str, float]:
     """p_ignore by name of every set that is scored at the end and differs from the training in p_ignore at most."""
     trained = training_p_ignore(evidence)
-    laws = {name: each.get("p_ignore", trained) for name, each in evidence.definitions.items() if each.keys() <= {"p_ignore"}}
+    laws = {
+        name: changed.get("p_ignore", trained)
+        for name, changed in evidence.definitions.items()
+        if changed.keys() <= {"p_ignore"}
+    }
     return {name: float(p) for name, p in laws.items() if isinstance(p, int | float)}
 
 
@@ -72,8 +76,8 @@ def laws_of(condition: Condition) -> list[float]:
 def sets_of_laws(evidence: Evidence, condition: Condition) -> list[str]:
     """The largest set of each p_ignore that a condition is trained on; [] where one of them has none."""
     laws = {name: law for name, law in p_ignore_of_sets(evidence).items() if name in _fixed_laws(evidence)}
-    found = [[name for name, law in laws.items() if law == wanted] for wanted in laws_of(condition)]
-    return [max(names, key=lambda name: evidence.sequences[name]) for names in found] if all(found) else []
+    by_law = [[name for name, law in laws.items() if law == wanted] for wanted in laws_of(condition)]
+    return [max(names, key=lambda name: evidence.sequences[name]) for names in by_law] if all(by_law) else []
 
 
 def training_sets(evidence: Evidence, condition: Condition) -> list[str]:
@@ -96,7 +100,7 @@ def _set(evidence: Evidence, fits: Callable[[float], bool], order: Callable[[flo
 def plain_transformers(evidence: Evidence) -> list[Condition]:
     """The conditions that are the paper's transformer but for its size and its training's steps, rate and batch."""
     plain = PLAIN | {"task.p_ignore": training_p_ignore(evidence)}
-    return [each for each in evidence.conditions if all(each.settings.get(k, v) == v for k, v in plain.items())]
+    return [condition for condition in evidence.conditions if all(condition.settings.get(k, v) == v for k, v in plain.items())]
 
 
 def baseline(evidence: Evidence) -> Condition:
@@ -114,8 +118,10 @@ def baseline(evidence: Evidence) -> Condition:
 
 def trained_as_long(evidence: Evidence, base: Condition, steps: int) -> Condition | None:
     """The baseline with at least so many steps: itself, or the one with fewest that differs from it in them alone."""
-    found = [each for each in (base, *evidence.beside(base, ["train.steps"])) if each.settings["train.steps"] >= steps]
-    return min(found, key=lambda each: each.settings["train.steps"], default=None)
+    conditions = [
+        condition for condition in (base, *evidence.beside(base, ["train.steps"])) if condition.settings["train.steps"] >= steps
+    ]
+    return min(conditions, key=lambda condition: condition.settings["train.steps"], default=None)
 
 
 def gate_in_distribution(evidence: Evidence, base: Condition, share: float) -> None:

@@ -34,13 +34,13 @@ def irregular_tail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     sparse, dense = sparse_set(evidence), dense_set(evidence)
     perfect = _without_error_in_distribution(evidence, base, terms, needs)
     require([perfect], [sparse, dense], needs)
-    of = len(perfect.replicates)
-    wrong = of - perfect.joint_zeros([sparse, dense])[0]
+    total = len(perfect.replicates)
+    wrong = total - perfect.joint_zeros([sparse, dense])[0]
     on_sparse, on_dense = (int((perfect.errors(name) > 0).sum()) for name in (sparse, dense))
-    share = clopper_pearson(wrong, of)
+    share = clopper_pearson(wrong, total)
     least, most = spread(perfect, sparse)
     measured = (
-        f"{percent(wrong, of)} of the replicates without in-distribution error err: {on_sparse} on {sparse}, {on_dense} on {dense}; "
+        f"{percent(wrong, total)} of the replicates without in-distribution error err: {on_sparse} on {sparse}, {on_dense} on {dense}; "
         f"the worst errs {factors(least, most)} as often on {sparse} as the best"
     )
     return decide(
@@ -57,16 +57,18 @@ def _without_error_in_distribution(evidence: Evidence, base: Condition, terms: T
     require([base], [inside], needs)
     gate_in_distribution(evidence, base, terms.gate)
     gate_learned(evidence, [base], training_sets)
-    return Condition(base.name, base.settings, tuple(each for each in base.replicates if each.error(inside) == 0))
+    return Condition(
+        base.name, base.settings, tuple(replicate for replicate in base.replicates if replicate.error(inside) == 0)
+    )
 
 
 def spread(condition: Condition, name: str) -> tuple[float, float]:
     """Largest error rate divided by the smallest: the least and the most that the 95 % intervals of the two allow."""
 
-    def rate(each: Replicate) -> float:
-        return each.scores[name].rate
+    def rate(replicate: Replicate) -> float:
+        return replicate.scores[name].rate
 
-    scored = [each for each in condition.replicates if name in each.scores]
+    scored = [replicate for replicate in condition.replicates if name in replicate.scores]
     best, worst = min(scored, key=rate).scores[name], max(scored, key=rate).scores[name]
     return worst.low / best.high, worst.high / best.low if best.low else float("inf")
 
@@ -76,7 +78,7 @@ def errors_come_back(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     base = baseline(evidence)
     sparse, own = sparse_and_own_looks(evidence, base)
     perfect = _without_error_in_distribution(evidence, base, terms, needs)
-    rises = {each.key: rebound(evidence, each.key, sparse, own) for each in perfect.replicates}
+    rises = {replicate.key: rebound(evidence, replicate.key, sparse, own) for replicate in perfect.replicates}
     watched = {key: rise for key, rise in rises.items() if rise is not None}
     if len(watched) < max(needs, len(rises)):
         settle(
@@ -98,20 +100,22 @@ def errors_come_back(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 def lstm_never_errs(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Every replicate of the paper's LSTM, on every set jointly. One that errs refutes it; a diverged one errs."""
     trained = training_p_ignore(evidence)
-    found = [each for each in evidence.conditions if _is_the_papers_lstm(each.settings, trained)]
-    if not found:
+    lstms = [condition for condition in evidence.conditions if _is_the_papers_lstm(condition.settings, trained)]
+    if not lstms:
         settle(
             NOT_RUN,
             "no condition is a one-layer LSTM of width 128 that is trained on the baseline's data for at most 500 steps of 16 strings",
         )
-    lstm = max(found, key=lambda each: len(each.replicates))
+    lstm = max(lstms, key=lambda lstm: len(lstm.replicates))
     names = list(p_ignore_of_sets(evidence))
     sparse_set(evidence), dense_set(evidence)
-    zero, of = lstm.joint_zeros(names)
+    zero, total = lstm.joint_zeros(names)
     reason = f"every replicate must be without error on {', '.join(names)}"
-    if zero == of:
+    if zero == total:
         require([lstm], names, needs)
-    return decide(zero == of, zero < of, f"{percent(zero, of)} without an error, {_fewer_samples(evidence, lstm)}", reason)
+    return decide(
+        zero == total, zero < total, f"{percent(zero, total)} without an error, {_fewer_samples(evidence, lstm)}", reason
+    )
 
 
 def _is_the_papers_lstm(settings: Mapping[str, object], trained: float) -> bool:
@@ -123,12 +127,13 @@ def _is_the_papers_lstm(settings: Mapping[str, object], trained: float) -> bool:
 
 def _fewer_samples(evidence: Evidence, lstm: Condition) -> str:
     """How many samples the LSTM had, and how many times fewer than the study's plain transformer, or than the paper's without one."""
-    mine = _samples(lstm.settings)
+    samples = _samples(lstm.settings)
     plain = plain_transformers(evidence)
     if plain:
         theirs = _samples(baseline(evidence).settings)
-        return f"trained on {mine:,} strings, {theirs / mine:g} times fewer than the transformer beside it"
-    return f"trained on {mine:,} strings, {PAPERS_SAMPLES / mine:g} times fewer than the paper's transformer, which this study has not"
+        return f"trained on {samples:,} strings, {theirs / samples:g} times fewer than the transformer beside it"
+    fewer = f"{PAPERS_SAMPLES / samples:g} times fewer than the paper's transformer, which this study has not"
+    return f"trained on {samples:,} strings, {fewer}"
 
 
 def _samples(settings: Mapping[str, object]) -> int:

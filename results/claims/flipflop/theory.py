@@ -19,13 +19,13 @@ RARER = 2  # failures of each sign, below which 15 failures cannot show an assoc
 
 def attention_dilutes(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """No weight exceeds its bound, and weights fall from the shortest to the longest strings in more than a share of the replicates."""
-    conditions = [each for each in evidence.conditions if evidence.probed(each, "dilution")]
+    conditions = [condition for condition in evidence.conditions if evidence.probed(condition, "dilution")]
     if not conditions:
         settle(NOT_RUN, "no replicate has rows of the dilution probe: manyseeds probe STORE --probe dilution")
     require_probed(evidence, conditions, "dilution", needs)
-    above, heads, low, fell, of, told = 0, 0, 0, 0, 0, 0
-    for each in conditions:
-        for _, values in evidence.probed(each, "dilution"):
+    above, heads, low, fell, total, told = 0, 0, 0, 0, 0, 0
+    for condition in conditions:
+        for _, values in evidence.probed(condition, "dilution"):
             items = _items(values)
             longest, shortest = max(length for length, _ in items), min(length for length, _ in items)
             for length in {length for length, _ in items}:
@@ -35,17 +35,17 @@ def attention_dilutes(evidence: Evidence, terms: Terms, needs: int) -> Finding:
             low += int((items[longest, "bound"] < INFORMATIVE).sum())
             told += bool((items[longest, "bound"] < INFORMATIVE).any())
             fell += bool(items[longest, "mean"].mean() < items[shortest, "mean"].mean())
-            of += 1
-    interval = clopper_pearson(fell, of)
+            total += 1
+    interval = clopper_pearson(fell, total)
     measured = (
         f"{above} weights above their bound; the bound of {low} of {heads} heads is below {INFORMATIVE} on the longest strings; "
-        f"the largest weights are smaller there than on the shortest in {percent(fell, of)} replicates"
+        f"the largest weights are smaller there than on the shortest in {percent(fell, total)} replicates"
     )
     if told < needs and not above:
         settle(
             PRECONDITION,
-            f"{told} of {of} replicates have a head whose bound is below {INFORMATIVE} on the longest strings, and {needs} must: a bound "
-            "of 1 holds for any weight",
+            f"{told} of {total} replicates have a head whose bound is below {INFORMATIVE} on the longest strings, and {needs} must: "
+            "a bound of 1 holds for any weight",
             measured,
         )
     if above:
@@ -60,14 +60,14 @@ def attention_dilutes(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 def margin_predicts_failure(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Where a model fails on the longer string, a positive margin must go with recent no-ops and a negative one with the early write."""
-    conditions = [each for each in evidence.conditions if evidence.probed(each, "drift")]
+    conditions = [condition for condition in evidence.conditions if evidence.probed(condition, "drift")]
     if not conditions:
         settle(NOT_RUN, "no replicate has rows of the drift probe: manyseeds probe STORE --probe drift")
     require_probed(evidence, conditions, "drift", needs)
-    for each in conditions:
-        gate_in_distribution(evidence, each, terms.gate)
-    failures = [found for each in conditions for found in _failures(evidence, each)]
-    probed = sum(len(evidence.probed(each, "drift")) for each in conditions)
+    for condition in conditions:
+        gate_in_distribution(evidence, condition, terms.gate)
+    failures = [failure for condition in conditions for failure in _failures(evidence, condition)]
+    probed = sum(len(evidence.probed(condition, "drift")) for condition in conditions)
     if not failures:
         settle(
             PRECONDITION,
@@ -100,23 +100,23 @@ def margin_predicts_failure(evidence: Evidence, terms: Terms, needs: int) -> Fin
 
 def _items(values: dict[Name, float]) -> dict[tuple[int, str], np.ndarray]:
     """Values of all heads by length and item, always in the same order of heads."""
-    found: dict[tuple[int, str], list[float]] = {}
+    by_item: dict[tuple[int, str], list[float]] = {}
     for (_, _, _, item), value in sorted(values.items(), key=lambda pair: (pair[0][1], pair[0][2])):
         if gaps := parts(item, "T={n} {word}"):
-            found.setdefault((int(gaps[0]), gaps[1]), []).append(value)
-    return {name: np.array(numbers) for name, numbers in found.items()}
+            by_item.setdefault((int(gaps[0]), gaps[1]), []).append(value)
+    return {name: np.array(numbers) for name, numbers in by_item.items()}
 
 
 def _failures(evidence: Evidence, condition: Condition) -> list[tuple[bool, bool]]:
     """(margin above 0, attends to recent no-ops rather than to the early write) of the replicates that fail at the end of string b."""
-    found = []
+    failures = []
     for _, values in evidence.probed(condition, "drift"):
         items = Items({str(item): value for (_, _, _, item), value in values.items()})
         last = max((int(gaps[0]) for item in items if (gaps := parts(item, "b p={n} {word}"))), default=0)
         recent, early = items[f"b p={last} recent"], items[f"b p={last} early"]
         if max(recent, early) > 0.5:
-            found.append((items["margin"] > 0, recent > early))
-    return found
+            failures.append((items["margin"] > 0, recent > early))
+    return failures
 
 
 T2 = Claim(

@@ -15,7 +15,7 @@ from torch.nn.functional import pad
 from models.aligned import LINE, product
 from models.draws import Draw
 from models.linear import Linear, embed, parameter
-from models.model import Attend, Model
+from models.model import Attend, Model, refuse_below
 from models.noise import Noise
 
 _WIDEST = 20_000  # 13 GB of weights a layer
@@ -35,9 +35,7 @@ class LSTM(Model):
     embedding: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("width", "layers"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"model.{name} = {getattr(self, name)} must be at least 1")
+        refuse_below(self, width=1, layers=1)
         if self.embedding is not None and not 1 <= self.embedding <= _WIDEST:
             raise ValueError(f"model.embedding = {self.embedding} must be from 1 to {_WIDEST}, or left out")
         if self.width > _WIDEST:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from models.aligned import product
 from models.draws import Draw
-from models.model import Attend, Model
+from models.model import Attend, Model, refuse_below
 from models.noise import Noise
 from models.unfit import UnfitModel
 
@@ -32,9 +32,7 @@ class MLP(Model):
     layers: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("width", "layers"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"model.{name} = {getattr(self, name)} must be at least 1")
+        refuse_below(self, width=1, layers=1)
 
     def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "Perceptron":
         """Raises ValueError for a vocabulary other than two tokens and for fewer than two outputs."""

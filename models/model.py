@@ -5,7 +5,7 @@ weights of R replicates. Shapes: R replicates, B strings, T positions, V classes
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -62,6 +62,20 @@ def config_of(model: object) -> Model | None:
     """The configuration that made a pack; None for what this project did not make, such as a user's module or a library's model."""
     config = getattr(model, "config", None)
     return config if isinstance(config, Model) else None
+
+
+def refuse_below(config: Model, **least: int) -> None:
+    """ValueError for an option below its least value."""
+    for name, smallest in least.items():
+        if getattr(config, name) < smallest:
+            raise ValueError(f"model.{name} = {getattr(config, name)} must be at least {smallest}")
+
+
+def refuse_unlisted(config: Model, choices: Mapping[str, Collection[str]]) -> None:
+    """ValueError for an option that is none of its choices."""
+    for name, values in choices.items():
+        if getattr(config, name) not in values:
+            raise ValueError(f"model.{name} = {getattr(config, name)!r} must be one of {', '.join(values)}")
 
 
 def refuse_blind(config: Model) -> None:

@@ -5,7 +5,7 @@ A task is a frozen dataclass that inherits from `Task` and gives at least `metri
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import Field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -137,3 +137,17 @@ class Continued(Task, Protocol):
 
     def draft(self, prompt: Tensor, said: Tensor, known: Tensor) -> Tensor:
         """A guess at the whole answers, of which the first `known` [R, B] are `said`: it changes the cost and nothing else."""
+
+
+def refuse_below(task: Task, **least: int) -> None:
+    """ValueError for an option below its least value."""
+    for name, smallest in least.items():
+        if getattr(task, name) < smallest:
+            raise ValueError(f"task.{name} = {getattr(task, name)} must be at least {smallest}")
+
+
+def refuse_unlisted(task: Task, choices: Mapping[str, Collection[str]]) -> None:
+    """ValueError for an option that is none of its choices."""
+    for name, values in choices.items():
+        if getattr(task, name) not in values:
+            raise ValueError(f"task.{name} = {getattr(task, name)!r} must be {' or '.join(values)}")

@@ -19,7 +19,7 @@ from models.aligned import product
 from models.draws import Draw
 from models.lego.lego_relu import smoothed_relu
 from models.linear import Linear, Norm, embed, parameter
-from models.model import Attend, Model
+from models.model import Attend, Model, refuse_below, refuse_unlisted
 from models.noise import Noise
 from models.plain_attention import attention, pick
 
@@ -49,16 +49,12 @@ class Clauses(Model):
     activation: str = "relu"
 
     def __post_init__(self) -> None:
-        for name in ("width", "heads", "feed_forward"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"model.{name} = {getattr(self, name)} must be at least 1")
+        refuse_below(self, width=1, heads=1, feed_forward=1)
         if SLOTS * self.width % self.heads:
             raise ValueError(
                 f"model.heads = {self.heads} does not divide a clause's {SLOTS} · model.width = {SLOTS * self.width}: change one"
             )
-        for name, choices in (("norm", ("pre", "none")), ("activation", tuple(_ACTIVATIONS))):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"model.{name} = {getattr(self, name)!r} must be one of {', '.join(choices)}")
+        refuse_unlisted(self, {"norm": ("pre", "none"), "activation": _ACTIVATIONS})
 
     def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "ClauseTransformer":
         """outputs: number of tokens that a slot can hold, default `vocabulary`; length is not used, as there are no positions."""

@@ -22,7 +22,7 @@ from models.draws import Draw
 from models.lego.clauses import SLOTS
 from models.lego.lego_relu import smoothed_relu
 from models.linear import parameter
-from models.model import Attend, Model
+from models.model import Attend, Model, refuse_below
 from models.noise import Noise
 from models.plain_attention import attention, pick
 
@@ -52,8 +52,7 @@ class LegoTheory(Model):
     learns: str = "both"
 
     def __post_init__(self) -> None:
-        if self.neurons < 1:
-            raise ValueError(f"model.neurons = {self.neurons} must be at least 1")
+        refuse_below(self, neurons=1)
         if self.power < 2 or self.power % 2:
             raise ValueError(f"model.power = {self.power} must be an even number of at least 2")
         for name in ("knee", "floor", "clip"):

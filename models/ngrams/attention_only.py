@@ -17,8 +17,8 @@ from torch.nn.functional import one_hot
 from models.aligned import product
 from models.draws import Draw
 from models.linear import embed, parameter
-from models.model import Attend, Model
-from models.ngrams.disentangled import FLOOR, refuse_length, refuse_unknown, refuse_width
+from models.model import Attend, Model, refuse_unlisted
+from models.ngrams.disentangled import FLOOR, refuse_length, refuse_width
 from models.noise import Noise
 from models.plain_attention import attention, pick
 
@@ -44,7 +44,7 @@ class Disentangled(Model):
     def __post_init__(self) -> None:
         object.__setattr__(self, "heads", _layers(self.heads))
         refuse_width(self.qk_width)
-        refuse_unknown(self, {"embed": ("one_hot", "learned"), "w_init": ("normal", "zero"), "output": ("linear", "log")})
+        refuse_unlisted(self, {"embed": ("one_hot", "learned"), "w_init": ("normal", "zero"), "output": ("linear", "log")})
         if self.output == "log" and self.w_init == "zero":
             raise ValueError("model.w_init = 'zero' with model.output = 'log' has no gradient: choose w_init = 'normal'")
 
@@ -70,7 +70,7 @@ class AttentionOnly(Model):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "heads", _layers(self.heads))
-        refuse_unknown(self, {"embed": ("one_hot", "learned"), "w_init": ("zero", "normal")})
+        refuse_unlisted(self, {"embed": ("one_hot", "learned"), "w_init": ("zero", "normal")})
 
     def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "Adding":
         return Adding(self, draw, vocabulary, length, _classes(vocabulary, outputs))

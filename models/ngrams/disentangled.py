@@ -14,7 +14,7 @@ from torch.nn.functional import one_hot
 from models.aligned import product
 from models.draws import Draw
 from models.linear import parameter
-from models.model import Attend, Model
+from models.model import Attend, Model, refuse_below, refuse_unlisted
 from models.noise import Noise
 from models.plain_attention import attention, pick
 from models.unfit import UnfitModel
@@ -39,12 +39,11 @@ class SimpleDisentangled(Model):
     v_init: str = "normal"
 
     def __post_init__(self) -> None:
-        if self.m < 1:
-            raise ValueError(f"model.m = {self.m} must be at least 1")
+        refuse_below(self, m=1)
         refuse_width(self.qk_width)
         if self.merged_qk and self.qk_width is not None:
             raise ValueError(f"model.qk_width = {self.qk_width} has no meaning with model.merged_qk = true: leave one out")
-        refuse_unknown(self, {"v_init": ("normal", "identity")})
+        refuse_unlisted(self, {"v_init": ("normal", "identity")})
 
     def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "Simple":
         """Raises ValueError for outputs other than the vocabulary: the model averages the tokens it reads."""
@@ -159,12 +158,6 @@ class Simple(nn.Module):
 def refuse_width(width: int | None) -> None:
     if width is not None and width < 1:
         raise ValueError(f"model.qk_width = {width} must be at least 1, or left out for the full width")
-
-
-def refuse_unknown(config: Model, choices: dict[str, tuple[str, ...]]) -> None:
-    for name, values in choices.items():
-        if getattr(config, name) not in values:
-            raise ValueError(f"model.{name} = {getattr(config, name)!r} must be one of {', '.join(values)}")
 
 
 def refuse_length(tokens: Tensor, length: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
-from models.model import Model
+from models.model import Model, refuse_below, refuse_unlisted
 from models.transformer.feedforward import ACTIVATIONS
 from models.transformer.positions import ENCODINGS
 
@@ -67,18 +67,14 @@ class Options(Model):
     feed_forward_dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("layers", "width", "heads"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"model.{name} = {getattr(self, name)} must be at least 1")
+        refuse_below(self, layers=1, width=1, heads=1)
         if self.head_dim is None and self.width % self.heads:
             raise ValueError(
                 f"model.heads = {self.heads} does not divide model.width = {self.width}: change one or give model.head_dim"
             )
         if self.head_dim is not None and self.head_dim < 1:
             raise ValueError(f"model.head_dim = {self.head_dim} must be at least 1")
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise ValueError(f"model.{name} = {getattr(self, name)!r} must be one of {', '.join(choices)}")
+        refuse_unlisted(self, _CHOICES)
         self._refuse_positions()
         self._refuse_feed_forward()
         for name in self.vectors:

@@ -23,7 +23,7 @@ from tasks.automata.scratchpad import autoregressive, interleaved
 from tasks.automata.semiautomata import Semiautomaton, Table
 from tasks.batch import Batch
 from tasks.draws import Draw
-from tasks.task import Forward, Task
+from tasks.task import Forward, Task, refuse_below, refuse_unlisted
 
 LAWS = ("uniform", "abab", "abab_or_uniform")
 
@@ -59,10 +59,8 @@ class Automaton(Task):
     def __post_init__(self) -> None:
         if not isinstance(self.automaton, str | Table):
             raise ValueError(f"task.automaton = {self.automaton!r} must be a name or a table {{table: [[…]], start: 0}}")
-        if self.length < 1:
-            raise ValueError(f"task.length = {self.length} must be at least 1")
-        if self.law not in LAWS:
-            raise ValueError(f"task.law = {self.law!r} must be {' or '.join(LAWS)}")
+        refuse_below(self, length=1)
+        refuse_unlisted(self, {"law": LAWS})
         if not 0 < self.p_reveal <= 1:
             raise ValueError(f"task.p_reveal = {self.p_reveal:g} must be a probability above 0: 1 reveals every label")
         if self.scratchpad and self.p_reveal < 1:

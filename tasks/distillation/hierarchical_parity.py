@@ -14,7 +14,7 @@ from torch import Tensor
 from tasks.batch import Batch
 from tasks.bits import at_the_end, bits
 from tasks.draws import Draw
-from tasks.task import Task
+from tasks.task import Task, refuse_below
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,7 @@ class HierarchicalParity(Task):
     degree: int = 5
 
     def __post_init__(self) -> None:
-        for name in ("depth", "degree"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"task.{name} = {getattr(self, name)} must be at least 1")
+        refuse_below(self, depth=1, degree=1)
         if self.depth > 16:
             raise ValueError(f"task.depth = {self.depth} must be at most 16: there are 2^depth classes")
         if self.nodes * self.degree > self.length:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tasks.batch import Batch
 from tasks.draws import Draw
-from tasks.task import Task
+from tasks.task import Task, refuse_below, refuse_unlisted
 
 WRITE, READ, IGNORE = 0, 1, 2
 SYMBOL = 3  # token of symbol 0; symbol s is token 3 + s
@@ -56,10 +56,8 @@ class FlipFlop(Task):
             raise ValueError(
                 f"task.length = {self.length} is not an even number of tokens of at least 4: a string is (instruction, symbol) pairs"
             )
-        if self.mode not in ("deterministic", "generative"):
-            raise ValueError(f"task.mode = {self.mode!r} must be deterministic or generative")
-        if self.symbols < 2:
-            raise ValueError(f"task.symbols = {self.symbols} must be at least 2")
+        refuse_unlisted(self, {"mode": ("deterministic", "generative")})
+        refuse_below(self, symbols=2)
         if isinstance(self.p_ignore, tuple) and not self.p_ignore:
             raise ValueError("task.p_ignore is an empty list: give a probability or a list of them")
         for law in self.laws():

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from tasks.batch import Batch
 from tasks.draws import Draw
-from tasks.task import Task
+from tasks.task import Task, refuse_below
 
 IGNORE, WRITE = 0, 1  # token of the write of state 0; the write of state q is token 1 + q
 
@@ -44,8 +44,7 @@ class Simulation(Task):
     p_ignore: float = 0.5
 
     def __post_init__(self) -> None:
-        if self.length < 1:
-            raise ValueError(f"task.length = {self.length} must be at least 1")
+        refuse_below(self, length=1)
         if not 0 <= self.p_ignore <= 1:
             raise ValueError(f"task.p_ignore = {self.p_ignore} must be a probability")
 

@@ -25,7 +25,7 @@ from tasks.continuation import continued
 from tasks.draws import Draw
 from tasks.lego.group_actions import Actions, GroupAction, group_action
 from tasks.lego.lego_draws import different, values_after
-from tasks.task import Continued
+from tasks.task import Continued, refuse_below, refuse_unlisted
 
 SLOTS = 5  # of a clause: output variable, action, input variable, answered variable, value
 OUTPUT, ACTION, INPUT, VARIABLE, VALUE = range(SLOTS)
@@ -66,16 +66,13 @@ class Lego(Continued):
     def __post_init__(self) -> None:
         if not isinstance(self.group, str | Actions):
             raise ValueError(f"task.group = {self.group!r} must be a name or a table {{table: [[…]]}}")
-        if self.length < 1:
-            raise ValueError(f"task.length = {self.length} must be at least 1")
+        refuse_below(self, length=1)
         if self.length + 1 > self.variables:
             raise ValueError(
                 f"task.length = {self.length} needs {self.length + 1} different variables and task.variables = {self.variables}: "
                 f"a length of at most {self.variables - 1}, or more variables"
             )
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise ValueError(f"task.{name} = {getattr(self, name)!r} must be {' or '.join(choices)}")
+        refuse_unlisted(self, _CHOICES)
         if self.steps and not (min(self.steps) >= 1 and max(self.steps) <= self.length):
             raise ValueError(f"task.steps = {list(self.steps)} must be answers 1 … task.length = {self.length}")
         group_action(self.group)

@@ -17,7 +17,7 @@ from tasks.batch import Batch
 from tasks.dirichlet import dirichlet, entropy
 from tasks.draws import WORD, Draw
 from tasks.ngrams import estimators
-from tasks.task import Task
+from tasks.task import Task, refuse_below, refuse_unlisted
 
 # sites of the draws within a step; part of every committed result
 _LAW, _FIRST, _TOKEN = range(3)
@@ -45,8 +45,7 @@ class InContextNgram(Task):
     first: str = "uniform"
 
     def __post_init__(self) -> None:
-        if self.alphabet < 2:
-            raise ValueError(f"task.alphabet = {self.alphabet} must be at least 2")
+        refuse_below(self, alphabet=2)
         if self.order < 1:
             raise ValueError(f"task.order = {self.order} must be at least 1: 1 is a law without a context")
         if self.length < max(self.order, 2):
@@ -60,9 +59,7 @@ class InContextNgram(Task):
             )
         if not 1e-3 <= self.alpha <= 1e3:
             raise ValueError(f"task.alpha = {self.alpha:g} must be a number from 0.001 to 1000")
-        for name, choices in {"labels": ("last", "every"), "first": ("uniform", "stationary")}.items():
-            if getattr(self, name) not in choices:
-                raise ValueError(f"task.{name} = {getattr(self, name)!r} must be {' or '.join(choices)}")
+        refuse_unlisted(self, {"labels": ("last", "every"), "first": ("uniform", "stationary")})
 
     @property
     def vocabulary(self) -> int:

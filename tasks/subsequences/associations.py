@@ -20,7 +20,7 @@ from torch import Tensor
 from tasks.batch import Batch
 from tasks.bits import at_the_end
 from tasks.draws import WORD, Draw
-from tasks.task import Task
+from tasks.task import Task, refuse_below
 
 FINAL = 0  # token; then the first symbols, the second ones and the fillers
 _MOST = 4096  # symbols
@@ -60,9 +60,7 @@ class Associations(Task):
     spread: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in {"pairs": 1, "symbols": 1, "fillers": 1, "outputs": 2, "decoys": 0, "table_seed": 0}.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"task.{name} = {getattr(self, name)} must be at least {least}")
+        refuse_below(self, pairs=1, symbols=1, fillers=1, outputs=2, decoys=0, table_seed=0)
         if self.table_seed >= 2**63:
             raise ValueError(f"task.table_seed = {self.table_seed} must be below 2^63")
         if self.symbols > _MOST:

@@ -17,7 +17,7 @@ from torch import Tensor
 from tasks.batch import Batch
 from tasks.draws import Draw
 from tasks.quantile import quantile
-from tasks.task import Task
+from tasks.task import Task, refuse_below
 from tasks.text.masking import masked, mean_weights
 from tasks.text.token_files import Ids, content, pieces
 
@@ -53,8 +53,7 @@ class Corpus(Task):
     hide_selected_from_attention: bool = False
 
     def __post_init__(self) -> None:
-        if self.vocabulary < 2:
-            raise ValueError(f"task.vocabulary = {self.vocabulary} must be at least 2")
+        refuse_below(self, vocabulary=2)
         if self.length < 2 + (self.begin is not None):
             raise ValueError(f"task.length = {self.length} must hold at least two tokens of the text")
         if self.objective not in ("masked", "next"):

@@ -79,7 +79,7 @@ def _run(study: Study, feed: LiveFeed, say: Callable[[str], None], retry: bool) 
     if bad or prepared.plan.failed:
         count = sum(outcome.replicates for outcome in bad) + len(prepared.plan.failed)
         say(
-            f"{count} replicates failed: their tracebacks are in {prepared.store.path('failures')}; manyseeds retry trains them again"
+            f"{count} replicates failed: their tracebacks are in {prepared.store.path('failures')}; manyseeds retry runs them again"
         )
     if unstored:
         say(f"{unstored} replicates were trained and the store would not take them: the same command trains them again")

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from yaml import safe_load
 
 from harness.exchange.finished_runs import Columns, import_runs
 from harness.run import run
@@ -45,6 +46,7 @@ def test_a_classifier_is_run_by_its_function(enter, monkeypatch):
     store = open_store(folder / "runs", "forest")
     show_contrasts(store, None, said.append)
     assert "6 pairs" in said[-1]
+    assert any("over the one comparison of this table" in line for line in said)
     study, *replicates = runs_of(store, "replicate", rows_of(store))
     assert [len(study.tables[name][1]) for name in ("summary", "replicates")] == [2, 12]
     assert {name for each in replicates for name in each.summary} == {"accuracy", "status"}
@@ -82,13 +84,27 @@ def test_the_page_shows_what_the_examples_hold():
     assert command in PAGE
 
 
-def test_the_study_for_those_who_come_from_another_tool_is_one(tmp_path, monkeypatch):
+def test_those_who_come_from_another_tool_find_the_same_study_as_a_script_and_as_a_function(enter, monkeypatch):
+    folder = enter("coming_from")
     text = (ROOT / "docs" / "guides" / "coming-from.md").read_text()
-    (tmp_path / "rates.yaml").write_text(re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1])
-    (tmp_path / "train.py").touch()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(custom, "_allowed", {"--allow-command"})
-    study = load("rates.yaml")
-    assert [len(each.seeds) for each in study.conditions] == [100, 100]
+    for path in folder.iterdir():
+        shown = path.read_text().rstrip()
+        if path.suffix == ".py":
+            compile(shown, path.name, "exec")
+        if path.name == "train.py":
+            shown = shown[shown.index("def accuracy") : shown.index("\n\n\nif __name__")]
+        assert f"\n{shown}\n```" in text, path.name
+    monkeypatch.setattr(custom, "_allowed", {"--allow-command", "measured"})
+    study = load("study.yaml")
     words = study.conditions[1].experiment.command_for(7, "f")
     assert words == ["python", "train.py", "--lr", "0.1", "--seed", "7", "--out", "f/metrics.jsonl"]
+    sweep = safe_load((folder / "sweep.yaml").read_text())["parameters"]
+    assert [each.experiment.settings["lr"] for each in study.conditions] == sweep["lr"]["values"]
+    assert all([seeds[0] for seeds in each.seeds] == sweep["seed"]["values"] for each in study.conditions)
+    assert run(load("function.yaml", ["replicates=2", "wandb=off"]), say=lambda text: None) == 0
+    expected = sys.modules["train"].accuracy(0.1, 1)
+    for name in ("measured", "train"):
+        sys.modules.pop(name)
+    with open(folder / "runs" / "rates-function" / "report" / "replicates.csv") as stream:
+        found = {(row["condition"], row["seed"]): float(row["accuracy"]) for row in csv.DictReader(stream)}
+    assert found["lr=0.1", "1"] == pytest.approx(expected)

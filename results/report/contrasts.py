@@ -108,7 +108,7 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
     name = baseline or known[0].condition
     count = sum(each.found is not None for each in found)
     say(f"{store.study}: each condition against {name}; P(errs more) above 0.5 and ratios above 1 are worse than {name}.")
-    say(f"95 % intervals; p corrected over the {count} comparisons of this table (Holm); more: replicates of each, 80 % power")
+    say(f"95 % intervals; p corrected over {_of_this_table(count)} (Holm); more: replicates of each, 80 % power")
     say("")
     heads = [*(f"ratio of {'medians' if q == 0.5 else f'{q:.0%} quantiles'}" for q in QUANTILES)]
     columns = ["condition", "set", "replicates", "missing", "P(errs more)", "p", "corrected", *heads, "more"]
@@ -129,7 +129,7 @@ def show_value_contrasts(
     say(
         f"{study}: each condition against {name}; P(better) above 0.5 is better than {name}, and differences are condition − {name}."
     )
-    say(f"95 % intervals; p corrected over the {count} comparisons of this table (Holm); more: replicates of each, 80 % power")
+    say(f"95 % intervals; p corrected over {_of_this_table(count)} (Holm); more: replicates of each, 80 % power")
     say("")
     columns = ["condition", "metric", "replicates", "missing", "P(better)", "p", "corrected", "difference of medians", "more"]
     say(f"| {' | '.join(columns)} |")
@@ -137,6 +137,10 @@ def show_value_contrasts(
     for each in found:
         say(f"| {' | '.join(_value_line(each, by_label[each.set], known, name, len(columns)))} |")
     _say_out_of_reach(found, say)
+
+
+def _of_this_table(count: int) -> str:
+    return "the one comparison of this table" if count == 1 else f"the {count} comparisons of this table"
 
 
 def _say_out_of_reach(found: Sequence[Contrast], say: Callable[[str], None]) -> None:

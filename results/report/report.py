@@ -53,6 +53,7 @@ from results.rows.summary import (
 )
 from results.rows.task_conditions import is_of
 from results.statistics.intervals import zero_error_bound
+from results.statistics.real_values import share_below_largest
 from results.store.manifest import label as stage_label
 from results.store.manifest import newest_manifest, reported, scoring_of, stage_of
 from results.store.tables import ROW, Store, committed, read
@@ -184,6 +185,7 @@ def page(
     return render(
         FOLDER / "report.html",
         manifest=manifest,
+        covers=share_below_largest,
         adaptive=lines(manifest, known),
         adaptive_caution=CAUTION,
         title=manifest.get("question") or manifest["study"],

@@ -1,0 +1,5 @@
+import train
+
+
+def measure(seed, settings):
+    return {"accuracy": train.accuracy(settings["lr"], seed)}

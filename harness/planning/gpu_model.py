@@ -1,10 +1,10 @@
 """What packs would take on a GPU that is not at hand: a model, not a measurement.
 
-The harness runs its own step once on this machine and counts each operation as one kernel. A kernel takes as long as its arithmetic at a
-share of the GPU's peak, its traffic at the GPU's bandwidth, or its launch from a CUDA graph, whichever is longest. Fused attention has a
-rate of its own: its heads are padded to 32, and exponentials bound its softmax. Packs of two and of three are counted; traffic and
-arithmetic are linear in the replicates, so every other size follows. Steps whose scored positions overflow their block take longer, which
-is left out.
+The harness goes through its own step once, by shapes alone, and counts each operation as one kernel. A kernel takes as long as its
+arithmetic at a share of the GPU's peak, its traffic at the GPU's bandwidth, or its launch from a CUDA graph, whichever is longest. Fused
+attention has a rate of its own: its heads are padded to 32, and exponentials bound its softmax. Packs of two and of three are counted;
+traffic and arithmetic are linear in the replicates, so every other size follows. Steps whose scored positions overflow their block take
+longer, which is left out.
 """
 
 import dataclasses
@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, _get_current_dispatch_mode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
@@ -85,7 +86,8 @@ class Counted(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        made = [leaf for leaf in tree_leaves(out) if isinstance(leaf, Tensor)]
+        # what is written in place is among the given, though of shapes alone it comes back as another tensor
+        made = [] if func._schema.is_mutable else [leaf for leaf in tree_leaves(out) if isinstance(leaf, Tensor)]
         if not func.is_view and (given or made) and func.namespace == "aten" and func.overloadpacket.__name__ not in _NO_KERNEL:
             tensors = {id(each): each for each in (*given, *made)}.values()
             name = func.overloadpacket.__name__
@@ -181,8 +183,8 @@ def work_of(two: Pack, three: Pack) -> Work:
 _Kernels = tuple[Kernel, ...]
 
 
-def _counted(pack: Pack) -> tuple[_Kernels, _Kernels, list[_Kernels], int]:
-    """A step, the strings of one, a batch of each evaluation set; bytes at the peak."""
+def step_of(pack: Pack) -> tuple[_Kernels, Training, int]:
+    """The kernels of a training step, its training, and bytes at the peak. By shapes alone: a large step would take minutes."""
     device = torch.device("cpu")
     training = Training(pack, device)
     if training.loop is not None:
@@ -191,18 +193,37 @@ def _counted(pack: Pack) -> tuple[_Kernels, _Kernels, list[_Kernels], int]:
         if isinstance(module, Recurrent):
             module.packed = True  # as on a GPU
     strings, scalars = copies(training.usual_strings()), training.scalars.at(1)
-    with Memory(device) as computing:
+    with FakeTensorMode(allow_non_fake_inputs=True), Memory(device) as computing:
         step = counted(partial(training.compute, strings, scalars, 1))
+    return step, training, computing.peak()
+
+
+def _counted(pack: Pack) -> tuple[_Kernels, _Kernels, list[_Kernels], int]:
+    """A step, the strings of one, a batch of each evaluation set; bytes at the peak."""
+    device = torch.device("cpu")
+    step, training, computing = step_of(pack)
     with Memory(device) as held:
         drawing = counted(partial(training.feed.batch, 1, 1))
     parameters = sum(parameter.numel() for parameter in training.model.parameters())
-    memory = _STATE * parameters + computing.peak() + drawn_steps(pack, torch.device("cuda")) * held.peak()
+    memory = _STATE * parameters + computing + drawn_steps(pack, torch.device("cuda")) * held.peak()
     sets = []
+    training.model.forward = partial(_of_shapes, training.model.forward)
     for own, _ in map(in_one_pass, pack.sets):
         # of a set that is scored on the way the strings may be kept: here every look draws them
         some = [dataclasses.replace(each, sequences=min(_STRINGS, each.sequences), every=None) for each in own]
         sets.append(counted(partial(score, training.model, some, device, training.train.precision)))
     return step, drawing, sets, memory
+
+
+def _of_shapes(forward: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor:
+    """Zeros in the shape of a model's answer, whose kernels are counted and not computed: a large model would take minutes."""
+    mode = _get_current_dispatch_mode()
+    with _disable_current_modes():
+        with FakeTensorMode(allow_non_fake_inputs=True), Counted() as shapes:
+            out = forward(*args, **kwargs)
+        if isinstance(mode, Counted):
+            mode.kernels += shapes.kernels
+        return torch.zeros(out.shape, dtype=out.dtype)
 
 
 class Modelled:

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.cases import CASES, Case, pack
 from benchmarks.floor import needed_flop
-from harness.planning.gpu_model import GPUS, Modelled, work_of
+from harness.planning.gpu_model import GPUS, Modelled, step_of, work_of
 from harness.planning.pack import ScoredSet
 from launch.cli import main
 from models.transformer.transformer import Transformer
@@ -17,22 +17,36 @@ from tests.harness.tiny import write_study
 COUNTS = {
     "tiny": (153, 1.52),
     "L1-d64-T128": (153, 80.4),
+    "L1-d64-T512": (153, 289.2),
     "L2-d64-T128": (221, 223.2),
+    "L2-d64-T512": (221, 835.4),
+    "L2-d128-T128": (221, 477.8),
+    "L2-d128-T512": (221, 1690.2),
+    "L6-d512-T128": (493, 9111.6),
+    "L6-d512-T512": (493, 26815.6),
     "mlp100": (45, 1.4),
+    "mlp1000": (40, 20.1),
     "lstm128-T128": (2628, 445.2),
 }
 
 
 @pytest.fixture(scope="module")
 def work():
-    return {name: work_of(pack(CASES[name], 2), pack(CASES[name], 3)) for name in COUNTS}
+    """Of the smallest of the transformers."""
+    return work_of(*(pack(CASES["L1-d64-T128"], size) for size in (2, 3)))
+
+
+def test_every_case_of_the_benchmarks_is_counted():
+    """But for one, which repeats for 512 tokens what an LSTM does for 128."""
+    assert CASES.keys() - COUNTS.keys() == {"lstm128-T512"}
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_a_step_launches_no_more_kernels_and_moves_no_more_bytes_than_before(work, name):
+def test_a_step_launches_no_more_kernels_and_moves_no_more_bytes_than_before(name):
     kernels, megabytes = COUNTS[name]
-    assert len(work[name].step.two) <= kernels
-    assert sum(kernel.bytes for kernel in work[name].step.two) / 1e6 <= megabytes
+    step = step_of(pack(CASES[name], 2))[0]
+    assert len(step) <= kernels
+    assert sum(kernel.bytes for kernel in step) / 1e6 <= megabytes
 
 
 def test_kernels_and_bytes_are_those_of_a_reviews_count():
@@ -48,7 +62,7 @@ def test_kernels_and_bytes_are_those_of_a_reviews_count():
 def test_products_are_those_of_the_formula(work):
     """Beside attention, whose heads of 16 are padded to 32 here."""
     case = CASES["L1-d64-T128"]
-    products = sum(kernel.flop for kernel in work[case.name].step.two if not kernel.scores) / 2
+    products = sum(kernel.flop for kernel in work.step.two if not kernel.scores) / 2
     assert products == pytest.approx(needed_flop(case), rel=0.25)
 
 
@@ -57,7 +71,7 @@ def test_every_size_of_pack_follows_from_two_and_three(work):
     direct = work_of(five, six).step.two  # counted at five
     extrapolated = [
         (two.bytes + 3 * (three.bytes - two.bytes), two.flop + 3 * (three.flop - two.flop))
-        for two, three in zip(work["L1-d64-T128"].step.two, work["L1-d64-T128"].step.three, strict=True)
+        for two, three in zip(work.step.two, work.step.three, strict=True)
     ]
     assert [(kernel.bytes, kernel.flop) for kernel in direct] == extrapolated
 

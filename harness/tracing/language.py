@@ -15,7 +15,7 @@ from harness.draw import Draw
 from harness.exchange.language_model import LanguageModel
 from harness.tracing.answers import alike, probability, said
 from harness.tracing.masking import MASKINGS
-from harness.tracing.search import Found, Search
+from harness.tracing.search import Cause, Search
 from harness.tracing.subsequence_search import search_tokens
 from harness.tracing.text import Target, accepting, detect, refuse_echoes
 from harness.tracing.tokens import TOKEN_FAMILIES, around, neighbours, perturbed_tokens, places_of
@@ -121,7 +121,7 @@ def text_evidence(asked: Asked, how: TextSettings) -> tuple[Tensor, Tensor]:
     return strings, text_hits(asked, strings, how, asked.draw)
 
 
-def trace_text(asked: Asked, how: TextSettings, given: tuple[Tensor, Tensor] | None = None) -> list[Found]:
+def trace_text(asked: Asked, how: TextSettings, given: tuple[Tensor, Tensor] | None = None) -> list[Cause]:
     """The best subsequence of 1, 2, … tokens (token numbers), up to 0.9 of the text as in the paper's code, or to search.size.
 
     given: what `text_evidence` gave. ValueError where no token stands in enough strings.

@@ -29,7 +29,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Found:
+class Cause:
     """The best candidate of its size: events, the strings that hold them all, their mean hit, its lower bound, and Ψ = ln(mean / base)."""
 
     events: tuple[int, ...]
@@ -46,7 +46,7 @@ class Found:
         return math.log(self.mean / self.base) if self.mean > 0 else -math.inf
 
 
-def search(same: Tensor, hit: Tensor, candidates: list[int], how: Search) -> list[Found]:
+def search(same: Tensor, hit: Tensor, candidates: list[int], how: Search) -> list[Cause]:
     """The best set of 1, 2, … events, as long as any has the support; ties go to the lower events.
 
     same bool [N, P]: which events stand in which string; hit float64 [N], in 0 … 1. Raises ValueError without strings.
@@ -57,7 +57,7 @@ def search(same: Tensor, hit: Tensor, candidates: list[int], how: Search) -> lis
     base, wilson = float(hit.mean()), bool(((hit == 0) | (hit == 1)).all())
     values = torch.stack([torch.ones_like(hit), hit, hit**2])  # [3, N]
     beam: list[tuple[int, ...]] = [()]  # numbers of candidates, ascending
-    causes: list[Found] = []
+    causes: list[Cause] = []
     for size in range(1, min(how.size, len(candidates)) + 1):
         whole = torch.stack([here[:, list(members)].prod(-1) for members in beam])  # [b, N]; the empty product is 1
         count, total, square = torch.einsum("bn,sn,np->sbp", whole, values, here).unbind(0)
@@ -79,7 +79,7 @@ def search(same: Tensor, hit: Tensor, candidates: list[int], how: Search) -> lis
         beam = ranked[: how.beam]
         at = best[beam[0]]
         events = tuple(candidates[member] for member in beam[0])
-        causes.append(Found(events, int(count[at]), float(total[at] / count[at]), float(bound[at]), base))
+        causes.append(Cause(events, int(count[at]), float(total[at] / count[at]), float(bound[at]), base))
         if how.patience is not None and size - chosen(causes) > how.patience:
             break
     return causes
@@ -103,6 +103,6 @@ def lower_bound(count: Tensor, total: Tensor, square: Tensor, z: float, wilson: 
     return bound.masked_fill(count < 1, -math.inf)
 
 
-def chosen(causes: list[Found]) -> int:
+def chosen(causes: list[Cause]) -> int:
     """The number of events, from 1, of the candidate with the highest lower bound; the smaller of equal ones."""
     return 1 + max(range(len(causes)), key=lambda index: (causes[index].bound, -index))

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from harness.tracing.search import Found, Search, chosen, lower_bound
+from harness.tracing.search import Cause, Search, chosen, lower_bound
 
 
-def search_tokens(strings: Tensor, prompt: Tensor, hit: Tensor, how: Search) -> list[Found]:
+def search_tokens(strings: Tensor, prompt: Tensor, hit: Tensor, how: Search) -> list[Cause]:
     """The best subsequence of 1, 2, … tokens of the prompt; `events` are token numbers. Ties go to the lower tokens.
 
     strings int64 [N, m], prompt int64 [n], hit float64 [N] in 0 … 1. A subsequence of l + 1 tokens is one of the beam with a token inserted
@@ -26,7 +26,7 @@ def search_tokens(strings: Tensor, prompt: Tensor, hit: Tensor, how: Search) -> 
     base, wilson = float(hit.mean()), bool(((hit == 0) | (hit == 1)).all())
     values = torch.stack([torch.ones_like(hit), hit, hit**2])
     beam: list[tuple[int, ...]] = [()]  # numbers in `tokens`
-    causes: list[Found] = []
+    causes: list[Cause] = []
     for _ in range(min(how.size, len(prompt))):
         best: dict[tuple[int, ...], tuple[float, int, float]] = {}
         for events in beam:
@@ -42,7 +42,7 @@ def search_tokens(strings: Tensor, prompt: Tensor, hit: Tensor, how: Search) -> 
             break
         beam = sorted(best, key=lambda events: (-best[events][0], events))[: how.beam]
         bounded, support, mean = best[beam[0]]
-        causes.append(Found(tuple(int(tokens[event]) for event in beam[0]), support, mean, bounded, base))
+        causes.append(Cause(tuple(int(tokens[event]) for event in beam[0]), support, mean, bounded, base))
         if how.patience is not None and len(causes) - chosen(causes) > how.patience:
             break
     return causes

@@ -13,7 +13,7 @@ from harness.tracing.flipflop.hits import hits
 from harness.tracing.flipflop.prompt import Prompt
 from harness.tracing.last_logits import Model
 from harness.tracing.masking import MASKINGS
-from harness.tracing.search import Found, Search, chosen, search
+from harness.tracing.search import Cause, Search, chosen, search
 from results.errors import StudyError
 
 HITS = ("soft", "hard")
@@ -57,18 +57,18 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Trace:
-    """found: the best set of each size from 1; best: the one with the highest lower bound."""
+    """causes: the best set of each size from 1; best: the one with the highest lower bound."""
 
-    found: list[Found]
+    causes: list[Cause]
     preserved: float
 
     @property
-    def best(self) -> Found:
-        return self.found[chosen(self.found) - 1]
+    def best(self) -> Cause:
+        return self.causes[chosen(self.causes) - 1]
 
-    def of(self, k: int) -> Found:
+    def of(self, k: int) -> Cause:
         """The best set of k events, or the largest there is."""
-        return self.found[min(k, len(self.found)) - 1]
+        return self.causes[min(k, len(self.causes)) - 1]
 
 
 def evidence(model: Model, prompt: Prompt, how: Settings, seed: int) -> Evidence:

@@ -38,10 +38,10 @@ def test_a_trace_is_a_function_of_model_prompt_settings_and_seed():
     defect, prompt = planted("offsets")
     first, again, other = trace(defect, prompt, QUICK, 0), trace(defect, prompt, QUICK, 0), trace(defect, prompt, QUICK, 1)
     assert first == again
-    assert first.found[0].support != other.found[0].support
+    assert first.causes[0].support != other.causes[0].support
     assert set(first.of(2).events) == defect.truth[0] == set(other.of(2).events)
-    assert first.of(9) == first.found[-1]
-    assert first.best.bound == max(each.bound for each in first.found)
+    assert first.of(9) == first.causes[-1]
+    assert first.best.bound == max(each.bound for each in first.causes)
     assert first.of(2).psi == pytest.approx(math.log(first.of(2).mean / first.of(2).base))
 
 
@@ -223,7 +223,7 @@ def test_attention_and_gradients_are_of_causal_transformers():
     assert not attends(lstm)
     prompt = planted("absolute")[1]
     found = trace(lstm, prompt, Settings(strings=128, search=Search(size=1)), 0)
-    assert len(found.found) == 1
+    assert len(found.causes) == 1
 
 
 def test_settings_and_traces_that_cannot_be():

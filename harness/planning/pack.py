@@ -10,6 +10,7 @@ from harness.study.experiment import Experiment
 from harness.study.identity import canonical
 from harness.study.stages import taken_from
 from harness.training.key_mask import refuse_hiding
+from tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class ScoredSet:
     """An evaluation set: `sequences` strings of `task`, drawn from the set's own hash, scored every `every` steps and at the end."""
 
     name: str
-    task: Any
+    task: Task
     sequences: int
     every: int | None
     hash: str

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from models.model import Model
+from models.transformer.transformer import Decoder
+from tasks.task import Task
+
 if TYPE_CHECKING:
     from results.store.tables import Store
 
@@ -28,13 +32,13 @@ class Probe:
     rows of further names. figures(store, folder): draws what the store holds of it, and returns the files written; None: no figures.
     """
 
-    run: Callable[[Any, Any, int, Any], Rows]
-    suits: Callable[[Any, Any], bool]
+    run: Callable[[Decoder, Any, int, Any], Rows]
+    suits: Callable[[Model, Task], bool]
     kind: str
     strings: int = 64
     settings: type = Nothing
     every_step: bool = False
-    beside: Callable[[Any, Any], dict[str, Rows]] = lambda model, task: {}
+    beside: Callable[[Decoder, Any], dict[str, Rows]] = lambda model, task: {}
     figures: Callable[["Store", Path], list[Path]] | None = None
 
 
@@ -45,9 +49,9 @@ class PairProbe:
     `other_key`. The rest is as for a `Probe`.
     """
 
-    see: Callable[[Any, Any, int, Any], Any]
+    see: Callable[[Decoder, Any, int, Any], Any]
     compare: Callable[[Any, Any], Rows]
-    suits: Callable[[Any, Any], bool]
+    suits: Callable[[Model, Task], bool]
     kind: str
     strings: int = 64
     settings: type = Nothing

@@ -21,6 +21,7 @@ from results.errors import StudyError
 from results.rows.probe_values import add, compared, probed
 from results.store.filesystem import names
 from results.store.tables import Store, committed
+from tasks.task import Task
 
 
 def run(
@@ -149,14 +150,14 @@ def _compare(store: Store, rows: list[dict[str, Any]], probe: str, count: int, s
     return fresh
 
 
-def _step_rows(probe: str, own: str, model: Decoder, task: Any, count: int, settings: Any) -> dict[str, Rows]:
+def _step_rows(probe: str, own: str, model: Decoder, task: Task, count: int, settings: Any) -> dict[str, Rows]:
     """Rows of one replicate and step by the probe's name in the store."""
     chosen = registry.probe(probe)
     assert not isinstance(chosen, PairProbe)
     return chosen.beside(model, task) | {own: chosen.run(model, task, count, settings)}
 
 
-def _model(store: Store, row: dict[str, Any], step: int) -> tuple[Decoder, Any]:
+def _model(store: Store, row: dict[str, Any], step: int) -> tuple[Decoder, Task]:
     """A replicate with its weights of a step, as a pack with R = 1, and its task."""
     condition = condition_of(row)
     task = condition.task

@@ -1,7 +1,6 @@
 """The strings that probes show a model, and a forward pass that shows each layer's attention."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,11 +8,12 @@ from torch import Tensor
 from harness.draw import Draw
 from models.transformer.transformer import Decoder
 from tasks.batch import Batch
+from tasks.task import Task
 
 SEED = 0  # of the strings, on the stream of evaluation sets
 
 
-def strings(task: Any, count: int, size: int) -> Iterator[Batch]:
+def strings(task: Task, count: int, size: int) -> Iterator[Batch]:
     """`count` strings of the task's evaluation, as batches of at most `size` with R = 1."""
     draw = Draw(torch.tensor([SEED]), "evaluate")
     for first in range(0, count, size):

@@ -191,7 +191,7 @@ class EvaluationSet:
     sequences: int
     every: int | None = None
 
-    def task(self, task: Any) -> Any:
+    def task(self, task: Task) -> Task:
         """The task that this set samples for a condition of `task`."""
         described = identity.describe(task)
         described.pop("rev", None)
@@ -203,7 +203,7 @@ class EvaluationSet:
                 raise StudyError(f"task.{option} is fixed to {getattr(scored, option)!r} in an evaluation set: leave it out")
         return scored
 
-    def hash(self, task: Any, seed: int) -> str:
+    def hash(self, task: Task, seed: int) -> str:
         scored = self.task(task)
         return identity.set_hash(identity.describe(scored, name_of(scored)), self.sequences, seed, self.every)
 
@@ -286,7 +286,7 @@ def experiment_condition(name: str, experiment: Experiment, seeds: Iterable[tupl
     return Condition(name, _NOTHING, _NOTHING, _NOTHING, seeds=tuple(seeds), experiment=experiment, code=digest)
 
 
-def own_code(task: Any, model: Any, running: bool = False) -> ForeignCode | None:
+def own_code(task: Task, model: Model, running: bool = False) -> ForeignCode | None:
     """The modules that a task and a model of a person's own come from; None where both are built in.
 
     A worker that has not run such a model yet imports its module here.
@@ -297,7 +297,7 @@ def own_code(task: Any, model: Any, running: bool = False) -> ForeignCode | None
     return code_of_modules(modules, running=running) if modules else None
 
 
-def own_digest(task: Any, model: Any) -> str | None:
+def own_digest(task: Task, model: Model) -> str | None:
     """The digest of `own_code`."""
     code = own_code(task, model)
     return None if code is None else code.digest
@@ -411,7 +411,7 @@ def _filled(section: str, kind: Any, title: str, values: Mapping[str, Any]) -> A
         return kind(**given)
 
 
-def name_of(config: Any) -> str:
+def name_of(config: Task | Model) -> str:
     """The registered name of a task or model configuration; of a user's own its import path."""
     if isinstance(config, custom.Custom):
         return config.path

@@ -16,11 +16,11 @@ import torch
 from harness.draw import Draw
 from harness.study import identity
 from harness.study.checkpoint_schedule import Span, Teacher, kept, spans
-from harness.study.config import Condition, from_dict, name_of, nearest, refuse_unknown
+from harness.study.config import Condition, Train, from_dict, name_of, nearest, refuse_unknown
 from models.custom.custom import Custom
-from models.model import refuse_blind
+from models.model import Model, refuse_blind
 from results.errors import StudyError, settings_errors
-from tasks.task import Continued
+from tasks.task import Continued, Task
 
 _CHOICES = {"labels": ("task", "previous", "teacher"), "init": ("fresh", "previous")}
 _COLDEST = 1e-30  # below, the quotient of two equal logits and the temperature is no number in fp32
@@ -75,7 +75,7 @@ def link(node: Mapping[str, Any], where: str) -> Link:
     return entry
 
 
-def after(parent: Condition, given: Link, task: Any, model: Any, train: Any, where: str) -> Condition:
+def after(parent: Condition, given: Link, task: Task, model: Model, train: Train, where: str) -> Condition:
     """The stage that follows `parent`. ValueError where the parent's weights or words are of no use to it."""
     earlier: list[Any] = [*parent.stages[:-1], _described(parent, model)]
     condition = Condition(parent.name, task, model, train, (*earlier, identity.describe(given)), code=parent.code)

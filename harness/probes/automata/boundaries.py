@@ -5,18 +5,18 @@ before it. Measured is the mass of a query's row on visits, on the latest one, a
 attention over the same tokens has. The walk starts at state 0, which no token holds; queries before the first visit are left out.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from harness.probes.probe import Probe, Rows
 from harness.probes.strings import see, strings
+from models.model import Model
 from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
 from tasks.automata.automata import Automaton
 from tasks.automata.composition import states_after
 from tasks.automata.named_automata import semiautomaton
+from tasks.task import Task
 
 ITEMS = ("visits", "latest", "before")
 _ELEMENTS = 2**24  # of one layer's attention weights in a forward pass
@@ -74,7 +74,7 @@ def masses(weights: Tensor, kinds: Tensor, asked: Tensor) -> Tensor:
     return torch.stack([(rows * kind[:, None]).sum((0, 2, 3)) for kind in kinds])
 
 
-def _of_walks(model: Any, task: Any) -> bool:
+def _of_walks(model: Model, task: Task) -> bool:
     walks = isinstance(task, Automaton) and str(task.automaton).startswith("Grid") and not task.scratchpad
     return walks and isinstance(model, Transformer) and model.causal
 

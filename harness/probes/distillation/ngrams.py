@@ -7,17 +7,18 @@ does not attend to it either (`hide_masked`). A causal model predicts the next t
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from harness.probes.probe import Probe, Rows
 from harness.probes.strings import strings
-from models.transformer.transformer import Transformer
+from models.model import Model
+from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
 from tasks.distillation.ngrams import causally_hidden, hidden, median, shift
 from tasks.distillation.pcfg import MASK, PADDING, PCFG
+from tasks.task import Task
 from tasks.text.corpus import Corpus
 
 _TOKENS = 2**15  # of a forward pass
@@ -44,7 +45,7 @@ class NGrams:
             raise StudyError(f"largest = {self.largest} must be at least 2: a window of one token holds no neighbour")
 
 
-def ngrams(model: Any, task: PCFG | Corpus, count: int, settings: NGrams) -> Rows:
+def ngrams(model: Decoder, task: PCFG | Corpus, count: int, settings: NGrams) -> Rows:
     """Medians over `count` strings and their predicted positions; the model is a pack with R = 1 that hides keys.
 
     "robust n=3 tv" and "robust n=3 l1", and the same of close, for n = 2 … largest; "predictions": how many the medians are of.
@@ -76,7 +77,7 @@ def ngrams(model: Any, task: PCFG | Corpus, count: int, settings: NGrams) -> Row
 
 @torch.no_grad()
 def answers(
-    model: Any, task: PCFG | Corpus, tokens: Tensor, place: int, names: list[tuple[str, int]], hide_masked: bool
+    model: Decoder, task: PCFG | Corpus, tokens: Tensor, place: int, names: list[tuple[str, int]], hide_masked: bool
 ) -> Tensor:
     """Logits of the token at `place` of strings int64 [B, T] that all reach it: [1 + len(names), B, V].
 
@@ -112,7 +113,7 @@ def _name(task: PCFG | Corpus) -> str:
     return task.folder if isinstance(task, Corpus) else f"{task.grammar} from {task.root}"
 
 
-def reads_strings(model: Any, task: Any) -> bool:
+def reads_strings(model: Model, task: Task) -> bool:
     """Whether a model is a transformer that can be asked for every token of a grammar's or a corpus's strings."""
     return isinstance(model, Transformer) and isinstance(task, PCFG | Corpus) and (task.objective == "masked" or model.causal)
 

@@ -10,7 +10,6 @@ with f_r linear and P trained. One probe answers for all levels, each with outpu
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +23,7 @@ from harness.study.config import Train
 from harness.training.key_mask import hiding
 from harness.training.schedule import learning_rate
 from models.linear import Linear, parameter
+from models.transformer.transformer import Decoder
 from results.errors import StudyError
 from tasks.distillation.derivations import Trees
 from tasks.distillation.grammars import level_of, symbols_of
@@ -81,7 +81,7 @@ class NonTerminalReader(nn.Module):
         return (total / mass.clamp(min=torch.finfo(mass.dtype).tiny)[..., None]).sum(0).transpose(0, 1)
 
 
-def nonterminals(model: Any, task: PCFG, count: int, settings: NonTerminals) -> Rows:
+def nonterminals(model: Decoder, task: PCFG, count: int, settings: NonTerminals) -> Rows:
     """Train a probe on `count` strings and score it on `validation` others; the model is a pack with R = 1.
 
     Levels are counted from the root, as in Definition 26. "level=3 boundary": share of right answers at the right ends of the spans of
@@ -109,7 +109,7 @@ def nonterminals(model: Any, task: PCFG, count: int, settings: NonTerminals) -> 
 
 
 @torch.no_grad()
-def _scores(probe: NonTerminalReader, model: Any, task: PCFG, settings: NonTerminals, levels: range) -> Rows:
+def _scores(probe: NonTerminalReader, model: Decoder, task: PCFG, settings: NonTerminals, levels: range) -> Rows:
     right = torch.zeros(len(levels), 2, dtype=torch.int64)
     asked = torch.zeros(len(levels), 2, dtype=torch.int64)
     seen = torch.zeros(len(levels), _CLASSES, dtype=torch.int64)
@@ -133,7 +133,7 @@ def _scores(probe: NonTerminalReader, model: Any, task: PCFG, settings: NonTermi
     return [{"layer": None, "head": None, "item": item, "value": value} for item, value in rates]
 
 
-def _training(model: Any, task: PCFG, count: int, settings: NonTerminals) -> Iterator[tuple[Tensor, Trees]]:
+def _training(model: Decoder, task: PCFG, count: int, settings: NonTerminals) -> Iterator[tuple[Tensor, Trees]]:
     """Every string once an epoch, in another order each."""
     seed = torch.tensor([SEED])
     for epoch in range(settings.epochs):
@@ -143,7 +143,7 @@ def _training(model: Any, task: PCFG, count: int, settings: NonTerminals) -> Ite
 
 
 @torch.no_grad()
-def _read(model: Any, task: PCFG, draw: Draw, batch: int) -> tuple[Tensor, Trees]:
+def _read(model: Decoder, task: PCFG, draw: Draw, batch: int) -> tuple[Tensor, Trees]:
     """The vectors of the tokens of whole strings, nothing masked, [B, T - 1, D], and their trees with R = 1."""
     trees = task.trees(draw, batch)
     tokens, inside = task.shown(trees)

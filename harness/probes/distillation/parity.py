@@ -1,16 +1,15 @@
 """What a model of parities has found: correlations with monomials, and attention on the support (Panigrahi et al. 2025, section 4.2.7)."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from harness.draw import Draw
 from harness.probes.probe import Probe, Rows
 from harness.probes.strings import SEED, see, strings
 from models.model import config_of
-from models.transformer.transformer import Transformer
+from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
 from tasks.distillation.hierarchical_parity import HierarchicalParity
 from tasks.distillation.monomials import contrast, correlations, first_class, inside, outside, signs_of
@@ -38,7 +37,7 @@ class SupportAttention:
     """Nothing can be set."""
 
 
-def monomials(model: Any, task: SparseParity | HierarchicalParity, count: int, settings: Monomials) -> Rows:
+def monomials(model: nn.Module, task: SparseParity | HierarchicalParity, count: int, settings: Monomials) -> Rows:
     """|E [p(x)]_1 · ∏ x_i| over `count` inputs, p at temperature 1 and its first class; the model is a pack with R = 1.
 
     Of each degree: "degree=2 x0 x5" for every set within the support (no more than 100), "degree=2 inside", "degree=2 outside",
@@ -64,7 +63,7 @@ def monomials(model: Any, task: SparseParity | HierarchicalParity, count: int, s
     return [{"layer": None, "head": None, "item": item, "value": value} for item, value in rows]
 
 
-def support_attention(model: Any, task: SparseParity, count: int, settings: SupportAttention) -> Rows:
+def support_attention(model: Decoder, task: SparseParity, count: int, settings: SupportAttention) -> Rows:
     """Attention from the last position to the support along all paths, median over `count` inputs (figure 4.14).
 
     sum: ⟨a_d of the last layer, …⟩ with v_i = Σ_{j in S} a_i[j] of the first, heads added up, so at most H^L. mean: of heads, at most 1.
@@ -90,7 +89,7 @@ def support_attention(model: Any, task: SparseParity, count: int, settings: Supp
 
 
 @torch.no_grad()
-def _answers(model: Any, task: Any, count: int) -> tuple[Tensor, Tensor]:
+def _answers(model: nn.Module, task: SparseParity | HierarchicalParity, count: int) -> tuple[Tensor, Tensor]:
     """[p]_1 of the model, [1, N], and its inputs as signs [N, d]."""
     said, signs = [], []
     config = config_of(model)
@@ -102,7 +101,7 @@ def _answers(model: Any, task: Any, count: int) -> tuple[Tensor, Tensor]:
     return torch.cat(said, dim=1), torch.cat(signs)
 
 
-def _groups(task: Any) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+def _groups(task: SparseParity | HierarchicalParity) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
     """(name, support, coordinates of which a set outside has one at least, () for any) of every group that is measured."""
     if isinstance(task, SparseParity):
         return [("", task.coordinates, ())]

@@ -1,24 +1,24 @@
 """Where a model attends: by layer and head, over the query rows that its task scores (Liu's thesis, 3.5.6.5, figures 3.26, 3.35, 3.37)."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from harness.probes.probe import Probe, Rows
 from harness.probes.strings import see, strings
+from models.model import Model
 from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
 from results.report.flipflop.attention_figures import write_figures
 from tasks.batch import Batch
 from tasks.flipflop.flipflop import FlipFlop
 from tasks.flipflop.simulation import Simulation
+from tasks.task import Task
 
 PATTERN = (2, 0, 1, 0, 0, 1, 2, 0)  # s1 ⊥ s0 ⊥ ⊥ s0 s1 ⊥ of figure 3.37
 _ELEMENTS = 2**24  # of one layer's attention weights in a forward pass
 
 
-def attention(model: Decoder, task: Any, count: int) -> Rows:
+def attention(model: Decoder, task: FlipFlop | Simulation, count: int) -> Rows:
     """Rows of layer and head over `count` strings of the task; the model is a pack with R = 1 that attends.
 
     largest: mean over rows of the largest weight. on_write: mean weight on the write that answers the row, for the language the bit after
@@ -65,7 +65,7 @@ def pattern(model: Decoder) -> Rows:
     return rows
 
 
-def correct_write(task: Any, batch: Batch) -> Tensor:
+def correct_write(task: Task, batch: Batch) -> Tensor:
     """The position that answers each position, int64 [R, B, T]; where nothing is scored it means nothing. ValueError for other tasks."""
     index = torch.arange(batch.inputs.shape[-1])
     if isinstance(task, Simulation):
@@ -75,12 +75,12 @@ def correct_write(task: Any, batch: Batch) -> Tensor:
     raise StudyError(f"the attention probe knows the writes of flipflop and flipflop_simulation, not of {type(task).__name__}")
 
 
-def of_flipflop(model: Any, task: Any) -> bool:
+def of_flipflop(model: Model, task: Task) -> bool:
     """Whether a model is a transformer and its task the language or the simulation."""
     return isinstance(model, Transformer) and isinstance(task, FlipFlop | Simulation)
 
 
-def of_simulation(model: Any, task: Any) -> bool:
+def of_simulation(model: Model, task: Task) -> bool:
     """Whether a model is a transformer and its task the simulation."""
     return isinstance(model, Transformer) and isinstance(task, Simulation)
 

@@ -5,7 +5,7 @@ that value times the largest squared norm of a latent on the strings, over √k;
 """
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -16,12 +16,14 @@ from harness.probes.strings import see, strings
 from models.linear import Linear
 from models.transformer.block import Block
 from models.transformer.positions import ENCODINGS
-from models.transformer.transformer import Decoder
+from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
 from results.report.flipflop.attention_figures import write_figures
+from tasks.flipflop.flipflop import FlipFlop
+from tasks.flipflop.simulation import Simulation
 
 
-def dilution(model: Decoder, task: Any, count: int) -> Rows:
+def dilution(model: Decoder, task: FlipFlop | Simulation, count: int) -> Rows:
     """Rows of layer and head at growing lengths T: "T=64 bound", "T=64 largest" (of all strings), "T=64 mean" (of the strings' largest).
 
     Only rows of queries that see all T keys count, for a causal model the last. `model` is a pack with R = 1, and becomes float64.
@@ -104,7 +106,7 @@ def _by_head(linear: Linear, heads: int) -> Tensor:
 
 DILUTION = Probe(
     lambda model, task, count, settings: dilution(model, task, count),
-    lambda model, task: of_flipflop(model, task) and model.positions not in ("rotary", "alibi"),
+    lambda model, task: of_flipflop(model, task) and cast(Transformer, model).positions not in ("rotary", "alibi"),
     "transformers of flipflop and flipflop_simulation, without rotary and alibi positions, that have not diverged",
     figures=write_figures,
 )

@@ -4,19 +4,18 @@ Perfect answers at every length need W_Qp · W_Kp = 0. Above 0, late positions a
 earliest write. Two strings show it: [s1, ⊥ …] and [s0, ⊥ …, s1, ⊥ …].
 """
 
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from harness.probes.flipflop.attention import of_simulation
 from harness.probes.probe import Probe, Rows
 from harness.probes.strings import see
 from models.transformer.block import Block
-from models.transformer.transformer import Decoder
+from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
 from results.report.flipflop.attention_figures import write_figures
-from tasks.flipflop.simulation import IGNORE, WRITE
+from tasks.flipflop.simulation import IGNORE, WRITE, Simulation
 
 TAIL, GAP, EVERY = (
     800 / 500,
@@ -25,7 +24,7 @@ TAIL, GAP, EVERY = (
 )  # ignored inputs at the end and between the writes, and the sampling, over T of training
 
 
-def drift(model: Decoder, task: Any) -> Rows:
+def drift(model: Decoder, task: Simulation) -> Rows:
     """Rows of one model with one layer, one head and linear positions, a pack with R = 1; ValueError for another.
 
     margin: W_Qp · W_Kp (`margin`), and cosine, its scale-free size. For string a (one write) and b (two), at every sampled position p:
@@ -99,7 +98,11 @@ def follow(model: Decoder, tokens: Tensor, every: int) -> dict[str, float]:
 
 DRIFT = Probe(
     lambda model, task, count, settings: drift(model, task),
-    lambda model, task: of_simulation(model, task) and (model.layers, model.heads, model.positions) == (1, 1, "linear"),
+    lambda model, task: (
+        isinstance(model, Transformer)
+        and isinstance(task, Simulation)
+        and (model.layers, model.heads, model.positions) == (1, 1, "linear")
+    ),
     "transformers of flipflop_simulation with 1 layer, 1 head and positions: linear",
     figures=write_figures,
 )

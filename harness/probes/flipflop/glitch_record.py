@@ -62,7 +62,7 @@ def _about(origin: Source, limit: int, sisters: int) -> About:
     model, task = origin.condition.model, origin.scored.task
     heads = (model.layers, model.heads) if isinstance(model, Transformer) else (0, 0)
     language = isinstance(task, FlipFlop)
-    bits = [str(bit) for bit in range(task.symbols if language else task.outputs)]
+    bits = [str(bit) for bit in range(task.symbols if isinstance(task, FlipFlop) else task.outputs)]
     return About(
         **{name: origin.row[name] for name in ("key", "stage", "condition", "init_seed", "data_seed")},
         study=origin.store.study,

@@ -6,7 +6,6 @@ what is looked at follows Liu's thesis, 3.5.6.5, figures 3.35 and 3.37.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +18,7 @@ from harness.training.evaluate import batch_size
 from models.transformer.transformer import Decoder
 from tasks.flipflop.flipflop import SYMBOL, FlipFlop
 from tasks.flipflop.simulation import Simulation
+from tasks.task import Task
 
 KEPT = 16  # keys of a head and glitch
 _ELEMENTS = 2**24  # of attention weights of all layers in a forward pass
@@ -72,7 +72,7 @@ def glitches(model: nn.Module, scored: ScoredSet, limit: int, device: torch.devi
     return Glitches(write=last_write(task, joined["position"], joined["since_write"]), looked=searched, **joined)
 
 
-def margin(task: Any, logits: Tensor, right: Tensor) -> Tensor:
+def margin(task: Task, logits: Tensor, right: Tensor) -> Tensor:
     """Logit of the wrong bit (of several the largest) minus the right one's, float64 [N]: logits [N, V], right [N] classes."""
     first = SYMBOL if isinstance(task, FlipFlop) else 0
     bits = logits[:, first:].double()
@@ -81,7 +81,7 @@ def margin(task: Any, logits: Tensor, right: Tensor) -> Tensor:
     return others.amax(-1) - own[:, 0]
 
 
-def last_write(task: Any, position: Tensor, since_write: Tensor) -> Tensor:
+def last_write(task: Task, position: Tensor, since_write: Tensor) -> Tensor:
     """Where the bit of the last write stands: the language has it after its `w`, and counts distances in instructions."""
     return position - since_write if isinstance(task, Simulation) else position - 2 * since_write + 1
 

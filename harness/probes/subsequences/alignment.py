@@ -6,10 +6,9 @@ Sun et al. 2025, section 4.2 and figure 6 (card E3 and prediction 6), on the tas
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from harness.draw import Draw
 from harness.probes.probe import Probe, Rows
@@ -36,7 +35,7 @@ class Alignment:
             raise StudyError(f"--option replays={self.replays} must be at least 1")
 
 
-def alignment(model: Any, task: Associations, count: int, settings: Alignment) -> Rows:
+def alignment(model: nn.Module, task: Associations, count: int, settings: Alignment) -> Rows:
     """Rows of each pair, for one string that holds it and the pair's own answer: "pair=3 planted", "pair=3 srep" and "pair=3 exact";
     beside them "least error", that of the best answers. The model is a pack with R = 1.
 
@@ -96,7 +95,7 @@ def _kind(task: Associations, token: int) -> range:
     return next(range(low, end) for low, end in itertools.pairwise(ends) if token < end)
 
 
-def _probability(model: Any, strings: Tensor, answer: int) -> Tensor:
+def _probability(model: nn.Module, strings: Tensor, answer: int) -> Tensor:
     """The model's probability of the answer behind strings [N, T - 1] and the final token, float64 [N]."""
     tokens = torch.nn.functional.pad(strings, (0, 1), value=FINAL)
     query = torch.full((len(tokens),), tokens.shape[1] - 1)

@@ -1,8 +1,7 @@
 """How far each pair is learned and how hard it pulls: gap and gradient (Sun et al. 2025, proposition 2.5; the card's prediction 4)."""
 
-from typing import Any
-
 import torch
+from torch import nn
 
 from harness.draw import Draw
 from harness.probes.probe import Nothing, Probe, Rows
@@ -10,7 +9,7 @@ from harness.probes.strings import SEED
 from tasks.subsequences.associations import Associations
 
 
-def associations(model: Any, task: Associations, count: int, settings: Nothing) -> Rows:
+def associations(model: nn.Module, task: Associations, count: int, settings: Nothing) -> Rows:
     """Three rows a pair, over `count` strings that hold it, the same ones but for the pair; the model is a pack with R = 1.
 
     "pair=3 frequency": the probability f that a string has it, exact. "pair=3 gap": |mean p̂(own answer) - P(own answer)|. "pair=3

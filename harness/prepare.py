@@ -135,11 +135,8 @@ def prepare(
         rates, parts = measure_kinds(study, first, executor, earlier, numerics, timer)
     else:
         rates, parts = _measure(study, first, executor, earlier, numerics, timer), {}
-    return _priced(
-        Prepared(study, uri, store, first, rates, Estimate(0, 0, 0.0, 0.0, 0), numerics, executor.slots, parts, timer.measured),
-        None,
-        retry,
-    )
+    prepared = Prepared(study, uri, store, first, rates, Estimate(), numerics, executor.slots, parts, timer.measured)
+    return _priced(prepared, None, retry)
 
 
 def _prepare_experiments(
@@ -159,7 +156,7 @@ def _prepare_experiments(
     trial = experiment_rates.first_packs(study, first, rates, numerics)
     # an hour, so that a first replicate that takes long is not taken for one that hangs
     unknown = {pack.signature: Rate(1, 3600.0, 0.0) for pack in first.packs if pack.signature not in rates}
-    prepared = Prepared(study, uri, store, first, rates | unknown, Estimate(0, 0, 0.0, 0.0, 0), numerics, slots, first=trial)
+    prepared = Prepared(study, uri, store, first, rates | unknown, Estimate(), numerics, slots, first=trial)
     return _priced(prepared, None, retry)
 
 

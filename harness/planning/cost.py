@@ -33,11 +33,11 @@ class Estimate:
     tables: bytes of the Parquet files; weights: bytes of kept weights; weights_meanwhile: before the study's end thins them out.
     """
 
-    replicates: int
-    packs: int
-    slot_hours: float
-    hours: float
-    tables: int
+    replicates: int = 0
+    packs: int = 0
+    slot_hours: float = 0.0
+    hours: float = 0.0
+    tables: int = 0
     weights: int = 0
     weights_meanwhile: int = 0
 

@@ -5,7 +5,8 @@ Rates that are kept from an earlier command are used as they are (`harness.plann
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -98,19 +99,15 @@ def measure(
             for pack in manifest["packs"]:
                 settled[pack["signature"]] = max(settled.get(pack["signature"], 1), len(pack["replicates"]))
     rates = {}
-    counts, conditions = _counts(study, first), examples(study)
     timer = timer or Timer(executor)
-    names = list(dict.fromkeys(pack.signature for pack in first.packs))
-    for number, name in enumerate(names, 1):
-        timer.begin(number, len(names), conditions[name].name)
-        largest = -(-counts[name] // executor.slots)
-        of_size = _probe(study, name, conditions[name], numerics)
+    for name, condition, replicates in _shapes(study, first, timer):
+        largest = -(-replicates // executor.slots)
+        of_size = _probe(study, name, condition, numerics)
         fixed = study.pack_size or settled.get(name)
         if fixed:
             rates[name] = timer.rate(of_size(min(fixed, largest)))
         else:
-            steps = conditions[name].steps
-            rates[name] = best_rate(_timed(timer, of_size), largest, executor.device, executor.room, steps)
+            rates[name] = best_rate(_timed(timer, of_size), largest, executor.device, executor.room, condition.steps)
     return rates
 
 
@@ -134,34 +131,29 @@ def measure_kinds(
             settled |= parts_of(manifest)
     rates: dict[str, Rate] = {}
     parts: dict[str, tuple[Part, ...]] = {}
-    counts, conditions = _counts(study, first), examples(study)
     rooms = {kind.name: executor.room(kind) for kind in executor.kinds()}
     timer = timer or Timer(executor)
-    names = list(dict.fromkeys(pack.signature for pack in first.packs))
-    for number, name in enumerate(names, 1):
-        timer.begin(number, len(names), conditions[name].name)
-        steps = conditions[name].steps
+    for name, condition, replicates in _shapes(study, first, timer):
+        steps = condition.steps
         taken = []
         for kind in executor.kinds():
             count, room = executor.most[kind.name], rooms[kind.name]
             size = kind.pack or study.pack_size or _settled_size(settled.get(name, ()), kind)
-            largest = -(-counts[name] // count)
-            of_size = _probe(study, name, conditions[name], numerics_on(numerics, kind.name), kind.name)
+            largest = -(-replicates // count)
+            of_size = _probe(study, name, condition, numerics_on(numerics, kind.name), kind.name)
             if size is None:
                 rate = best_rate(_timed(timer, of_size, kind), largest, kind.device, lambda room=room: room, steps)  # type: ignore[misc]
             else:
                 rate = timer.rate(of_size(min(size, largest)), kind)
             if rate.memory > room:
-                needs = f"a pack of {rate.size} of {conditions[name].name} takes {amounts.size(rate.memory)}"
+                needs = f"a pack of {rate.size} of {condition.name} takes {amounts.size(rate.memory)}"
                 executor.say(f"slots {kind.name}: {needs}, more than the {amounts.size(room)} of a slot, so they take none")
                 continue
             rates[shape(name, kind.name)] = rate
             taken.append(Part(kind.name, rate.size, count * rate.size / rate.pack_seconds(steps), count))
         if not taken:
-            raise StudyError(
-                f"no slot of the study holds condition {conditions[name].name}: give slots with more memory, or a smaller pack, model "
-                "or batch"
-            )
+            remedy = "give slots with more memory, or a smaller pack, model or batch"
+            raise StudyError(f"no slot of the study holds condition {condition.name}: {remedy}")
         kept = settled.get(name, ())
         parts[name] = kept if kept and {part.kind for part in kept} <= {part.kind for part in taken} else tuple(taken)
     executor.place(rates, rooms)
@@ -184,14 +176,14 @@ def _settled_size(parts: Sequence[Part], kind: Kind) -> int | None:
     return next((part.size for part in parts if part.kind == kind.name), None)
 
 
-def _counts(study: Study, first: Plan) -> dict[str, int]:
-    """Replicates of each signature."""
+def _shapes(study: Study, first: Plan, timer: Timer) -> Iterator[tuple[str, Condition, int]]:
+    """Every signature with missing replicates, its first condition and how many replicates have it; the timer is told of each."""
     names = [signature(condition, study.sets) for condition in study.conditions]
-    counts: dict[str, int] = {}
-    for replicate in first.replicates:
-        name = names[replicate.condition]
-        counts[name] = counts.get(name, 0) + 1
-    return counts
+    counts, conditions = Counter(names[replicate.condition] for replicate in first.replicates), examples(study)
+    missing = list(dict.fromkeys(pack.signature for pack in first.packs))
+    for number, name in enumerate(missing, 1):
+        timer.begin(number, len(missing), conditions[name].name)
+        yield name, conditions[name], counts[name]
 
 
 def _probe(study: Study, name: str, condition: Condition, numerics: Mapping[str, Any], kind: str = "") -> Callable[[int], Pack]:

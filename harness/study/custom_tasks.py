@@ -53,59 +53,58 @@ def check(task: Task) -> None:
     That is shapes, types and values of its strings, the same strings in any pack, and the metrics it declares.
     """
     path = path_of(type(task))
+    _check_declared(path, task)
+    batch = _checked_strings(path, task)
+    logits = torch.zeros(batch.targets.shape if task.soft else (*batch.targets.shape, task.outputs))
+    answered = batch.targets.shape[:-1] if task.soft else batch.weights.shape
+    with _said(path, "wrong"):
+        wrong = task.wrong(logits, batch.targets)
+    returned = ", ".join(wrong) if isinstance(wrong, dict) else type(wrong).__name__
+    same = isinstance(wrong, dict) and tuple(wrong) == task.metrics
+    _require(path, same, f"wrong returns {returned}, and metrics = {task.metrics!r}: return these, in this order")
+    for name, values in wrong.items():
+        good = isinstance(values, Tensor) and values.dtype == torch.bool and values.shape == answered
+        _require(path, good, f"wrong returns {_of(values)} for {name}, which must be bool {list(answered)}, one a position")
+
+
+def _check_declared(path: str, task: Task) -> None:
+    """What a task says of itself: its sizes, metrics and error, and its form in evaluation sets."""
     with _said(path, "its sizes"):
-        tokens, vocabulary, outputs, scored = task.tokens, task.vocabulary, task.outputs, task.scored_positions()
-        metrics, error, evaluation = task.metrics, task.error, task.evaluation()
-    for name, value in (("tokens", tokens), ("vocabulary", vocabulary), ("outputs", outputs)):
+        sizes = {"tokens": task.tokens, "vocabulary": task.vocabulary, "outputs": task.outputs}
+        scored, metrics, error, evaluation = task.scored_positions(), task.metrics, task.error, task.evaluation()
+    for name, value in sizes.items():
         _require(path, type(value) is int and value >= 1, f"{name} = {value!r} must be a whole number of at least 1")
-    _require(
-        path,
-        scored is None or (type(scored) is int and 1 <= scored <= tokens),
-        f"scored_positions() = {scored!r} must be None or a whole number from 1 to its {tokens} tokens",
-    )
-    _require(
-        path,
-        isinstance(metrics, tuple)
-        and len(metrics) == len(set(metrics)) > 0
-        and all(type(metric) is str and metric for metric in metrics),
-        f"metrics = {metrics!r} must be a tuple of different names, such as ('position',)",
-    )
+    good = scored is None or (type(scored) is int and 1 <= scored <= sizes["tokens"])
+    wanted = f"must be None or a whole number from 1 to its {sizes['tokens']} tokens"
+    _require(path, good, f"scored_positions() = {scored!r} {wanted}")
+    good = isinstance(metrics, tuple) and len(metrics) == len(set(metrics)) > 0
+    good = good and all(type(metric) is str and metric for metric in metrics)
+    _require(path, good, f"metrics = {metrics!r} must be a tuple of different names, such as ('position',)")
     _require(path, type(error) is str and bool(error), f"error = {error!r} must say in words what counts as an error")
     _require(path, type(evaluation) is type(task), f"evaluation() returns {evaluation!r}, which is no {type(task).__name__}")
 
+
+def _checked_strings(path: str, task: Task) -> Batch:
+    """Strings of a pack, which are the same drawn again, alone and in a larger batch."""
     seeds = torch.tensor([5, 7, 2**40])
+    slots = torch.arange(len(seeds))
     with _said(path, "sample"):
         pack, again = (task.sample(Draw(seeds, "data", step=3), _STRINGS) for _ in range(2))
-        alone = [task.sample(Draw(seeds[slot : slot + 1], "data", step=3), _STRINGS) for slot in range(len(seeds))]
+        alone = [task.sample(Draw(seeds[slot : slot + 1], "data", step=3), _STRINGS) for slot in slots.tolist()]
         longer = task.sample(Draw(seeds, "data", step=3), _STRINGS + 1)
     _check_batch(path, task, pack, len(seeds))
-    slots = torch.arange(len(seeds))
-    same = [_equal(pack, again), *(_equal(pack.take(slots[slot : slot + 1]), one) for slot, one in enumerate(alone))]
-    _require(path, same[0], "sample makes other strings from the same draw: take all randomness from draw")
-    _require(
-        path, all(same), "a replicate's strings are others in a pack than alone: let sample mix nothing across its first axis"
-    )
-    _require(
-        path,
-        torch.equal(longer.inputs[:, :_STRINGS], pack.inputs),
-        "the first strings of a larger batch are others: let a string depend on the draw alone, not on how many there are",
-    )
-    logits = torch.zeros(pack.targets.shape if task.soft else (*pack.targets.shape, outputs))
-    answered = pack.targets.shape[:-1] if task.soft else pack.weights.shape
-    with _said(path, "wrong"):
-        wrong = task.wrong(logits, pack.targets)
-    _require(
-        path,
-        isinstance(wrong, dict) and tuple(wrong) == metrics,
-        f"wrong returns {', '.join(wrong) if isinstance(wrong, dict) else type(wrong).__name__}, and metrics = {metrics!r}: return these, "
-        "in this order",
-    )
-    for name, values in wrong.items():
-        _require(
-            path,
-            isinstance(values, Tensor) and values.dtype == torch.bool and values.shape == answered,
-            f"wrong returns {_of(values)} for {name}, which must be bool {list(answered)}, one a position",
-        )
+    apart = [_equal(pack.take(slots[slot : slot + 1]), batch) for slot, batch in enumerate(alone)]
+    first = torch.equal(longer.inputs[:, :_STRINGS], pack.inputs)
+    for good, otherwise in (
+        (_equal(pack, again), "sample makes other strings from the same draw: take all randomness from draw"),
+        (all(apart), "a replicate's strings are others in a pack than alone: let sample mix nothing across its first axis"),
+        (
+            first,
+            "the first strings of a larger batch are others: let a string depend on the draw alone, not on how many there are",
+        ),
+    ):
+        _require(path, good, otherwise)
+    return pack
 
 
 def _check_batch(path: str, task: Task, batch: Batch, replicates: int) -> None:

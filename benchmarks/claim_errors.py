@@ -23,14 +23,14 @@ SAMPLES = 1000
 
 @dataclass(frozen=True)
 class Row:
-    """Shares of `of` samples; a level is None where the verdict is right at the edge, nan where none is stated."""
+    """Shares of `samples` draws; a level is None where the verdict is right at the edge, nan where none is stated."""
 
     claim: str
     setting: str
     reproduced: float
     refuted: float
     levels: tuple[float | None, float | None]
-    of: int
+    samples: int
 
     @property
     def verdict(self) -> str:
@@ -41,7 +41,7 @@ class Row:
         above = [
             name
             for name, share, level in pairs
-            if level is not None and not math.isnan(level) and share - 2 * _error(share, self.of) > level
+            if level is not None and not math.isnan(level) and share - 2 * _error(share, self.samples) > level
         ]
         return f"{' and '.join(above)} above its level" if above else "holds"
 
@@ -79,10 +79,10 @@ def markdown(rows: Sequence[Row]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        cells = [f"{share:.1%} ± {_error(share, row.of):.1%}" for share in (row.reproduced, row.refuted)]
+        cells = [f"{share:.1%} ± {_error(share, row.samples):.1%}" for share in (row.reproduced, row.refuted)]
         most = ["–" if level is None or math.isnan(level) else f"{100 * level:g} %" for level in row.levels]
         lines.append(
-            f"| {row.claim} | {row.setting} | {cells[0]} | {most[0]} | {cells[1]} | {most[1]} | {row.of} | {row.verdict} |"
+            f"| {row.claim} | {row.setting} | {cells[0]} | {most[0]} | {cells[1]} | {most[1]} | {row.samples} | {row.verdict} |"
         )
     return "\n".join(lines) + "\n"
 

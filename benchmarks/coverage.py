@@ -63,19 +63,19 @@ FAMILIES = (LOGNORMAL, MOSTLY_ZERO, DIVERGING)
 
 @dataclass(frozen=True)
 class Row:
-    """`measured`: the share of `of` samples; computed: what it must be, where that is known. target: a key of `TARGETS`."""
+    """`measured`: the share, of `samples` draws; computed: what it must be, where that is known. target: a key of `TARGETS`."""
 
     what: str
     setting: str
     target: str
     measured: float
-    of: int
+    samples: int
     computed: float | None = None
 
     @property
     def error(self) -> float:
         """Standard error of the simulation, at least that of the nominal share."""
-        return math.sqrt(max(self.measured * (1 - self.measured), LEVEL * (1 - LEVEL)) / self.of)
+        return math.sqrt(max(self.measured * (1 - self.measured), LEVEL * (1 - LEVEL)) / self.samples)
 
     @property
     def verdict(self) -> str:
@@ -338,11 +338,11 @@ def markdown(rows: Sequence[Row]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        error = math.sqrt(row.measured * (1 - row.measured) / row.of) if row.of else math.nan
+        error = math.sqrt(row.measured * (1 - row.measured) / row.samples) if row.samples else math.nan
         computed = "" if row.computed is None else f"{row.computed:.2%}"
         share = f"{row.measured:.2%} ± {error:.2%}"
         lines.append(
-            f"| {row.what} | {row.setting} | {TARGETS[row.target]} | {share} | {computed} | {row.of} | {row.verdict} |"
+            f"| {row.what} | {row.setting} | {TARGETS[row.target]} | {share} | {computed} | {row.samples} | {row.verdict} |"
         )
     return "\n".join(lines) + "\n"
 

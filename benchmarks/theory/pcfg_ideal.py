@@ -67,5 +67,5 @@ def _shows(rate: float) -> np.ndarray:
 
 if __name__ == "__main__":
     for name, root, length in CASES:
-        found = ideal(PCFG(name, root=root, length=length), 20_000)
-        print(f'("{name}", {root}): {found:.3f},')
+        share = ideal(PCFG(name, root=root, length=length), 20_000)
+        print(f'("{name}", {root}): {share:.3f},')

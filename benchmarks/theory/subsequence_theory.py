@@ -62,14 +62,14 @@ def gold_vectors(degree: int) -> Tensor:
 def ends(sequences: Tensor, pieces: Sequence[Piece]) -> Tensor:
     """Where pieces end: sequences int64 [S, n] → bool [S, n, N]; piece in x_1 … x_t with its last token at t."""
 
-    def of(piece: Piece) -> Tensor:
+    def holds(piece: Piece) -> Tensor:
         here = sequences == piece[-1]
         if len(piece) == 1:
             return here
-        before = torch.nn.functional.pad(of(piece[:-1]).long().cumsum(-1)[:, :-1], (1, 0))
+        before = torch.nn.functional.pad(holds(piece[:-1]).long().cumsum(-1)[:, :-1], (1, 0))
         return here & (before > 0)
 
-    return torch.stack([of(piece) for piece in pieces], dim=-1)
+    return torch.stack([holds(piece) for piece in pieces], dim=-1)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 import contextlib
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 
+from harness.study.config import Train
 from harness.training.schedule import Scalars
 
 _ALIGN = 16  # floats; a matrix that starts elsewhere in a 64-byte line may be multiplied in another order
@@ -52,7 +52,7 @@ class Optimizer:
     aligned rows, so neighbours change no bits. Decays every parameter, as torch does by default.
     """
 
-    def __init__(self, flat: FlatParameters, trains):
+    def __init__(self, flat: FlatParameters, trains: Sequence[Train]):
         self.flat, self.name = flat, trains[0].optimizer
         self.mean = torch.zeros_like(flat.values)
         self.square = None if self.name == "sgd" else torch.zeros_like(flat.values)
@@ -89,7 +89,7 @@ class Optimizer:
         kernel(values, gradient, mean, [self.square[rows]], [], [scalars[Scalars.STEP]], **common)
 
 
-def _runs(trains) -> list[tuple[int, int, Any]]:
+def _runs(trains: Sequence[Train]) -> list[tuple[int, int, Train]]:
     """(first, last + 1, training) of neighbouring replicates whose trainings are equal."""
     runs, first = [], 0
     for slot in range(1, len(trains) + 1):
@@ -102,7 +102,7 @@ def _runs(trains) -> list[tuple[int, int, Any]]:
 class Average:
     """The exponential moving average of the weights, [R, P]: a ← d·a + (1 - d)·θ after every step, from the initial weights on."""
 
-    def __init__(self, flat: FlatParameters, trains):
+    def __init__(self, flat: FlatParameters, trains: Sequence[Train]):
         self.flat = flat
         self.values = flat.values.clone()
         self._take = _column([1 - train.ema for train in trains], flat.values)

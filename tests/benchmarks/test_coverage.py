@@ -16,7 +16,7 @@ def test_exact_intervals_hold_and_the_others_are_near_their_level(rows):
     assert {row.target for row in rows} == set(coverage.TARGETS)
     assert len(rows) > 60
     for row in rows:
-        assert row.of > 0, row
+        assert row.samples > 0, row
         if row.target == "exact":
             assert row.verdict == "holds", row
         if row.target == "approximate":

@@ -81,8 +81,8 @@ class Training:
         self.task, self.train = first.task, first.train
         self.trains = [replicate.condition.train for replicate in pack.replicates]
         set_matmul(self.train.precision)
-        own = torch.tensor([replicate.init_seed for replicate in pack.replicates], device=device)
-        self.init_seeds = parents.seeds_at(own, pack.stage, 0)
+        seeds = torch.tensor([replicate.init_seed for replicate in pack.replicates], device=device)
+        self.init_seeds = parents.seeds_at(seeds, pack.stage, 0)
         self.should_stop = should_stop
         self.model = self._made()
         if weights is not None and parents.begins(pack):
@@ -97,11 +97,11 @@ class Training:
         self.scalars = Scalars(self.trains, device)
         self.plateau = Plateau(self.trains)
         self.average = Average(self.flat, self.trains) if self.train.ema else None
-        self.sharpen = self.train.sharpen if self.train.sharpen is not None and self.train.sharpen.weight else None
-        size = len(pack.replicates)
+        sharpen, consistency, size = self.train.sharpen, self.train.consistency, len(pack.replicates)
+        self.sharpen = sharpen if sharpen is not None and sharpen.weight else None
         self.recent = torch.zeros(WINDOW, size, device=device)
-        self.consistent = self.train.consistency is not None and self.train.consistency.weight > 0
-        self.penalties = torch.zeros(WINDOW, size, device=device) if self.sharpen or self.consistent else None
+        consistent = consistency is not None and consistency.weight > 0
+        self.penalties = torch.zeros(WINDOW, size, device=device) if self.sharpen or consistent else None
         self.diverged_at = torch.full((size,), -1, dtype=torch.int64, device=device)
         if weights is not None:
             self.diverged_at[parents.broken(weights, device)] = 0
@@ -109,17 +109,21 @@ class Training:
         self.step = self.recorded = 0  # steps taken; the last one whose curves and scores are in `rows`
         self.train_s = self.evaluate_s = 0.0
         self.forward = torch.compile(self.model, dynamic=False) if pack.numerics.get("compile") else self.model
-        self.replay: Replay | None = None
         self.watcher = Watcher(self.model, self.flat, self.feed, pack)
+        self.replay: Replay | None = None
         self.loop: sequential.Loop | None = None
-        if sequential.takes(pack, device) and not sequential.missing():
-            self.loop = sequential.Loop(pack, self.feed, self.model, self.flat, self.scalars, self.teachers)
-        if device.type == "cuda" and not self.fix(cuda_capture):
+        self._speed_up()
+        if self.teachers is not None:
+            self._end_untaught(self.teachers)
+
+    def _speed_up(self) -> None:
+        """Take the compiled loop where it is for this pack, and on a GPU the step as a CUDA graph."""
+        if sequential.takes(self.pack, self.device) and not sequential.missing():
+            self.loop = sequential.Loop(self.pack, self.feed, self.model, self.flat, self.scalars, self.teachers)
+        if self.device.type == "cuda" and not self.fix(cuda_capture):
             warnings.warn(
                 "the CUDA graph of this pack computes another step than its kernels: they are launched one by one", stacklevel=1
             )
-        if self.teachers is not None:
-            self._end_untaught(self.teachers)
 
     def _made(self) -> nn.Module:
         """A fresh packed model."""

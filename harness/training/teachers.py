@@ -74,10 +74,7 @@ class Teachers:
             raise ValueError(f"pack {pack.id} has no stage before it")
         self.temperature, self._read, self._precision = link.temperature, read, first.train.precision
         # replicates with one teacher and one sequence of strings are answered once
-        names = [
-            (replicate.parent, replicate.data_seed, replicate.condition.task, spans_of(replicate.condition))
-            for replicate in pack.replicates
-        ]
+        names = [(own.parent, own.data_seed, own.condition.task, spans_of(own.condition)) for own in pack.replicates]
         distinct = list(dict.fromkeys(names)) if read is not None else names
         self._keys = [name[0] for name in distinct]
         self._slots = torch.tensor([names.index(name) for name in distinct], device=device)

@@ -149,7 +149,7 @@ def _prepare_experiments(
     retry: bool,
     guesses: Mapping[str, float],
 ) -> Prepared:
-    """As `prepare`: what a replicate takes is read from committed rows. Where none says it, the packs to be run first are named."""
+    """As `prepare`, with the seconds of a replicate from committed rows; where there are none, `first` names the packs to run first."""
     kinds = read(store, "evaluations", ["metric", "kind"])
     study = replace(study, metrics=experiment_rates.metrics_of(study, kinds))
     rates = experiment_rates.rates(study, first, committed(store), guesses, slots)
@@ -161,7 +161,7 @@ def _prepare_experiments(
 
 
 def next_round(prepared: Prepared, retry: bool = False) -> Prepared:
-    """Of an adaptive study what is known to be needed, from the rows that the store holds now."""
+    """What an adaptive study needs next, by the rows that the store holds now."""
     study, store = prepared.study, prepared.store
     tables = {name: read(store, name) for name in ("evaluations", "failures")} | {"replicates": committed(store)}
     return _priced(prepared, adaptive.targets(study, tables, prepared.slots, retry), retry)

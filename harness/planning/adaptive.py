@@ -22,7 +22,7 @@ Errors = dict[str, tuple[Error, ...]]
 
 
 def errors_of(study: Study, tables: Mapping[str, pa.Table], retry: bool = False) -> Errors:
-    """The error of every seed up to the maximum on the rule's set, by condition, in the order of the seeds.
+    """By condition the error of every seed on the rule's set, in the order of the seeds, up to the rule's maximum.
 
     tables: replicates, evaluations and failures. retry: failed seeds are to be trained again, so they have not ended.
     """

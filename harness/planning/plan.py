@@ -58,7 +58,7 @@ class PlannedPack:
 
 @dataclass(frozen=True)
 class Part:
-    """What one kind of slot takes of a signature: packs of `size`, of as many replicates as its `rate` is of all kinds' together.
+    """What one kind of slot takes of a signature: packs of `size`, and a share of the replicates in proportion to its `rate`.
 
     kind: its name, which begins with the device; rate: replicates a second of all slots of the kind; slots: how many they are.
     """
@@ -163,7 +163,7 @@ def _with_later(replicates: Sequence[PlannedReplicate], failed: Collection[str],
 
 
 def shape(signature: str, kind: str) -> str:
-    """What is measured by itself: a signature, on a kind of slot where there are several."""
+    """The name under which a rate is measured: the signature, after the kind of slot where there are several."""
     return f"{kind} {signature}" if kind else signature
 
 
@@ -199,7 +199,7 @@ def signature(condition: Condition, sets: Sequence[EvaluationSet] = ()) -> str:
 
 
 def _shape(task: Any) -> dict[str, Any]:
-    """What of a task decides the shapes of its batches."""
+    """The fields of a task that decide the shapes of its batches."""
     loose = task.vectors
     fields = {name: value for name, value in describe(task, name_of(task)).items() if name not in loose}
     return fields | {"positions": task.scored_positions()}

@@ -17,7 +17,7 @@ def by_stage(packs: Sequence[Pack]) -> list[list[Pack]]:
 
 
 def ready(packs: Sequence[Pack], store: Store, progress: Progress) -> list[Pack]:
-    """The packs of one stage without the replicates whose parents are not committed, which is said."""
+    """The packs of one stage, without the replicates whose parents are not committed; says how many those are."""
     if not packs or not packs[0].stage:
         return list(packs)
     have = set(read(store, "replicates", ["key"])["key"].to_pylist())

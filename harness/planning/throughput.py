@@ -131,7 +131,7 @@ def _relative_error(times: Sequence[float]) -> float:
 
 
 def in_one_pass(sets: Sequence[ScoredSet]) -> tuple[Sequence[ScoredSet], int]:
-    """The sets as one pass scores them, and the passes that they take at most."""
+    """The sets as one pass scores them, and how many passes they take at most."""
     passes = sets[0].task.passes
     return (sets, 1) if passes == 1 else ([replace(scored, task=scored.task.forced()) for scored in sets], passes)
 

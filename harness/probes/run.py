@@ -73,7 +73,7 @@ def suits(probe: str, condition: Condition) -> bool:
 
 
 def _settings(probe: str, options: Sequence[str]) -> Any:
-    """What is set of a probe. ValueError in one sentence."""
+    """The settings of a probe, from words NAME=VALUE."""
     kind = registry.probe(probe).settings
     if options and not fields(kind):
         raise StudyError(f"--option {options[0]}: nothing can be set of the {probe} probe")
@@ -90,7 +90,7 @@ def _settings(probe: str, options: Sequence[str]) -> Any:
 
 
 def _named(probe: str, settings: Any) -> str:
-    """The name in rows: with what is set otherwise than by default."""
+    """The probe's name in rows, with its non-default settings."""
     return "-".join([probe, *(f"{name}-{value}" for name, value in sorted(describe(settings).items()))])
 
 

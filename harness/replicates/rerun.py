@@ -109,7 +109,7 @@ def rerun(
             raise StudyError(f"{full} is an experiment that returns no arrays, and has no weights to keep: leave --keep out")
         arrays = {step: content(scratch.filesystem, artifacts.path(scratch, full, 0, step)) for step in steps}
     kept = [_kept(store, row, step, data, differing, message, "arrays") for step, data in arrays.items()]
-    return next((each for each in kept if not each.agrees), kept[-1])
+    return next((comparison for comparison in kept if not comparison.agrees), kept[-1])
 
 
 def _row(store: Store, key: str) -> dict[str, Any] | None:

@@ -30,7 +30,7 @@ class Point:
 
 
 def points_of(merged: dict[str, Any]) -> list[Point]:
-    """Of `conditions` × `grid`, then of every entry of `sweeps`; of neither, the base alone."""
+    """The points of `conditions` × `grid`, then of every entry of `sweeps`; without either, the base alone."""
     conditions = mapping(merged, "conditions")
     for name in conditions:
         refuse_unprintable(name, "a condition", "conditions")

@@ -36,7 +36,7 @@ def read(
 ) -> Found | None:
     """The tensors and state of the newest checkpoint that is whole and fits; others are removed, which is said, and None is left.
 
-    unfit: says why a whole checkpoint is not to be gone on from; an empty string where it is.
+    unfit: says why training can't go on from a whole checkpoint; an empty string where it can.
     """
     for step in reversed(steps(store, pack)):
         checkpoint = _content(read_bytes(store, _path(pack, step)))

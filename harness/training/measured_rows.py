@@ -17,7 +17,7 @@ Record = dict[str, Any]  # step, names [M], values [M][R] and what they are of; 
 
 
 def rounded(values: Mapping[str, Tensor]) -> list[list[float]]:
-    """Numbers [R] of each name as they are kept: rounded to float32, which is more than they mean and half as large on a disk."""
+    """The numbers [R] of each name as they are stored: rounded to float32, which is precise enough and half as large."""
     return [numbers.detach().to("cpu").float().tolist() for numbers in values.values()]
 
 

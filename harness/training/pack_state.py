@@ -381,7 +381,7 @@ class Training:
     def _averages(
         self, sets: Sequence[ScoredSet], scores: Sequence[tuple[Scores, int]], weights: str, last: bool
     ) -> list[Record]:
-        """What is averaged over a set for every replicate, as one record; none where the task's labels are classes."""
+        """The averages over a set, one record for all replicates; none where the task's labels are classes."""
         averages = [scores_of_set.averages(number) for scores_of_set, number in scores]
         if not averages[0]:
             return []
@@ -420,7 +420,7 @@ class Training:
         )
 
     def _lacks(self, store: Store, key: str, step: int) -> bool:
-        """Whether weights that are to be kept of steps before this one are not there."""
+        """Whether weights of an earlier step should have been kept and are missing."""
         wanted = {kept for kept in self.pack.keep_steps if kept < step}
         return bool(wanted) and not wanted.issubset(artifacts.steps_of(store, key, self.pack.stage))
 

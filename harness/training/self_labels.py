@@ -35,7 +35,7 @@ def seeds_at(seeds: Tensor, stage: int, site: int) -> Tensor:
 
 
 def steps_of(pack: Pack) -> list[int]:
-    """The step of every replicate's parent whose weights are taken, its last; [] for a first stage."""
+    """The last step of every replicate's parent, whose weights are taken; [] for a first stage."""
     teachers = (parent_of(replicate.condition) for replicate in pack.replicates)
     return [parent.train.steps for parent in teachers if parent is not None]
 
@@ -63,7 +63,7 @@ def fill(model: nn.Module, weights: Weights) -> None:
 
 
 def broken(weights: Weights, device: torch.device) -> Tensor:
-    """bool [R]: whose parent has diverged, so that nothing can follow it."""
+    """bool [R]: which replicates have a parent that diverged, so that nothing can follow it."""
     return torch.tensor([not all(bool(t.isfinite().all()) for t in tensors.values()) for tensors in weights], device=device)
 
 
@@ -91,7 +91,7 @@ class Annotator:
         return join(parts).take(torch.cat(places).argsort())
 
     def right(self) -> list[float]:
-        """Of each replicate, the share of the pool's strings that are answered right throughout."""
+        """The share of each replicate's pool of strings that is answered right throughout."""
         self._of_pool()
         return (self._right / self.pool).tolist()
 
@@ -124,7 +124,7 @@ class Annotator:
         return torch.cat(prompts)[order], torch.cat(answers)[order]
 
     def _places(self, count: int) -> list[tuple[Any, Tensor]]:
-        """(task, which of `count` times the replicates are of it, int64)."""
+        """Every distinct task, and the numbers of its replicates among `count` times R, int64."""
         device = self.seeds.device
         return [
             (kind, torch.tensor([task == kind for task in self.tasks], device=device).repeat(count).nonzero()[:, 0])

@@ -203,7 +203,7 @@ def probabilities(logits: Tensor, temperature: float) -> Tensor:
 def resolved(
     student: Condition, key: str, read: Read, device: torch.device, still: Callable[[], None] = lambda: None
 ) -> Schedule:
-    """The schedule of the students of the teacher `key`, rules replaced by the steps that they resolve to."""
+    """The schedule of the students of the teacher `key`, each rule replaced by the step that it resolves to."""
     teacher, plan = parent_of(student), spans_of(student)
     if teacher is None:
         raise ValueError(f"{student.name} has no stage before it")
@@ -264,7 +264,7 @@ def _accuracy(model: nn.Module, condition: Condition, sequences: int, device: to
 
 
 def _made(condition: Condition, replicates: int, device: torch.device) -> nn.Module:
-    """A packed model of this condition, whose weights are to be replaced."""
+    """A packed model of this condition; its weights are replaced later."""
     task, draw = condition.task, Draw(torch.zeros(replicates, dtype=torch.int64, device=device), "init")
     with settings_errors():
         return condition.model.make(draw, task.vocabulary, task.tokens, task.outputs)

@@ -125,7 +125,7 @@ class Feed:
 
 
 def drawn_steps(pack: Pack, device: torch.device) -> int:
-    """Steps whose strings are drawn at once."""
+    """How many steps have their strings drawn at once."""
     first = pack.replicates[0].condition
     tokens = len(pack.replicates) * first.train.batch * first.task.tokens
     return max(1, min(_STEPS, _TOKENS[device.type] // tokens))

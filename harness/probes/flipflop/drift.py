@@ -70,7 +70,7 @@ def margin(model: Decoder) -> tuple[float, float]:
 
 
 def follow(model: Decoder, tokens: Tensor, every: int) -> dict[str, float]:
-    """What `drift` says of one string, tokens [T], whose first input is a write and whose latest write is of state 1."""
+    """What `drift` measures on one string, tokens [T], whose first input is a write and whose latest write is of state 1."""
     shown: list[Tensor] = []
     logits = see(model, tokens[None, None], lambda layer, weights: shown.append(weights[0, 0, 0]))
     weights = shown[0]

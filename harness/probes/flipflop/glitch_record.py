@@ -58,7 +58,7 @@ def record(
 
 
 def _about(origin: Source, limit: int, sisters: int) -> About:
-    """What the file will be of, before it is made: `looked` is not known yet."""
+    """What the file will say of itself; `looked` is filled in once the glitches are known."""
     model, task = origin.condition.model, origin.scored.task
     heads = (model.layers, model.heads) if isinstance(model, Transformer) else (0, 0)
     language = isinstance(task, FlipFlop)

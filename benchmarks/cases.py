@@ -1,13 +1,14 @@
 """What is measured: shapes by name, and the packs that the harness trains of them."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from benchmarks.parity import SparseParity
 from harness.planning.pack import Pack, Replicate
 from harness.study.config import Condition, Train
 from models.lstm import LSTM
 from models.mlp import MLP
+from models.model import Model
 from models.transformer.transformer import Transformer
 from tasks.batch import Batch
 from tasks.flipflop.flipflop import FlipFlop
@@ -19,12 +20,12 @@ class Case:
     """A model on a task with `batch` strings a replicate and step."""
 
     name: str
-    model: Any
-    task: Any
+    model: Model
+    task: Task
     batch: int = 16
 
 
-def _flipflop(model: Any, name: str) -> list[Case]:
+def _flipflop(model: Model, name: str) -> list[Case]:
     return [Case(f"{name}-T{length}", model, FlipFlop(length=length)) for length in (128, 512)]
 
 
@@ -49,7 +50,7 @@ class EveryPosition(Task):
 
     metrics: ClassVar[tuple[str, ...]] = ("error",)
 
-    task: Any
+    task: Task
 
     @property
     def length(self) -> int:  # type: ignore[override]

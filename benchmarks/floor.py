@@ -7,11 +7,12 @@ until a measured number stands beside it.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
+from benchmarks.cases import Case
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.transformer.transformer import Transformer
+from tasks.task import Task
 
 # H200: ceilings measured on such machines, FLOP/s in bf16 and byte/s
 PEAK, BANDWIDTH = 790e12, 4.3e12
@@ -77,7 +78,7 @@ def _product_s(rows: float, inputs: int, outputs: int) -> float:
     return 3 * max(2 * rows * inputs * outputs / (_PRODUCTS * PEAK), moved / BANDWIDTH)
 
 
-def scored_mean(task: Any) -> float:
+def scored_mean(task: Task) -> float:
     """Positions a string that the loss is of, on average; all of them where the task says so."""
     if task.scored_positions() is None:
         return task.length
@@ -87,7 +88,7 @@ def scored_mean(task: Any) -> float:
     return 1 + (task.length // 2 - 2) * sum(read for _, read, _ in laws) / len(laws)
 
 
-def needed_flop(case: Any) -> float:
+def needed_flop(case: Case) -> float:
     """Operations of one replicate's step that its loss needs, FLOP. Raises ValueError for a model that it has no count for."""
     model, task = case.model, case.task
     scored = scored_mean(task)
@@ -105,7 +106,7 @@ def needed_flop(case: Any) -> float:
     raise ValueError(f"no count of operations for {type(model).__name__}")
 
 
-def needed_step(case: Any) -> Step | None:
+def needed_step(case: Case) -> Step | None:
     """The modelled step of a case with needed positions alone; None for models other than transformers."""
     if not isinstance(case.model, Transformer):
         return None

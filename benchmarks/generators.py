@@ -19,11 +19,13 @@ from harness.draw import Draw
 from tasks.automata.automata import Automaton
 from tasks.automata.composition import transition_monoid
 from tasks.automata.named_automata import NINETEEN, semiautomaton
+from tasks.distillation.derivations import Trees
 from tasks.distillation.grammars import NAMES
 from tasks.distillation.hierarchical_parity import HierarchicalParity
 from tasks.distillation.parity import SparseParity
 from tasks.distillation.pcfg import PCFG
 from tasks.lego.lego import Lego
+from tasks.task import Task
 
 TARGET = 1e7  # labelled tokens per second
 SMALL = 4  # words of the small batch: what a batch costs that fills nothing
@@ -32,7 +34,7 @@ SMALL = 4  # words of the small batch: what a batch costs that fills nothing
 LEGO = ("C6:5", "C6:160", "S5:5", "S5:10", "S5:20", "S5:40", "S5:160")  # group and length: the trainings and tests of the paper
 
 
-def seconds(task: Any, device: torch.device, words: int, rounds: int) -> list[float]:
+def seconds(task: "Task | _WithTrees", device: torch.device, words: int, rounds: int) -> list[float]:
     """Seconds of each of `rounds` batches of task.sample(draw, words), after one that is not counted."""
     seeds = torch.tensor([0], device=device)
     times = []
@@ -86,7 +88,7 @@ class _WithTrees:
     def __init__(self, task: PCFG):
         self.task = task
 
-    def sample(self, draw: Draw, batch: int) -> Any:
+    def sample(self, draw: Draw, batch: int) -> Trees:
         return self.task.trees(draw, batch)
 
 

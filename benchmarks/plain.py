@@ -3,7 +3,7 @@
 Two variants of each: everything computed, and the last layer's queries, projections and head at the needed positions alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -13,7 +13,9 @@ from torch.nn.functional import cross_entropy, gelu, linear, scaled_dot_product_
 from benchmarks.cases import Case, pack
 from harness.draw import Draw
 from harness.machine.precision import autocast, set_matmul
+from harness.study.config import Train
 from harness.training.training_strings import Feed, Strings
+from models.linear import Linear, Norm
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.transformer.transformer import Transformer
@@ -156,13 +158,13 @@ def load(plain: nn.Module, packed: Any, slot: int) -> None:
         raise ValueError(f"{type(plain).__name__} is not a plain model of the benchmark")
 
 
-def _load_linear(linear: nn.Linear, theirs: Any, slot: int) -> None:
+def _load_linear(linear: nn.Linear, theirs: Linear, slot: int) -> None:
     linear.weight.copy_(theirs.weight[slot].T)
     if linear.bias is not None:
         linear.bias.copy_(theirs.bias[slot])
 
 
-def _load_norm(norm: nn.LayerNorm, theirs: Any, slot: int) -> None:
+def _load_norm(norm: nn.LayerNorm, theirs: Norm, slot: int) -> None:
     norm.weight.copy_(theirs.gain[slot])
     norm.bias.copy_(theirs.bias[slot])
 
@@ -182,7 +184,7 @@ def strings_of(case: Case, strings: Strings, slot: int = 0) -> tuple[Tensor, Ten
     return strings.inputs[slot], None if wanted.order is None else wanted.order[slot], targets, weights
 
 
-def adamw(parameters: Any, train: Any) -> torch.optim.Optimizer:
+def adamw(parameters: Iterable[nn.Parameter], train: Train) -> torch.optim.Optimizer:
     """Fused, which every device here has."""
     return torch.optim.AdamW(parameters, train.lr, train.betas, train.eps, train.weight_decay, fused=True)
 

@@ -8,7 +8,6 @@ from harness.planning.pack import Pack, Replicate
 from harness.study.config import Condition, Train
 from models.lstm import LSTM
 from models.mlp import MLP
-from models.model import Model
 from models.transformer.transformer import Transformer
 from tasks.batch import Batch
 from tasks.flipflop.flipflop import FlipFlop
@@ -20,12 +19,12 @@ class Case:
     """A model on a task with `batch` strings a replicate and step."""
 
     name: str
-    model: Model
+    model: Transformer | LSTM | MLP
     task: Task
     batch: int = 16
 
 
-def _flipflop(model: Model, name: str) -> list[Case]:
+def _flipflop(model: Transformer | LSTM, name: str) -> list[Case]:
     return [Case(f"{name}-T{length}", model, FlipFlop(length=length)) for length in (128, 512)]
 
 

@@ -80,10 +80,11 @@ def _product_s(rows: float, inputs: int, outputs: int) -> float:
 
 def scored_mean(task: Task) -> float:
     """Positions a string that the loss is of, on average; all of them where the task says so."""
-    if task.scored_positions() is None:
+    scored = task.scored_positions()
+    if scored is None:
         return task.length
     if not hasattr(task, "laws"):
-        return task.scored_positions()
+        return scored
     laws = task.laws()
     return 1 + (task.length // 2 - 2) * sum(read for _, read, _ in laws) / len(laws)
 

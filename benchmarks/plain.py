@@ -4,7 +4,7 @@ Two variants of each: everything computed, and the last layer's queries, project
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -161,7 +161,7 @@ def load(plain: nn.Module, packed: Any, slot: int) -> None:
 def _load_linear(linear: nn.Linear, theirs: Linear, slot: int) -> None:
     linear.weight.copy_(theirs.weight[slot].T)
     if linear.bias is not None:
-        linear.bias.copy_(theirs.bias[slot])
+        linear.bias.copy_(cast(Tensor, theirs.bias)[slot])
 
 
 def _load_norm(norm: nn.LayerNorm, theirs: Norm, slot: int) -> None:

@@ -2,7 +2,7 @@
 
 import importlib.util
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,7 @@ def make(case: Case) -> nn.Module:
     """Its defaults at the shape of the case; its norms and its head have no bias. Flash attention is torch's fused one."""
     from x_transformers import Decoder, TransformerWrapper
 
-    model = case.model
+    model = cast(Transformer, case.model)
     layers = Decoder(
         dim=model.width, depth=model.layers, heads=model.heads, attn_dim_head=model.width // model.heads, attn_flash=True
     )

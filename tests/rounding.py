@@ -5,8 +5,6 @@ import torch
 # one after another, more than any chain of operations in a test of a model; of float32 just so many: two layers of sums over at most
 # 128 terms, their norms and a softmax, there and back
 ROUNDINGS = {torch.float64: 2**20, torch.float32: 2**10}
-# what they come to for a number of at most 1, such as a probability or a share
-FLOAT32 = ROUNDINGS[torch.float32] * torch.finfo(torch.float32).eps
 
 
 def assert_same(actual: torch.Tensor, expected: torch.Tensor, name: str = "", roundings: int | None = None) -> None:

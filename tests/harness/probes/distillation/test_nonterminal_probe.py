@@ -5,7 +5,6 @@ import torch
 
 from harness.probes.distillation.nonterminals import NonTerminalReader, NonTerminals, nonterminals
 from tasks.distillation.pcfg import PCFG
-from tests.rounding import FLOAT32
 
 SMALL = {"heads": 2, "width": 8, "epochs": 2, "batch": 16, "validation": 48, "lr": 0.05}
 
@@ -29,7 +28,7 @@ def test_the_probe_is_definition_26():
                 places = probe.positions[0, r, :length]
                 scores = (places @ places[i]).softmax(0)
                 wanted = wanted + sum(scores[k] * (vectors[string, k] @ weight[:, r] + bias[r]) for k in range(length))
-            torch.testing.assert_close(found[string, i], wanted, rtol=FLOAT32, atol=FLOAT32)
+            torch.testing.assert_close(found[string, i], wanted, rtol=1e-5, atol=1e-5)
 
 
 class Recording(PCFG):

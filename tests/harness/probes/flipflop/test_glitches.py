@@ -24,7 +24,6 @@ from tasks.flipflop.flipflop import FlipFlop
 from tasks.flipflop.simulation import Simulation
 from tests.harness.probes.flipflop.decoders import build_decoder, heads_in_loops
 from tests.models.transformer.flip_flop_construction import flip_flop_construction
-from tests.rounding import FLOAT32
 
 STUDY = """
 name: glitchy
@@ -106,9 +105,9 @@ def test_every_committed_error_is_found_where_a_reader_of_the_prompt_finds_it(st
         assert row["position"] == len(row["prompt"]) - 1
         logits = [model(torch.tensor([[row["prompt"]]]))[0, 0, -1].tolist() for model in models]
         given = [each[7 - right] - each[right] for each in logits]
-        assert row["margins"] == pytest.approx(given[:2], rel=0, abs=4 * FLOAT32)
-        assert row["margin"] == pytest.approx(given[1], rel=0, abs=4 * FLOAT32)
-        assert row["sister_margins"] == pytest.approx(given[2:], rel=0, abs=4 * FLOAT32)
+        assert row["margins"] == pytest.approx(given[:2], abs=1e-5)
+        assert row["margin"] == pytest.approx(given[1], abs=1e-5)
+        assert row["sister_margins"] == pytest.approx(given[2:], abs=1e-5)
         assert row["answer"] == max(range(5), key=lambda token: logits[1][token]) != right
         assert row["sister_wrong"] == [max(each) > each[right] for each in logits[2:]]
 

@@ -22,7 +22,6 @@ from tasks.flipflop.flipflop import SYMBOL, WRITE, FlipFlop
 from tasks.flipflop.simulation import Simulation
 from tests.harness.probes.flipflop.decoders import build_decoder, values_by_place
 from tests.harness.tiny import write_study
-from tests.rounding import FLOAT32
 
 SIMULATION = """
 name: sim
@@ -75,8 +74,8 @@ def test_the_bound_is_reached_by_the_weights_that_dilute_least():
         model.blocks[0].query.weight[0, 0, 0] = -sigma * math.sqrt(2)  # the query is ⊥, and the write attracts it
         model.blocks[0].key.weight[0, 0, 0] = 1
     ((bound, largest, _),) = measure(model, torch.tensor([[[1, *[0] * (length - 1)]]]))
-    assert float(bound) == pytest.approx(math.exp(2 * sigma) / (math.exp(2 * sigma) + length - 1), rel=FLOAT32)
-    assert float(largest) == pytest.approx(float(bound), rel=FLOAT32)
+    assert float(bound) == pytest.approx(math.exp(2 * sigma) / (math.exp(2 * sigma) + length - 1), rel=1e-6)
+    assert float(largest) == pytest.approx(float(bound), rel=1e-6)
 
 
 def test_dilution_rows_grow_to_twice_the_length_where_positions_can():
@@ -216,7 +215,7 @@ def test_the_command_adds_rows_once_and_draws_them(store, tmp_path, capsys):
     drawn = {path.name.split("-")[0] + path.suffix for path in (tmp_path / "sim").iterdir()}
     assert drawn == {"pattern.svg", "pattern.png", "drift.svg", "drift.png"}
     square = next(iter(by_key(read(store, "probes", filter=pc.field("probe") == "pattern")).values()))
-    assert sum(square["pattern", 0, 0, f"7,{j}"] for j in range(8)) == pytest.approx(1, abs=FLOAT32)
+    assert sum(square["pattern", 0, 0, f"7,{j}"] for j in range(8)) == pytest.approx(1, abs=1e-5)
 
 
 def test_no_weights_and_no_fitting_model_are_one_sentence(store, tmp_path, capsys):

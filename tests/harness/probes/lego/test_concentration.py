@@ -16,7 +16,6 @@ from tasks.lego.lego import Lego
 from tasks.lego.lego_attention import diluted
 from tests.harness.probes.fixed_attention import Fixed, by_place
 from tests.models.lego.construction import load as solution
-from tests.rounding import FLOAT32
 
 STUDY = """
 name: chains
@@ -53,13 +52,11 @@ def test_a_hand_made_attention_has_the_masses_that_it_was_made_of():
     rows = by_place(concentrations(Fixed(2, attention), task, 5), "layer", "head", "item")
     for length in (3, 6, 12):
         for head, epsilon, gap in ((0, 0.2, 0.2), (1, 0, 1), (None, 0.1, 0.6)):
-            assert rows[0, head, f"L={length} epsilon"] == pytest.approx(epsilon, abs=FLOAT32)
-            assert rows[0, head, f"L={length} gap"] == pytest.approx(gap, abs=FLOAT32)
-            assert rows[0, head, f"L={length} odds"] == pytest.approx(epsilon / (1 - epsilon), abs=FLOAT32)
+            assert rows[0, head, f"L={length} epsilon"] == pytest.approx(epsilon, abs=1e-6)
+            assert rows[0, head, f"L={length} gap"] == pytest.approx(gap)
+            assert rows[0, head, f"L={length} odds"] == pytest.approx(epsilon / (1 - epsilon), abs=1e-6)
             for answer in range(1, length + 1):
-                assert rows[0, head, f"L={length} l={answer} itself"] == pytest.approx(
-                    {0: 0.3, 1: 0, None: 0.15}[head], abs=FLOAT32
-                )
+                assert rows[0, head, f"L={length} l={answer} itself"] == pytest.approx({0: 0.3, 1: 0, None: 0.15}[head])
     assert (0, 0, "L=3 l=4 itself") not in rows
 
 
@@ -71,7 +68,7 @@ def test_the_proofs_model_follows_the_exact_law_of_dilution():
     for length in (5, 20):
         (found,) = means(model, Lego(group="C6", length=length, variables=41), 8)
         expected = torch.tensor([diluted(4.0, 3.0, length, answer) for answer in range(1, length + 1)], dtype=torch.float64)
-        assert torch.allclose(found[0].T, expected, rtol=0, atol=FLOAT32)
+        assert torch.allclose(found[0].T, expected, atol=1e-6)
 
 
 def test_lengths_double_up_to_what_the_paper_tests_and_the_variables_allow():
@@ -90,7 +87,7 @@ def test_batches_do_not_change_the_means(monkeypatch):
     monkeypatch.setattr(probe, "_ELEMENTS", 2 * 36 * 2)  # 2 sentences at a time
     assert [len(batch.inputs[0]) for batch in strings(task, 7, 2)] == [2, 2, 2, 1]
     (parts,) = means(model, task, 7)
-    assert torch.allclose(whole, parts, rtol=0, atol=FLOAT32)
+    assert torch.allclose(whole, parts)
 
 
 def test_rows_reach_the_store_for_every_layer(tmp_path, capsys):

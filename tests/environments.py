@@ -57,13 +57,22 @@ def _script(path: Path, python: Path, line: str) -> None:
 
 def without(packages, module):
     """Code for `python -c` that runs the main function of a module of ours where these packages can't be imported."""
+    return f"{_block(packages)}\nimport sys\nfrom {module} import main\nsys.exit(main(sys.argv[1:]))\n"
+
+
+def environment_without(folder: Path, packages) -> dict[str, str]:
+    """Variables for a process that finds none of these packages, and for all that it starts. `folder` gets the module that hides them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sitecustomize.py").write_text(_block(packages))
+    return os.environ | {"PYTHONPATH": str(folder)}
+
+
+def _block(packages) -> str:
+    """Code after which these packages are absent: to import one fails, and to look for one finds nothing."""
     return f"""
-import sys
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {packages}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-sys.meta_path.insert(0, Blocked())
-from {module} import main
-sys.exit(main(sys.argv[1:]))
+import importlib.machinery
+ABSENT, find_spec = {sorted(packages)}, importlib.machinery.PathFinder.find_spec
+def spec_of_others(cls, name, path=None, target=None):
+    return None if name.partition(".")[0] in ABSENT else find_spec(name, path, target)
+importlib.machinery.PathFinder.find_spec = classmethod(spec_of_others)
 """

@@ -9,9 +9,9 @@ import pytest
 
 from benchmarks.first_gpu.__main__ import PARTS, main
 from results.store.tables import committed, open_store
-from tests.environments import without
+from tests.environments import environment_without
 
-CODE = without("ray wandb omegaconf yaml jinja2 click rich x_transformers".split(), "benchmarks.first_gpu.__main__")
+ABSENT = "ray wandb omegaconf yaml jinja2 click rich x_transformers pandas polars duckdb antlr4 jsonschema aiohttp".split()
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +20,10 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("first_gpu")
     assert main(["manifests", "--tiny", "--manifests", str(folder / "manifests")]) == 0
     places = [f"--{name}={folder / name}" for name in ("manifests", "work", "out")]
+    bare = environment_without(folder / "absent", ABSENT)
     for part in PARTS:
-        command = [sys.executable, "-c", CODE, part, "--device", "cpu", "--tiny", *places]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = [sys.executable, "-m", "benchmarks.first_gpu", part, "--device", "cpu", "--tiny", *places]
+        done = subprocess.run(command, env=bare, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{part}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
     return folder
 
@@ -47,6 +48,13 @@ def test_trainings_come_back_as_one_archive(folder, tmp_path, part, study, count
     with tarfile.open(folder / "out" / f"{part}.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     assert committed(open_store(str(tmp_path / "runs"), study))["status"].to_pylist() == ["finished"] * count
+
+
+def test_a_peer_that_is_not_installed_is_said_to_be(folder):
+    """In the processes inside as well, nothing is there but what the first hour asks for."""
+    said = (folder / "out" / "peers" / "throughput.md").read_text()
+    assert "x-transformers is not installed" in said
+    assert any(row.startswith("|") and "packed" in row for row in said.splitlines())
 
 
 def test_what_comes_back_is_little(folder):

@@ -10,7 +10,7 @@ from harness.planning.pack import kept_steps
 from harness.planning.plan import Plan
 from harness.study.config import Condition, Study, keep_tail
 from harness.study.stages import taken_from
-from results.store.parquet import FEW_ROWS
+from results.store.second_copy import FEW_ROWS
 
 # bytes of a zstd Parquet file of one row and of each further row, measured on packs of 1, 16 and 64
 FILE_BYTES = {"replicates": 11_000, "evaluations": 5_600, "profiles": 3_700, "curves": 2_500}

@@ -30,7 +30,7 @@ from results.report.family import ReportFamily
 from results.report.family_sections import FAMILIES
 from results.report.first_screen import answer, changes, paper_shows
 from results.report.interactive import replicates_data
-from results.report.page_parts import Drawing, begin_drawing, newest_failures, provenance
+from results.report.page_parts import Drawing, begin_drawing, drawn_files, newest_failures, provenance
 from results.report.page_template import FOLDER, render
 from results.report.values_report import values_report
 from results.rows.looks import averages, watched
@@ -98,11 +98,13 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
         chosen = None if keys is None else pc.field("key").isin(keys)
         if not shared:
             return whole(table) if chosen is None else whole(table).filter(chosen)
-        copies[table] = second_process.submit(_copy, store, table, finished.select(ROW))
         packs = None if keys is None else set(_packs(finished, keys).to_pylist())
         return read(store, table, filter=chosen, winning=finished, packs=packs)
 
     failures, evaluations = whole("failures"), whole("evaluations").filter(reported(manifest))
+    if shared:  # for the second process, while this one summarises
+        copies = {table: second_process.submit(_copy, store, table, finished.select(ROW)) for table in ("profiles", "curves")}
+        second_process.submit(drawn_files, ())  # which loads what it draws with later
     known = replicates_of(manifest, finished, evaluations, failures)
     summary, rows = summarise(manifest, known), raw_rows(manifest, known)
     drawn = pa.array([r.key for members in shown_conditions(manifest, known, families).values() for r in members], pa.string())

@@ -4,19 +4,18 @@ Files carry a digest of all their bytes (`results.store.seal`) and a checksum of
 1 MiB, and of a larger one the pages that it reads, though not their headers; `manyseeds verify` checks the digest of each. Older files
 have neither.
 
-Parsing the footer and the column chunks of a file takes as long for one row as for a thousand. A file of few rows therefore holds them a
-second time, as an Arrow record batch in its metadata, which a reader takes in a tenth of the time. The digest covers both copies. Where
-there is no digest, no second copy, or one of another schema, the Parquet columns are read.
+A file of few rows also holds them as one Arrow record batch (`results.store.second_copy`), which is faster to read than its columns.
 """
 
-import base64
-import hashlib
+import itertools
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.dataset
 import pyarrow.fs
 import pyarrow.parquet
@@ -25,6 +24,7 @@ from results.errors import DamagedFile, MissingFile, StoreError
 from results.store.filesystem import content, reason
 from results.store.schema import SCHEMAS
 from results.store.seal import BLANK, inspect, seal, state
+from results.store.second_copy import FEW_ROWS, encode, from_file, has_no_copy, nulls_where_none_may_be
 
 COMPACTED = "compacted-"
 SUFFIX = ".parquet"
@@ -33,8 +33,6 @@ MOST_FOOTER = 2**24  # bytes of a file's metadata: those of 10^6 replicates are 
 _WHOLE = 2**20
 _CHANGED = "its bytes are not those that were written"
 _DIGEST = "manyseeds.digest"  # the key of the metadata that holds it
-FEW_ROWS = 256
-_MOST_BATCH = 2**18  # bytes of the second copy of few rows: most have a tenth of that
 MOST_ROWS = 30  # a byte of the file: constant columns of ours reach 13, and a crafted file claims any number
 
 
@@ -52,48 +50,8 @@ def serialise(rows: pa.Table) -> bytes:
     options = {"compression": "snappy" if small else "zstd", "use_dictionary": not small, "write_page_checksum": True}
     with pa.parquet.ParquetWriter(sink, rows.schema, **options) as writer:
         writer.write_table(rows)
-        writer.add_key_value_metadata({_DIGEST: BLANK + (_second_copy(rows) if small else "")})
+        writer.add_key_value_metadata({_DIGEST: BLANK + (encode(rows) if small else "")})
     return seal(sink.getvalue().to_pybytes())
-
-
-def _second_copy(rows: pa.Table) -> str:
-    """What follows the digest in a file of few rows: their schema's mark, the size of the record batch, and the batch."""
-    (batch,) = rows.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]
-    message = batch.serialize()
-    if message.size > _MOST_BATCH:
-        return ""
-    packed = base64.b64encode(pa.compress(message, "snappy", asbytes=True)).decode()
-    return f"{_schema_mark(rows.schema).decode()}{message.size}:{packed};"
-
-
-def _schema_mark(schema: pa.Schema) -> bytes:
-    """What the second copy begins with: a record batch is read with the schema that it was written with, or not at all."""
-    fields = [(field.name, str(field.type), field.nullable) for field in schema]
-    return f",rows-{hashlib.sha256(repr(fields).encode()).hexdigest()[:16]}:".encode()
-
-
-@cache
-def _table_mark(table: str) -> bytes:
-    return _schema_mark(SCHEMAS[table])
-
-
-def _from_second_copy(data: bytes, start: int, table: str) -> pa.Table | None:
-    """The rows of a file whose digest was checked and ends at `start`; None where its Parquet columns must be read."""
-    mark = _table_mark(table)
-    if not data.startswith(mark, start):
-        return None
-    size, _, packed = data[start + len(mark) : data.find(b";", start)].partition(b":")
-    try:
-        if not 0 < int(size) <= _MOST_BATCH:
-            return None
-        message = pa.decompress(base64.b64decode(packed, validate=True), int(size), "snappy")
-        batch = pa.ipc.read_record_batch(message, SCHEMAS[table])
-        batch.validate(full=True)  # whoever sealed the file may have written anything
-    except (pa.ArrowException, ValueError, OSError):
-        return None
-    if any(not field.nullable and column.null_count for field, column in zip(batch.schema, batch.columns, strict=True)):
-        return None
-    return pa.Table.from_batches([batch])
 
 
 def deserialise(data: bytes) -> pa.Table:
@@ -137,9 +95,9 @@ def read_file(
         seen, end = inspect(data)
         if seen == "damaged":
             raise unreadable(ValueError(_CHANGED))
-        copy = _from_second_copy(data, end, table) if seen == "whole" and filter is None else None
-        if copy is not None:
-            return copy if copy.column_names == columns else copy.select(columns)
+        batch = from_file(data, end, table) if seen == "whole" and filter is None else None
+        if batch is not None and not nulls_where_none_may_be(batch, table):
+            return pa.Table.from_batches([batch]).select(columns)
         return _rows(pa.BufferReader(data), partial(fragment, pa.py_buffer(data)), path, table, columns, filter, cure)
 
     try:
@@ -178,6 +136,46 @@ def read_file(
             raise DamagedFile(
                 f"{path} holds rows of pack {packs[0]}, and a file is named for its pack; rename it back or {cure}"
             )
+    return rows
+
+
+def read_local_files(paths: Sequence[str], table: str, columns: list[str]) -> list[pa.Table]:
+    """The rows of several local files in their order, as `read_file` returns them; neighbours of few rows come as one table.
+
+    Most of what reading a small file takes is spent on calls of pyarrow, so whatever can be checked of many at once is.
+    """
+    parts = []
+    filesystem = pyarrow.fs.LocalFileSystem()
+    found = ((path, _small_batch(path, table)) for path in paths)
+    for small, run in itertools.groupby(found, lambda pair: pair[1] is not None):
+        names, batches = zip(*run, strict=True)
+        rows = _together(names, batches, table) if small else None
+        parts += [read_file(filesystem, path, table, columns) for path in names] if rows is None else [rows.select(columns)]
+    return parts
+
+
+def _small_batch(path: str, table: str) -> pa.RecordBatch | None:
+    """The second copy of a whole file's rows; None where `read_file` must read the file, or say what is wrong with it."""
+    try:
+        data = _small_local(path)
+    except OSError:
+        return None
+    if data is None or has_no_copy(data, table):
+        return None
+    seen, end = inspect(data)
+    return from_file(data, end, table) if seen == "whole" else None
+
+
+def _together(paths: Sequence[str], batches: Sequence[pa.RecordBatch], table: str) -> pa.Table | None:
+    """The rows of several files; None where those of one may not be what its name or its schema says."""
+    rows = pa.Table.from_batches(batches, SCHEMAS[table])
+    if nulls_where_none_may_be(rows, table):
+        return None
+    if table != "failures":
+        stems = pa.array([path.rpartition("/")[2].removesuffix(SUFFIX) for path in paths])
+        named = stems.take(pa.array(np.repeat(np.arange(len(batches)), [batch.num_rows for batch in batches])))
+        if not pa.compute.all(pa.compute.equal(rows["pack"], named), min_count=0).as_py():
+            return None
     return rows
 
 

@@ -40,11 +40,11 @@ from results.store.filesystem import (
     upload,
     write_local,
 )
-from results.store.parquet import COMPACTED, SUFFIX, check_table, conform, read_file, serialise
+from results.store.parquet import COMPACTED, SUFFIX, check_table, conform, read_file, read_local_files, serialise
 from results.store.schema import SCHEMAS
 
 ROW = ["key", "stage", "pack"]
-_MANY = 64  # parts of a table, above which work on each of them takes longer than to copy them into one
+_MANY = 64  # chunks of a table, above which work on each of them takes longer than to copy them into one
 _THREADS, _AT_ONCE = 8, 64  # that read files, and files that one of them reads before it takes more
 _VERY_MANY = 4_000  # files of a table, above which a second process reads half of them
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of studies, packs and keys
@@ -295,10 +295,11 @@ def read_files(store: Store, table: str, files: list[str], columns: list[str] | 
     wanted = SCHEMAS[table].names if columns is None else columns
     identity = {"failures": ["pack", "attempt"], "probes": [*ROW, "probe"]}.get(table, ROW)  # probes are added one at a time
     needed = [*wanted, *(name for name in identity if name not in wanted)]
-    parts = _read_parts(store, table, files, needed, None)
-    compacted = sum(name.startswith(COMPACTED) for name in files)
+    compacted = [name for name in files if name.startswith(COMPACTED)]
+    others = [name for name in files if not name.startswith(COMPACTED)]
+    parts = (_read_one(store, table, name, needed) for name in compacted)
     kept = _concat(table, needed, [])
-    for part in [*parts[:compacted], _concat(table, needed, parts[compacted:])]:  # one pack is in one other file only
+    for part in itertools.chain(parts, [_read_many(store, table, others, needed)]):  # one pack is in one other file only
         fresh = part.take(matching(part, kept, "left anti", identity)) if kept.num_rows else part
         kept = _concat(table, needed, [kept, fresh])
     return kept.select(wanted)
@@ -323,7 +324,7 @@ def _rows(
             files = [name for name in files if name.startswith(COMPACTED) or _of_pack(name, packs)]
         try:
             if len(files) < 2:
-                return _concat(table, columns, _read_parts(store, table, files, columns, filter))
+                return _concat(table, columns, [_read_one(store, table, name, columns, filter) for name in files])
             if filter is None:
                 return read_files(store, table, files, columns)
             # copies are chosen before the filter, or each copy would give what another one lacks; and a filter of many small files
@@ -343,42 +344,38 @@ def _of_pack(name: str, packs: Collection[str]) -> bool:
     return stem in packs or any(stem[:end] in packs for end, letter in enumerate(stem) if letter == ".")
 
 
-def _read_parts(
-    store: Store, table: str, names: list[str], columns: list[str], filter: pa.dataset.Expression | None
-) -> list[pa.Table]:
-    """A table a file, in their order; the last of very many come as one."""
+def _read_one(store: Store, table: str, name: str, columns: list[str], filter: pa.dataset.Expression | None = None) -> pa.Table:
+    return read_file(store.filesystem, store.path(table, name), table, columns, filter)
+
+
+def _read_many(store: Store, table: str, names: list[str], columns: list[str]) -> pa.Table:
+    """The rows of files, in their order; a second process reads half of very many."""
     if len(names) < _VERY_MANY or not store.is_local or not second_process.worthwhile():
-        return _read_here(store, table, names, columns, filter)
-    half = max(len(names) // 2, sum(name.startswith(COMPACTED) for name in names))
-    later = second_process.submit(_read_together, store, table, names[half:], columns, filter)
-    return [*_read_here(store, table, names[:half], columns, filter), later.result()]
+        return _read_here(store, table, names, columns)
+    half = len(names) // 2
+    later = second_process.submit(_read_here, store, table, names[half:], columns)
+    return _concat(table, columns, [_read_here(store, table, names[:half], columns), later.result()])
 
 
-def _read_together(
-    store: Store, table: str, names: list[str], columns: list[str], filter: pa.dataset.Expression | None
-) -> pa.Table:
-    return _concat(table, columns, _read_here(store, table, names, columns, filter))
-
-
-def _read_here(
-    store: Store, table: str, names: list[str], columns: list[str], filter: pa.dataset.Expression | None
-) -> list[pa.Table]:
+def _read_here(store: Store, table: str, names: list[str], columns: list[str]) -> pa.Table:
     def read_some(some: list[str]) -> list[pa.Table]:
-        return [read_file(store.filesystem, store.path(table, name), table, columns, filter) for name in some]
+        if store.is_local:
+            return read_local_files([store.path(table, name) for name in some], table, columns)
+        return [_read_one(store, table, name, columns) for name in some]
 
     if len(names) < 2:
-        return read_some(names)
+        return _concat(table, columns, read_some(names))
     size = min(_AT_ONCE, -(-len(names) // _THREADS))
     with ThreadPoolExecutor(_THREADS) as threads:
         pieces = threads.map(read_some, (names[start : start + size] for start in range(0, len(names), size)))
-        return list(itertools.chain.from_iterable(pieces))
+        return _concat(table, columns, list(itertools.chain.from_iterable(pieces)))
 
 
 def _concat(table: str, columns: list[str], parts: list[pa.Table]) -> pa.Table:
     schema = pa.schema([SCHEMAS[table].field(name) for name in columns])
     same = (part if part.schema.equals(schema) else part.cast(schema) for part in parts)
     rows = pa.concat_tables([schema.empty_table(), *same])
-    return rows.combine_chunks() if len(parts) > _MANY else rows
+    return rows.combine_chunks() if rows.num_columns and rows.column(0).num_chunks > _MANY else rows
 
 
 def matching(rows: pa.Table, other: pa.Table, join: str, on: list[str] = ROW) -> pa.Array:

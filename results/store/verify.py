@@ -1,7 +1,8 @@
 """`manyseeds verify`: whether every file of a store is as it was written, and every committed evaluation has its rows.
 
 Tables, checkpoints and kept weights carry a digest of their bytes (`results.store.seal`), and a manifest is named for one. Of files that an
-older version wrote nothing is known: tables are read instead, which finds some damage.
+older version wrote nothing is known: tables are read instead, which finds some damage. The two copies of the rows of a small file
+(`results.store.second_copy`) must agree.
 """
 
 import hashlib
@@ -9,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pyarrow.fs
 
@@ -18,7 +20,8 @@ from results.store.manifest import FOLDER as MANIFESTS
 from results.store.manifest import NEWEST, named_manifest
 from results.store.parquet import read_file
 from results.store.schema import SCHEMAS
-from results.store.seal import State, state
+from results.store.seal import State, inspect, state
+from results.store.second_copy import copies_differ
 from results.store.tables import Store, committed, list_names, scored
 
 _PATTERNS = {
@@ -38,6 +41,7 @@ _CURES = {
     "checkpoints": "delete it: a run passes over it",
     "artifacts": "delete it; manyseeds rerun STORE {key} --keep weights makes it again",
 }
+_WRONG = {"damaged": "is damaged", "two copies": "holds its rows twice, and its two copies differ"}
 
 
 @dataclass
@@ -108,10 +112,10 @@ def _check_files(store: Store, kind: str, folder: str, pattern: re.Pattern[str],
                 continue  # removed meanwhile: a pack was committed or the study compacted
             found.files += 1
             found.unsealed += seen == "unsealed"
-            if seen == "damaged":
+            if seen in _WRONG:
                 key = path.split("/")[-3][:12] if kind == "artifacts" else ""
                 cure = _CURES[kind].format(name=path.rpartition("/")[2], key=key)
-                found.damage.append((f"{path} is damaged", cure))
+                found.damage.append((f"{path} {_WRONG[seen]}", cure))
 
 
 def _paths(store: Store, folder: str, pattern: re.Pattern[str]) -> Iterator[str]:
@@ -121,9 +125,12 @@ def _paths(store: Store, folder: str, pattern: re.Pattern[str]) -> Iterator[str]
             yield info.path
 
 
-def _state(store: Store, kind: str, path: str) -> State | None:
+def _state(store: Store, kind: str, path: str) -> State | Literal["two copies"] | None:
     try:
-        seen = state_of(kind, path.rpartition("/")[2], content(store.filesystem, path))
+        data = content(store.filesystem, path)
+        seen = state_of(kind, path.rpartition("/")[2], data)
+        if seen == "whole" and kind in SCHEMAS and copies_differ(data, inspect(data)[1], kind):
+            return "two copies"
         if seen == "unsealed" and kind in SCHEMAS:
             read_file(store.filesystem, path, kind, SCHEMAS[kind].names)
     except FileNotFoundError:

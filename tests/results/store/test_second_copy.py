@@ -6,10 +6,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from results.store import parquet
+from results.errors import DamagedFile
+from results.store import parquet, second_copy
 from results.store.schema import SCHEMAS
 from results.store.seal import BLANK, seal
 from results.store.tables import open_store, read, write_bytes
+from results.store.verify import verify
 from tests.results.store.sample_rows import commit_pack, pack_tables
 
 TABLES = ("replicates", "evaluations", "curves", "profiles", "probes")
@@ -52,7 +54,7 @@ def test_a_file_of_many_rows_has_one_copy():
 def _copy_of(rows: pa.Table, schema: pa.Schema | None = None, size: int | None = None) -> str:
     message = rows.combine_chunks().to_batches()[0].serialize()
     packed = base64.b64encode(pa.compress(message, "snappy", asbytes=True)).decode()
-    mark = parquet._schema_mark(schema or rows.schema).decode()
+    mark = second_copy._schema_mark(schema or rows.schema).decode()
     return f"{mark}{message.size if size is None else size}:{packed};"
 
 
@@ -91,3 +93,43 @@ def test_a_second_copy_that_is_not_ours_is_passed_over_for_the_columns(tmp_path,
     assert read(at, "curves")["value"].to_pylist() == rows["value"].to_pylist()
     write_bytes(at, "curves/fd-1.parquet", _sealed(rows, whole))
     assert set(read(at, "curves")["value"].to_pylist()) == {9.0}  # this one would have been taken
+
+
+@pytest.mark.parametrize("change", ["value", "number of rows", "sign of zero"])
+def test_verify_names_a_file_whose_copies_differ_though_its_digest_is_right(tmp_path, change):
+    at = open_store(tmp_path, "study")
+    commit_pack(at, "fd-1", ["a", "d"])  # d diverged: its loss is NaN, which does not equal itself
+    assert verify(at).damage == []
+    rows = pack_tables("fd-1", ["a", "d"])["curves"].cast(SCHEMAS["curves"])
+    values = {"value": [9.0], "number of rows": [0.0], "sign of zero": [-0.0]}[change] * rows.num_rows
+    place, field = rows.schema.get_field_index("value"), rows.schema.field("value")
+    zeros = rows.set_column(place, field, pa.array([0.0] * rows.num_rows))
+    other = rows.set_column(place, field, pa.array(values)).slice(change == "number of rows")
+    path = at.path("curves/fd-1.parquet")
+    write_bytes(at, "curves/fd-1.parquet", _sealed(zeros, _copy_of(zeros)))
+    assert verify(at).damage == []
+    write_bytes(at, "curves/fd-1.parquet", _sealed(zeros, _copy_of(other)))
+    [(what, cure)] = verify(at).damage
+    assert what == f"{path} holds its rows twice, and its two copies differ"
+    assert cure.startswith("delete it and replicates/fd-1.parquet")
+
+
+def test_a_file_among_many_that_is_named_for_another_pack_has_nulls_or_is_damaged_is_named(tmp_path):
+    at = open_store(tmp_path, "study")
+    for number in range(5):
+        commit_pack(at, f"fd-{number}", [f"k{number}"])
+    whole = read(at, "curves")
+    path = at.path("curves/fd-2.parquet")
+    with open(path, "rb") as stream:
+        data = stream.read()
+    rows = parquet.deserialise(data).cast(SCHEMAS["curves"])
+    nulls = _copy_of(_without(rows, "value"), SCHEMAS["curves"])
+    write_bytes(at, "curves/fd-2.parquet", _sealed(rows, nulls))
+    assert read(at, "curves").equals(whole)  # its columns are read
+    other = rows.set_column(rows.schema.get_field_index("pack"), rows.schema.field("pack"), pa.array(["fd-1"] * rows.num_rows))
+    write_bytes(at, "curves/fd-2.parquet", parquet.serialise(other))
+    with pytest.raises(DamagedFile, match=r"curves/fd-2\.parquet holds rows of pack fd-1"):
+        read(at, "curves")
+    write_bytes(at, "curves/fd-2.parquet", data[:400] + bytes([data[400] ^ 1]) + data[401:])
+    with pytest.raises(DamagedFile, match=r"curves/fd-2\.parquet can't be read"):
+        read(at, "curves")

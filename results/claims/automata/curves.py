@@ -29,17 +29,19 @@ def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Find
     if not conditions:
         settle(NOT_RUN, "no condition is the plain transformer")
     require(conditions, [name], needs)
-    keys = [each.key for condition in conditions for each in condition.replicates if each.status == "finished"]
+    keys = [replicate.key for condition in conditions for replicate in condition.replicates if replicate.status == "finished"]
     seen = watch(evidence.evaluations)
-    found = {key: seen[key] for key in keys if len(seen.get(key, [])) >= LOOKS}
-    if not found:
+    curves = {key: seen[key] for key in keys if len(seen.get(key, [])) >= LOOKS}
+    if not curves:
         settle(NOT_RUN, f"no set is scored {LOOKS} times or more during training")
-    well = [curve for curve in found.values() if curve[-1][1] >= max(accuracy for _, accuracy in curve) - NEAR]
+    well = [curve for curve in curves.values() if curve[-1][1] >= max(accuracy for _, accuracy in curve) - NEAR]
     if len(well) < needs:
-        settle(PRECONDITION, f"{len(well)} of {len(found)} runs end within a point of their best, and the claim needs {needs}")
+        settle(PRECONDITION, f"{len(well)} of {len(curves)} runs end within a point of their best, and the claim needs {needs}")
     fell = sum(lost(curve) >= terms.value for curve in well)
-    worst = max(map(lost, found.values()))
-    ranges = "; ".join(f"{describe(each, name)}, range {float(np.ptp(each.wrong(name))):.3f}" for each in conditions)
+    worst = max(map(lost, curves.values()))
+    ranges = "; ".join(
+        f"{describe(condition, name)}, range {float(np.ptp(condition.wrong(name))):.3f}" for condition in conditions
+    )
     return decide(
         fell > 0,
         fell == 0,

@@ -14,20 +14,20 @@ Cells = dict[str, dict[int, Condition]]
 
 def by_depth(evidence: Evidence) -> Cells:
     """Transformers by automaton and number of layers, of one length and learning rate. Settles a claim on anything else."""
-    found = [each for each in arms(evidence) if each.settings.get("task.observe") == "state"]
+    transformers = [condition for condition in arms(evidence) if condition.settings.get("task.observe") == "state"]
     for option in ("task.length", "train.lr"):
-        values = {each.settings[option] for each in found}
+        values = {condition.settings[option] for condition in transformers}
         if len(values) > 1:
             settle(
                 NOT_RUN, f"the conditions have {len(values)} values of {option}: the claim is of one, chosen by the monitor set"
             )
-    depths = sorted({each.settings["model.layers"] for each in found})
+    depths = sorted({condition.settings["model.layers"] for condition in transformers})
     cells: Cells = {}
     for depth in depths:
-        at = [each for each in found if each.settings["model.layers"] == depth]
-        for name, each in one_by_automaton(at, f"a transformer of {counted(depth, 'layer')}").items():
-            cells.setdefault(name, {})[depth] = each
-    if not any(len(each) > 1 for each in cells.values()):
+        at = [condition for condition in transformers if condition.settings["model.layers"] == depth]
+        for name, condition in one_by_automaton(at, f"a transformer of {counted(depth, 'layer')}").items():
+            cells.setdefault(name, {})[depth] = condition
+    if not any(len(row) > 1 for row in cells.values()):
         settle(NOT_RUN, "no automaton is simulated at more than one depth")
     return cells
 
@@ -35,7 +35,7 @@ def by_depth(evidence: Evidence) -> Cells:
 def some_depth_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """The best replicate of the best depth, for every automaton."""
     cells, name = by_depth(evidence), in_distribution_set(evidence)
-    require([each for row in cells.values() for each in row.values()], [name], needs)
+    require([condition for row in cells.values() for condition in row.values()], [name], needs)
     parts, reached, open_ends = [], [], []
     for machine, row in cells.items():
         depth = max(row, key=lambda depth: (best(row[depth], name), -depth))
@@ -67,17 +67,17 @@ def deeper_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     if not groups:
         settle(NOT_RUN, "no non-abelian group is simulated at more than one depth")
     pairs = {machine: (row[min(row)], row[max(row)]) for machine, row in groups.items()}
-    require([each for pair in pairs.values() for each in pair], [name], needs)
-    found = {
+    require([condition for pair in pairs.values() for condition in pair], [name], needs)
+    ratios = {
         machine: exceeds(few.wrong(name), many.wrong(name), terms.value, 1 - 0.05 / len(pairs))
         for machine, (few, many) in pairs.items()
     }
     return decide(
-        all(each.interval.low > 0.5 for each in found.values()),
-        any(each.interval.high < 0.5 for each in found.values()),
+        all(ratio.interval.low > 0.5 for ratio in ratios.values()),
+        any(ratio.interval.high < 0.5 for ratio in ratios.values()),
         "; ".join(
-            f"{machine} with {min(groups[machine])} layers errs {each} as much as with {max(groups[machine])}"
-            for machine, each in found.items()
+            f"{machine} with {min(groups[machine])} layers errs {ratio} as much as with {max(groups[machine])}"
+            for machine, ratio in ratios.items()
         ),
         "P is the chance that a replicate with fewest layers errs more than one with most, and must lie above 1/2 for every group",
     )
@@ -86,12 +86,12 @@ def deeper_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 def seeds_differ(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Somewhere the best replicate is far above the median one."""
     cells, name = by_depth(evidence), in_distribution_set(evidence)
-    every = [each for row in cells.values() for each in row.values()]
+    every = [condition for row in cells.values() for condition in row.values()]
     require(every, [name], needs)
     gaps = []
-    for each in every:
-        middle = median(each, name, 1 - 0.05 / len(every))
-        gaps.append((best(each, name) - middle.high, best(each, name) - middle.low, each))
+    for condition in every:
+        middle = median(condition, name, 1 - 0.05 / len(every))
+        gaps.append((best(condition, name) - middle.high, best(condition, name) - middle.low, condition))
     least, _, where = max(gaps, key=lambda gap: gap[0])
     most = max(high for _, high, _ in gaps)
     return decide(
@@ -118,23 +118,23 @@ def memory_is_easiest(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     asked = [(depth, one, other) for depth, one, other in at if not {(depth, one), (depth, other)} <= solved]
     if not asked:
         settle(PRECONDITION, f"with every number of layers all automata have {SOLVED:g} of the states right: there is no order")
-    found = {
+    ratios = {
         (depth, one, other): exceeds(
             cells[one][depth].wrong(name), cells[other][depth].wrong(name), terms.value, 1 - 0.05 / len(asked)
         )
         for depth, one, other in asked
     }
-    against = [each for each, ratio in found.items() if ratio.interval.high < 0.5]
-    shown = [each for each, ratio in found.items() if ratio.interval.low > 0.5]
+    against = [case for case, ratio in ratios.items() if ratio.interval.high < 0.5]
+    shown = [case for case, ratio in ratios.items() if ratio.interval.low > 0.5]
     reversed_ = [f"with {counted(depth, 'layer')} {other} errs more than {one}" for depth, one, other in against]
     return decide(
-        len(shown) == len(found),
+        len(shown) == len(ratios),
         bool(against),
         "; ".join(
-            [f"the order is shown in {len(shown)} of {len(found)} comparisons and reversed in {len(against)}", *reversed_]
+            [f"the order is shown in {len(shown)} of {len(ratios)} comparisons and reversed in {len(against)}", *reversed_]
             + [
-                f"{counted(depth, 'layer')}: {one} errs {each} as much as {other}"
-                for (depth, one, other), each in found.items()
+                f"{counted(depth, 'layer')}: {one} errs {ratio} as much as {other}"
+                for (depth, one, other), ratio in ratios.items()
             ]
         ),
         "P(the first errs more than the second) must lie above 1/2 in each pair with every number of layers; two whose medians have "

@@ -33,18 +33,20 @@ def arms(evidence: Evidence, **changes: Any) -> list[Condition]:
     if wanted["model.name"] != "transformer":
         wanted = {name: value for name, value in wanted.items() if not name.startswith("model.") or name == "model.name"}
     wanted = {name: value for name, value in wanted.items() if value is not None}
-    mine = [each for each in evidence.conditions if each.settings.get("task.name") == "automaton"]
-    return [each for each in mine if all(each.settings.get(name) == value for name, value in wanted.items())]
+    conditions = evidence.of_task("automaton")
+    return [
+        condition for condition in conditions if all(condition.settings.get(name) == value for name, value in wanted.items())
+    ]
 
 
-def one_by_automaton(found: Iterable[Condition], what: str) -> dict[str, Condition]:
+def one_by_automaton(conditions: Iterable[Condition], what: str) -> dict[str, Condition]:
     """Conditions by automaton. Settles a claim where there is none, or where one automaton has several: nothing says which is meant."""
     by: dict[str, Condition] = {}
-    for each in found:
-        name = automaton(each)
+    for condition in conditions:
+        name = automaton(condition)
         if name in by:
-            settle(NOT_RUN, f"{by[name].name} and {each.name} are both {what} on {name}, and nothing says which is meant")
-        by[name] = each
+            settle(NOT_RUN, f"{by[name].name} and {condition.name} are both {what} on {name}, and nothing says which is meant")
+        by[name] = condition
     if not by:
         settle(NOT_RUN, f"no condition is {what}")
     return by
@@ -60,24 +62,27 @@ def require_unseen(conditions: Iterable[Condition]) -> None:
 
     Of cyclic groups, whose words are uniform; those of the other automata here are too many.
     """
-    for each in conditions:
-        length, strings = each.settings["task.length"], each.settings["train.steps"] * each.settings["train.batch"]
-        cyclic = CYCLIC.match(automaton(each))
+    for condition in conditions:
+        length, strings = (
+            condition.settings["task.length"],
+            condition.settings["train.steps"] * condition.settings["train.batch"],
+        )
+        cyclic = CYCLIC.match(automaton(condition))
         words = int(cyclic[1]) ** length if cyclic else None
         if words is not None and math.exp(-strings / words) < UNSEEN:
             settle(
                 NOT_RUN,
-                f"{each.name} is trained on {strings:,} strings of {words:,} words of {length} tokens: none is left unseen, so "
+                f"{condition.name} is trained on {strings:,} strings of {words:,} words of {length} tokens: none is left unseen, so "
                 "nothing is learned that could be asked for elsewhere. Train on longer words",
             )
 
 
 def sets_along(evidence: Evidence, option: str) -> dict[float, str]:
     """Sets that change this option of the task and no other, by its value, in order. Settles a claim on fewer than two."""
-    found = {float(each[option]): name for name, each in evidence.definitions.items() if set(each) == {option}}
-    if len(found) < 2:
-        settle(NOT_RUN, f"{len(found)} sets that are scored at the end change {option} alone, and the claim needs two")
-    return dict(sorted(found.items()))
+    names = {float(changed[option]): name for name, changed in evidence.definitions.items() if set(changed) == {option}}
+    if len(names) < 2:
+        settle(NOT_RUN, f"{len(names)} sets that are scored at the end change {option} alone, and the claim needs two")
+    return dict(sorted(names.items()))
 
 
 def best(condition: Condition, name: str) -> float:

@@ -13,18 +13,19 @@ def only_non_solvable_grow(evidence: Evidence, terms: Terms, needs: int) -> Find
     """Fewest layers that suffice at the shortest and at the longest words, by automaton."""
     name = in_distribution_set(evidence)
     table: dict[str, dict[int, dict[int, Condition]]] = {}
-    for each in arms(evidence):
-        at = table.setdefault(automaton(each), {}).setdefault(each.settings["task.length"], {})
-        twin = at.setdefault(each.settings["model.layers"], each)
-        if twin is not each:
+    for condition in arms(evidence):
+        at = table.setdefault(automaton(condition), {}).setdefault(condition.settings["task.length"], {})
+        twin = at.setdefault(condition.settings["model.layers"], condition)
+        if twin is not condition:
             settle(
-                NOT_RUN, f"{twin.name} and {each.name} have one automaton, length and depth, and nothing says which is meant"
+                NOT_RUN,
+                f"{twin.name} and {condition.name} have one automaton, length and depth, and nothing says which is meant",
             )
     table = {machine: rows for machine, rows in table.items() if len(rows) > 1}
     non = [machine for machine in table if NON_SOLVABLE.match(machine)]
     if not non or len(non) == len(table):
         settle(NOT_RUN, "the claim needs a solvable and a non-solvable group at several lengths")
-    require([each for rows in table.values() for row in rows.values() for each in row.values()], [name], needs)
+    require([condition for rows in table.values() for row in rows.values() for condition in row.values()], [name], needs)
     depth = {
         machine: [needed(rows[length], name, terms.value) for length in (min(rows), max(rows))]
         for machine, rows in table.items()

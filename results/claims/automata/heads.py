@@ -15,20 +15,21 @@ MAJORITY = 0.5
 
 def heads_find_the_ends(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Replicates with a head in the last layer that has more on visits than uniform attention, and less before the latest."""
-    found = [each for each in arms(evidence) if automaton(each).startswith("Grid") and each.settings["model.causal"]]
-    if not found:
+    causal = [condition for condition in arms(evidence) if condition.settings["model.causal"]]
+    gridworlds = [condition for condition in causal if automaton(condition).startswith("Grid")]
+    if not gridworlds:
         settle(NOT_RUN, "no condition is the plain transformer on a gridworld")
     name = in_distribution_set(evidence)
-    require(found, [name], needs)
-    gate(found, name, Terms(RIGHT, gate=terms.gate))
-    require_probed(evidence, found, "boundaries", needs)
+    require(gridworlds, [name], needs)
+    gate(gridworlds, name, Terms(RIGHT, gate=terms.gate))
+    require_probed(evidence, gridworlds, "boundaries", needs)
     tests = []
-    for each in found:
-        rows = [_ratios(values) for _, values in evidence.probed(each, "boundaries")]
+    for condition in gridworlds:
+        rows = [_ratios(values) for _, values in evidence.probed(condition, "boundaries")]
         as_drawn = sum(any(on >= terms.value and before <= 1 / terms.value for on, before in heads) for heads in rows)
         best = [max(heads) for heads in rows]
         text = (
-            f"{each.name}: {percent(as_drawn, len(rows))} have such a head; the head with most on visits has {_median(best, 0)} times "
+            f"{condition.name}: {percent(as_drawn, len(rows))} have such a head; the head with most on visits has {_median(best, 0)} times "
             f"uniform attention's there, and {_median(best, 1)} times before the latest (medians)"
         )
         tests.append((clopper_pearson(as_drawn, len(rows)), text))
@@ -42,7 +43,7 @@ def heads_find_the_ends(evidence: Evidence, terms: Terms, needs: int) -> Finding
 
 
 def _ratios(values: dict[Name, float]) -> list[tuple[float, float]]:
-    """Of each head of the last layer: mass on visits and mass before the latest, in those of uniform attention."""
+    """By head of the last layer: mass on visits, and mass before the latest, as multiples of uniform attention's."""
     even = {item: values["boundaries", None, None, f"uniform {item}"] for item in ("visits", "before")}
     last = max(layer for _, layer, _, _ in values if layer is not None)
     heads = sorted(head for _, layer, head, item in values if layer == last and item == "visits" and head is not None)

@@ -11,7 +11,7 @@ from results.claims.requirements import in_distribution_set, require
 def _ends(evidence: Evidence) -> tuple[str, str]:
     """The set at the training length, or the longest below it, and the longest set."""
     along = sets_along(evidence, "length")
-    trained = min(each.settings["task.length"] for each in arms(evidence))
+    trained = min(condition.settings["task.length"] for condition in arms(evidence))
     within = [length for length in along if length <= trained]
     if not within or max(along) <= trained:
         settle(NOT_RUN, f"the claim needs sets of words within and beyond the training length {trained}")
@@ -22,21 +22,27 @@ def longer_words_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """The plain transformer beyond its training length against within; the LSTM at the longest words."""
     plain = one_by_automaton(arms(evidence), "the plain transformer")
     lstm = one_by_automaton(arms(evidence, model__name="lstm"), "an LSTM")
-    if not all(any(one.startswith(kind) for one in each) for each in (plain, lstm) for kind in ("Dyck", "C")):
+    if not all(any(one.startswith(kind) for one in arm) for arm in (plain, lstm) for kind in ("Dyck", "C")):
         settle(NOT_RUN, "the claim needs the plain transformer and an LSTM, each on a Dyck language and on a cyclic group")
     within, beyond = _ends(evidence)
     require_unseen([*plain.values(), *lstm.values()])
     require([*plain.values(), *lstm.values()], [within, beyond], needs)
     gate([*plain.values(), *lstm.values()], within, terms)
-    found = {one: exceeds(each.wrong(beyond), each.wrong(within), 1, 1 - 0.05 / len(plain)) for one, each in plain.items()}
-    middles = {one: median(each, beyond) for one, each in lstm.items()}
-    lows, highs = higher(list(found.values()))
+    ratios = {
+        one: exceeds(condition.wrong(beyond), condition.wrong(within), 1, 1 - 0.05 / len(plain))
+        for one, condition in plain.items()
+    }
+    middles = {one: median(condition, beyond) for one, condition in lstm.items()}
+    lows, highs = higher(list(ratios.values()))
     return decide(
-        lows and all(each.low >= terms.value for each in middles.values()),
-        highs or any(each.high < terms.value for each in middles.values()),
+        lows and all(middle.low >= terms.value for middle in middles.values()),
+        highs or any(middle.high < terms.value for middle in middles.values()),
         "; ".join(
-            [f"{describe(each, beyond)} on {beyond}; errs {found[one]} as much as on {within}" for one, each in plain.items()]
-            + [f"{describe(each, beyond)} on {beyond}" for each in lstm.values()]
+            [
+                f"{describe(condition, beyond)} on {beyond}; errs {ratios[one]} as much as on {within}"
+                for one, condition in plain.items()
+            ]
+            + [f"{describe(condition, beyond)} on {beyond}" for condition in lstm.values()]
         ),
         f"the transformer must err more beyond the training length, and the LSTM's median stay at {terms.value:g}",
     )
@@ -49,23 +55,25 @@ def shift_and_none_improve(evidence: Evidence, terms: Terms, needs: int) -> Find
     alike, so on parity they are wrong in 1/(3T) of the positions at best.
     """
     plain = one_by_automaton(arms(evidence), "the plain transformer")
-    shifted = [each for each in arms(evidence, model__shift=None) if each.settings["model.shift"] > 0]
+    shifted = [condition for condition in arms(evidence, model__shift=None) if condition.settings["model.shift"] > 0]
     arms_of = {
         "shifted positions": one_by_automaton(shifted, "a transformer with shifted positions"),
         "no positions": one_by_automaton(arms(evidence, model__positions="none"), "a transformer without positions"),
     }
     within, beyond = _ends(evidence)
     pairs = [(label, plain[one], by[one]) for label, by in arms_of.items() for one in plain if one in by]
-    require_unseen([each for _, *pair in pairs for each in pair])
-    require([each for _, *pair in pairs for each in pair], [within, beyond], needs)
+    require_unseen([condition for _, *pair in pairs for condition in pair])
+    require([condition for _, *pair in pairs for condition in pair], [within, beyond], needs)
     judged = [*plain.values(), *arms_of["shifted positions"].values()]
     gate(judged, within, Terms(RIGHT, gate=terms.gate))
-    found = [exceeds(one.wrong(beyond), each.wrong(beyond), terms.value, 1 - 0.05 / len(pairs)) for _, one, each in pairs]
+    ratios = [
+        exceeds(one.wrong(beyond), changed.wrong(beyond), terms.value, 1 - 0.05 / len(pairs)) for _, one, changed in pairs
+    ]
     return decide(
-        *higher(found),
+        *higher(ratios),
         "; ".join(
-            f"{describe(one, beyond)}, with {label} {describe(each, beyond)}; the first errs {ratio} as much"
-            for (label, one, each), ratio in zip(pairs, found, strict=True)
+            f"{describe(one, beyond)}, with {label} {describe(changed, beyond)}; the first errs {ratio} as much"
+            for (label, one, changed), ratio in zip(pairs, ratios, strict=True)
         ),
         f"P is the chance that a plain replicate errs more on {beyond}, and must lie above 1/2 against each",
     )
@@ -79,12 +87,12 @@ def recency_is_what_helps(evidence: Evidence, terms: Terms, needs: int) -> Findi
     require_unseen([*both.values(), *alone.values()])
     require([*both.values(), *alone.values()], [within, beyond], needs)
     gate([*both.values(), *alone.values()], within, terms)
-    steady = [median(each, beyond) for each in both.values()]
-    fallen = [median(each, beyond) for each in alone.values()]
+    steady = [median(condition, beyond) for condition in both.values()]
+    fallen = [median(condition, beyond) for condition in alone.values()]
     return decide(
-        all(each.low >= terms.value for each in steady) and all(each.high < terms.value for each in fallen),
-        any(each.high < terms.value for each in steady) or any(each.low >= terms.value for each in fallen),
-        "; ".join(f"{describe(each, beyond)} on {beyond}" for each in [*both.values(), *alone.values()]),
+        all(middle.low >= terms.value for middle in steady) and all(middle.high < terms.value for middle in fallen),
+        any(middle.high < terms.value for middle in steady) or any(middle.low >= terms.value for middle in fallen),
+        "; ".join(f"{describe(condition, beyond)} on {beyond}" for condition in [*both.values(), *alone.values()]),
         f"the median must stay at {terms.value:g} on {beyond} with recency bias, and fall below it without",
     )
 
@@ -95,23 +103,23 @@ def sinusoidal_is_worse_at_twice(evidence: Evidence, terms: Terms, needs: int) -
     linear = one_by_automaton(arms(evidence, model__positions="linear"), "a transformer with linear positions")
     grids = [one for one in plain if one.startswith("Grid") and one in linear]
     trained = in_distribution_set(evidence)
-    lengths = {each["length"]: name for name, each in evidence.definitions.items() if set(each) == {"length"}}
+    lengths = {changed["length"]: name for name, changed in evidence.definitions.items() if set(changed) == {"length"}}
     if not grids or "abab" not in plain or "abab" not in linear or not lengths:
         settle(
             NOT_RUN,
             "the claim needs a gridworld and (abab)*, each with sinusoidal and linear positions, and a set of longer words",
         )
     beyond = lengths[max(lengths)]
-    every = [each[one] for each in (plain, linear) for one in (*grids, "abab")]
+    every = [arm[one] for arm in (plain, linear) for one in (*grids, "abab")]
     require(every, [trained, beyond], needs)
-    gate([each[one] for each in (plain, linear) for one in grids], trained, Terms(RIGHT, gate=terms.gate))
-    found = [exceeds(plain[one].wrong(beyond), linear[one].wrong(beyond), terms.value, 1 - 0.05 / 2) for one in grids]
-    found.append(exceeds(linear["abab"].wrong(trained), plain["abab"].wrong(trained), terms.value, 1 - 0.05 / 2))
+    gate([arm[one] for arm in (plain, linear) for one in grids], trained, Terms(RIGHT, gate=terms.gate))
+    ratios = [exceeds(plain[one].wrong(beyond), linear[one].wrong(beyond), terms.value, 1 - 0.05 / 2) for one in grids]
+    ratios.append(exceeds(linear["abab"].wrong(trained), plain["abab"].wrong(trained), terms.value, 1 - 0.05 / 2))
     return decide(
-        *higher(found),
-        "; ".join(f"{describe(each, name)} on {name}" for each in every for name in (trained, beyond))
-        + f"; sinusoidal errs {' and '.join(map(str, found[:-1]))} as much on {beyond} of {', '.join(grids)}, "
-        f"linear {found[-1]} as much on {trained} of abab",
+        *higher(ratios),
+        "; ".join(f"{describe(condition, name)} on {name}" for condition in every for name in (trained, beyond))
+        + f"; sinusoidal errs {' and '.join(map(str, ratios[:-1]))} as much on {beyond} of {', '.join(grids)}, "
+        f"linear {ratios[-1]} as much on {trained} of abab",
         "P is the chance that a replicate of the first errs more, and must lie above 1/2 in both",
     )
 

@@ -11,23 +11,23 @@ RIGHT = 0.99  # accuracy that counts as right in training, where a claim's value
 
 def with_recency(evidence: Evidence) -> dict[str, Condition]:
     """Transformers with a scratchpad and recency bias, by automaton."""
-    found = arms(evidence, task__scratchpad=True, model__positions="alibi")
-    return one_by_automaton(found, "a transformer with scratchpad and alibi")
+    conditions = arms(evidence, task__scratchpad=True, model__positions="alibi")
+    return one_by_automaton(conditions, "a transformer with scratchpad and alibi")
 
 
 def gate(conditions: list[Condition], name: str, terms: Terms) -> None:
     """Settles a claim unless enough replicates are right where they were trained: only those say something about elsewhere."""
-    for each in conditions:
-        errors = each.wrong(name)
+    for condition in conditions:
+        errors = condition.wrong(name)
         right = int((errors <= 1 - terms.value).sum())
         if right < terms.gate * len(errors):
-            reached = f"{right} of {len(errors)} replicates of {each.name} have {terms.value:g} of {name} right"
+            reached = f"{right} of {len(errors)} replicates of {condition.name} have {terms.value:g} of {name} right"
             settle(PRECONDITION, f"{reached}, and {terms.gate:.0%} must")
 
 
-def higher(found: list[Exceeds]) -> tuple[bool, bool]:
+def higher(ratios: list[Exceeds]) -> tuple[bool, bool]:
     """Whether all are shown, and whether one is refuted."""
-    return all(each.interval.low > 0.5 for each in found), any(each.interval.high < 0.5 for each in found)
+    return all(ratio.interval.low > 0.5 for ratio in ratios), any(ratio.interval.high < 0.5 for ratio in ratios)
 
 
 def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -35,25 +35,30 @@ def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     name, along = in_distribution_set(evidence), sets_along(evidence, "p_one")
     plain = one_by_automaton(arms(evidence), "the plain transformer")
     lstm = one_by_automaton(arms(evidence, model__name="lstm"), "an LSTM")
-    steady = {each.name: each for each in (*lstm.values(), *with_recency(evidence).values())}
-    sets = [*along.values(), *(each for each, changed in evidence.definitions.items() if set(changed) == {"ones"})]
+    steady = {condition.name: condition for condition in (*lstm.values(), *with_recency(evidence).values())}
+    sets = [*along.values(), *(other for other, changed in evidence.definitions.items() if set(changed) == {"ones"})]
     require_unseen([*plain.values(), *steady.values()])
     require([*plain.values(), *steady.values()], [name, *sets], needs)
     gate([*plain.values(), *steady.values()], name, terms)
     ends = [along[min(along)], along[max(along)]]
     confidence = 1 - 0.05 / (len(ends) * len(plain))
     falls = {
-        (one, end): exceeds(each.wrong(end), each.wrong(name), 1, confidence) for one, each in plain.items() for end in ends
+        (one, end): exceeds(condition.wrong(end), condition.wrong(name), 1, confidence)
+        for one, condition in plain.items()
+        for end in ends
     }
-    middles = {label: min((median(each, one) for one in sets), key=lambda found: found.low) for label, each in steady.items()}
+    middles = {
+        label: min((median(condition, one) for one in sets), key=lambda interval: interval.low)
+        for label, condition in steady.items()
+    }
     lows, highs = higher(list(falls.values()))
     return decide(
-        lows and all(each.low >= terms.value for each in middles.values()),
-        highs or any(each.high < terms.value for each in middles.values()),
+        lows and all(middle.low >= terms.value for middle in middles.values()),
+        highs or any(middle.high < terms.value for middle in middles.values()),
         "; ".join(
-            [describe(each, end) + f" on {end}" for each in plain.values() for end in ends]
-            + [f"{one} on {end} errs {each} as much as in training" for (one, end), each in falls.items()]
-            + [f"{label}: median on its worst set [{each.low:.3f}, {each.high:.3f}]" for label, each in middles.items()]
+            [describe(condition, end) + f" on {end}" for condition in plain.values() for end in ends]
+            + [f"{one} on {end} errs {ratio} as much as in training" for (one, end), ratio in falls.items()]
+            + [f"{label}: median on its worst set [{middle.low:.3f}, {middle.high:.3f}]" for label, middle in middles.items()]
         ),
         f"the transformer must err more at both ends than in training, and the medians of the others reach {terms.value:g} on every set",
     )
@@ -66,17 +71,20 @@ def rare_ones_are_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding
     if not low:
         settle(NOT_RUN, "no two sets have ones with probability p and 1 - p")
     rare = along[min(low)]
-    frequent = next(each for p, each in along.items() if abs(1 - min(low) - p) < 1e-9)
+    frequent = next(other for p, other in along.items() if abs(1 - min(low) - p) < 1e-9)
     plain = one_by_automaton(arms(evidence), "the plain transformer")
     require_unseen(plain.values())
     require(plain.values(), [rare, frequent], needs)
     gate(list(plain.values()), in_distribution_set(evidence), Terms(RIGHT, gate=terms.gate))
-    found = [exceeds(each.wrong(rare), each.wrong(frequent), terms.value, 1 - 0.05 / len(plain)) for each in plain.values()]
+    ratios = [
+        exceeds(condition.wrong(rare), condition.wrong(frequent), terms.value, 1 - 0.05 / len(plain))
+        for condition in plain.values()
+    ]
     return decide(
-        *higher(found),
+        *higher(ratios),
         "; ".join(
-            f"{describe(each, rare)} on {rare}; {describe(each, frequent)} on {frequent}; errs {ratio} as much on the first"
-            for each, ratio in zip(plain.values(), found, strict=True)
+            f"{describe(condition, rare)} on {rare}; {describe(condition, frequent)} on {frequent}; errs {ratio} as much on the first"
+            for condition, ratio in zip(plain.values(), ratios, strict=True)
         ),
         "P is the chance that a replicate errs more where ones are rare than where they are as frequent, and must lie above 1/2",
     )

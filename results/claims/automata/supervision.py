@@ -27,18 +27,18 @@ def _task(condition: Condition) -> tuple[str, str, str]:
 def a_part_of_the_state_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """The best transformer and the best LSTM of every partly observed automaton."""
     name = in_distribution_set(evidence)
-    found = [each for each in arms(evidence) if each.settings["task.observe"] != "state"]
-    others = [each for each in arms(evidence, model__name="lstm") if each.settings["task.observe"] != "state"]
-    if not found or not others:
+    transformers = [condition for condition in arms(evidence) if condition.settings["task.observe"] != "state"]
+    others = [condition for condition in arms(evidence, model__name="lstm") if condition.settings["task.observe"] != "state"]
+    if not transformers or not others:
         settle(
             NOT_RUN, "the claim needs a transformer with sinusoidal positions and an LSTM, each trained on a part of the state"
         )
-    require([*found, *others], [name], needs)
+    require([*transformers, *others], [name], needs)
     parts = []
-    for each in [*found, *others]:
-        theirs = THESIS.get(_task(each)) if each in found else 1.0
-        parts.append(describe(each, name) + (f" (thesis: best {theirs:.3f})" if theirs is not None else ""))
-    reached = [best(each, name) >= terms.value for each in [*found, *others]]
+    for condition in [*transformers, *others]:
+        theirs = THESIS.get(_task(condition)) if condition in transformers else 1.0
+        parts.append(describe(condition, name) + (f" (thesis: best {theirs:.3f})" if theirs is not None else ""))
+    reached = [best(condition, name) >= terms.value for condition in [*transformers, *others]]
     return decide(
         all(reached),
         not all(reached),
@@ -52,13 +52,13 @@ def sinusoidal_learns_abab(evidence: Evidence, terms: Terms, needs: int) -> Find
     name = in_distribution_set(evidence)
     pairs = []
     for one in arms(evidence):
-        beside = [each for each in arms(evidence, model__positions="linear") if _task(each) == _task(one)]
-        pairs += [(one, each) for each in beside if automaton(one) == "abab"]
+        beside = [condition for condition in arms(evidence, model__positions="linear") if _task(condition) == _task(one)]
+        pairs += [(one, condition) for condition in beside if automaton(one) == "abab"]
     if not pairs:
         settle(NOT_RUN, "no condition trains on (abab)* with linear positions and another with sinusoidal ones")
-    require([each for pair in pairs for each in pair], [name], needs)
-    found = [exceeds(b.wrong(name), a.wrong(name), terms.value, 1 - 0.05 / len(pairs)) for a, b in pairs]
-    learned = [[int((each.wrong(name) <= 1 - LEARNED).sum()) for each in pair] for pair in pairs]
+    require([condition for pair in pairs for condition in pair], [name], needs)
+    ratios = [exceeds(b.wrong(name), a.wrong(name), terms.value, 1 - 0.05 / len(pairs)) for a, b in pairs]
+    learned = [[int((condition.wrong(name) <= 1 - LEARNED).sum()) for condition in pair] for pair in pairs]
     despite = [linear for _, linear in learned]
     for (one, _), (own, _) in zip(pairs, learned, strict=True):
         if not any(despite) and own < max(1, terms.gate * len(one.wrong(name))):
@@ -67,12 +67,12 @@ def sinusoidal_learns_abab(evidence: Evidence, terms: Terms, needs: int) -> Find
                 f"{own} of {len(one.wrong(name))} replicates of {one.name} have {LEARNED:g} of the states right, and {terms.gate:.0%} must",
             )
     return decide(
-        not any(despite) and all(each.interval.low > 0.5 for each in found),
-        any(despite) or any(each.interval.high < 0.5 for each in found),
+        not any(despite) and all(ratio.interval.low > 0.5 for ratio in ratios),
+        any(despite) or any(ratio.interval.high < 0.5 for ratio in ratios),
         "; ".join(
             f"learned by {own} of {len(a.wrong(name))} with sinusoidal positions, by {linear} of {len(b.wrong(name))} with linear ones "
-            f"({a.name}); {describe(a, name)}; {describe(b, name)}; linear errs {each}"
-            for (a, b), (own, linear), each in zip(pairs, learned, found, strict=True)
+            f"({a.name}); {describe(a, name)}; {describe(b, name)}; linear errs {ratio}"
+            for (a, b), (own, linear), ratio in zip(pairs, learned, ratios, strict=True)
         ),
         f"no replicate with linear positions may have {LEARNED:g} of the states right, as no one of the thesis' 25 has, and the chance P "
         "that one errs more must lie above 1/2 under each law",
@@ -84,9 +84,9 @@ def few_labels_hurt_the_transformer(evidence: Evidence, terms: Terms, needs: int
     name = in_distribution_set(evidence)
     lstm = arms(evidence, model__name="lstm", task__p_reveal=None)
     transformers = arms(evidence, task__p_reveal=None)
-    groups = [each for each in transformers if not automaton(each).startswith("C")]
-    cyclic = [each for each in transformers if automaton(each).startswith("C")]
-    shares = {each.settings["task.p_reveal"] for each in groups}
+    groups = [condition for condition in transformers if not automaton(condition).startswith("C")]
+    cyclic = [condition for condition in transformers if automaton(condition).startswith("C")]
+    shares = {condition.settings["task.p_reveal"] for condition in groups}
     if not lstm or not cyclic or len(shares) < 2:
         settle(
             NOT_RUN,
@@ -95,27 +95,30 @@ def few_labels_hurt_the_transformer(evidence: Evidence, terms: Terms, needs: int
     require([*lstm, *transformers], [name], needs)
     most, fewest = (
         one_by_automaton(
-            [each for each in groups if each.settings["task.p_reveal"] == share], f"a transformer, p_reveal {share:g}"
+            [condition for condition in groups if condition.settings["task.p_reveal"] == share],
+            f"a transformer, p_reveal {share:g}",
         )
         for share in (max(shares), min(shares))
     )
-    for each in most.values():
-        if best(each, name) < terms.value:
-            settle(PRECONDITION, f"{describe(each, name)}: with most labels the best must reach {terms.value:g}")
+    for condition in most.values():
+        if best(condition, name) < terms.value:
+            settle(PRECONDITION, f"{describe(condition, name)}: with most labels the best must reach {terms.value:g}")
     both = most.keys() & fewest.keys()
     if not both:
         settle(NOT_RUN, f"no group is trained with p_reveal {min(shares):g} and {max(shares):g}")
     worse = {one: exceeds(fewest[one].wrong(name), most[one].wrong(name), 1, 1 - 0.05 / len(both)) for one in sorted(both)}
-    steady = [median(each, name) for each in lstm]
-    parts = [describe(each, name) for each in [*lstm, *cyclic]]
-    parts += [f"{one} with p_reveal {min(shares):g} errs {each} as much as with {max(shares):g}" for one, each in worse.items()]
+    steady = [median(condition, name) for condition in lstm]
+    parts = [describe(condition, name) for condition in [*lstm, *cyclic]]
+    parts += [
+        f"{one} with p_reveal {min(shares):g} errs {ratio} as much as with {max(shares):g}" for one, ratio in worse.items()
+    ]
     return decide(
-        all(each.low >= terms.value for each in steady)
-        and all(each.interval.low > 0.5 for each in worse.values())
-        and all(best(each, name) >= terms.value for each in cyclic),
-        any(each.high < terms.value for each in steady)
-        or any(each.interval.high < 0.5 for each in worse.values())
-        or any(best(each, name) < terms.value for each in cyclic),
+        all(middle.low >= terms.value for middle in steady)
+        and all(ratio.interval.low > 0.5 for ratio in worse.values())
+        and all(best(condition, name) >= terms.value for condition in cyclic),
+        any(middle.high < terms.value for middle in steady)
+        or any(ratio.interval.high < 0.5 for ratio in worse.values())
+        or any(best(condition, name) < terms.value for condition in cyclic),
         "; ".join(parts),
         f"the LSTM's median must reach {terms.value:g} at every p_reveal, as must the transformer's best on a cyclic group; on another "
         "group it must err more with fewest labels than with most",

@@ -110,7 +110,7 @@ def spikes(degrees: Sequence[int]) -> Callable[[Evidence, Terms, int], Finding]:
 
 def wider_is_earlier(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """The widest is right before the narrowest in most pairs of seeds, and no width is shown to be later than the next narrower one."""
-    parities = [condition for condition in evidence.conditions if condition.settings.get("task.name") == "sparse_parity"]
+    parities = evidence.of_task("sparse_parity")
     perceptrons = [
         condition for condition in parities if strategy(condition) == LABELS and condition.settings["model.name"] == "mlp"
     ]

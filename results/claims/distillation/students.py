@@ -56,7 +56,7 @@ def reported(evidence: Evidence) -> str:
 
 
 def grammars(evidence: Evidence) -> list[Condition]:
-    return [condition for condition in evidence.conditions if condition.settings.get("task.name") == "pcfg"]
+    return evidence.of_task("pcfg")
 
 
 def teacher_of(evidence: Evidence, student: Condition) -> Condition:

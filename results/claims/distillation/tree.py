@@ -55,8 +55,7 @@ def levels_one_by_one(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 def _teachers(evidence: Evidence) -> list[Condition]:
     """Perceptrons trained on the labels of a tree of parities."""
-    trees = (condition for condition in evidence.conditions if condition.settings.get("task.name") == TASK)
-    return [condition for condition in trees if strategy(condition) == LABELS]
+    return [condition for condition in evidence.of_task(TASK) if strategy(condition) == LABELS]
 
 
 def _peaks(steps: dict[int, dict[str, float]]) -> dict[int, tuple[int, float]]:

@@ -23,9 +23,8 @@ def _arms(evidence: Evidence, models: Sequence[dict[str, object]], terms: Terms,
     """Conditions of these models that learned their training length and were probed, and a sentence about those that did not."""
     candidates = [
         condition
-        for condition in evidence.conditions
-        if condition.settings.get("task.name") == "lego"
-        and any(all(condition.settings.get(k) == v for k, v in model.items()) for model in models)
+        for condition in evidence.of_task("lego")
+        if any(all(condition.settings.get(k) == v for k, v in model.items()) for model in models)
     ]
     if not candidates:
         settle(NOT_RUN, "no condition is the model that the claim is of")

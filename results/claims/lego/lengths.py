@@ -27,9 +27,8 @@ def of_family(
     """Conditions on LEGO with these options whose group's name matches `family`; later: stages after the first, in place of first ones."""
     return [
         condition
-        for condition in evidence.conditions
-        if condition.settings.get("task.name") == "lego"
-        and family.match(str(condition.settings.get("task.group", "")))
+        for condition in evidence.of_task("lego")
+        if family.match(str(condition.settings.get("task.group", "")))
         and ("stage.number" in condition.settings) == later
         and all(condition.settings.get(name) == value for name, value in options.items())
     ]

@@ -74,27 +74,25 @@ def conditions(evidence: Evidence, needs: int, models: Sequence[str] | None = No
 
     A diverged replicate settles it too: it has no course, and what comes of the others alone is no fair sample.
     """
-    mine = [
-        each
-        for each in evidence.conditions
-        if each.settings.get("task.name") == TASK
-        and each.settings["task.order"] >= least_order
-        and (models is None or each.settings["model.name"] in models)
+    chosen = [
+        condition
+        for condition in evidence.of_task(TASK)
+        if condition.settings["task.order"] >= least_order and (models is None or condition.settings["model.name"] in models)
     ]
-    if not mine:
+    if not chosen:
         kinds = "" if models is None else f" with {' or '.join(models)}"
         settle(NOT_RUN, f"no condition is of in-context n-grams of order {least_order} or more{kinds}")
-    for each in mine:
-        missing = sum(one.status in ("missing", "failed") for one in each.replicates)
-        ended = len(each.replicates) - missing
+    for condition in chosen:
+        missing = sum(one.status in ("missing", "failed") for one in condition.replicates)
+        ended = len(condition.replicates) - missing
         if missing or ended < needs:
             settle(
                 TOO_FEW,
-                f"{ended} of {len(each.replicates)} replicates of {each.name} have ended, and the claim needs {needs} and all",
+                f"{ended} of {len(condition.replicates)} replicates of {condition.name} have ended, and the claim needs {needs} and all",
             )
-        if any(one.status != "finished" for one in each.replicates):
-            settle(PRECONDITION, f"a replicate of {each.name} diverged: lower the learning rate")
-    return mine
+        if any(one.status != "finished" for one in condition.replicates):
+            settle(PRECONDITION, f"a replicate of {condition.name} diverged: lower the learning rate")
+    return chosen
 
 
 def courses(evidence: Evidence, condition: Condition) -> list[Course]:
@@ -102,8 +100,8 @@ def courses(evidence: Evidence, condition: Condition) -> list[Course]:
     losses = series(evidence.averages, of_set=watched_set(evidence.averages))
     heads = heads_of(evidence, condition)
     out = []
-    for each, own_heads in zip(condition.replicates, heads, strict=True):
-        own = losses.get(each.key, {})
+    for replicate, own_heads in zip(condition.replicates, heads, strict=True):
+        own = losses.get(replicate.key, {})
         if "loss" not in own or len(own["loss"].steps) < 10:
             settle(NOT_RUN, f"{condition.name} was looked at fewer than 10 times on the way: give one of its sets an `every`")
         levels = {name.removeprefix(BASELINE): float(one.values[-1]) for name, one in own.items() if name.startswith(BASELINE)}
@@ -117,11 +115,11 @@ Heads = Sequence[Sequence[Series]]  # of each head, the weight on the lags 0, 1,
 
 def heads_of(evidence: Evidence, condition: Condition) -> list[Heads]:
     """What was watched of the heads of each replicate. Settles a claim where nothing was."""
-    found = series(evidence.watched)
+    watched = series(evidence.watched)
     out: list[Heads] = []
-    for each in condition.replicates:
+    for replicate in condition.replicates:
         by: dict[int, dict[int, Series]] = {}
-        for name, one in found.get(each.key, {}).items():
+        for name, one in watched.get(replicate.key, {}).items():
             if name.startswith(LAG):
                 head, lag = map(int, name.removeprefix(LAG).split("."))
                 by.setdefault(head, {})[lag] = one

@@ -18,22 +18,24 @@ EDGES = (0.1, 0.9)  # of the way down, between which a jump is
 
 def peaks_at_jumps(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Of each replicate that has left the last plateau but one, the median norm in the jump as a multiple of that on the plateau."""
-    mine = conditions(evidence, needs)
+    compared = conditions(evidence, needs)
     norms = {key: own["sample gradient"] for key, own in series(evidence.watched, ("sample gradient",)).items()}
     texts, holds, fails = [], [], []
-    for condition in mine:
-        if any(each.key not in norms for each in condition.replicates):
+    for condition in compared:
+        if any(replicate.key not in norms for replicate in condition.replicates):
             settle(NOT_RUN, f"{condition.name} has no gradients on a sample: set evaluate.watch.sequences")
         own = courses(evidence, condition)
-        found = [ratio(course, norms[each.key]) for course, each in zip(own, condition.replicates, strict=True)]
-        ratios = [each for each in found if each is not None]
+        by_replicate = [
+            ratio(course, norms[replicate.key]) for course, replicate in zip(own, condition.replicates, strict=True)
+        ]
+        ratios = [times for times in by_replicate if times is not None]
         if len(ratios) < terms.gate * len(own):
             settle(
                 PRECONDITION,
                 f"{len(ratios)} of {len(own)} replicates of {condition.name} leave the last plateau but one with looks before and within "
                 f"the jump, and {terms.gate:.0%} must: train for longer, or look more often",
             )
-        interval = quantile_interval(ratios, 0.5, 1 - 0.05 / len(mine))
+        interval = quantile_interval(ratios, 0.5, 1 - 0.05 / len(compared))
         texts.append(f"{condition.name}: {np.median(ratios):.2f} times {between(interval)} in {len(ratios)} of {len(own)}")
         holds.append(interval.low > terms.value)
         fails.append(interval.high < terms.value)

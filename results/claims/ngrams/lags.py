@@ -23,9 +23,9 @@ def second_lag_is_two(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def _share(evidence: Evidence, terms: Terms, needs: int, place: int, lag: int, least_order: int) -> Finding:
-    mine = conditions(evidence, needs, PATTERNS, least_order)
-    confidence, texts, intervals = 1 - 0.05 / len(mine), [], []
-    for condition in mine:
+    compared = conditions(evidence, needs, PATTERNS, least_order)
+    confidence, texts, intervals = 1 - 0.05 / len(compared), [], []
+    for condition in compared:
         learned = [order for heads in heads_of(evidence, condition) if len(order := list(learned_lags(heads))) > place]
         if len(learned) < terms.gate * len(condition.replicates):
             settle(
@@ -33,17 +33,17 @@ def _share(evidence: Evidence, terms: Terms, needs: int, place: int, lag: int, l
                 f"{len(learned)} of {len(condition.replicates)} replicates of {condition.name} learn {place + 1} lags or more, and "
                 f"{terms.gate:.0%} must: train for longer",
             )
-        found = sum(order[place] == lag for order in learned)
+        count = sum(order[place] == lag for order in learned)
         others = sorted({order[place] for order in learned} - {lag})
-        intervals.append(clopper_pearson(found, len(learned), confidence))
-        rest = ", ".join(f"lag {each} in {sum(order[place] == each for order in learned)}" for each in others)
+        intervals.append(clopper_pearson(count, len(learned), confidence))
+        rest = ", ".join(f"lag {other} in {sum(order[place] == other for order in learned)}" for other in others)
         texts.append(
-            f"{condition.name}: {percent(found, len(learned))} learn lag {lag} {('first', 'second')[place]}"
+            f"{condition.name}: {percent(count, len(learned))} learn lag {lag} {('first', 'second')[place]}"
             + (f" ({rest})" if rest else "")
         )
     return decide(
-        all(each.low > terms.value for each in intervals),
-        any(each.high < terms.value for each in intervals),
+        all(interval.low > terms.value for interval in intervals),
+        any(interval.high < terms.value for interval in intervals),
         "; ".join(texts),
         f"the exact interval must lie above {terms.value:g} in every condition, and refutes below; a lag is learned where a head gives it "
         f"more than {LEARNED:g} of its weight",

@@ -20,13 +20,13 @@ AT_ONCE = 0.25  # of the time at the unigram; ours, the paper's figure 7 shows a
 
 def plateaus_at_the_k_grams(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Of each stage but the last, the distance of its median loss from the band of the k-gram's losses over its smoothings."""
-    found = {each.name: courses(evidence, each) for each in conditions(evidence, needs, ATTENTION_ALONE)}
-    gate(found, terms.gate)
-    for name, own in found.items():
+    trainings = {condition.name: courses(evidence, condition) for condition in conditions(evidence, needs, ATTENTION_ALONE)}
+    gate(trainings, terms.gate)
+    for name, own in trainings.items():
         refuse_alike(name, own[0], terms.value)
-    count = sum(own[0].order - 1 for own in found.values())
+    count = sum(own[0].order - 1 for own in trainings.values())
     texts, holds, fails = [], [], []
-    for name, own in found.items():
+    for name, own in trainings.items():
         for k in range(1, own[0].order):
             levels = [course.plateau(k) for course in own]
             # a stage that is skipped has no plateau, which is as far from it as can be
@@ -77,11 +77,11 @@ def gap(course: Course, k: int, level: float) -> float:
 def in_order(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Of the replicates that come to the last stage, or leave the order before it, the share that pass through every stage in order, each
     with looks of its own and a lower loss than the last. The others say nothing yet of the whole order."""
-    found = {each.name: courses(evidence, each) for each in conditions(evidence, needs, ATTENTION_ALONE)}
-    gate(found, terms.gate)
-    ended = {name: [course for course in own if ended_or_left(course)] for name, own in found.items()}
+    trainings = {condition.name: courses(evidence, condition) for condition in conditions(evidence, needs, ATTENTION_ALONE)}
+    gate(trainings, terms.gate)
+    ended = {name: [course for course in own if ended_or_left(course)] for name, own in trainings.items()}
     answers = {name: [passes_in_order(course) for course in own] for name, own in ended.items()}
-    waiting = ", ".join(f"{len(own) - len(ended[name])} of {len(own)} of {name}" for name, own in found.items())
+    waiting = ", ".join(f"{len(own) - len(ended[name])} of {len(own)} of {name}" for name, own in trainings.items())
     return _shares(
         answers, terms, "pass through all stages in order, each with a lower loss", f" (not yet at the last stage: {waiting})"
     )
@@ -99,8 +99,8 @@ def passes_in_order(course: Course) -> bool:
     if lags != list(range(1, reached)) or reached == 1:
         return False
     levels = [course.plateau(k) for k in range(1, reached + 1)]
-    known = [level for level in levels if level is not None]
-    return len(known) == len(levels) and all(later < earlier for earlier, later in itertools.pairwise(known))
+    reached_levels = [level for level in levels if level is not None]
+    return len(reached_levels) == len(levels) and all(later < earlier for earlier, later in itertools.pairwise(reached_levels))
 
 
 def one_plateau(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -108,8 +108,10 @@ def one_plateau(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
     Losses tell it, and not heads: with MLPs one head may read several lags, so that none of them has the most of its weight.
     """
-    found = {each.name: courses(evidence, each) for each in conditions(evidence, needs, WITH_MLP, least_order=3)}
-    for name, own in found.items():
+    trainings = {
+        condition.name: courses(evidence, condition) for condition in conditions(evidence, needs, WITH_MLP, least_order=3)
+    }
+    for name, own in trainings.items():
         below = np.mean([np.isfinite(leaves(course, course.order - 1)) for course in own])
         if below < terms.gate:
             settle(
@@ -117,7 +119,7 @@ def one_plateau(evidence: Evidence, terms: Terms, needs: int) -> Finding:
                 f"{below:.0%} of the {len(own)} replicates of {name} come below the {own[0].order - 1}-gram's loss by the last step, and "
                 f"{terms.gate:.0%} must: train for longer",
             )
-    answers = {name: [skips(course) for course in own] for name, own in found.items()}
+    answers = {name: [skips(course) for course in own] for name, own in trainings.items()}
     return _shares(answers, terms, "go from the unigram to the n-gram at once")
 
 
@@ -139,8 +141,8 @@ def _shares(answers: dict[str, list[bool]], terms: Terms, what: str, more: str =
     confidence = 1 - 0.05 / len(answers)
     intervals = {name: clopper_pearson(sum(own), len(own), confidence) for name, own in answers.items()}
     return decide(
-        all(each.low > terms.value for each in intervals.values()),
-        any(each.high < terms.value for each in intervals.values()),
+        all(interval.low > terms.value for interval in intervals.values()),
+        any(interval.high < terms.value for interval in intervals.values()),
         "; ".join(f"{name}: {percent(sum(own), len(own))} {what}" for name, own in answers.items()) + more,
         f"the exact interval must lie above {terms.value:g} in every condition, and refutes below",
     )

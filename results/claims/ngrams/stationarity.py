@@ -23,12 +23,14 @@ SEEN = 1.5  # times what noise makes, that the norm on the shortest strings must
 def scales_as_the_theorem(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Four shares of replicates: with gradient 0 at the unigram, with a gradient of the keys alone, with √2 times as much at 2c, and with
     less on the longest strings than on the shortest, what noise adds taken off."""
-    mine = [each for each in evidence.conditions if each.settings.get("experiment.name") == NAME]
-    by = {(_of(each, "k"), _of(each, "length"), _of(each, "c")): each for each in mine}
+    experiments = [condition for condition in evidence.conditions if condition.settings.get("experiment.name") == NAME]
+    by = {(_of(condition, "k"), _of(condition, "length"), _of(condition, "c")): condition for condition in experiments}
     orders = sorted({k for k, _, _ in by if k > 1})
     parts: list[tuple[str, NDArray[np.bool_]]] = []
     parts += [
-        (f"{each.name}: gradient 0", _values(evidence, each, "all", needs) < NOTHING) for (k, *_), each in by.items() if k == 1
+        (f"{condition.name}: gradient 0", _values(evidence, condition, "all", needs) < NOTHING)
+        for (k, *_), condition in by.items()
+        if k == 1
     ]
     for k in orders:
         base = [(length, c) for (own, length, c) in by if own == k]
@@ -49,7 +51,7 @@ def scales_as_the_theorem(evidence: Evidence, terms: Terms, needs: int) -> Findi
         others = _values(evidence, long, "others", needs)
         parts.append((f"{long.name}: of the keys alone", others < SMALL * _values(evidence, long, "key", needs)))
         length, c = doubled[0]
-        once, twice = (_values(evidence, by[k, length, each], "key", needs) for each in (c, 2 * c))
+        once, twice = (_values(evidence, by[k, length, factor], "key", needs) for factor in (c, 2 * c))
         parts.append((f"k = {k}: √2 times as much at 2c", np.abs(twice / once / math.sqrt(2) - 1) < EXACT))
         less = _values(evidence, long, "squared", needs) < _values(evidence, short, "squared", needs)
         parts.append((f"k = {k}: less at T = {lengths[-1]} than at {lengths[0]}", less))
@@ -58,8 +60,8 @@ def scales_as_the_theorem(evidence: Evidence, terms: Terms, needs: int) -> Findi
     confidence = 1 - 0.05 / len(parts)
     intervals = [clopper_pearson(int(own.sum()), len(own), confidence) for _, own in parts]
     return decide(
-        all(each.low > terms.value for each in intervals),
-        any(each.high < terms.value for each in intervals),
+        all(interval.low > terms.value for interval in intervals),
+        any(interval.high < terms.value for interval in intervals),
         "; ".join(f"{what} in {percent(int(own.sum()), len(own))}" for what, own in parts),
         f"the exact interval of each share must lie above {terms.value:g}, and refutes below",
     )
@@ -73,15 +75,15 @@ def _values(evidence: Evidence, condition: Condition, metric: str, needs: int) -
     """Of every replicate; settles the claim where one is missing. "all": the norm of all weights' gradient."""
     if metric == "all":
         return np.hypot(_values(evidence, condition, "key", needs), _values(evidence, condition, "others", needs))
-    found = evidence.values(condition, metric)
-    if not len(found):
+    values = evidence.values(condition, metric)
+    if not len(values):
         settle(NOT_RUN, f"{condition.name} has no rows of {metric}")
-    if len(found) < max(needs, len(condition.replicates)):
+    if len(values) < max(needs, len(condition.replicates)):
         settle(
             TOO_FEW,
-            f"{len(found)} of {len(condition.replicates)} replicates of {condition.name} have ended, and all must",
+            f"{len(values)} of {len(condition.replicates)} replicates of {condition.name} have ended, and all must",
         )
-    return found
+    return values
 
 
 N4 = Claim(

@@ -18,40 +18,47 @@ PROBE = "trace"
 
 def additive(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Each replicate's median over its wrong reads; the interval of the median replicate, in every condition."""
-    found = {each.name: _of(evidence, each, needs) for each in evidence.conditions if evidence.probed(each, PROBE)}
-    if not found:
+    medians = {
+        condition.name: _of(evidence, condition, needs)
+        for condition in evidence.conditions
+        if evidence.probed(condition, PROBE)
+    }
+    if not medians:
         settle(
             NOT_RUN,
             "no replicate has trace rows: manyseeds trace STORE all --events 4 --method random, with keep: all in its study",
         )
-    confidence = 1 - 0.05 / len(found)
-    shares = {name: _interval(values[0], confidence) for name, values in found.items()}
-    totals = {name: _interval(values[2], confidence) for name, values in found.items()}
+    confidence = 1 - 0.05 / len(medians)
+    shares = {name: _interval(values[0], confidence) for name, values in medians.items()}
+    totals = {name: _interval(values[2], confidence) for name, values in medians.items()}
     measured = "; ".join(
         f"{name}: the events alone explain {quantile(r2, 0.5):.3f} {between(_interval(r2, confidence))} of the variance of ln P(wrong), "
         f"with products of pairs {quantile(total, 0.5):.3f} {between(totals[name])}; the products' part is {quantile(share, 0.5):.3f} "
         f"{between(shares[name])} (medians of {len(share)} replicates)"
-        for name, (share, r2, total) in found.items()
+        for name, (share, r2, total) in medians.items()
     )
-    weak = [name for name, each in totals.items() if not each.low > EXPLAINED]
+    weak = [name for name, total in totals.items() if not total.low > EXPLAINED]
     if weak:
         settle(
             PRECONDITION, f"the events of {', '.join(weak)} are not shown to explain {EXPLAINED:g} of the variance", measured
         )
     return decide(
-        all(each.high < terms.value for each in shares.values()),
-        any(each.low > terms.value for each in shares.values()),
+        all(share.high < terms.value for share in shares.values()),
+        any(share.low > terms.value for share in shares.values()),
         measured,
         f"products of pairs must be less than {terms.value:g} of what they and the events explain, in the median replicate",
     )
 
 
 def _of(evidence: Evidence, condition: Condition, needs: int) -> tuple[Floats, Floats, Floats]:
-    """By replicate the median over its wrong reads: interaction, r2, r2_pairs. Settles a claim on too few replicates."""
-    reads = {each.key: _reads(values) for each, values in evidence.probed(condition, PROBE)}
-    sets = {name.split(" ")[0] for mine in reads.values() for name in mine}
-    missing = sum(each.status == "missing" or (_errs(each, sets) and not reads.get(each.key)) for each in condition.replicates)
-    traced = [list(mine.values()) for mine in reads.values() if any("interaction" in each for each in mine.values())]
+    """Interaction, r2 and r2_pairs by replicate, each the median over its wrong reads. Settles a claim on too few replicates."""
+    reads = {replicate.key: _reads(values) for replicate, values in evidence.probed(condition, PROBE)}
+    sets = {name.split(" ")[0] for by_read in reads.values() for name in by_read}
+    missing = sum(
+        replicate.status == "missing" or (_errs(replicate, sets) and not reads.get(replicate.key))
+        for replicate in condition.replicates
+    )
+    traced = [list(by_read.values()) for by_read in reads.values() if any("interaction" in read for read in by_read.values())]
     if missing or len(traced) < needs:
         settle(
             TOO_FEW,
@@ -59,20 +66,20 @@ def _of(evidence: Evidence, condition: Condition, needs: int) -> tuple[Floats, F
             f"all that err: {missing} are missing",
         )
     interaction, r2, pairs = (
-        np.array([median(each[name] for each in mine if name in each) for mine in traced])
+        np.array([median(read[name] for read in replicate_reads if name in read) for replicate_reads in traced])
         for name in ("interaction", "r2", "r2_pairs")
     )
     return interaction, r2, pairs
 
 
 def _reads(values: Mapping[Name, float]) -> dict[str, dict[str, float]]:
-    """By wrong read (set, string and position) with two events or more, what is said of its additivity."""
-    found: dict[str, dict[str, float]] = {}
+    """The measures of additivity by wrong read (set, string and position), for reads with two events or more."""
+    reads: dict[str, dict[str, float]] = {}
     for (*_, item), value in values.items():
         read, _, name = (item or "").rpartition(" ")
         if name in ("interaction", "r2", "r2_pairs"):
-            found.setdefault(read, {})[name] = value
-    return {read: each for read, each in found.items() if "r2_pairs" in each}
+            reads.setdefault(read, {})[name] = value
+    return {read: numbers for read, numbers in reads.items() if "r2_pairs" in numbers}
 
 
 def _errs(replicate: Replicate, sets: set[str]) -> bool:

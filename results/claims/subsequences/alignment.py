@@ -16,28 +16,28 @@ LEARNED = 0.05  # error above that of the best answers
 
 def aligned(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Pearson over the pairs of a replicate, one point a pair; exact interval of its median over replicates, in every condition."""
-    mine = [each for each in evidence.conditions if each.settings.get("task.name") == "associations"]
-    if not mine:
+    compared = evidence.of_task("associations")
+    if not compared:
         settle(NOT_RUN, "no condition is on the task associations")
     name = in_distribution_set(evidence)
-    require(mine, [name], needs)
-    require_probed(evidence, mine, PROBE, needs)
-    found, parts = [], []
-    for each in mine:
-        rows = [values for _, values in evidence.probed(each, PROBE)]
-        _learned(each, name, rows[0])
+    require(compared, [name], needs)
+    require_probed(evidence, compared, PROBE, needs)
+    intervals, parts = [], []
+    for condition in compared:
+        rows = [values for _, values in evidence.probed(condition, PROBE)]
+        _learned(condition, name, rows[0])
         r = np.array([pearson(values) for values in rows])
-        interval = quantile_interval(r, 0.5, 1 - 0.05 / len(mine), least=-1.0)
+        interval = quantile_interval(r, 0.5, 1 - 0.05 / len(compared), least=-1.0)
         low, high = interval.low, min(interval.high, 1.0)
         planted = np.mean([np.mean(column(values, "planted")) for values in rows])
-        found.append((low, high))
+        intervals.append((low, high))
         parts.append(
-            f"{each.name}: median r = {quantile(r, 0.5):.3f} [{low:.3f}, {high:.3f}] over {len(r)} replicates of "
+            f"{condition.name}: median r = {quantile(r, 0.5):.3f} [{low:.3f}, {high:.3f}] over {len(r)} replicates of "
             f"{len(column(rows[0], 'exact'))} pairs, {min(r):.3f} to {max(r):.3f}; {planted:.1%} of the traced tokens are the pair's"
         )
     return decide(
-        all(low > terms.value for low, _ in found),
-        any(high < terms.value for _, high in found),
+        all(low > terms.value for low, _ in intervals),
+        any(high < terms.value for _, high in intervals),
         "; ".join(parts),
         f"S_rep of the traced pair and the exact P(answer | pair in the string) must correlate above the paper's {terms.value:g}, by the "
         "interval of the median replicate",

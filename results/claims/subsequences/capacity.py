@@ -17,45 +17,42 @@ SWEPT = {"task.pairs", "model.width", "model.feed_forward"}
 
 def cells(evidence: Evidence) -> dict[tuple[int, int], Row]:
     """Transformers on equally frequent pairs by (inner width, width) and number of pairs. Settles a claim on what cannot be compared."""
-    mine = [
-        each
-        for each in evidence.conditions
-        if each.settings.get("task.name") == "associations"
-        and each.settings["model.name"] == "transformer"
-        and each.settings["task.zipf"] == 0
+    compared = [
+        condition
+        for condition in evidence.of_task("associations")
+        if condition.settings["model.name"] == "transformer" and condition.settings["task.zipf"] == 0
     ]
-    found: dict[tuple[int, int], Row] = {}
-    for each in mine:
-        if more := sorted(differing(mine[0], each) - SWEPT):
-            settle(NOT_RUN, f"{mine[0].name} and {each.name} differ in {more[0]} too, and the claim is of sizes alone")
-        width, inner = each.settings["model.width"], each.settings["model.feed_forward"]
-        found.setdefault((4 * width if inner is None else inner, width), {})[each.settings["task.pairs"]] = each
-    inners, widths = {inner for inner, _ in found}, {width for _, width in found}
+    table: dict[tuple[int, int], Row] = {}
+    for condition in compared:
+        if more := sorted(differing(compared[0], condition) - SWEPT):
+            settle(NOT_RUN, f"{compared[0].name} and {condition.name} differ in {more[0]} too, and the claim is of sizes alone")
+        width, inner = condition.settings["model.width"], condition.settings["model.feed_forward"]
+        table.setdefault((4 * width if inner is None else inner, width), {})[condition.settings["task.pairs"]] = condition
+    inners, widths = {inner for inner, _ in table}, {width for _, width in table}
     if len(inners) < 2 or not any(2 * width in widths for width in widths):
         settle(
             NOT_RUN, "the claim needs transformers on equally frequent pairs at a width, at twice that, and at two inner widths"
         )
-    numbers = {tuple(sorted(row)) for row in found.values()}
-    if len(numbers) > 1 or len(found) < len(inners) * len(widths):
+    numbers = {tuple(sorted(row)) for row in table.values()}
+    if len(numbers) > 1 or len(table) < len(inners) * len(widths):
         settle(NOT_RUN, "every width and inner width must be trained on the same numbers of pairs")
     (swept,) = numbers
     if gaps := [n for n in swept if 2 * n <= swept[-1] and 2 * n not in swept]:
         settle(
             NOT_RUN, f"{gaps[0]} pairs are trained and {2 * gaps[0]} are not, so growth in proportion would not be seen as such"
         )
-    return found
+    return table
 
 
 def most(row: Row, name: str, accuracy: float) -> dict[Seeds, int]:
     """By seeds, the largest swept number of pairs that is answered with this accuracy; 0 where none is."""
-    found: dict[Seeds, int] = {}
+    held: dict[Seeds, int] = {}
     for pairs, condition in row.items():
-        for each in condition.replicates:
-            error = each.error(name)
+        for replicate in condition.replicates:
+            error = replicate.error(name)
             if error is not None:
-                seeds = each.init_seed, each.data_seed
-                found[seeds] = max(found.get(seeds, 0), pairs if error <= 1 - accuracy + 1e-9 else 0)
-    return found
+                held[replicate.seeds] = max(held.get(replicate.seeds, 0), pairs if error <= 1 - accuracy + 1e-9 else 0)
+    return held
 
 
 def exceeds_times(large: int, small: int, factor: int, swept: Sequence[int]) -> Answer:
@@ -73,7 +70,7 @@ def exceeds_times(large: int, small: int, factor: int, swept: Sequence[int]) -> 
 def capacity_grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Every doubling of the width at the largest inner width, by seeds; and whether the inner width is what binds there."""
     name, table = in_distribution_set(evidence), cells(evidence)
-    require([each for row in table.values() for each in row.values()], [name], needs)
+    require([condition for row in table.values() for condition in row.values()], [name], needs)
     held = {at: most(row, name, terms.value) for at, row in table.items()}
     swept = sorted(next(iter(table.values())))
     narrower, inner = sorted({inner for inner, _ in table})[-2:]

@@ -45,14 +45,16 @@ def layers_needed(length: int) -> int:
 def by_length(evidence: Evidence) -> Cells:
     """Transformers by length of the piece and number of layers. Settles a claim on none, or where two share both."""
     cells: Cells = {}
-    for each in evidence.conditions:
-        length = length_of(each.settings)
-        if length is None or each.settings.get("model.name") != "transformer":
+    for condition in evidence.conditions:
+        length = length_of(condition.settings)
+        if length is None or condition.settings.get("model.name") != "transformer":
             continue
-        row, layers = cells.setdefault(length, {}), each.settings["model.layers"]
+        row, layers = cells.setdefault(length, {}), condition.settings["model.layers"]
         if layers in row:
-            settle(NOT_RUN, f"{row[layers].name} and {each.name} have both {layers} layers, and nothing says which is meant")
-        row[layers] = each
+            settle(
+                NOT_RUN, f"{row[layers].name} and {condition.name} have both {layers} layers, and nothing says which is meant"
+            )
+        row[layers] = condition
     if not cells:
         settle(NOT_RUN, "no condition asks a transformer whether a piece of tokens has been read")
     return {length: dict(sorted(cells[length].items())) for length in sorted(cells)}
@@ -66,10 +68,10 @@ def solved(condition: Condition, name: str, value: float) -> tuple[int, int]:
 
 def smallest(row: dict[int, Condition], name: str, value: float, confidence: float) -> Smallest:
     """Of conditions by depth; each depth has a Clopper–Pearson interval of the share that solves."""
-    found = {depth: clopper_pearson(*solved(each, name, value), confidence) for depth, each in row.items()}
+    shares = {depth: clopper_pearson(*solved(condition, name, value), confidence) for depth, condition in row.items()}
     return Smallest(
-        next((depth for depth, interval in found.items() if interval.high > MOST), None),
-        next((depth for depth, interval in found.items() if interval.low > MOST), None),
+        next((depth for depth, interval in shares.items() if interval.high > MOST), None),
+        next((depth for depth, interval in shares.items() if interval.low > MOST), None),
     )
 
 
@@ -77,9 +79,9 @@ def enough_layers(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Some depth up to 1 + ⌈log2 η⌉ must be enough for every length that was run; refuted where all of them were run and none is."""
     cells, name = by_length(evidence), in_distribution_set(evidence)
     asked = {length: _upto(row, layers_needed(length) + 1) for length, row in cells.items()}
-    found, measured = _judged(cells, asked, name, terms.value, needs)
-    unknown = [length for length, row in asked.items() if len(row) <= layers_needed(length) and found[length].shown is None]
-    refuted = any(each.possible is None for length, each in found.items() if length not in unknown)
+    depths, measured = _judged(cells, asked, name, terms.value, needs)
+    unknown = [length for length, row in asked.items() if len(row) <= layers_needed(length) and depths[length].shown is None]
+    refuted = any(smallest.possible is None for length, smallest in depths.items() if length not in unknown)
     if unknown and not refuted:
         settle(
             NOT_RUN,
@@ -87,7 +89,7 @@ def enough_layers(evidence: Evidence, terms: Terms, needs: int) -> Finding:
             measured,
         )
     return decide(
-        all(each.shown is not None for each in found.values()),
+        all(smallest.shown is not None for smallest in depths.values()),
         refuted,
         measured,
         "for every length the smallest depth at which more than half of the replicates solve it must be at most 1 + ⌈log2 η⌉, shown by "
@@ -102,10 +104,10 @@ def fewer_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     asked = {length: row for length, row in asked.items() if row}
     if not asked:
         settle(NOT_RUN, "no length was run with fewer than ⌈log2 η⌉ layers")
-    found, measured = _judged(cells, asked, name, terms.value, needs)
+    depths, measured = _judged(cells, asked, name, terms.value, needs)
     return decide(
-        all(each.possible is None for each in found.values()),
-        any(each.shown is not None for each in found.values()),
+        all(smallest.possible is None for smallest in depths.values()),
+        any(smallest.shown is not None for smallest in depths.values()),
         measured,
         f"at each depth below ⌈log2 η⌉ at most half of the replicates may solve it ({terms.value:g} of the answers right, over all "
         "positions), shown by intervals at 5 % together",
@@ -114,14 +116,14 @@ def fewer_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 def _judged(cells: Cells, asked: Cells, name: str, value: float, needs: int) -> tuple[dict[int, Smallest], str]:
     """The smallest depth by length among those that are asked, at 5 % together; and what all depths show."""
-    require([each for row in cells.values() for each in row.values()], [name], needs)
+    require([condition for row in cells.values() for condition in row.values()], [name], needs)
     confidence = 1 - 0.05 / max(1, sum(map(len, asked.values())))
-    found = {length: smallest(row, name, value, confidence) for length, row in asked.items()}
-    return found, "; ".join(_told(length, row, name, value) for length, row in cells.items() if length in asked)
+    depths = {length: smallest(row, name, value, confidence) for length, row in asked.items()}
+    return depths, "; ".join(_told(length, row, name, value) for length, row in cells.items() if length in asked)
 
 
 def _told(length: int, row: dict[int, Condition], name: str, value: float) -> str:
-    counts = {depth: solved(each, name, value) for depth, each in row.items()}
+    counts = {depth: solved(condition, name, value) for depth, condition in row.items()}
     most = next((depth for depth, (k, n) in counts.items() if k > MOST * n), None)
     shares = ", ".join(f"{k} of {n} with {depth}" for depth, (k, n) in counts.items())
     first = smallest(row, name, value, 1 - 0.05 / len(row))
@@ -132,7 +134,7 @@ def _told(length: int, row: dict[int, Condition], name: str, value: float) -> st
 
 
 def _upto(row: dict[int, Condition], most: int) -> dict[int, Condition]:
-    return {depth: each for depth, each in row.items() if depth <= most}
+    return {depth: condition for depth, condition in row.items() if depth <= most}
 
 
 _POWER = "10 replicates: a depth at which 98 % of them solve is shown to be enough; 20: one at which 89 % do"

@@ -15,21 +15,24 @@ from results.statistics.intervals import Floats, quantile_interval
 
 def gradients_follow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Spearman's correlation over pairs at each kept step, of the gradient with frequency · gap and with frequency alone."""
-    found = measured(evidence, needs)
+    by_condition = measured(evidence, needs)
     texts, holds, fails = [], [], []
-    for name, replicates in found.items():
-        confidence = 1 - 0.05 / (2 * len(found))
-        whole = [{step: rank(each, each["frequency"] * each["gap"]) for step, each in steps.items()} for steps in replicates]
-        alone = [{step: rank(each, each["frequency"]) for step, each in steps.items()} for steps in replicates]
-        middles = [float(np.median(list(each.values()))) for each in whole]
+    for name, replicates in by_condition.items():
+        confidence = 1 - 0.05 / (2 * len(by_condition))
+        whole = [
+            {step: rank(pairs, pairs["frequency"] * pairs["gap"]) for step, pairs in steps.items()} for steps in replicates
+        ]
+        alone = [{step: rank(pairs, pairs["frequency"]) for step, pairs in steps.items()} for steps in replicates]
+        middles = [float(np.median(list(by_step.values()))) for by_step in whole]
         gains = [
-            float(np.median([each[step] - other[step] for step in each])) for each, other in zip(whole, alone, strict=True)
+            float(np.median([by_step[step] - other[step] for step in by_step]))
+            for by_step, other in zip(whole, alone, strict=True)
         ]
         level, gain = (
-            quantile_interval(each, 0.5, confidence, least=least) for each, least in ((middles, -1.0), (gains, -2.0))
+            quantile_interval(sample, 0.5, confidence, least=least) for sample, least in ((middles, -1.0), (gains, -2.0))
         )
-        common = sorted(set.intersection(*(set(each) for each in whole)))
-        curve = ", ".join(f"{step}: {np.median([each[step] for each in whole]):.2f}" for step in common)
+        common = sorted(set.intersection(*(set(by_step) for by_step in whole)))
+        curve = ", ".join(f"{step}: {np.median([by_step[step] for by_step in whole]):.2f}" for step in common)
         texts.append(
             f"{name}: {np.median(middles):.2f} {between(level)}, by {np.median(gains):.2f} {between(gain)} above that of frequency alone; "
             f"medians by step: {curve}"

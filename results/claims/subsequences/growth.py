@@ -28,35 +28,33 @@ def measured(evidence: Evidence, needs: int, optimizers: Sequence[str] = OPTIMIZ
 
     Settles a claim where there is no such condition with one of these optimizers, or a replicate without rows.
     """
-    mine = [
-        each
-        for each in evidence.conditions
-        if each.settings.get("task.name") == "associations"
-        and each.settings["task.zipf"] > 0
-        and each.settings["train.optimizer"] in optimizers
+    compared = [
+        condition
+        for condition in evidence.of_task("associations")
+        if condition.settings["task.zipf"] > 0 and condition.settings["train.optimizer"] in optimizers
     ]
-    if not mine:
+    if not compared:
         settle(NOT_RUN, f"no condition is of associations whose pairs are not equally frequent, with {' or '.join(optimizers)}")
-    require(mine, [in_distribution_set(evidence)], needs)
+    require(compared, [in_distribution_set(evidence)], needs)
     rows = {} if evidence.measured is None else by_step(evidence.measured, "associations")
-    return {each.name: _of(each, rows, needs) for each in mine}
+    return {condition.name: _of(condition, rows, needs) for condition in compared}
 
 
 def _of(condition: Condition, rows: Mapping[str, Mapping[int, Mapping[str, float]]], needs: int) -> list[Steps]:
-    finished = [each for each in condition.replicates if each.status == "finished"]
-    mine = [rows[each.key] for each in finished if each.key in rows]
-    if not mine:
+    finished = [replicate for replicate in condition.replicates if replicate.status == "finished"]
+    measured = [rows[replicate.key] for replicate in finished if replicate.key in rows]
+    if not measured:
         settle(
             NOT_RUN, f"{condition.name} has no rows: manyseeds probe STORE --probe associations, with kept steps in its study"
         )
-    if len(mine) < max(needs, len(finished)):
+    if len(measured) < max(needs, len(finished)):
         settle(
             TOO_FEW,
-            f"{len(mine)} of {len(finished)} finished replicates of {condition.name} have rows, and the claim needs {needs} and all",
+            f"{len(measured)} of {len(finished)} finished replicates of {condition.name} have rows, and the claim needs {needs} and all",
         )
-    if min(len(steps) for steps in mine) < 4:
+    if min(len(steps) for steps in measured) < 4:
         settle(NOT_RUN, f"{condition.name} has rows at fewer than 4 steps: keep more of them")
-    return [{step: arrays(items) for step, items in sorted(steps.items())} for steps in mine]
+    return [{step: arrays(items) for step, items in sorted(steps.items())} for steps in measured]
 
 
 def arrays(items: Mapping[str, float]) -> Pairs:
@@ -88,10 +86,10 @@ def rare_pairs_take_longer_still(evidence: Evidence, terms: Terms, needs: int) -
     return _slopes(measured(evidence, needs, ADAPTIVE), terms)
 
 
-def _slopes(found: Mapping[str, list[Steps]], terms: Terms) -> Finding:
+def _slopes(by_condition: Mapping[str, list[Steps]], terms: Terms) -> Finding:
     """The slope of log steps on log frequency, a replicate at a time; the interval of the median over replicates."""
     texts, inside, outside = [], [], []
-    for name, replicates in found.items():
+    for name, replicates in by_condition.items():
         times = [learned_between(steps) for steps in replicates]
         shares = [float(np.isfinite(high).mean()) for _, high in times]
         least = max(terms.gate, 3 / min(len(high) for _, high in times))  # a slope needs three
@@ -115,7 +113,7 @@ def _slopes(found: Mapping[str, list[Steps]], terms: Terms) -> Finding:
             onset(np.log(next(iter(steps.values()))["frequency"]), low, high)
             for steps, (low, high) in zip(replicates, times, strict=True)
         ]
-        confidence = 1 - 0.05 / (2 * len(found))
+        confidence = 1 - 0.05 / (2 * len(by_condition))
         interval = quantile_interval(slopes, 0.5, confidence, least=-np.inf)
         gains = quantile_interval([gain for _, gain in fits], 0.5, confidence, least=-np.inf)
         texts.append(

@@ -26,7 +26,7 @@ Seeds = tuple[int, int]
 
 @dataclass(frozen=True)
 class Contrast:
-    """A condition against the baseline on one set; `found` is None where there is nothing to compare, and then `reason`.
+    """A condition against the baseline on one set; `compared` is None where there is nothing to compare, and then `reason`.
 
     missing: replicates of the two that have no number yet, or failed; bounds: the superiority were they all to turn out best for one
     side, and for the other; holm: the corrected p; least: the smallest corrected p that these replicates can have; needed: replicates
@@ -37,7 +37,7 @@ class Contrast:
     stage: int
     set: str
     missing: int
-    found: Compared | None
+    compared: Compared | None
     bounds: Interval | None
     holm: float | None = None
     least: float | None = None
@@ -46,7 +46,7 @@ class Contrast:
 
 
 def contrasts(
-    known: Sequence[Replicate],
+    replicates: Sequence[Replicate],
     sets: Sequence[str],
     baseline: str | None = None,
     confidence: float = CONFIDENCE,
@@ -58,30 +58,30 @@ def contrasts(
     ValueError where there is no such condition, or no other one.
     """
     groups: dict[tuple[str, int], dict[Seeds, Replicate]] = {}
-    for each in known:
-        groups.setdefault((each.condition, each.stage), {})[each.init_seed, each.data_seed] = each
+    for replicate in replicates:
+        groups.setdefault((replicate.condition, replicate.stage), {})[replicate.seeds] = replicate
     names = list(dict.fromkeys(name for name, _ in groups))
     chosen = baseline or (names[0] if names else "")
     if chosen not in names:
         raise StudyError(f"there is no condition {chosen!r}; conditions: {', '.join(names)}")
     if len(names) == 1:
         raise StudyError(f"{chosen} is the only condition of the study: there is nothing to compare it with")
-    found = [
+    table = [
         _contrast(groups[chosen, stage], members, condition, stage, name, confidence, rates)
         for (condition, stage), members in groups.items()
         if condition != chosen and (chosen, stage) in groups
         for name in sets
     ]
-    tested = [index for index, each in enumerate(found) if each.found]
-    adjusted = holm([each.found.p for each in found if each.found])
-    smallest = holm([each.found.least for each in found if each.found])  # Holm's p grow with each p
+    tested = [index for index, contrast in enumerate(table) if contrast.compared]
+    adjusted = holm([contrast.compared.p for contrast in table if contrast.compared])
+    smallest = holm([contrast.compared.least for contrast in table if contrast.compared])  # Holm's p grow with each p
     for index, p, least in zip(tested, adjusted, smallest, strict=True):
-        contrast, needed = found[index], None
+        contrast, needed = table[index], None
         if p > 1 - confidence:
             base, other = groups[chosen, contrast.stage], groups[contrast.condition, contrast.stage]
             needed = to_settle(*_numbers(base, other, contrast.set), POWER, 1 - (1 - confidence) / len(tested))
-        found[index] = replace(contrast, holm=p, least=least, needed=needed)
-    return found
+        table[index] = replace(contrast, holm=p, least=least, needed=needed)
+    return table
 
 
 def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None], across: str | None = None) -> None:
@@ -94,19 +94,19 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
         raise StudyError(f"{store.path()} holds no study: run it first")
     finished = committed(store)
     rows = read(store, "evaluations", filter=reported(newest[1]), winning=finished)
-    known = replicates_of(newest[1], finished, rows, read(store, "failures"))
+    replicates = replicates_of(newest[1], finished, rows, read(store, "failures"))
     if is_experimental(newest[1]):
         measures = measures_of(newest[1], rows)
         if across is not None:
-            show_pooled(newest[1], known, measures, across, baseline, say)
+            show_pooled(newest[1], replicates, measures, across, baseline, say)
         else:
-            show_value_contrasts(store.study, known, measures, baseline, say)
+            show_value_contrasts(store.study, replicates, measures, baseline, say)
         return
     if across is not None:
         raise StudyError(f"--across compares the values that experiments return, and {store.study} trains: leave it out")
-    found = contrasts(known, reported_sets(newest[1]), baseline)
-    name = baseline or known[0].condition
-    count = sum(each.found is not None for each in found)
+    table = contrasts(replicates, reported_sets(newest[1]), baseline)
+    name = baseline or replicates[0].condition
+    count = sum(contrast.compared is not None for contrast in table)
     say(f"{store.study}: each condition against {name}; P(errs more) above 0.5 and ratios above 1 are worse than {name}.")
     say(f"95 % intervals; p corrected over {_of_this_table(count)} (Holm); more: replicates of each, 80 % power")
     say("")
@@ -114,18 +114,18 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
     columns = ["condition", "set", "replicates", "missing", "P(errs more)", "p", "corrected", *heads, "more"]
     say(f"| {' | '.join(columns)} |")
     say(f"|{'---|' * len(columns)}")
-    for each in found:
-        say(f"| {' | '.join(_line(each, columns))} |")
-    _say_out_of_reach(found, say)
+    for contrast in table:
+        say(f"| {' | '.join(_line(contrast, columns))} |")
+    _say_out_of_reach(table, say)
 
 
 def show_value_contrasts(
-    study: str, known: Sequence[Replicate], measures: Sequence[Measure], baseline: str | None, say: Callable[[str], None]
+    study: str, replicates: Sequence[Replicate], measures: Sequence[Measure], baseline: str | None, say: Callable[[str], None]
 ) -> None:
     """The table of a study of experiments: differences take the place of ratios, which mean nothing for numbers of any sign."""
-    found = contrasts(known, [each.label for each in measures], baseline, rates=False)
-    name, count = baseline or known[0].condition, sum(each.found is not None for each in found)
-    by_label = {each.label: each for each in measures}
+    table = contrasts(replicates, [measure.label for measure in measures], baseline, rates=False)
+    name, count = baseline or replicates[0].condition, sum(contrast.compared is not None for contrast in table)
+    by_label = {measure.label: measure for measure in measures}
     say(
         f"{study}: each condition against {name}; P(better) above 0.5 is better than {name}, and differences are condition − {name}."
     )
@@ -134,17 +134,17 @@ def show_value_contrasts(
     columns = ["condition", "metric", "replicates", "missing", "P(better)", "p", "corrected", "difference of medians", "more"]
     say(f"| {' | '.join(columns)} |")
     say(f"|{'---|' * len(columns)}")
-    for each in found:
-        say(f"| {' | '.join(_value_line(each, by_label[each.set], known, name, len(columns)))} |")
-    _say_out_of_reach(found, say)
+    for contrast in table:
+        say(f"| {' | '.join(_value_line(contrast, by_label[contrast.set], replicates, name, len(columns)))} |")
+    _say_out_of_reach(table, say)
 
 
 def _of_this_table(count: int) -> str:
     return "the one comparison of this table" if count == 1 else f"the {count} comparisons of this table"
 
 
-def _say_out_of_reach(found: Sequence[Contrast], say: Callable[[str], None]) -> None:
-    short, count = sum(_out_of_reach(each) for each in found), sum(each.found is not None for each in found)
+def _say_out_of_reach(table: Sequence[Contrast], say: Callable[[str], None]) -> None:
+    short, count = sum(_out_of_reach(contrast) for contrast in table), sum(contrast.compared is not None for contrast in table)
     if short:
         say("")
         say(
@@ -162,7 +162,7 @@ def _contrast(
     confidence: float,
     rates: bool,
 ) -> Contrast:
-    missing = sum(_missing(each, name) for each in (*base.values(), *other.values()))
+    missing = sum(_missing(replicate, name) for replicate in (*base.values(), *other.values()))
     if _crossed(base) or _crossed(other):
         return Contrast(condition, stage, name, missing, None, None, reason="replicates share seeds: no independent sample")
     first, second, paired = _numbers(base, other, name)
@@ -191,10 +191,10 @@ def _numbers(
     paired = base.keys() == other.keys()
     sides = []
     for index, members in enumerate((base, other)):
-        found = {seeds: each.error(name) for seeds, each in members.items()}
+        errors = {seeds: replicate.error(name) for seeds, replicate in members.items()}
         if fill:
-            found = {seeds: fill[index] if _missing(members[seeds], name) else error for seeds, error in found.items()}
-        sides.append({seeds: error for seeds, error in found.items() if error is not None})
+            errors = {seeds: fill[index] if _missing(members[seeds], name) else error for seeds, error in errors.items()}
+        sides.append({seeds: error for seeds, error in errors.items() if error is not None})
     if paired:
         both = [seeds for seeds in base if seeds in sides[0] and seeds in sides[1]]
         sides = [{seeds: side[seeds] for seeds in both} for side in sides]
@@ -211,42 +211,49 @@ def _crossed(members: dict[Seeds, Replicate]) -> bool:
     return any(1 < number < len(members) for number in distinct)
 
 
-def _line(each: Contrast, columns: Sequence[str]) -> list[str]:
-    start = [each.condition + (f" (stage {each.stage})" if each.stage else ""), each.set]
-    found = each.found
-    if found is None:
+def _line(contrast: Contrast, columns: Sequence[str]) -> list[str]:
+    start = [contrast.condition + (f" (stage {contrast.stage})" if contrast.stage else ""), contrast.set]
+    compared = contrast.compared
+    if compared is None:
         blank = [""] * (len(columns) - len(start) - 3)
-        return [*start, "", str(each.missing), each.reason or "", *blank]
-    count = f"{found.first} pairs" if found.paired else f"{found.first}, {found.second}"
-    missing = f"{each.missing}: {each.bounds.low:.2f} – {each.bounds.high:.2f}" if each.bounds else str(each.missing)
-    chance = f"{found.superiority:.2f} [{found.interval.low:.2f}, {found.interval.high:.2f}]"
-    ratios = [_ratio(found.ratios[q]) for q in QUANTILES]
-    more = "settled" if each.needed is None else each.needed.reason or str(each.needed.more)
-    corrected = f"{each.holm:.3g}" + (f" (at least {each.least:.2g})" if _out_of_reach(each) else "")
-    return [*start, count, missing, chance, f"{found.p:.3g}", corrected, *ratios, more]
+        return [*start, "", str(contrast.missing), contrast.reason or "", *blank]
+    count = f"{compared.first} pairs" if compared.paired else f"{compared.first}, {compared.second}"
+    missing = (
+        f"{contrast.missing}: {contrast.bounds.low:.2f} – {contrast.bounds.high:.2f}"
+        if contrast.bounds
+        else str(contrast.missing)
+    )
+    chance = f"{compared.superiority:.2f} [{compared.interval.low:.2f}, {compared.interval.high:.2f}]"
+    ratios = [_ratio(compared.ratios[q]) for q in QUANTILES]
+    more = "settled" if contrast.needed is None else contrast.needed.reason or str(contrast.needed.more)
+    corrected = f"{contrast.holm:.3g}" + (f" (at least {contrast.least:.2g})" if _out_of_reach(contrast) else "")
+    return [*start, count, missing, chance, f"{compared.p:.3g}", corrected, *ratios, more]
 
 
-def _value_line(each: Contrast, measure: Measure, known: Sequence[Replicate], baseline: str, columns: int) -> list[str]:
+def _value_line(
+    contrast: Contrast, measure: Measure, replicates: Sequence[Replicate], baseline: str, columns: int
+) -> list[str]:
     """A line of `show_value_contrasts`: costs turned back into values."""
-    start, found = [each.condition, f"{measure.label} ({measure.better} is better)"], each.found
-    if found is None:
-        return [*start, "", str(each.missing), each.reason or "", *[""] * (columns - len(start) - 3)]
-    count = f"{found.first} pairs" if found.paired else f"{found.first}, {found.second}"
-    missing = f"{each.missing}: {1 - each.bounds.high:.2f} – {1 - each.bounds.low:.2f}" if each.bounds else str(each.missing)
-    better = f"{1 - found.superiority:.2f} [{1 - found.interval.high:.2f}, {1 - found.interval.low:.2f}]"
-    groups = [{(r.init_seed, r.data_seed): r for r in known if r.condition == name} for name in (baseline, each.condition)]
+    start, compared = [contrast.condition, f"{measure.label} ({measure.better} is better)"], contrast.compared
+    if compared is None:
+        return [*start, "", str(contrast.missing), contrast.reason or "", *[""] * (columns - len(start) - 3)]
+    count = f"{compared.first} pairs" if compared.paired else f"{compared.first}, {compared.second}"
+    bounds = f": {1 - contrast.bounds.high:.2f} – {1 - contrast.bounds.low:.2f}" if contrast.bounds else ""
+    missing = f"{contrast.missing}{bounds}"
+    better = f"{1 - compared.superiority:.2f} [{1 - compared.interval.high:.2f}, {1 - compared.interval.low:.2f}]"
+    groups = [{r.seeds: r for r in replicates if r.condition == name} for name in (baseline, contrast.condition)]
     first, second, paired = _numbers(groups[0], groups[1], measure.label)
     change, interval = median_difference(first, second, paired)
     ends = sorted((measure.sign * interval.low, measure.sign * interval.high))
     difference = f"{measure.sign * change:.3g} [{ends[0]:.3g}, {ends[1]:.3g}]"
     even = "not settled by any number: an even chance"
-    more = "settled" if each.needed is None else even if each.needed.more is None else str(each.needed.more)
-    corrected = f"{each.holm:.3g}" + (f" (at least {each.least:.2g})" if _out_of_reach(each) else "")
-    return [*start, count, missing, better, f"{found.p:.3g}", corrected, difference, more]
+    more = "settled" if contrast.needed is None else even if contrast.needed.more is None else str(contrast.needed.more)
+    corrected = f"{contrast.holm:.3g}" + (f" (at least {contrast.least:.2g})" if _out_of_reach(contrast) else "")
+    return [*start, count, missing, better, f"{compared.p:.3g}", corrected, difference, more]
 
 
-def _out_of_reach(each: Contrast) -> bool:
-    return each.least is not None and each.least > 1 - CONFIDENCE
+def _out_of_reach(contrast: Contrast) -> bool:
+    return contrast.least is not None and contrast.least > 1 - CONFIDENCE
 
 
 def _ratio(ratio: Ratio) -> str:

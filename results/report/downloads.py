@@ -20,39 +20,39 @@ TABLES = (
 )
 
 
-def more_tables(known: Sequence[Replicate], rows: pa.Table, replicates: pa.Table, evaluations: pa.Table) -> dict[str, bytes]:
+def more_tables(planned: Sequence[Replicate], rows: pa.Table, replicates: pa.Table, evaluations: pa.Table) -> dict[str, bytes]:
     """{file name: content} of the tables that `results.report.report` does not write already; `rows` is of
     `results.rows.summary.raw_rows`.
     """
     return {
         "replicates.parquet": to_parquet(rows),
-        "evaluations.parquet": to_parquet(final_rows(known, replicates, evaluations)),
+        "evaluations.parquet": to_parquet(final_rows(planned, replicates, evaluations)),
     }
 
 
-def final_rows(known: Sequence[Replicate], replicates: pa.Table, evaluations: pa.Table) -> pa.Table:
+def final_rows(planned: Sequence[Replicate], replicates: pa.Table, evaluations: pa.Table) -> pa.Table:
     """The rows of `evaluations` at the last step of the replicates of the plan, in an order that is theirs alone."""
-    planned = pa.array(sorted({each.key for each in known}), pa.string())
+    planned = pa.array(sorted({replicate.key for replicate in planned}), pa.string())
     last = replicates.filter(pc.is_in(replicates["key"], planned)).select(["key", "stage", "pack", "steps"])
     last = last.rename_columns(["key", "stage", "pack", "step"])
-    found = evaluations.join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
+    last_rows = evaluations.join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
     order = [(name, "ascending") for name in ("key", "stage", "set", "set_hash", "weights", "length", "metric")]
-    return found.select(evaluations.column_names).sort_by(order)
+    return last_rows.select(evaluations.column_names).sort_by(order)
 
 
 def for_a_paper(
     manifest: dict[str, Any],
-    known: Sequence[Replicate],
+    planned: Sequence[Replicate],
     replicates: pa.Table,
     summary: pa.Table,
     families: Sequence[ReportFamily],
 ) -> dict[str, Any]:
     """What `methods.html` shows."""
-    keys = pa.array([each.key for each in known], pa.string())
+    keys = pa.array([replicate.key for replicate in planned], pa.string())
     commits = replicates.filter(pc.is_in(replicates["key"], keys))["git"].drop_null().unique().to_pylist()
     papers = {name: entries for family in families for name, entries in family.references.items()}
     return {
-        "methods_text": methods_text(manifest, known, replicates, summary, families),
+        "methods_text": methods_text(manifest, planned, replicates, summary, families),
         "references": [*references(manifest.get("source"), papers), harness(sorted(commits))],
         "downloads": TABLES,
     }

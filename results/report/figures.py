@@ -189,7 +189,7 @@ def rate_quartiles(profile: Profile) -> Floats:
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = profile.errors / profile.count
-    return np.array([[quantile(each[~np.isnan(each)], q) for each in rates.T] for q in (0.25, 0.5, 0.75)])
+    return np.array([[quantile(column[~np.isnan(column)], q) for column in rates.T] for q in (0.25, 0.5, 0.75)])
 
 
 def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label: str) -> Figure:
@@ -199,8 +199,8 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
     replicate are too few to show the pooled rate.
     """
     rates = {(name, condition): _rates(profile) for name, by in profiles.items() for condition, profile in by.items()}
-    lines = sum(len(each[0]) for each in rates.values())
-    scale = error_scale(*(values for each in rates.values() for values in each))
+    lines = sum(len(rate[0]) for rate in rates.values())
+    scale = error_scale(*(values for rate in rates.values() for values in rate))
     conditions = list(dict.fromkeys(condition for by in profiles.values() for condition in by))
     with mpl.rc_context(STYLE):
         handles: dict[str, Line2D] = {}

@@ -40,11 +40,11 @@ def of_a_paper(manifest: Mapping[str, Any]) -> bool:
 
 def changes(manifest: Mapping[str, Any]) -> Changes | None:
     """How the study differs from the one it was written as; None where nothing that bears on its numbers was changed."""
-    reductions = [str(each) for each in manifest.get("reductions") or ()]
-    overrides = [each for each in manifest.get("overrides") or () if not str(each).startswith(_OPERATIONAL)]
+    reductions = [str(reduction) for reduction in manifest.get("reductions") or ()]
+    overrides = [override for override in manifest.get("overrides") or () if not str(override).startswith(_OPERATIONAL)]
     if not reductions and not overrides:
         return None
-    written = [text for each in reductions if (text := change_in_words(each)) is not None]
+    written = [text for reduction in reductions if (text := change_in_words(reduction)) is not None]
     return Changes(
         _heading(manifest) if reductions else "Set on the command line", written[:MOST_CHANGES], reductions, overrides
     )
@@ -52,9 +52,9 @@ def changes(manifest: Mapping[str, Any]) -> Changes | None:
 
 def smaller_than(source: Mapping[str, Any], reductions: Sequence[str]) -> str:
     """All reductions of a study in one line; those without words are counted."""
-    words = [change_in_words(each) for each in reductions]
+    words = [change_in_words(reduction) for reduction in reductions]
     untold = words.count(None)
-    told = [each for each in words if each is not None] + ([f"{untold} more in the report"] if untold else [])
+    told = [text for text in words if text is not None] + ([f"{untold} more in the report"] if untold else [])
     return f"{_heading({'source': source})}: {', '.join(told)}"
 
 
@@ -72,12 +72,12 @@ def change_in_words(change: str) -> str | None:
     >>> change_in_words("model.width: 512 -> 32 (transformer), 128 -> 64 (LSTM)")
     'width 32 (512) for transformer, 64 (128) for LSTM'
     """
-    found = _CHANGE.fullmatch(change)
-    arrows = list(_ARROW.finditer(found["values"])) if found else []
-    if not found or not arrows or any(max(len(each["old"]), len(each["new"])) > _LONGEST for each in arrows):
+    matched = _CHANGE.fullmatch(change)
+    arrows = list(_ARROW.finditer(matched["values"])) if matched else []
+    if not matched or not arrows or any(max(len(arrow["old"]), len(arrow["new"])) > _LONGEST for arrow in arrows):
         return None
-    *parents, name = found["path"].split(".")
-    values = re.sub(r"(\)) \(([^()]+)\)", r"\1 for \2", _ARROW.sub(_new_and_old, found["values"]))
+    *parents, name = matched["path"].split(".")
+    values = re.sub(r"(\)) \(([^()]+)\)", r"\1 for \2", _ARROW.sub(_new_and_old, matched["values"]))
     if len(values) > 2 * _LONGEST or "{" in values or "[" in values:
         return None
     where = f" in {parents[-1]}" if parents[:2] == ["evaluate", "sets"] else ""
@@ -112,7 +112,7 @@ def answer(summary: pa.Table, reported: Sequence[str]) -> str:
     """
     rows = [row for row in summary.to_pylist() if row["set"] in reported]
     by_set = {name: [row for row in rows if row["set"] == name and row["zero_error_of"]] for name in reported}
-    first = next((found for found in by_set.values() if found), [])
+    first = next((lines for lines in by_set.values() if lines), [])
     if not first:
         return "No replicate has a number yet."
     if len(first) == 1:
@@ -121,7 +121,7 @@ def answer(summary: pa.Table, reported: Sequence[str]) -> str:
     shares = {_share(row) for row in joint}
     if len(shares) > 1:
         return _without_error(joint, len(reported))
-    apart = [found for found in by_set.values() if _reach(found) > 0]
+    apart = [lines for lines in by_set.values() if _reach(lines) > 0]
     if not apart:
         every = f"{joint[0]['jointly_zero']:,} of {joint[0]['jointly_zero_of']:,}" if joint else "some"
         return f"All {len(first)} conditions are alike: {every} replicates of each make no error{_where(len(reported))}."

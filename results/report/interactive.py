@@ -31,24 +31,26 @@ def inline(document: str, name: str, title: str) -> Markup:
     return Markup('<div class="scroll" tabindex="0" role="region" aria-label="Figure: {}">{}</div>').format(title, drawn)
 
 
-def replicates_data(manifest: dict[str, Any], known: Sequence[Replicate], pages: Sequence[str]) -> Markup:
+def replicates_data(manifest: dict[str, Any], replicates: Sequence[Replicate], pages: Sequence[str]) -> Markup:
     """JSON of the study's replicates in their order, by column, and the pages of replicates that lie beside the report's."""
-    names = list(dict.fromkeys(label(each.condition, each.stage) for each in known))
+    names = list(dict.fromkeys(label(replicate.condition, replicate.stage) for replicate in replicates))
     number = {name: place for place, name in enumerate(names)}
-    sets = {name: _counts(known, name) for name in reported_sets(manifest)[:MOST_SETS]}
+    sets = {name: _counts(replicates, name) for name in reported_sets(manifest)[:MOST_SETS]}
     columns = {
-        "condition": [number[label(each.condition, each.stage)] for each in known],
-        "init": [each.init_seed for each in known],
-        "data": [each.data_seed for each in known],
-        "key": [each.key[:SHORT_KEY] for each in known],
-        "unfinished": {str(place): each.status for place, each in enumerate(known) if each.status != "finished"},
+        "condition": [number[label(replicate.condition, replicate.stage)] for replicate in replicates],
+        "init": [replicate.init_seed for replicate in replicates],
+        "data": [replicate.data_seed for replicate in replicates],
+        "key": [replicate.key[:SHORT_KEY] for replicate in replicates],
+        "unfinished": {
+            str(place): replicate.status for place, replicate in enumerate(replicates) if replicate.status != "finished"
+        },
     }
     return script_json({"study": manifest["study"], "conditions": names, **columns, "sets": sets, "pages": list(pages)})
 
 
-def _counts(known: Sequence[Replicate], name: str) -> dict[str, Any]:
+def _counts(replicates: Sequence[Replicate], name: str) -> dict[str, Any]:
     """Errors and reads by replicate; one number where all have as many reads."""
-    scores = [each.scores.get(name) for each in known]
+    scores = [replicate.scores.get(name) for replicate in replicates]
     reads = [None if score is None else score.reads for score in scores]
     distinct = {count for count in reads if count is not None}
     errors = [None if score is None else score.errors for score in scores]

@@ -47,7 +47,7 @@ Settings = Mapping[str, Any]
 
 def methods_text(
     manifest: dict[str, Any],
-    known: Sequence[Replicate],
+    planned: Sequence[Replicate],
     replicates: pa.Table,
     summary: pa.Table,
     families: Sequence[ReportFamily] = FAMILIES,
@@ -57,29 +57,29 @@ def methods_text(
     `known` is of `results.rows.summary.replicates_of`, `replicates` the committed rows and `summary` that of
     `results.rows.summary.summarise`.
     """
-    keys = pa.array([each.key for each in known], pa.string())
+    keys = pa.array([replicate.key for replicate in planned], pa.string())
     rows = replicates.filter(pc.is_in(replicates["key"], keys))
     asked = ASKED | {"task": (*ASKED["task"], *(option for family in families for option in family.task_options))}
-    configs = [_options(each, asked) for each in manifest["conditions"]]
+    configs = [_options(condition, asked) for condition in manifest["conditions"]]
     sentences = [
-        _study(manifest, known),
+        _study(manifest, planned),
         _part("task", manifest, configs, rows, _phrases(manifest, families)),
         *(_part(part, manifest, configs, rows) for part in ("model", "train")),
         _stages(manifest),
         "An option that is not named has its default.",
         _sets(manifest, summary, any(config.get("train.ema") for config in configs)),
-        _seeds(manifest, known),
-        _adaptive(manifest, known),
-        _statistics(manifest, known),
+        _seeds(manifest, planned),
+        _adaptive(manifest, planned),
+        _statistics(manifest, planned),
         _reduced(manifest),
         _made(manifest, rows),
     ]
     return _one_line(" ".join(sentence for sentence in sentences if sentence))
 
 
-def _study(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
-    conditions, stages = len(manifest["conditions"]), len({each.stage for each in known})
-    replicates = len({each.key for each in known})
+def _study(manifest: dict[str, Any], planned: Sequence[Replicate]) -> str:
+    conditions, stages = len(manifest["conditions"]), len({replicate.stage for replicate in planned})
+    replicates = len({replicate.key for replicate in planned})
     staged = f", trained in {stages} stages," if stages > 1 else ""
     return (
         f"The study “{manifest['study']}” has {counted(replicates, 'replicate')}{staged} of {counted(conditions, 'condition')}; "
@@ -90,37 +90,37 @@ def _study(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
 def _options(condition: dict[str, Any], options: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     """{dotted option: value} of one condition, of those that are named; defaults too where the manifest has them."""
     config, settings = condition.get("config", {}), condition.get("settings", {})
-    found: dict[str, Any] = {}
+    named: dict[str, Any] = {}
     for part in ("task", "model", "train"):
         stated, complete = flatten(_mapping(config.get(part)), f"{part}."), flatten(_mapping(settings.get(part)), f"{part}.")
-        asked = {name: complete[name] for name in (f"{part}.{each}" for each in options[part]) if name in complete}
-        found |= {name: value for name, value in {**asked, **stated}.items() if value is not None}
-    return found
+        asked = {name: complete[name] for name in (f"{part}.{option}" for option in options[part]) if name in complete}
+        named |= {name: value for name, value in {**asked, **stated}.items() if value is not None}
+    return named
 
 
 def _part(part: str, manifest: dict[str, Any], configs: Sequence[Settings], rows: pa.Table, phrases: Sequence[str] = ()) -> str:
     """One sentence on the task, the model or the training: what all conditions share, `phrases` included, then what differs."""
-    mine = [{name: value for name, value in config.items() if name.startswith(f"{part}.")} for config in configs]
-    names = list(dict.fromkeys(name for config in mine for name in config))
+    own = [{name: value for name, value in config.items() if name.startswith(f"{part}.")} for config in configs]
+    names = list(dict.fromkeys(name for config in own for name in config))
     if not names:
         return ""
-    shared = {name: mine[0][name] for name in names if all(name in each and each[name] == mine[0][name] for each in mine)}
+    shared = {name: own[0][name] for name in names if all(name in config and config[name] == own[0][name] for config in own)}
     varied = [name for name in names if name not in shared]
     said = [_words(name, value) for name, value in shared.items()]
     if part == "train" and "train.pool" in shared and not shared["train.pool"]:
         said[list(shared).index("train.pool")] = "fresh strings at every step"
     said += phrases
     text = f"{'Training' if part == 'train' else part.capitalize()}: {', '.join(said) or 'no option is the same in all conditions'}"
-    if varied and len(mine) <= MOST:
-        each = [
+    if varied and len(own) <= MOST:
+        described = [
             f"{condition['name']} ({', '.join(_words(name, config[name]) for name in varied if name in config) or 'none of these set'}"
             f"{_parameters(rows, condition['name']) if part == 'model' else ''})"
-            for condition, config in zip(manifest["conditions"], mine, strict=True)
+            for condition, config in zip(manifest["conditions"], own, strict=True)
         ]
-        text += f"; differing between conditions: {'; '.join(each)}"
+        text += f"; differing between conditions: {'; '.join(described)}"
     elif varied:
-        text += f"; differing between the {len(mine)} conditions: " + "; ".join(_values(name, mine) for name in varied)
-    if part == "model" and (not varied or len(mine) > MOST):
+        text += f"; differing between the {len(own)} conditions: " + "; ".join(_values(name, own) for name in varied)
+    if part == "model" and (not varied or len(own) > MOST):
         text += _parameters(rows)
     return text + "."
 
@@ -133,8 +133,8 @@ def _phrases(manifest: dict[str, Any], families: Sequence[ReportFamily]) -> list
 
 
 def _values(name: str, configs: Sequence[Settings]) -> str:
-    found = list(dict.fromkeys(_value(name, config[name]) for config in configs if name in config))
-    some = f"{len(found)} values" if len(found) > MOST else " | ".join(found)
+    values = list(dict.fromkeys(_value(name, config[name]) for config in configs if name in config))
+    some = f"{len(values)} values" if len(values) > MOST else " | ".join(values)
     return f"{name.partition('.')[2]} ({some}{'' if all(name in config for config in configs) else ', or not set'})"
 
 
@@ -154,17 +154,21 @@ def _value(name: str, value: Any) -> str:
 
 
 def _parameters(rows: pa.Table, condition: str | None = None) -> str:
-    mine = rows if condition is None else rows.filter(pc.equal(rows["condition"], condition))
-    found = sorted(set(mine["parameters"].to_pylist()))
-    if not found:
+    chosen = rows if condition is None else rows.filter(pc.equal(rows["condition"], condition))
+    sizes = sorted(set(chosen["parameters"].to_pylist()))
+    if not sizes:
         return ""
-    return f", {found[0]:,} parameters" if len(found) == 1 else f", {found[0]:,} to {found[-1]:,} parameters"
+    return f", {sizes[0]:,} parameters" if len(sizes) == 1 else f", {sizes[0]:,} to {sizes[-1]:,} parameters"
 
 
 def _stages(manifest: dict[str, Any]) -> str:
-    found = {each["name"]: stages for each in manifest["conditions"] if (stages := each.get("config", {}).get("stages"))}
+    chains = {
+        condition["name"]: stages
+        for condition in manifest["conditions"]
+        if (stages := condition.get("config", {}).get("stages"))
+    }
     texts = _grouped(
-        {name: json.dumps(stages, ensure_ascii=False) for name, stages in found.items()}, len(manifest["conditions"])
+        {name: json.dumps(stages, ensure_ascii=False) for name, stages in chains.items()}, len(manifest["conditions"])
     )
     return f"Stages after the first training: {texts}." if texts else ""
 
@@ -195,18 +199,18 @@ def _sets(manifest: dict[str, Any], summary: pa.Table, averaged: bool) -> str:
     )
 
 
-def _seeds(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
+def _seeds(manifest: dict[str, Any], planned: Sequence[Replicate]) -> str:
     """Seeds and endings by condition, those that are alike together."""
-    seeds: dict[str, list[tuple[int, int]]] = {each["name"]: [] for each in manifest["conditions"]}
-    endings: dict[str, dict[str, int]] = {each["name"]: dict.fromkeys(ENDINGS, 0) for each in manifest["conditions"]}
+    seeds: dict[str, list[tuple[int, int]]] = {condition["name"]: [] for condition in manifest["conditions"]}
+    endings: dict[str, dict[str, int]] = {condition["name"]: dict.fromkeys(ENDINGS, 0) for condition in manifest["conditions"]}
     last: dict[str, int] = {}  # conditions may share their first stage, which then is one of them alone
-    for each in known:
-        last[each.condition] = max(each.stage, last.get(each.condition, 0))
-    for each in known:
-        endings[each.condition][each.status] += 1
-        if each.stage == last[each.condition]:
-            seeds[each.condition].append((each.init_seed, each.data_seed))
-    staged = len({each.stage for each in known}) > 1
+    for replicate in planned:
+        last[replicate.condition] = max(replicate.stage, last.get(replicate.condition, 0))
+    for replicate in planned:
+        endings[replicate.condition][replicate.status] += 1
+        if replicate.stage == last[replicate.condition]:
+            seeds[replicate.condition].append(replicate.seeds)
+    staged = len({replicate.stage for replicate in planned}) > 1
     texts = {}
     for name, pairs in seeds.items():
         paired = ", paired" if pairs and all(init == data for init, data in pairs) else ""
@@ -218,12 +222,12 @@ def _seeds(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
     return f"Planned replicates and how they ended: {_grouped(texts, len(texts))}."
 
 
-def _adaptive(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
-    found = lines(manifest, known)
-    return f"{found[0]} The interval at a stop is not one of a fixed number of replicates." if found else ""
+def _adaptive(manifest: dict[str, Any], planned: Sequence[Replicate]) -> str:
+    sentences = lines(manifest, planned)
+    return f"{sentences[0]} The interval at a stop is not one of a fixed number of replicates." if sentences else ""
 
 
-def _statistics(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
+def _statistics(manifest: dict[str, Any], planned: Sequence[Replicate]) -> str:
     level = f"{CONFIDENCE:.0%}".replace("%", " %")
     reported = reported_sets(manifest)
     parts = [
@@ -233,11 +237,11 @@ def _statistics(manifest: dict[str, Any], known: Sequence[Replicate]) -> str:
         "an error rate of one replicate has an interval clustered by sequence (Clopper–Pearson at the effective number of reads, after "
         "Korn and Graubard)",
     ]
-    if any(each.error(name) is not None for each in known for name in reported):
+    if any(replicate.error(name) is not None for replicate in planned for name in reported):
         parts.append("survival curves have a simultaneous band (exact Kolmogorov quantile)")
     if len(reported) > 1:
         parts.append(f"a replicate counts as jointly without error where it has none on {_and(reported)}")
-    if any(each.status in ("failed", "missing") for each in known):
+    if any(replicate.status in ("failed", "missing") for replicate in planned):
         parts.append(
             "numbers of replicates that failed or are missing are bounded by their being all without error and all diverged"
         )
@@ -265,14 +269,14 @@ def _made(manifest: dict[str, Any], rows: pa.Table) -> str:
     return f"Trained on {_tallied(rows['device'].to_pylist())}, with {_tallied(versions)}, from {_tallied(commits)}."
 
 
-def _grouped(texts: Mapping[str, str], of: int) -> str:
+def _grouped(texts: Mapping[str, str], total: int) -> str:
     """Conditions that have the same text together, named where there are few; of all `of` of them, “every condition”."""
     groups: dict[str, list[str]] = {}
     for name, text in texts.items():
         groups.setdefault(text, []).append(name)
 
     def who(names: list[str]) -> str:
-        if len(names) == of and of > 1:
+        if len(names) == total and total > 1:
             return "each condition"
         return _and(names) + (" each" if len(names) > 1 else "") if len(names) <= MOST else f"{len(names)} conditions, each"
 
@@ -300,4 +304,4 @@ def _mapping(node: Any) -> dict[str, Any]:
 
 def _one_line(text: str) -> str:
     """Names may hold line breaks or control characters; a paragraph has none."""
-    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())

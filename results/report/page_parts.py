@@ -47,7 +47,7 @@ def begin_drawing(drawings: Sequence[Drawing], shared: bool) -> Callable[[], Dra
 
     shared: a second process draws some of the figures, beginning now; until the function is called this one may do something else.
     """
-    found: dict[int, tuple[str, bytes, Markup | None]] = {}
+    started: dict[int, tuple[str, bytes, Markup | None]] = {}
     waiting = deque(range(len(drawings)))
 
     def next_from(end: Callable[[], int]) -> int | None:
@@ -58,18 +58,18 @@ def begin_drawing(drawings: Sequence[Drawing], shared: bool) -> Callable[[], Dra
 
     def draw_there() -> None:
         while (index := next_from(waiting.popleft)) is not None:
-            found[index] = second_process.submit(_drawn, drawings[index]).result()
+            started[index] = second_process.submit(_drawn, drawings[index]).result()
 
     def rest() -> Drawn:
         while (index := next_from(waiting.pop)) is not None:
-            found[index] = _drawn(drawings[index])
+            started[index] = _drawn(drawings[index])
         if other is not None:
             other.result()
             thread.shutdown()
         files: dict[str, bytes] = {}
         shown = []
         for index, drawing in enumerate(drawings):
-            document, picture, plotted = found[index]
+            document, picture, plotted = started[index]
             drawing = replace(drawing, name=slug(drawing.name))  # names of rows are part of it
             files[f"figures/{drawing.name}.svg"] = document.encode()
             files[f"figures/{drawing.name}.png"] = picture
@@ -120,5 +120,5 @@ def provenance(replicates: pa.Table, manifest: dict[str, Any]) -> dict[str, Any]
 
 
 def counted(column: pa.ChunkedArray) -> list[tuple[Any, int]]:
-    found = sorted(column.value_counts().to_pylist(), key=lambda row: -row["counts"])
-    return [(row["values"], row["counts"]) for row in found]
+    counts = sorted(column.value_counts().to_pylist(), key=lambda row: -row["counts"])
+    return [(row["values"], row["counts"]) for row in counts]

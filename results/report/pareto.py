@@ -34,10 +34,10 @@ class Axes:
     online: str | None
 
 
-def axes_of(manifest: dict[str, Any], known: Sequence[Replicate], families: Sequence[ReportFamily]) -> Axes | None:
+def axes_of(manifest: dict[str, Any], replicates: Sequence[Replicate], families: Sequence[ReportFamily]) -> Axes | None:
     """The two sets that a family sets against each other; None for a study without them."""
-    conditions = [{"settings": each["config"]} | each for each in manifest["conditions"]]
-    pair = first_answer((family.trade_off for family in families), gather(manifest | {"conditions": conditions}, known))
+    conditions = [{"settings": condition["config"]} | condition for condition in manifest["conditions"]]
+    pair = first_answer((family.trade_off for family in families), gather(manifest | {"conditions": conditions}, replicates))
     if pair is None:
         return None
     sparse, dense = pair
@@ -68,26 +68,26 @@ def chosen_curves(sparse: Floats, dense: Floats, most: int) -> NDArray[np.int64]
     order = np.lexsort((np.arange(len(sparse)), dense, sparse))
     if len(order) <= most:
         return np.sort(order)
-    each = most // 3
-    others = order[each : len(order) - each]
-    sample = others[np.linspace(0, len(others) - 1, most - 2 * each).astype(np.int64)]
-    return np.sort(np.concatenate([order[:each], sample, order[len(order) - each :]]))
+    third = most // 3
+    others = order[third : len(order) - third]
+    sample = others[np.linspace(0, len(others) - 1, most - 2 * third).astype(np.int64)]
+    return np.sort(np.concatenate([order[:third], sample, order[len(order) - third :]]))
 
 
 def section(
-    manifest: dict[str, Any], known: Sequence[Replicate], evaluations: pa.Table, families: Sequence[ReportFamily]
+    manifest: dict[str, Any], replicates: Sequence[Replicate], evaluations: pa.Table, families: Sequence[ReportFamily]
 ) -> Markup | None:
     """The section of the page; None for a study without two such sets, or without a replicate scored on both.
 
     `evaluations`: rows of the store's table, of which those of the reported metric with the raw weights are used.
     """
-    axes = axes_of(manifest, known, families)
+    axes = axes_of(manifest, replicates, families)
     if axes is None:
         return None
-    shown = [r for r in known if r.error(axes.sparse) is not None and r.error(axes.dense) is not None]
+    shown = [r for r in replicates if r.error(axes.sparse) is not None and r.error(axes.dense) is not None]
     if not shown:
         return None
-    position = {name: i for i, name in enumerate(dict.fromkeys(_label(r) for r in known))}
+    position = {name: i for i, name in enumerate(dict.fromkeys(_label(r) for r in replicates))}
     shown.sort(key=lambda r: position[_label(r)])  # the script numbers the points condition by condition
     sparse, dense = (np.array([r.error(name) for r in shown], dtype=np.float64) for name in (axes.sparse, axes.dense))
     steps, curves = _curves(manifest, shown, evaluations, axes.online, sparse, dense)
@@ -132,16 +132,16 @@ def _key_length(manifest: dict[str, Any]) -> int:
 
 
 def _conditions(shown: Sequence[Replicate], sparse: Floats, dense: Floats, length: int) -> list[dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    columns: dict[str, dict[str, Any]] = {}
     for replicate, x, y in zip(shown, sparse, dense, strict=True):
         name = _label(replicate)
-        each = found.setdefault(name, {"name": name} | {part: [] for part in ("keys", "init", "data", "sparse", "dense")})
-        each["keys"].append(replicate.key[:length])
-        each["init"].append(replicate.init_seed)
-        each["data"].append(replicate.data_seed)
-        each["sparse"].append(_short(x))
-        each["dense"].append(_short(y))
-    return list(found.values())
+        column = columns.setdefault(name, {"name": name} | {part: [] for part in ("keys", "init", "data", "sparse", "dense")})
+        column["keys"].append(replicate.key[:length])
+        column["init"].append(replicate.init_seed)
+        column["data"].append(replicate.data_seed)
+        column["sparse"].append(_short(x))
+        column["dense"].append(_short(y))
+    return list(columns.values())
 
 
 def _curves(
@@ -157,12 +157,12 @@ def _curves(
     curves: dict[int, tuple[int, list[float | None]]] = {}
     if online is None:
         return steps, curves
-    known = reported(manifest) & (pc.field("weights") == "raw") & (pc.field("set") == online)
-    rows = evaluations.filter(known).select(["key", "stage", "set_hash", "step", "errors", "count"])
+    counted = reported(manifest) & (pc.field("weights") == "raw") & (pc.field("set") == online)
+    rows = evaluations.filter(counted).select(["key", "stage", "set_hash", "step", "errors", "count"])
     longest = pc.count_distinct(rows["step"]).as_py()  # at least the points of any one curve
     if not longest:
         return steps, curves
-    hashes = {each["name"]: each["sets"].get(online, {}).get("hash") for each in manifest["conditions"]}
+    hashes = {condition["name"]: condition["sets"].get(online, {}).get("hash") for condition in manifest["conditions"]}
     chosen = chosen_curves(sparse, dense, max(3, min(MAX_CURVES, MAX_POINTS // longest)))
     rows = rows.filter(pc.field("key").isin(pa.array([shown[i].key for i in chosen], pa.string())))
     by = ["key", "stage", "set_hash", "step"]  # lengths of one set are pooled

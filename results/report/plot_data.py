@@ -75,7 +75,7 @@ def plot_data(figure: Figure) -> Spec:
         if not axes.axison:
             continue
         twin = next(
-            (each for each in panels if each[0].get_subplotspec() == axes.get_subplotspec() and axes.get_subplotspec()), None
+            (panel for panel in panels if panel[0].get_subplotspec() == axes.get_subplotspec() and axes.get_subplotspec()), None
         )
         if twin is None:
             panels.append((axes, _panel(axes)))
@@ -135,10 +135,12 @@ def _logged(axis: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _marks(axes: Axes) -> list[Spec]:
     artists = [
-        each for each in axes.get_children() if isinstance(each, Line2D | Collection | Rectangle | Text | mpl.image.AxesImage)
+        artist
+        for artist in axes.get_children()
+        if isinstance(artist, Line2D | Collection | Rectangle | Text | mpl.image.AxesImage)
     ]
-    found = []
-    for artist in sorted(artists, key=lambda each: each.get_zorder()):
+    drawn = []
+    for artist in sorted(artists, key=lambda artist: artist.get_zorder()):
         if artist is axes.patch or (
             isinstance(artist, Text) and not isinstance(artist, Annotation) and artist not in axes.texts
         ):
@@ -156,8 +158,8 @@ def _marks(axes: Axes) -> list[Spec]:
                 mark |= {"quiet": 1} if told.quiet else {}
             elif not label.startswith("_"):
                 mark["name"] = label
-            found.append(mark)
-    return found
+            drawn.append(mark)
+    return drawn
 
 
 def _mark(axes: Axes, artist: Artist) -> Spec | None:
@@ -248,25 +250,25 @@ def _cells(mesh: QuadMesh) -> Spec:
     shape = np.asarray(mesh.get_coordinates()).shape
     values: NDArray[np.float64] = np.ma.filled(np.ma.asarray(mesh.get_array(), dtype=np.float64), np.nan)  # type: ignore[arg-type]
     values = values.reshape(shape[0] - 1, shape[1] - 1)
-    found = [
+    cells = [
         [column, row, to_hex(tuple(np.asarray(mesh.cmap(mesh.norm(np.array(value)))).tolist())), _short(float(value), 1e-4)]
         for (row, column), value in np.ndenumerate(values)
         if np.isfinite(value)
     ]
-    return {"cells": found}
+    return {"cells": cells}
 
 
 def _points(axes: Axes, vertices: Any) -> Spec:
     columns = np.asarray(vertices, dtype=np.float64)
-    found = {}
+    entries = {}
     for name, axis, values, limits in (
         ("x", axes.xaxis, columns[:, 0], axes.get_xlim()),
         ("y", axes.yaxis, columns[:, 1], axes.get_ylim()),
     ):
         ends = _logged(axis, np.array(limits))
         step = abs(float(ends[1] - ends[0])) / _FINE
-        found[name] = [_short(value, step) for value in _logged(axis, values).tolist()]
-    return found
+        entries[name] = [_short(value, step) for value in _logged(axis, values).tolist()]
+    return entries
 
 
 def _add_twin(panel: Spec, axes: Axes) -> None:

@@ -48,13 +48,13 @@ def write_replicate_page(
         raise StudyError(f"no study {store.study!r} in {store.root}: it has no manifests/*.yaml; correct the store or the name")
     manifest = newest[1]
     row = planned(manifest, prefix)
-    mine = pc.field("key") == row[0]
-    ended = read(store, "replicates", filter=mine).sort_by("stage")
+    own = pc.field("key") == row[0]
+    ended = read(store, "replicates", filter=own).sort_by("stage")
     if not ended.num_rows:
         raise StudyError(
             f"the replicate {row[0]} of {manifest['study']} has not ended, so there is nothing to draw: run the study again"
         )
-    evaluations = read(store, "evaluations", filter=mine & reported(manifest) & (pc.field("weights") == "raw"))
+    evaluations = read(store, "evaluations", filter=own & reported(manifest) & (pc.field("weights") == "raw"))
     if is_experimental(manifest):
         text = values_page(manifest, row, ended.to_pylist()[0], evaluations, arrays_of(store, store.study, key=row[0]))
         return report_folder(store, out).write(f"replicate-{slug(row[0][:12])}.html", text.encode())
@@ -67,17 +67,17 @@ def write_replicate_page(
 
 def planned(manifest: dict[str, Any], prefix: str) -> list[Any]:
     """[key, condition's position, init_seed, data_seed] of the one replicate whose key begins so; ValueError for none or several."""
-    found = [row for row in manifest["replicates"] if prefix and row[0].startswith(prefix)]
-    if not found:
+    matches = [row for row in manifest["replicates"] if prefix and row[0].startswith(prefix)]
+    if not matches:
         raise StudyError(
             f"no replicate of {manifest['study']} has a key that begins with {prefix[:64]!r}: take one from replicates.csv of its report"
         )
-    if len(found) > 1:
+    if len(matches) > 1:
         raise StudyError(
-            f"{len(found)} keys of {manifest['study']} begin with {prefix[:64]!r}, such as {found[0][0]} and {found[1][0]}: "
+            f"{len(matches)} keys of {manifest['study']} begin with {prefix[:64]!r}, such as {matches[0][0]} and {matches[1][0]}: "
             "give more of the key"
         )
-    return list(found[0])
+    return list(matches[0])
 
 
 def page(manifest: dict[str, Any], row: list[Any], ended: pa.Table, evaluations: pa.Table, links: Links | None = None) -> str:
@@ -87,10 +87,12 @@ def page(manifest: dict[str, Any], row: list[Any], ended: pa.Table, evaluations:
     """
     condition = manifest["conditions"][row[1]]
     failures = pa.table({"keys": pa.array([], pa.list_(pa.string())), "stage": pa.array([], pa.int32())})
-    known = replicates_of(manifest | {"replicates": [row]}, ended, evaluations, failures)
+    replicates = replicates_of(manifest | {"replicates": [row]}, ended, evaluations, failures)
     hashes = {name: value["hash"] for name, value in condition["sets"].items()}
     stages = []
-    for replicate, record in zip((r for r in known if r.stage in ended["stage"].to_pylist()), ended.to_pylist(), strict=True):
+    for replicate, record in zip(
+        (r for r in replicates if r.stage in ended["stage"].to_pylist()), ended.to_pylist(), strict=True
+    ):
         curves = _curves(evaluations, replicate.stage, hashes, set_names(manifest))
         drawn = Markup("")
         if curves:

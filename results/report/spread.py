@@ -26,7 +26,7 @@ def show_spread(store: Store, say: Callable[[str], None]) -> None:
     if is_experimental(manifest):
         raise StudyError(f"{store.study} has values and no counts of errors, whose spread could be split: see its report")
     rows = read(store, "evaluations", filter=reported(manifest), winning=replicates)
-    known = replicates_of(manifest, replicates, rows, read(store, "failures"))
+    planned = replicates_of(manifest, replicates, rows, read(store, "failures"))
     counts = _last(replicates, rows)
     say(
         f"{store.study}: correlation of two reads of one replicate, and the share of the rates' variance that is between replicates."
@@ -35,11 +35,12 @@ def show_spread(store: Store, say: Callable[[str], None]) -> None:
     say("")
     say(f"| {' | '.join(_COLUMNS)} |")
     say(f"|{'---|' * len(_COLUMNS)}")
-    for condition, stage in dict.fromkeys((each.condition, each.stage) for each in known):
-        mine = [each for each in known if (each.condition, each.stage) == (condition, stage)]
+    for condition, stage in dict.fromkeys((replicate.condition, replicate.stage) for replicate in planned):
+        members = [replicate for replicate in planned if (replicate.condition, replicate.stage) == (condition, stage)]
         for name in reported_sets(manifest):
-            scored = [counts[each.key, each.stage, name] for each in mine if name in each.scores and each.status == "finished"]
-            say(f"| {' | '.join((label(condition, stage), name, *_cells(scored, len(mine))))} |")
+            ended = [member for member in members if name in member.scores and member.status == "finished"]
+            scored = [counts[replicate.key, replicate.stage, name] for replicate in ended]
+            say(f"| {' | '.join((label(condition, stage), name, *_cells(scored, len(members))))} |")
 
 
 def _last(replicates: pa.Table, rows: pa.Table) -> dict[tuple[str, int, str], tuple[int, ...]]:
@@ -58,16 +59,16 @@ def _cells(scored: list[tuple[int, ...]], planned: int) -> list[str]:
     if len(scored) < 2:
         return [str(len(scored)), left_out, *("–",) * 4, "needs at least 2 replicates"]
     errors, reads = effective(*_columns(scored))
-    found, interval = split(errors, reads), icc_interval(errors, reads)
-    total = found.between + found.within
+    spread, interval = split(errors, reads), icc_interval(errors, reads)
+    total = spread.between + spread.within
     return [
-        str(found.replicates),
+        str(spread.replicates),
         left_out,
-        f"{found.mean:.3g}",
-        "–" if found.icc is None or interval is None else f"{found.icc:.3g} [{interval.low:.3g}, {interval.high:.3g}]",
-        f"{found.between / total:.1%}" if total else "–",
-        "–" if found.p is None else f"{found.p:.2g}",
-        found.outcome,
+        f"{spread.mean:.3g}",
+        "–" if spread.icc is None or interval is None else f"{spread.icc:.3g} [{interval.low:.3g}, {interval.high:.3g}]",
+        f"{spread.between / total:.1%}" if total else "–",
+        "–" if spread.p is None else f"{spread.p:.2g}",
+        spread.outcome,
     ]
 
 

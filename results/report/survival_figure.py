@@ -44,9 +44,9 @@ def survival_drawing(
 
 def baseline(manifest: dict[str, Any], groups: Groups, families: Sequence[ReportFamily]) -> str | None:
     """The condition that the study's claims compare with; None where it states none, or has no such condition."""
-    if not manifest.get("claims") or any("settings" not in each for each in manifest["conditions"]):
+    if not manifest.get("claims") or any("settings" not in condition for condition in manifest["conditions"]):
         return None
-    evidence = gather(manifest, [each for members in groups.values() for each in members])
+    evidence = gather(manifest, [replicate for members in groups.values() for replicate in members])
     base = first_answer((family.baseline for family in families), evidence)
     return next((label for label, members in groups.items() if base and members[0].condition == base.name), None)
 
@@ -59,8 +59,8 @@ def choose(groups: Groups, first: str | None) -> list[str]:
 
 def curve(members: Sequence[Replicate], name: str) -> Survival:
     """P(error > x) on one set; replicates without a number there are missing, those that a study has no training for left out."""
-    errors = [error for each in members if (error := each.error(name)) is not None]
-    counted = sum(each.ending(name) != "no_transition" for each in members)
+    errors = [error for replicate in members if (error := replicate.error(name)) is not None]
+    counted = sum(replicate.ending(name) != "no_transition" for replicate in members)
     return survival(errors, counted - len(errors))
 
 
@@ -87,9 +87,9 @@ def _half_width(sizes: Sequence[int]) -> str:
 
 def draw(curves: Mapping[str, Mapping[str, Survival]]) -> Figure:
     """A panel an evaluation set, a curve a condition, on a log axis with zero and diverged as places of their own beyond its breaks."""
-    every = [each for by in curves.values() for each in by.values()]
-    ends = [np.inf] if any(each.most[-1] > 0 for each in every) else []
-    scale = error_scale(*(each.x for each in every), ends)  # x always holds 0
+    every = [curve for by in curves.values() for curve in by.values()]
+    ends = [np.inf] if any(curve.most[-1] > 0 for curve in every) else []
+    scale = error_scale(*(curve.x for curve in every), ends)  # x always holds 0
     conditions = list(dict.fromkeys(label for by in curves.values() for label in by))
     with mpl.rc_context(STYLE):
         handles: dict[str, Line2D] = {}
@@ -97,9 +97,9 @@ def draw(curves: Mapping[str, Mapping[str, Survival]]) -> Figure:
         for panel, (name, by) in zip(panels, curves.items(), strict=True):
             panel.set_title(name)
             shaded = len(by) <= MOST_BANDS  # more bands hide each other; a page shows the one that is pointed at
-            for label, each in by.items():
+            for label, curve in by.items():
                 i = conditions.index(label)
-                places, (share, low, high) = steps(each, scale)
+                places, (share, low, high) = steps(curve, scale)
                 band = panel.fill_between(places, low, high, step="post", color=colour_of(i), alpha=0.13, lw=0)
                 band.set_visible(shaded)
                 tell(band, label, quiet=not shaded)
@@ -116,11 +116,11 @@ def draw(curves: Mapping[str, Mapping[str, Survival]]) -> Figure:
     return figure
 
 
-def steps(each: Survival, scale: ErrorScale) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
+def steps(curve: Survival, scale: ErrorScale) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
     """Places [points] along the axis, and from each on the share and its band: 1 before zero, 0 from “diverged” on."""
     left, right = scale.limits()
-    places = np.concatenate([[left], scale.place(each.x), [scale.infinite if scale.diverged else right, right]])
-    before, after = 1.0 if each.share.size and not np.isnan(each.share[0]) else np.nan, 0.0
-    share = np.concatenate([[before], each.share, [after, after]])
-    low, high = (np.concatenate([[1.0], band, [0.0, 0.0]]) for band in (each.low, each.high))
+    places = np.concatenate([[left], scale.place(curve.x), [scale.infinite if scale.diverged else right, right]])
+    before, after = 1.0 if curve.share.size and not np.isnan(curve.share[0]) else np.nan, 0.0
+    share = np.concatenate([[before], curve.share, [after, after]])
+    low, high = (np.concatenate([[1.0], band, [0.0, 0.0]]) for band in (curve.low, curve.high))
     return places, (share, low, high)

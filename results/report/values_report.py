@@ -33,8 +33,8 @@ def values_report(store: Store, manifest: dict[str, Any], families: Sequence[Rep
     tables = {"replicates": finished} | {name: read(store, name, winning=finished) for name in ("evaluations", "failures")}
     failures, evaluations = tables["failures"], tables["evaluations"].filter(reported(manifest))
     measures = measures_of(manifest, evaluations)
-    known = replicates_of(manifest, finished, evaluations, failures)
-    summary, rows = summarise_values(known, measures), value_rows(known, measures)
+    planned = replicates_of(manifest, finished, evaluations, failures)
+    summary, rows = summarise_values(planned, measures), value_rows(planned, measures)
     files = {
         "summary.csv": to_csv(summary),
         "summary.parquet": to_parquet(summary),
@@ -43,27 +43,27 @@ def values_report(store: Store, manifest: dict[str, Any], families: Sequence[Rep
         **{f"tables/{name}.parquet": to_parquet(table) for name, table in tables.items()},
     }
     sections = [section for family in families for section in family.sections]
-    drawings = [Drawing(*drawn) for section in sections for drawn in section(store, manifest, known, finished)]
-    drawn, shown = drawn_files(drawings + draw_values(known, measures, evaluations))
+    drawings = [Drawing(*drawn) for section in sections for drawn in section(store, manifest, planned, finished)]
+    drawn, shown = drawn_files(drawings + draw_values(planned, measures, evaluations))
     files |= drawn
-    claims = claims_html(verdicts(manifest, known, evaluations=evaluations), bool(reductions(manifest)))
+    claims = claims_html(verdicts(manifest, planned, evaluations=evaluations), bool(reductions(manifest)))
     files["index.html"] = _page(
-        manifest, known, measures, summary, rows, finished, failures, shown, claims, _arrays(evaluations)
+        manifest, planned, measures, summary, rows, finished, failures, shown, claims, _arrays(evaluations)
     ).encode()
     return files
 
 
-def draw_values(known: Sequence[Replicate], measures: Sequence[Measure], evaluations: pa.Table) -> list[Drawing]:
+def draw_values(planned: Sequence[Replicate], measures: Sequence[Measure], evaluations: pa.Table) -> list[Drawing]:
     """Every figure that there are rows for."""
     groups: dict[str, list[Replicate]] = {}
-    for each in known:
-        groups.setdefault(each.condition, []).append(each)
+    for replicate in planned:
+        groups.setdefault(replicate.condition, []).append(replicate)
     groups = dict(list(groups.items())[:MAX_DRAWN])
     values, drawings = {}, list[Drawing]()
-    for measure in [each for each in measures if each.kind == "number"][:MAX_PANELS]:
-        found = {name: costs(members, measure) for name, members in groups.items()}
-        finite = {name: measure.sign * each[np.isfinite(each)] + 0.0 for name, each in found.items()}
-        if any(each.size for each in finite.values()):
+    for measure in [measure for measure in measures if measure.kind == "number"][:MAX_PANELS]:
+        by_condition = {name: costs(members, measure) for name, members in groups.items()}
+        finite = {name: measure.sign * numbers[np.isfinite(numbers)] + 0.0 for name, numbers in by_condition.items()}
+        if any(numbers.size for numbers in finite.values()):
             values[measure.label] = finite
     if not values:
         return drawings
@@ -86,25 +86,25 @@ def draw_values(known: Sequence[Replicate], measures: Sequence[Measure], evaluat
 def _curves(groups: dict[str, list[Replicate]], measure: Measure, evaluations: pa.Table) -> dict[str, list[Curve]]:
     """Values by step of the first replicates of each condition; {} where no replicate has several steps."""
     quota = max(1, MAX_CURVES // max(1, len(groups)))
-    first = {each.key: name for name, members in list(groups.items())[:MAX_PANELS] for each in members[:quota]}
-    mine = (pc.field("set") == measure.set) & (pc.field("metric") == measure.metric) & pc.field("value").is_valid()
-    rows = evaluations.filter(mine & pc.field("key").isin(pa.array(list(first), pa.string())))
+    first = {replicate.key: name for name, members in list(groups.items())[:MAX_PANELS] for replicate in members[:quota]}
+    wanted = (pc.field("set") == measure.set) & (pc.field("metric") == measure.metric) & pc.field("value").is_valid()
+    rows = evaluations.filter(wanted & pc.field("key").isin(pa.array(list(first), pa.string())))
     lines: dict[str, list[tuple[int, float]]] = {}
     for row in rows.select(["key", "step", "value"]).to_pylist():
         lines.setdefault(row["key"], []).append((row["step"], row["value"]))
     if all(len(line) < 2 for line in lines.values()):
         return {}
-    found: dict[str, list[Curve]] = {}
+    curves: dict[str, list[Curve]] = {}
     for key, name in first.items():
         if key in lines:
             steps, values = np.array(sorted(lines[key]), dtype=np.float64).T
-            found.setdefault(name, []).append((steps, values))
-    return found
+            curves.setdefault(name, []).append((steps, values))
+    return curves
 
 
 def _page(
     manifest: dict[str, Any],
-    known: Sequence[Replicate],
+    planned: Sequence[Replicate],
     measures: Sequence[Measure],
     summary: pa.Table,
     rows: pa.Table,
@@ -114,7 +114,7 @@ def _page(
     claims: Markup,
     arrays: Sequence[tuple[str, int]],
 ) -> str:
-    keys, statuses = {each.key for each in known}, [each.status for each in known]
+    keys, statuses = {replicate.key for replicate in planned}, [replicate.status for replicate in planned]
     own = replicates.filter(pc.field("key").isin(pa.array(list(keys), pa.string())))
     lines = summary.to_pylist()
     return render(
@@ -124,13 +124,17 @@ def _page(
         title=manifest.get("question") or manifest["study"],
         counts={ending: statuses.count(ending) for ending in ENDINGS},
         ended=sum(status in ("finished", "diverged") for status in statuses),
-        planned=len(known),
-        groups=[{"measure": each, "rows": [line for line in lines if line["metric"] == each.label]} for each in measures],
+        planned=len(planned),
+        groups=[
+            {"measure": measure, "rows": [line for line in lines if line["metric"] == measure.label]} for measure in measures
+        ],
         measures=measures,
         arrays=arrays,
         column_of=column_of,
         answer=answer_of_values(summary),
-        undeclared=list(dict.fromkeys(each.metric for each in measures if not each.declared and each.kind == "number")),
+        undeclared=list(
+            dict.fromkeys(measure.metric for measure in measures if not measure.declared and measure.kind == "number")
+        ),
         quantiles=list(QUANTILES),
         infinity=float("inf"),
         claims=claims,
@@ -138,7 +142,7 @@ def _page(
         drawings=drawings[1:],
         methods=_methods(manifest),
         known=rows.slice(0, MAX_ROWS).to_pylist(),
-        many=len(known) > MAX_OPEN_ROWS,
+        many=len(planned) > MAX_OPEN_ROWS,
         failures=newest_failures(failures, keys),
         provenance=provenance(own, manifest),
         own_commits=_own_commits(own.filter(_has_code(manifest, own))),
@@ -154,24 +158,27 @@ def _arrays(evaluations: pa.Table) -> list[tuple[str, int]]:
 
 def _methods(manifest: dict[str, Any]) -> dict[str, Any]:
     """What runs, the settings that all conditions share, those that differ, the seeds and the digests of the code."""
-    configs = [each["config"]["experiment"] for each in manifest["conditions"]]
-    flat = [flatten(_settings(each)) for each in manifest["conditions"]]
-    names = list(dict.fromkeys(name for each in flat for name in each))
+    configs = [condition["config"]["experiment"] for condition in manifest["conditions"]]
+    flat = [flatten(_settings(condition)) for condition in manifest["conditions"]]
+    names = list(dict.fromkeys(name for settings in flat for name in settings))
     shared = {
-        name: flat[0].get(name) for name in names if all(name in each and each[name] == flat[0].get(name) for each in flat)
+        name: flat[0].get(name)
+        for name in names
+        if all(name in settings and settings[name] == flat[0].get(name) for settings in flat)
     }
     varied = [name for name in names if name not in shared]
-    what = dict.fromkeys(each.get("name") or " ".join(each.get("command", [])) for each in configs)
+    what = dict.fromkeys(config.get("name") or " ".join(config.get("command", [])) for config in configs)
     conditions = manifest["conditions"]
     return {
         "what": ", ".join(what),
         "shared": shared,
         "varied": varied,
         "conditions": [
-            {"name": c["name"], "values": [each.get(name) for name in varied]} for c, each in zip(conditions, flat, strict=True)
+            {"name": c["name"], "values": [settings.get(name) for name in varied]}
+            for c, settings in zip(conditions, flat, strict=True)
         ],
         "seeds": ranges((row[2] for row in manifest["replicates"]), " … "),
-        "codes": list(dict.fromkeys(code[:12] for each in conditions if (code := each["config"].get("code")))),
+        "codes": list(dict.fromkeys(code[:12] for condition in conditions if (code := condition["config"].get("code")))),
     }
 
 
@@ -184,7 +191,7 @@ def _settings(condition: dict[str, Any]) -> dict[str, Any]:
 
 def _has_code(manifest: dict[str, Any], replicates: pa.Table) -> pa.Array:
     """Whether a row of `replicates` ran a person's own code."""
-    coded = [bool(each["config"].get("code")) for each in manifest["conditions"]]
+    coded = [bool(condition["config"].get("code")) for condition in manifest["conditions"]]
     own = {row[0] for row in manifest["replicates"] if coded[row[1]]}
     return pa.array([key in own for key in replicates["key"].to_pylist()], pa.bool_())
 

@@ -14,21 +14,21 @@ def watched(evaluations: pa.Table) -> str | None:
     counts: dict[str, int] = {}
     for row in evaluations.group_by(["set", "step"]).aggregate([]).to_pylist():
         counts[row["set"]] = counts.get(row["set"], 0) + 1
-    found = max(sorted(counts), key=lambda name: counts[name], default=None)
-    return found if found is not None and counts[found] > 1 else None
+    most = max(sorted(counts), key=lambda name: counts[name], default=None)
+    return most if most is not None and counts[most] > 1 else None
 
 
 def looks(evaluations: pa.Table, name: str) -> dict[str, list[Look]]:
     """Accuracy by key at every look at a set with the raw weights, in order of the steps; looks without a number, of replicates that have
     diverged, are left out."""
     rows = evaluations.filter((pc.field("set") == name) & (pc.field("weights") == "raw"))
-    found: dict[str, list[Look]] = {}
+    curves: dict[str, list[Look]] = {}
     for row in rows.select(["key", "step", "errors", "count"]).sort_by("step").to_pylist():
-        mine = found.setdefault(row["key"], [])
+        curve = curves.setdefault(row["key"], [])
         if row["count"]:
             # a quotient of counts: 1 - errors / count can miss a threshold that it equals
-            mine.append((row["step"], (row["count"] - row["errors"]) / row["count"]))
-    return found
+            curve.append((row["step"], (row["count"] - row["errors"]) / row["count"]))
+    return curves
 
 
 def watch(evaluations: pa.Table | None) -> dict[str, list[Look]]:

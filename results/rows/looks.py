@@ -53,13 +53,13 @@ def series(
     order = np.lexsort((step, metric, key))
     key, metric, step, value = key[order], metric[order], step[order], value[order]
     starts = np.flatnonzero(np.append(True, (key[1:] != key[:-1]) | (metric[1:] != metric[:-1])))
-    found: dict[str, dict[str, Series]] = {}
+    by_key: dict[str, dict[str, Series]] = {}
     for first, last in zip(starts, np.append(starts[1:], len(key)), strict=True):
         one = Series(step[first:last].astype(np.float64), value[first:last].astype(np.float64))
-        found.setdefault(names["key"].dictionary[key[first]].as_py(), {})[names["metric"].dictionary[metric[first]].as_py()] = (
-            one
-        )
-    return found
+        by_key.setdefault(names["key"].dictionary[key[first]].as_py(), {})[
+            names["metric"].dictionary[metric[first]].as_py()
+        ] = one
+    return by_key
 
 
 def watched_set(rows: pa.Table | None) -> str | None:

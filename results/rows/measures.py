@@ -44,7 +44,7 @@ def label(name: str, metric: str) -> str:
 
 def is_experimental(manifest: Mapping[str, Any]) -> bool:
     """Whether the replicates of a study train nothing: they are experiments."""
-    return any("experiment" in each.get("config", {}) for each in manifest["conditions"])
+    return any("experiment" in condition.get("config", {}) for condition in manifest["conditions"])
 
 
 def measures_of(manifest: Mapping[str, Any], evaluations: pa.Table) -> list[Measure]:
@@ -53,25 +53,25 @@ def measures_of(manifest: Mapping[str, Any], evaluations: pa.Table) -> list[Meas
     by = evaluations.filter(_NUMBERS).group_by(["set", "metric", "kind"]).aggregate([]).to_pylist()
     kinds = {(row["set"], row["metric"]): row["kind"] for row in sorted(by, key=lambda row: str(row["kind"]), reverse=True)}
     order = {name: place for place, name in enumerate(declared)}
-    found = sorted(kinds, key=lambda each: (order.get(each[1], len(order)), each[1], each[0] != RESULT, each[0]))
-    higher = {name for name, each in declared.items() if each["better"] == "higher"}
-    stated = {name for name, each in declared.items() if each["better"]}
+    names = sorted(kinds, key=lambda name: (order.get(name[1], len(order)), name[1], name[0] != RESULT, name[0]))
+    higher = {name for name, about in declared.items() if about["better"] == "higher"}
+    stated = {name for name, about in declared.items() if about["better"]}
     return [
         Measure(name, metric, "higher" if metric in higher else "lower", metric in stated, kinds[name, metric])
-        for name, metric in found
+        for name, metric in names
     ]
 
 
 def last_values(measures: list[Measure], evaluations: pa.Table) -> dict[Row, dict[str, tuple[float, int | None]]]:
     """{(key, stage): {label: (cost, count)}} at the largest step of each; infinity where the value was no finite number."""
-    labels = {(each.set, each.metric): each for each in measures}
+    labels = {(measure.set, measure.metric): measure for measure in measures}
     rows = evaluations.filter(_NUMBERS)
     by = ["key", "stage", "set", "metric"]
     last = rows.group_by(by).aggregate([("step", "max")]).rename_columns([*by, "step"])
     chosen = rows.join(last, keys=[*by, "step"], join_type="left semi").select([*by, "value", "count"]).to_pylist()
-    found: dict[Row, dict[str, tuple[float, int | None]]] = {}
+    costs: dict[Row, dict[str, tuple[float, int | None]]] = {}
     for row in chosen:
         measure = labels[row["set"], row["metric"]]
         cost = np.inf if row["value"] is None else measure.sign * row["value"]
-        found.setdefault((row["key"], row["stage"]), {})[measure.label] = (cost + 0.0, row["count"])
-    return found
+        costs.setdefault((row["key"], row["stage"]), {})[measure.label] = (cost + 0.0, row["count"])
+    return costs

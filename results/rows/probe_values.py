@@ -62,30 +62,30 @@ def probed(store: Store, probe: str) -> set[tuple[str, int, int]]:
 def compared(store: Store, probe: str) -> dict[tuple[str, int, int], set[str]]:
     """By (key, stage, step) the keys that a probe of pairs has compared it with."""
     rows = read(store, "probes", ["key", "stage", "step", "other_key"], pc.field("probe") == probe)
-    found: dict[tuple[str, int, int], set[str]] = {}
+    partners: dict[tuple[str, int, int], set[str]] = {}
     for row in rows.group_by(rows.column_names).aggregate([]).to_pylist():
-        found.setdefault((row["key"], row["stage"], row["step"]), set()).add(row["other_key"])
-    return found
+        partners.setdefault((row["key"], row["stage"], row["step"]), set()).add(row["other_key"])
+    return partners
 
 
 def by_key(rows: pa.Table) -> dict[str, dict[Name, float]]:
     """The values of a table of `probes` by key and name, those of the first stage and of its last step that was probed; without what
     compares two replicates."""
-    found: dict[str, dict[Name, float]] = {}
+    values: dict[str, dict[Name, float]] = {}
     for row in sorted(
         rows.filter((pc.field("stage") == 0) & pc.field("other_key").is_null()).to_pylist(), key=lambda row: row["step"]
     ):
-        found.setdefault(row["key"], {})[row["probe"], row["layer"], row["head"], row["item"]] = row["value"]
-    return found
+        values.setdefault(row["key"], {})[row["probe"], row["layer"], row["head"], row["item"]] = row["value"]
+    return values
 
 
 def by_pair(rows: pa.Table, probe: str) -> dict[frozenset[str], dict[tuple[int | None, int | None, str | None], float]]:
     """The values of a probe that compares two replicates, by both keys and by layer, head and item: of the last step that was probed."""
     own = [row for row in rows.to_pylist() if row["probe"] == probe and row["other_key"] is not None]
-    found: dict[frozenset[str], dict[tuple[int | None, int | None, str | None], float]] = {}
+    values: dict[frozenset[str], dict[tuple[int | None, int | None, str | None], float]] = {}
     for row in sorted(own, key=lambda row: row["step"]):
-        found.setdefault(frozenset((row["key"], row["other_key"])), {})[row["layer"], row["head"], row["item"]] = row["value"]
-    return found
+        values.setdefault(frozenset((row["key"], row["other_key"])), {})[row["layer"], row["head"], row["item"]] = row["value"]
+    return values
 
 
 def by_step(rows: pa.Table, probe: str) -> dict[str, dict[int, dict[str, float]]]:
@@ -95,8 +95,8 @@ def by_step(rows: pa.Table, probe: str) -> dict[str, dict[int, dict[str, float]]
     for row in named:
         counts[row["probe"]] = counts.get(row["probe"], 0) + 1
     chosen = max(sorted(counts), key=lambda name: counts[name], default=probe)
-    found: dict[str, dict[int, dict[str, float]]] = {}
+    values: dict[str, dict[int, dict[str, float]]] = {}
     for row in named:
         if row["probe"] == chosen:
-            found.setdefault(row["key"], {}).setdefault(row["step"], {})[row["item"]] = row["value"]
-    return found
+            values.setdefault(row["key"], {}).setdefault(row["step"], {})[row["item"]] = row["value"]
+    return values

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,7 @@ from results.terminal import printable
 QUANTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1.0}
 _FORMULA = r"^([=+\-@\t\r\n])"  # what a spreadsheet takes for the beginning of a formula
 ENDINGS = ("finished", "diverged", "no_transition", "failed", "missing")
+Held = TypeVar("Held")
 
 SUMMARY = pa.schema(
     [
@@ -119,6 +120,11 @@ class Replicate:
         return None if None in errors or not errors else not any(errors)
 
 
+def of_replicates(replicates: Iterable[Replicate], by_key: Mapping[str, Held]) -> list[Held]:
+    """What is held by key of these replicates, in their order; those without an entry are left out."""
+    return [by_key[replicate.key] for replicate in replicates if replicate.key in by_key]
+
+
 def set_names(manifest: dict[str, Any]) -> list[str]:
     """Every evaluation set of the study, in its order."""
     return list(manifest["sets"])
@@ -138,25 +144,25 @@ def replicates_of(manifest: dict[str, Any], replicates: pa.Table, evaluations: p
     ended = {(row["key"], row["stage"]): row for row in _known(replicates).to_pylist()}
     failed = {(key, row["stage"]) for row in failures.select(["keys", "stage"]).to_pylist() for key in row["keys"]}
     scores = _scores(replicates, evaluations, reported(manifest))
-    conditions = [(each, stage_of(each)) for each in manifest["conditions"]]
-    found = [
+    conditions = [(condition, stage_of(condition)) for condition in manifest["conditions"]]
+    planned = [
         _replicate(conditions[index][0], (key, conditions[index][1]), init_seed, data_seed, ended, failed, scores)
         for key, index, init_seed, data_seed in manifest["replicates"]
     ]
     if not is_experimental(manifest):
-        return found
+        return planned
     costs = last_values(measures_of(manifest, evaluations), evaluations)
-    return [replace(each, scores=_costs(costs.get((each.key, each.stage), {}))) for each in found]
+    return [replace(replicate, scores=_costs(costs.get((replicate.key, replicate.stage), {}))) for replicate in planned]
 
 
 def _costs(values: Mapping[str, tuple[float, int | None]]) -> dict[str, Score]:
     return {label: Score(0, count or 0, 0, cost, math.nan, math.nan) for label, (cost, count) in values.items()}
 
 
-def summarise(manifest: dict[str, Any], known: Sequence[Replicate]) -> pa.Table:
+def summarise(manifest: dict[str, Any], replicates: Sequence[Replicate]) -> pa.Table:
     """One row a condition, stage and set (schema `SUMMARY`), in the study's order."""
     groups: dict[tuple[str, int], list[Replicate]] = {}
-    for replicate in known:
+    for replicate in replicates:
         groups.setdefault((replicate.condition, replicate.stage), []).append(replicate)
     rows = []
     for (condition, stage), members in groups.items():
@@ -168,7 +174,7 @@ def summarise(manifest: dict[str, Any], known: Sequence[Replicate]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SUMMARY)
 
 
-def raw_rows(manifest: dict[str, Any], known: Sequence[Replicate]) -> pa.Table:
+def raw_rows(manifest: dict[str, Any], replicates: Sequence[Replicate]) -> pa.Table:
     """One row a replicate: seeds, status, loss, and for each set `<set>.errors`, `.reads`, `.error`, `.low`, `.high`, then
     `.sequences_wrong`, `.sequences` and the exact interval of their share, `.wrong_low` and `.wrong_high`."""
     fields: list[tuple[str, pa.DataType]] = [
@@ -180,13 +186,13 @@ def raw_rows(manifest: dict[str, Any], known: Sequence[Replicate]) -> pa.Table:
         ("diverged_at", pa.int64()),
         ("loss", pa.float64()),
     ]
-    rows = [{name: getattr(r, name) for name, _ in fields} for r in known]
+    rows = [{name: getattr(r, name) for name, _ in fields} for r in replicates]
     for name in set_names(manifest):
         fields += [(f"{name}.{column}", pa.int64()) for column in ("errors", "reads")]
         fields += [(f"{name}.{column}", pa.float64()) for column in ("error", "low", "high")]
         fields += [(f"{name}.{column}", pa.int64()) for column in ("sequences_wrong", "sequences")]
         fields += [(f"{name}.{column}", pa.float64()) for column in ("wrong_low", "wrong_high")]
-        for row, replicate in zip(rows, known, strict=True):
+        for row, replicate in zip(rows, replicates, strict=True):
             if score := replicate.scores.get(name):
                 row |= {f"{name}.errors": score.errors, f"{name}.reads": score.reads}
                 row |= {f"{name}.error": score.rate, f"{name}.low": score.low, f"{name}.high": score.high}
@@ -195,7 +201,7 @@ def raw_rows(manifest: dict[str, Any], known: Sequence[Replicate]) -> pa.Table:
                     row |= {f"{name}.wrong_low": score.wrong.low, f"{name}.wrong_high": score.wrong.high}
             elif replicate.status == "diverged":
                 row[f"{name}.error"] = math.inf
-    for row, replicate in zip(rows, known, strict=True):
+    for row, replicate in zip(rows, replicates, strict=True):
         row["key"] = replicate.key
     return pa.Table.from_pylist(rows, schema=pa.schema([*fields, ("key", pa.string())]))
 
@@ -296,17 +302,17 @@ def _replicate(
     failed: set[tuple[str, int]],
     scores: dict[tuple[str, int], dict[tuple[str, str], Score]],
 ) -> Replicate:
-    known = ended.get(row)
+    ending = ended.get(row)
     hashes = {name: value["hash"] for name, value in condition["sets"].items()}
     own = {name: score for (name, set_hash), score in scores.get(row, {}).items() if hashes.get(name) == set_hash}
-    status = known["status"] if known else "failed" if row in failed else "missing"
+    status = ending["status"] if ending else "failed" if row in failed else "missing"
     if status not in ENDINGS:
         raise DamagedFile(
             f"a row of replicates/ has the status {status[:60]!r} for {row[0][:60]}, and there are {', '.join(STATUSES)}: "
             "move its pack out of the store, or read it with the version that wrote it"
         )
-    loss = None if known is None or math.isnan(known["loss"]) else known["loss"]
-    diverged_at = known["diverged_at"] if known else None
+    loss = None if ending is None or math.isnan(ending["loss"]) else ending["loss"]
+    diverged_at = ending["diverged_at"] if ending else None
     return Replicate(condition["name"], row[1], row[0], init_seed, data_seed, status, loss, diverged_at, own)
 
 

@@ -27,21 +27,26 @@ class TaskConditions:
 
 def is_of(manifest: Mapping[str, Any], task: str) -> bool:
     """Whether every condition of a study trains on this task."""
-    return all(each.get("settings", each["config"]).get("task", {}).get("name") == task for each in manifest["conditions"])
+    return all(
+        condition.get("settings", condition["config"]).get("task", {}).get("name") == task
+        for condition in manifest["conditions"]
+    )
 
 
-def conditions_of(manifest: dict[str, Any], known: Sequence[Replicate], task: str) -> TaskConditions | None:
+def conditions_of(manifest: dict[str, Any], replicates: Sequence[Replicate], task: str) -> TaskConditions | None:
     """None for a study of another task, and for a manifest that lacks the settings."""
-    if not is_of(manifest, task) or any("settings" not in each for each in manifest["conditions"]):
+    if not is_of(manifest, task) or any("settings" not in condition for condition in manifest["conditions"]):
         return None
-    settings = {label(each["name"], stage_of(each)): flatten(each["settings"]) for each in manifest["conditions"]}
+    settings = {
+        label(condition["name"], stage_of(condition)): flatten(condition["settings"]) for condition in manifest["conditions"]
+    }
     members: dict[str, list[Replicate]] = {name: [] for name in settings}
-    for each in known:
-        members[label(each.condition, each.stage)].append(each)
+    for replicate in replicates:
+        members[label(replicate.condition, replicate.stage)].append(replicate)
     return TaskConditions(settings, members, {name: manifest["sets"][name]["definition"] for name in reported_sets(manifest)})
 
 
 def accuracy(members: Sequence[Replicate], name: str) -> Floats:
     """1 - error of the replicates that have a number on a set; 0 for one that diverged."""
-    errors = [error for each in members if (error := each.error(name)) is not None]
+    errors = [error for replicate in members if (error := replicate.error(name)) is not None]
     return 1 - np.minimum(np.array(errors, dtype=np.float64), 1.0)

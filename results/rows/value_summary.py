@@ -38,11 +38,11 @@ VALUES = pa.schema(
 )
 
 
-def summarise_values(known: Sequence[Replicate], measures: Sequence[Measure]) -> pa.Table:
+def summarise_values(replicates: Sequence[Replicate], measures: Sequence[Measure]) -> pa.Table:
     """One row a condition and metric (schema `VALUES`), in the study's order."""
     groups: dict[str, list[Replicate]] = {}
-    for each in known:
-        groups.setdefault(each.condition, []).append(each)
+    for replicate in replicates:
+        groups.setdefault(replicate.condition, []).append(replicate)
     rows = [
         {"condition": name, "metric": measure.label, "better": measure.better, "kind": measure.kind, **_line(members, measure)}
         for name, members in groups.items()
@@ -53,7 +53,7 @@ def summarise_values(known: Sequence[Replicate], measures: Sequence[Measure]) ->
 
 def costs(members: Sequence[Replicate], measure: Measure) -> Floats:
     """Of the replicates with a number; infinity for a diverged one."""
-    return np.array([cost for each in members if (cost := each.error(measure.label)) is not None], dtype=np.float64)
+    return np.array([cost for replicate in members if (cost := replicate.error(measure.label)) is not None], dtype=np.float64)
 
 
 def column_of(measure: Measure) -> str:
@@ -63,17 +63,17 @@ def column_of(measure: Measure) -> str:
     )
 
 
-def value_rows(known: Sequence[Replicate], measures: Sequence[Measure]) -> pa.Table:
+def value_rows(replicates: Sequence[Replicate], measures: Sequence[Measure]) -> pa.Table:
     """One row a replicate: condition, seed, status, and its last value of every metric."""
     fields = [("condition", pa.string()), ("seed", pa.int64()), ("status", pa.string()), ("diverged_at", pa.int64())]
     fields += [(column_of(measure), pa.float64()) for measure in measures]
     rows = []
-    for each in known:
-        row: dict[str, Any] = {"condition": each.condition, "seed": each.init_seed, "status": each.status}
-        row |= {"diverged_at": each.diverged_at, "key": each.key}
+    for replicate in replicates:
+        row: dict[str, Any] = {"condition": replicate.condition, "seed": replicate.init_seed, "status": replicate.status}
+        row |= {"diverged_at": replicate.diverged_at, "key": replicate.key}
         for measure in measures:
-            if measure.label in each.scores and math.isfinite(each.scores[measure.label].rate):
-                row[column_of(measure)] = value(each.scores[measure.label].rate, measure)
+            if measure.label in replicate.scores and math.isfinite(replicate.scores[measure.label].rate):
+                row[column_of(measure)] = value(replicate.scores[measure.label].rate, measure)
         rows.append(row)
     return pa.Table.from_pylist(rows, schema=pa.schema([*fields, ("key", pa.string())]))
 
@@ -84,33 +84,37 @@ def value(cost: float, measure: Measure) -> float:
 
 
 def _line(members: Sequence[Replicate], measure: Measure) -> dict[str, Any]:
-    endings = [each.ending(measure.label) for each in members]
-    found = costs(members, measure)
-    line: dict[str, Any] = {"planned": len(members), **{name: endings.count(name) for name in ENDINGS}, "values": found.size}
-    line["worst_covers"] = share_below_largest(found.size)
-    if not found.size:
+    endings = [replicate.ending(measure.label) for replicate in members]
+    numbers = costs(members, measure)
+    line: dict[str, Any] = {"planned": len(members), **{name: endings.count(name) for name in ENDINGS}, "values": numbers.size}
+    line["worst_covers"] = share_below_largest(numbers.size)
+    if not numbers.size:
         return line
     higher = measure.better == "higher"
-    line |= {name: value(quantile(found, 1 - q if higher else q), measure) for name, q in QUANTILES.items()}
-    unknown = len(members) - found.size
-    median = quantile_interval(found, 0.5, least=-math.inf)
-    bounds = _bounds(found, unknown)
+    line |= {name: value(quantile(numbers, 1 - q if higher else q), measure) for name, q in QUANTILES.items()}
+    unknown = len(members) - numbers.size
+    median = quantile_interval(numbers, 0.5, least=-math.inf)
+    bounds = _bounds(numbers, unknown)
     low, high = (median.high, median.low) if higher else (median.low, median.high)
     line |= {"median_low": value(low, measure), "median_high": value(high, measure)}
     line |= {"median_if_missing_best": value(bounds[0], measure), "median_if_missing_worst": value(bounds[1], measure)}
-    middle = interquartile_mean_interval(found)
+    middle = interquartile_mean_interval(numbers)
     low, high = (middle.high, middle.low) if higher else (middle.low, middle.high)
-    line |= {"iqm": value(interquartile_mean(found), measure), "iqm_low": value(low, measure), "iqm_high": value(high, measure)}
+    line |= {
+        "iqm": value(interquartile_mean(numbers), measure),
+        "iqm_low": value(low, measure),
+        "iqm_high": value(high, measure),
+    }
     if measure.kind == "flag":
-        true = int((found == value(1.0, measure)).sum())
-        share = clopper_pearson(true, found.size)
-        line |= {"true": true, "true_share": true / found.size, "true_low": share.low, "true_high": share.high}
+        true = int((numbers == value(1.0, measure)).sum())
+        share = clopper_pearson(true, numbers.size)
+        line |= {"true": true, "true_share": true / numbers.size, "true_low": share.low, "true_high": share.high}
     return line
 
 
-def _bounds(found: Floats, unknown: int) -> tuple[float, float]:
+def _bounds(numbers: Floats, unknown: int) -> tuple[float, float]:
     """The median cost if the replicates without a number were all better than any here, and if they all diverged."""
-    ordered = np.sort(found)
+    ordered = np.sort(numbers)
     best, worst = (
         _median(np.concatenate(parts)) for parts in ((np.full(unknown, -np.inf), ordered), (ordered, np.full(unknown, np.inf)))
     )

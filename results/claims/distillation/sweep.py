@@ -16,6 +16,7 @@ from results.claims.distillation.students import Seeds, grammars, majority, repo
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import require
 from results.rows.probe_values import by_step
+from results.rows.summary import of_replicates
 from results.statistics.intervals import quantile
 
 PEAK = "robust n=3 tv"
@@ -114,7 +115,7 @@ def gate_phases(evidence: Evidence, teacher: Condition, share: float, needs: int
     if evidence.curves is None:
         settle(NOT_RUN, "there are no losses on the way, so the phases of the teacher are not known")
     curves, warmup = losses(evidence.curves), teacher.settings["train.warmup"]
-    trainings = [phases(curves[replicate.key], warmup) for replicate in teacher.replicates if replicate.key in curves]
+    trainings = [phases(curve, warmup) for curve in of_replicates(teacher.replicates, curves)]
     if len(trainings) < needs:
         settle(TOO_FEW, f"{len(trainings)} teachers have a curve, and the claim needs {needs}")
     seen = [phase for phase in trainings if phase is not None and phase.visible]

@@ -12,6 +12,7 @@ from results.claims.distillation.students import BySeed, right
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require
 from results.rows.probe_values import by_step
+from results.rows.summary import of_replicates
 from results.statistics.comparison import pair_superiority
 from results.statistics.intervals import clopper_pearson, quantile
 
@@ -31,7 +32,7 @@ def levels_one_by_one(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     require([teacher], [test], needs)
     _gate(teacher, test, terms.gate)
     finished = [replicate for replicate in teacher.replicates if replicate.status == "finished"]
-    peaks = [_peaks(rows[replicate.key]) for replicate in finished if replicate.key in rows]
+    peaks = [_peaks(steps) for steps in of_replicates(finished, rows)]
     if len(peaks) < max(needs, len(finished)):
         settle(TOO_FEW, f"{len(peaks)} of {len(finished)} teachers were probed, and the claim needs {needs} and all")
     good = sum(

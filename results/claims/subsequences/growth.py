@@ -12,6 +12,7 @@ from results.claims.compare import between
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require
 from results.rows.probe_values import by_step
+from results.rows.summary import of_replicates
 from results.statistics.intervals import Floats, quantile_interval
 from results.statistics.survival_slope import onset, slope
 
@@ -42,7 +43,7 @@ def measured(evidence: Evidence, needs: int, optimizers: Sequence[str] = OPTIMIZ
 
 def _of(condition: Condition, rows: Mapping[str, Mapping[int, Mapping[str, float]]], needs: int) -> list[Steps]:
     finished = [replicate for replicate in condition.replicates if replicate.status == "finished"]
-    measured = [rows[replicate.key] for replicate in finished if replicate.key in rows]
+    measured = of_replicates(finished, rows)
     if not measured:
         settle(
             NOT_RUN, f"{condition.name} has no rows: manyseeds probe STORE --probe associations, with kept steps in its study"

@@ -22,18 +22,18 @@ ENOUGH = 0.99
 AXES = {"length": "length of the words", "p_one": "probability of a 1", "ones": "number of 1s"}
 
 
-def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    mine = conditions_of(manifest, known, "automaton")
-    if mine is None:
+    conditions = conditions_of(manifest, replicates, "automaton")
+    if conditions is None:
         return []
-    settings, by, definitions = mine.settings, mine.members, mine.definitions
+    settings, by, definitions = conditions.settings, conditions.members, conditions.definitions
     same = next((name for name, definition in definitions.items() if not definition), None)
-    found: list[Drawn] = []
+    drawn: list[Drawn] = []
     if same is not None:
-        found += _depths(settings, by, same) + _shares(settings, by, same)
-    found += [each for option in AXES for each in _along(settings, by, definitions, option)]
-    return found + positions(store, settings, by, definitions, finished) + rates(store, settings, by, finished)
+        drawn += _depths(settings, by, same) + _shares(settings, by, same)
+    drawn += [figure for option in AXES for figure in _along(settings, by, definitions, option)]
+    return drawn + positions(store, settings, by, definitions, finished) + rates(store, settings, by, finished)
 
 
 def _depths(settings: Mapping[str, Mapping[str, Any]], by: Mapping[str, Sequence[Replicate]], name: str) -> list[Drawn]:
@@ -53,8 +53,8 @@ def _depths(settings: Mapping[str, Mapping[str, Any]], by: Mapping[str, Sequence
     if len(lengths) > 1:
         return [_needed(cells, machines, lengths, layers)]
     tables = {}
-    for title, of, theirs in (("best", np.max, thesis.BEST), ("median", np.median, thesis.MEDIAN)):
-        measured = {key[::2]: float(of(values)) for key, values in cells.items()}
+    for title, statistic, theirs in (("best", np.max, thesis.BEST), ("median", np.median, thesis.MEDIAN)):
+        measured = {key[::2]: float(statistic(values)) for key, values in cells.items()}
         tables[f"Measured here, {title} of seeds"] = [[measured.get((one, depth)) for depth in layers] for one in machines]
         tables[f"Thesis, {title} of 20 (T = 100, width 512)"] = [
             [_theirs(theirs, one, depth) for depth in layers] for one in machines
@@ -70,7 +70,7 @@ def _depths(settings: Mapping[str, Mapping[str, Any]], by: Mapping[str, Sequence
             "depth",
             "Accuracy by automaton and depth",
             caption,
-            heat_maps(tables, machines, [str(each) for each in layers], "layers"),
+            heat_maps(tables, machines, [str(depth) for depth in layers], "layers"),
         )
     ]
 
@@ -83,14 +83,14 @@ def _theirs(table: Mapping[str, Sequence[float | None]], machine: str, depth: in
 
 def _needed(cells: Mapping[tuple[str, int, int], Floats], machines: list[str], lengths: list[int], layers: list[int]) -> Drawn:
     """The fewest layers that suffice, against the length of the words."""
-    found: dict[str, dict[str, list[int | None]]] = {}
-    for title, of in (("best seed", np.max), ("median seed", np.median)):
+    fewest: dict[str, dict[str, list[int | None]]] = {}
+    for title, statistic in (("best seed", np.max), ("median seed", np.median)):
         for machine in machines:
             row: list[int | None] = []
             for length in lengths:
                 at = [depth for depth in layers if (machine, length, depth) in cells]
-                row.append(next((depth for depth in at if of(cells[machine, length, depth]) >= ENOUGH), None))
-            found.setdefault(title, {})[machine] = row
+                row.append(next((depth for depth in at if statistic(cells[machine, length, depth]) >= ENOUGH), None))
+            fewest.setdefault(title, {})[machine] = row
     caption = (
         f"The fewest layers with which the best seed, or the median one, has {ENOUGH:.0%} of the states right. A point above the broken "
         f"line: none of {', '.join(map(str, layers))} suffices."
@@ -99,7 +99,7 @@ def _needed(cells: Mapping[tuple[str, int, int], Floats], machines: list[str], l
         "depth-needed",
         "Depth needed by length",
         caption,
-        steps(found, lengths, layers, "length of the words", "layers that suffice"),
+        steps(fewest, lengths, layers, "length of the words", "layers that suffice"),
     )
 
 
@@ -130,7 +130,7 @@ def _along(
     option: str,
 ) -> list[Drawn]:
     """Accuracy over the sets that change one option of the task alone."""
-    along = {name: float(each[option]) for name, each in definitions.items() if set(each) == {option}}
+    along = {name: float(changed[option]) for name, changed in definitions.items() if set(changed) == {option}}
     if len(along) < 2:
         return []
     panels: dict[str, dict[str, Bands]] = {}

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from results.report.family import Drawn
 from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points, lines
 from results.rows.plural import counted
-from results.rows.summary import Replicate
+from results.rows.summary import Replicate, of_replicates
 from results.statistics.intervals import Floats
 from results.store.tables import Store, read
 
@@ -37,7 +37,7 @@ def positions(
 ) -> list[Drawn]:
     """Accuracy at every position of the longest words, where a study has one training length and no more lines than can be told apart."""
     trained = sorted({options["task.length"] for options in settings.values()})
-    lengths = {name: each.get("length", trained[0]) for name, each in definitions.items() if set(each) <= {"length"}}
+    lengths = {name: changed.get("length", trained[0]) for name, changed in definitions.items() if set(changed) <= {"length"}}
     if not lengths or len(trained) > 1 or len(settings) > MOST_LINES:
         return []
     name = max(lengths, key=lambda name: lengths[name])
@@ -49,8 +49,8 @@ def positions(
         cells.setdefault(row["key"], {})[row["lo"] + 1] = 1 - row["errors"] / row["count"]
     panels: dict[str, dict[str, Bands]] = {}
     for condition, options in settings.items():
-        mine = [cells[each.key] for each in by[condition] if each.key in cells]
-        bands = bands_of(common_points(mine))
+        profiles = of_replicates(by[condition], cells)
+        bands = bands_of(common_points(profiles))
         if bands is not None:
             panels.setdefault(machine_of(options), {})[arm_of(condition, options)] = bands
     caption = f"Share of words of “{name}” whose state is right at a position, diverged seeds aside. {BANDS} Dashed: the training length."
@@ -74,7 +74,11 @@ def rates(
     panels: dict[str, dict[str, list[tuple[float, Floats]]]] = {}
     for condition, options in settings.items():
         values = np.array(
-            [last[each.key][1] if each.status == "finished" else np.inf for each in by[condition] if each.key in last]
+            [
+                last[replicate.key][1] if replicate.status == "finished" else np.inf
+                for replicate in by[condition]
+                if replicate.key in last
+            ]
         )
         if values.size:
             line = panels.setdefault(machine_of(options), {}).setdefault(counted(options["model.layers"], "layer"), [])

@@ -39,17 +39,17 @@ class Spikes:
 def lessons(panels: Mapping[str, Lesson], label: str = "step") -> Figure:
     """A panel a teacher: its median accuracy black and broken, that of each student in a colour, with quartiles shaded; a mark on the
     teacher's curve is a checkpoint that the students of this colour learn from."""
-    names = list(dict.fromkeys(name for each in panels.values() for name in each.students))
+    names = list(dict.fromkeys(name for lesson in panels.values() for name in lesson.students))
     with mpl.rc_context(STYLE):
         handles: dict[str, Line2D] = {}
         figure, axes = rows_of_panels(len(panels), 5.4, 3.8, "y", 0.3 + 0.1 * len(names))
-        for panel, (title, each) in zip(axes, panels.items(), strict=True):
+        for panel, (title, lesson) in zip(axes, panels.items(), strict=True):
             panel.set_title(title)
-            name, bands = each.teacher
+            name, bands = lesson.teacher
             tell(panel.fill_between(bands.x, bands.low, bands.high, color=INK, alpha=0.1, lw=0), name)
             (handles[name],) = panel.plot(bands.x, bands.middle, color=INK, lw=2, ls="--")
             tell(handles[name], name)
-            for name, bands in each.students.items():
+            for name, bands in lesson.students.items():
                 i = names.index(name)
                 tell(panel.fill_between(bands.x, bands.low, bands.high, color=colour_of(i), alpha=0.16, lw=0), name)
                 for edge in (bands.least, bands.most):
@@ -59,7 +59,7 @@ def lessons(panels: Mapping[str, Lesson], label: str = "step") -> Figure:
                 style: dict[str, Any] = {"marker": marker_of(i), "ms": 4, "markevery": (i % every, every)}
                 (handles[name],) = panel.plot(bands.x, bands.middle, color=colour_of(i), lw=2, **style)
                 tell(handles[name], name)
-            for name, points in each.learned.items():
+            for name, points in lesson.learned.items():
                 i = names.index(name)
                 steps, values = zip(*points, strict=True)
                 look: dict[str, Any] = {"marker": marker_of(i), "ms": 7, "mfc": "none", "mec": colour_of(i), "mew": 1.6}
@@ -74,24 +74,24 @@ def lessons(panels: Mapping[str, Lesson], label: str = "step") -> Figure:
 
 def spikes(panels: Mapping[str, Spikes]) -> Figure:
     """A panel a replicate: correlations inside the support, each a line; outside, mean and shaded standard deviation; accuracy broken."""
-    names = list(dict.fromkeys(name for each in panels.values() for name in each.inside))
+    names = list(dict.fromkeys(name for spike in panels.values() for name in spike.inside))
     with mpl.rc_context(STYLE):
         handles: dict[str, Line2D] = {}
         figure, axes = rows_of_panels(len(panels), 4.8, 3.6, "y", 0.3 + 0.05 * len(names))
-        for panel, (title, each) in zip(axes, panels.items(), strict=True):
+        for panel, (title, spike) in zip(axes, panels.items(), strict=True):
             panel.set_title(title)
-            low, high = (each.outside + side * each.outside_sd for side in (-1, 1))
-            panel.fill_between(each.steps, low.clip(min=0), high, color=INK, alpha=0.18, lw=0)
-            (outside,) = panel.plot(each.steps, each.outside, color=INK, lw=1.4)
+            low, high = (spike.outside + side * spike.outside_sd for side in (-1, 1))
+            panel.fill_between(spike.steps, low.clip(min=0), high, color=INK, alpha=0.18, lw=0)
+            (outside,) = panel.plot(spike.steps, spike.outside, color=INK, lw=1.4)
             tell(outside, "outside, mean ± sd")
-            for name, values in each.inside.items():
+            for name, values in spike.inside.items():
                 i = names.index(name)
-                (handles[name],) = panel.plot(each.steps, values, color=colour_of(i), marker=marker_of(i), ms=3, lw=1.4)
+                (handles[name],) = panel.plot(spike.steps, values, color=colour_of(i), marker=marker_of(i), ms=3, lw=1.4)
                 tell(handles[name], name)
             handles["outside, mean ± sd"] = outside
-            if each.accuracy is not None:
+            if spike.accuracy is not None:
                 right = panel.twinx()
-                (handles["accuracy (right)"],) = right.plot(*each.accuracy, color=INK, lw=1.2, ls="--", alpha=0.7)
+                (handles["accuracy (right)"],) = right.plot(*spike.accuracy, color=INK, lw=1.2, ls="--", alpha=0.7)
                 tell(handles["accuracy (right)"], "accuracy (right)")
                 right.set_ylim(0, 1.02)
                 right.spines["right"].set_visible(True)

@@ -16,7 +16,7 @@ from results.report.figures import STYLE, _legend
 from results.report.palette import colour_of, marker_of
 from results.report.plot_data import tell
 from results.rows.accuracy_curves import watch
-from results.rows.summary import Replicate
+from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import TaskConditions, conditions_of
 from results.statistics.intervals import quantile
 from results.statistics.transition import first_step
@@ -28,13 +28,13 @@ LENGTHS = 3
 Steps = Mapping[str, Mapping[int, Sequence[float]]]  # by arm and length, infinity for one that is never right
 
 
-def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """The figure of a study of sparse parities of three lengths or more; [] for any other."""
-    mine = conditions_of(manifest, known, "sparse_parity")
-    if mine is None or len({each["task.length"] for each in mine.settings.values()}) < LENGTHS:
+    conditions = conditions_of(manifest, replicates, "sparse_parity")
+    if conditions is None or len({options["task.length"] for options in conditions.settings.values()}) < LENGTHS:
         return []
     seen = watch(read(store, "evaluations", filter=reported(manifest), winning=finished))
-    arms = steps_of(mine, {key: seen[key] for key in seen})
+    arms = steps_of(conditions, {key: seen[key] for key in seen})
     caption = (
         f"Steps until {RIGHT:g} of the strings are right, by the length d of the parity, on the set that is scored most often. Lines: "
         "medians over seeds; points: seeds, a little apart; above the line at the top: never within the training."
@@ -42,14 +42,14 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
     return [("steps-by-length", "Steps by the length of the parity", caption, by_length(arms))] if arms else []
 
 
-def steps_of(mine: TaskConditions, seen: Mapping[str, Sequence[tuple[int, float]]]) -> Steps:
+def steps_of(conditions: TaskConditions, seen: Mapping[str, Sequence[tuple[int, float]]]) -> Steps:
     arms: dict[str, dict[int, list[float]]] = {}
-    for name, members in mine.members.items():
+    for name, members in conditions.members.items():
         arm = ", ".join(part for part in name.split(", ") if not part.startswith("task.length="))
-        steps = [first_step(seen[each.key], RIGHT) for each in members if each.key in seen]
+        steps = [first_step(curve, RIGHT) for curve in of_replicates(members, seen)]
         if steps:
-            found = arms.setdefault(arm, {}).setdefault(mine.settings[name]["task.length"], [])
-            found += [math.inf if step is None else float(step) for step in steps]
+            cell = arms.setdefault(arm, {}).setdefault(conditions.settings[name]["task.length"], [])
+            cell += [math.inf if step is None else float(step) for step in steps]
     return {arm: dict(sorted(lengths.items())) for arm, lengths in arms.items() if len(lengths) >= LENGTHS}
 
 

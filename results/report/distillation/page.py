@@ -18,7 +18,7 @@ from results.report.family import Drawn
 from results.report.lines_and_maps import Bands, bands_of, common_points
 from results.rows.accuracy_curves import Look, watch
 from results.rows.probe_values import parts
-from results.rows.summary import Replicate
+from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import TaskConditions, conditions_of
 from results.store.manifest import reported
 from results.store.tables import Store, read
@@ -31,41 +31,46 @@ Kind = tuple[tuple[str, str], ...]
 _ITEM = re.compile(r"(node=\d+ )?degree=(\d+) (inside|outside|outside_sd|x\d+)$")
 
 
-def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    mine = next((found for name in TASKS if (found := conditions_of(manifest, known, name)) is not None), None)
-    if mine is None:
+    of_tasks = (conditions_of(manifest, replicates, name) for name in TASKS)
+    conditions = next((conditions for conditions in of_tasks if conditions is not None), None)
+    if conditions is None:
         return []
     evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
     every = watch(evaluations)
-    curves = {each.key: every[each.key] for each in known if each.status == "finished" and each.key in every}
+    curves = {
+        replicate.key: every[replicate.key]
+        for replicate in replicates
+        if replicate.status == "finished" and replicate.key in every
+    }
     probes = read(store, "probes", filter=pc.field("probe") == "monomials", winning=finished)
-    return _lessons(mine, curves, finished, manifest) + _spikes(mine, curves, probes)
+    return _lessons(conditions, curves, finished, manifest) + _spikes(conditions, curves, probes)
 
 
-def _lessons(mine: TaskConditions, curves: Curves, finished: pa.Table, manifest: Mapping[str, Any]) -> list[Drawn]:
+def _lessons(conditions: TaskConditions, curves: Curves, finished: pa.Table, manifest: Mapping[str, Any]) -> list[Drawn]:
     """A panel for every condition that teaches others, and for each model and horizon of its students where they differ."""
-    by_key = {each.key: name for name, members in mine.members.items() for each in members}
+    by_key = {replicate.key: name for name, members in conditions.members.items() for replicate in members}
     rows = {row["key"]: row for row in finished.select(["key", "parent_key", "parent_step"]).to_pylist()}
     groups: dict[str, dict[Kind, list[str]]] = {}
-    for name, members in mine.members.items():
-        if mine.settings[name].get("stage.labels") != "teacher":
+    for name, members in conditions.members.items():
+        if conditions.settings[name].get("stage.labels") != "teacher":
             continue
-        parents = {by_key.get(rows[each.key]["parent_key"] or "") for each in members if each.key in rows}
+        parents = {by_key.get(rows[replicate.key]["parent_key"] or "") for replicate in members if replicate.key in rows}
         for teacher in sorted(parent for parent in parents if parent is not None):
-            groups.setdefault(teacher, {}).setdefault(_kind(mine, name), []).append(name)
+            groups.setdefault(teacher, {}).setdefault(_kind(conditions, name), []).append(name)
     panels = {}
     for teacher, kinds in groups.items():
-        whole = _bands(mine, teacher, curves)
+        whole = _bands(conditions, teacher, curves)
         for kind, students in kinds.items():
-            plain = [name for name, options in mine.settings.items() if "stage.number" not in options and name != teacher]
-            arms = [*(name for name in plain if _kind(mine, name) == kind), *students]
-            found = {name: bands for name in arms if (bands := _bands(mine, name, curves)) is not None}
-            if whole is None or not any(name in found for name in students):
+            plain = [name for name, options in conditions.settings.items() if "stage.number" not in options and name != teacher]
+            arms = [*(name for name in plain if _kind(conditions, name) == kind), *students]
+            arm_bands = {name: bands for name in arms if (bands := _bands(conditions, name, curves)) is not None}
+            if whole is None or not any(name in arm_bands for name in students):
                 continue
-            learned = {name: _learned(mine, name, rows, curves) for name in students if name in found}
-            marks = {name: each for name, each in learned.items() if each}
-            panels[_title(teacher, kind, list(kinds))] = Lesson((f"{teacher} (teaches)", whole), found, marks)
+            learned = {name: _learned(conditions, name, rows, curves) for name in students if name in arm_bands}
+            marks = {name: points for name, points in learned.items() if points}
+            panels[_title(teacher, kind, list(kinds))] = Lesson((f"{teacher} (teaches)", whole), arm_bands, marks)
     if not panels:
         return []
     caption = (
@@ -81,7 +86,7 @@ def _lessons(mine: TaskConditions, curves: Curves, finished: pa.Table, manifest:
 
 def _theirs(panels: Mapping[str, Lesson]) -> Lesson:
     """The thesis' curves under the names that the same strategies have here."""
-    names = list(dict.fromkeys(name for each in panels.values() for name in each.students))
+    names = list(dict.fromkeys(name for lesson in panels.values() for name in lesson.students))
     students = {}
     for strategy, points in thesis.STUDENTS.items():
         name = next((name for name in names if name.partition(",")[0] == strategy), strategy)
@@ -90,56 +95,58 @@ def _theirs(panels: Mapping[str, Lesson]) -> Lesson:
     return Lesson((teacher, thesis.bands(thesis.TEACHER)), students)
 
 
-def _kind(mine: TaskConditions, name: str) -> Kind:
+def _kind(conditions: TaskConditions, name: str) -> Kind:
     """What the trainings of one panel have in common: options of model and task, and the number of steps."""
-    kept = {option: str(value) for option, value in mine.settings[name].items() if option.startswith(("model.", "task."))}
-    return tuple(sorted((kept | {"train.steps": str(mine.settings[name]["train.steps"])}).items()))
+    kept = {option: str(value) for option, value in conditions.settings[name].items() if option.startswith(("model.", "task."))}
+    return tuple(sorted((kept | {"train.steps": str(conditions.settings[name]["train.steps"])}).items()))
 
 
 def _title(teacher: str, kind: Kind, kinds: Sequence[Kind]) -> str:
     """The teacher, and what tells the students of this panel from its others."""
-    apart = [f"{option.split('.')[1]} {value}" for option, value in kind if any((option, value) not in each for each in kinds)]
+    apart = [
+        f"{option.split('.')[1]} {value}" for option, value in kind if any((option, value) not in other for other in kinds)
+    ]
     return f"{teacher}; students: {', '.join(apart)}" if apart else teacher
 
 
-def _bands(mine: TaskConditions, name: str, curves: Curves) -> Bands | None:
+def _bands(conditions: TaskConditions, name: str, curves: Curves) -> Bands | None:
     """Accuracy over the seeds at the steps that all of them were scored at."""
-    rows = [dict(curves[each.key]) for each in mine.members[name] if each.key in curves]
+    rows = [dict(curve) for curve in of_replicates(conditions.members[name], curves)]
     points = common_points(rows)
     return bands_of(points) if len(points) > 1 else None
 
 
 def _learned(
-    mine: TaskConditions, name: str, rows: Mapping[str, Mapping[str, Any]], curves: Curves
+    conditions: TaskConditions, name: str, rows: Mapping[str, Mapping[str, Any]], curves: Curves
 ) -> list[tuple[float, float]]:
     """(step, accuracy) of the first checkpoint of each seed, its teacher's accuracy at the nearest look; not the teacher's last one."""
-    found = []
-    for each in mine.members[name]:
-        row = rows.get(each.key, {})
+    points = []
+    for replicate in conditions.members[name]:
+        row = rows.get(replicate.key, {})
         curve, step = curves.get(row.get("parent_key") or ""), row.get("parent_step")
         if curve and step is not None and step < curve[-1][0]:
-            found.append((float(step), min(curve, key=lambda look: abs(look[0] - step))[1]))
-    return sorted(set(found))
+            points.append((float(step), min(curve, key=lambda look: abs(look[0] - step))[1]))
+    return sorted(set(points))
 
 
-def _spikes(mine: TaskConditions, curves: Curves, probes: pa.Table) -> list[Drawn]:
+def _spikes(conditions: TaskConditions, curves: Curves, probes: pa.Table) -> list[Drawn]:
     """A figure a degree, of the replicates that were probed at several steps."""
     values: dict[str, dict[int, dict[tuple[str, int, str], float]]] = {}
     for row in probes.select(["key", "step", "item", "value"]).to_pylist():
-        found = _ITEM.match(row["item"] or "")
-        if found and row["value"] is not None:
-            place = (found[1] or "", int(found[2]), found[3])
+        match = _ITEM.match(row["item"] or "")
+        if match and row["value"] is not None:
+            place = (match[1] or "", int(match[2]), match[3])
             values.setdefault(row["key"], {}).setdefault(row["step"], {})[place] = row["value"]
     drawn = []
     degrees = sorted({degree for by in values.values() for items in by.values() for _, degree, _ in items})
     for degree in degrees:
         panels = {}
-        for name, members in mine.members.items():
-            probed = sorted((each for each in members if len(values.get(each.key, ())) >= _LOOKS), key=_seeds)[:MOST]
-            for each in probed:
-                panel = _spike(values[each.key], degree, curves.get(each.key))
+        for name, members in conditions.members.items():
+            probed = [replicate for replicate in members if len(values.get(replicate.key, ())) >= _LOOKS]
+            for replicate in sorted(probed, key=lambda replicate: replicate.seeds)[:MOST]:
+                panel = _spike(values[replicate.key], degree, curves.get(replicate.key))
                 if panel is not None:
-                    panels[f"{name}, seed {each.init_seed}"] = panel
+                    panels[f"{name}, seed {replicate.init_seed}"] = panel
         if panels:
             caption = (
                 f"Absolute correlation of the answer, its first class at temperature 1, with monomials of degree {degree}: within the "
@@ -148,10 +155,6 @@ def _spikes(mine: TaskConditions, curves: Curves, probes: pa.Table) -> list[Draw
             )
             drawn.append((f"correlations-{degree}", f"Correlations of degree {degree} by step", caption, spikes(panels)))
     return drawn
-
-
-def _seeds(each: Replicate) -> tuple[int, int]:
-    return each.init_seed, each.data_seed
 
 
 def _spike(

@@ -12,6 +12,7 @@ from results.report.family import Drawn
 from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points, lines
 from results.rows.accuracy_curves import looks, watched
 from results.rows.probe_values import parts
+from results.rows.summary import of_replicates
 from results.rows.task_conditions import TaskConditions, accuracy
 from results.statistics.intervals import Floats
 
@@ -19,25 +20,27 @@ Panels = dict[str, dict[str, Bands]]
 Steps = Mapping[str, Mapping[int, Mapping[str, float]]]
 
 
-def sweep(mine: TaskConditions, students: Sequence[Student], test: str, ngrams: Steps, evaluations: pa.Table) -> list[Drawn]:
+def sweep(
+    conditions: TaskConditions, students: Sequence[Student], test: str, ngrams: Steps, evaluations: pa.Table
+) -> list[Drawn]:
     """(2, T) students by their first checkpoint, beside what their teacher rests on there and how accurate it is."""
-    two = [each for each in students if each.kind == TWO and first_checkpoint(each.settings) is not None]
+    two = [student for student in students if student.kind == TWO and first_checkpoint(student.settings) is not None]
     if not two:
         return []
-    teacher, settings = two[0].teacher, mine.settings[two[0].teacher]
+    teacher, settings = two[0].teacher, conditions.settings[two[0].teacher]
     steps, horizon = settings["train.steps"], two[0].settings["train.steps"]
     points: dict[str, list[tuple[float, Floats]]] = {}
     like = ("train.steps", "stage.temperature", *VARIED)
     last = [
-        each
-        for each in students
-        if each.kind == ONE_SHOT and all(each.settings[name] == two[0].settings[name] for name in like)
+        student
+        for student in students
+        if student.kind == ONE_SHOT and all(student.settings[name] == two[0].settings[name] for name in like)
     ]
-    for each in [*two, *last]:
-        first = each.settings["stage.teacher.checkpoints"]
-        name = f"T = {first[0]['steps']}" if each.kind == TWO else "the last alone"
-        at = first[0]["at"] if each.kind == TWO else steps
-        values = accuracy(mine.members[each.label], test)
+    for student in [*two, *last]:
+        first = student.settings["stage.teacher.checkpoints"]
+        name = f"T = {first[0]['steps']}" if student.kind == TWO else "the last alone"
+        at = first[0]["at"] if student.kind == TWO else steps
+        values = accuracy(conditions.members[student.label], test)
         if values.size:
             points.setdefault(name, []).append((100 * at / steps, values))
     panels: Panels = {"Student's accuracy by its first checkpoint": _lines(points)}
@@ -46,14 +49,14 @@ def sweep(mine: TaskConditions, students: Sequence[Student], test: str, ngrams: 
         panels["The same in figure 4.7 of the thesis"] = _lines(
             {name: [(100 * at / thesis.STEPS, np.array([value])) for at, value in row.items()] for name, row in theirs.items()}
         )
-    rows = [ngrams[each.key] for each in mine.members[teacher] if each.key in ngrams]
+    rows = of_replicates(conditions.members[teacher], ngrams)
     for item in ("robust n=3 tv", "close n=3 tv"):
         name = f"L_{item.split()[0]} of 3-grams"
         panels[f"Teacher's {name}"] = _lines({name: common_points([{at: row[at][item] for at in row} for row in rows], steps)})
     watching = watched(evaluations)
     if watching is not None:
         curves = looks(evaluations, watching)
-        mean = [dict(curves[each.key]) for each in mine.members[teacher] if each.key in curves]
+        mean = [dict(curve) for curve in of_replicates(conditions.members[teacher], curves)]
         panels["Teacher's accuracy"] = _lines({"teacher": common_points(mean, steps)})
     panels = {title: by for title, by in panels.items() if by}
     caption = (
@@ -64,15 +67,15 @@ def sweep(mine: TaskConditions, students: Sequence[Student], test: str, ngrams: 
     return [("sweep", "The first checkpoint of (2, T) students, and their teacher there", caption, figure)]
 
 
-def measures(mine: TaskConditions, students: Sequence[Student], ngrams: Steps, symbols: Steps) -> list[Drawn]:
+def measures(conditions: TaskConditions, students: Sequence[Student], ngrams: Steps, symbols: Steps) -> list[Drawn]:
     """Progress measures of students at the longest horizon up to their teacher's: figure 4.8."""
-    plain = [each for each in students if each.kind in (ONE_SHOT, PROGRESSIVE)]
-    longest = max((each.settings["train.steps"] for each in plain if _fits(mine, each)), default=None)
-    chosen = {each.label for each in plain if each.settings["train.steps"] == longest}
-    like = next((each.settings for each in plain if each.label in chosen), {})
+    plain = [student for student in students if student.kind in (ONE_SHOT, PROGRESSIVE)]
+    longest = max((student.settings["train.steps"] for student in plain if _fits(conditions, student)), default=None)
+    chosen = {student.label for student in plain if student.settings["train.steps"] == longest}
+    like = next((student.settings for student in plain if student.label in chosen), {})
     chosen |= {
         name
-        for name, settings in mine.settings.items()
+        for name, settings in conditions.settings.items()
         if strategy(settings) == LABELS and all(settings.get(k) == v for k, v in like.items() if not k.startswith("stage."))
     }
     panels: Panels = {}
@@ -82,8 +85,8 @@ def measures(mine: TaskConditions, students: Sequence[Student], ngrams: Steps, s
         ("Probe of non-terminals by level from the root", symbols, "level=", " boundary"),
     ):
         points = {}
-        for name in mine.settings:
-            rows = [table[each.key] for each in mine.members[name] if name in chosen and each.key in table]
+        for name in conditions.settings:
+            rows = of_replicates(conditions.members[name] if name in chosen else (), table)
             lasts = [_numbered(row[max(row)], prefix, ending) for row in rows]
             if lasts:
                 points[name] = common_points(lasts)
@@ -94,8 +97,8 @@ def measures(mine: TaskConditions, students: Sequence[Student], ngrams: Steps, s
     return [("measures", "Progress measures of students", caption, lines(panels, "n, or level", value="", shared="none"))]
 
 
-def _fits(mine: TaskConditions, student: Student) -> bool:
-    return bool(student.settings["train.steps"] <= mine.settings[student.teacher]["train.steps"])
+def _fits(conditions: TaskConditions, student: Student) -> bool:
+    return bool(student.settings["train.steps"] <= conditions.settings[student.teacher]["train.steps"])
 
 
 def _numbered(items: Mapping[str, float], prefix: str, ending: str) -> dict[int, float]:
@@ -104,5 +107,5 @@ def _numbered(items: Mapping[str, float], prefix: str, ending: str) -> dict[int,
 
 
 def _lines(points: Mapping[str, Sequence[tuple[float, Floats]]]) -> dict[str, Bands]:
-    found = {name: bands_of(sorted(row, key=lambda point: point[0])) for name, row in points.items()}
-    return {name: bands for name, bands in found.items() if bands is not None}
+    by_line = {name: bands_of(sorted(row, key=lambda point: point[0])) for name, row in points.items()}
+    return {name: bands for name, bands in by_line.items() if bands is not None}

@@ -24,35 +24,35 @@ from results.store.manifest import reported
 from results.store.tables import Store, read
 
 
-def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    mine = conditions_of(manifest, known, "pcfg")
-    if mine is None:
+    conditions = conditions_of(manifest, replicates, "pcfg")
+    if conditions is None:
         return []
-    test = next((name for name, changed in mine.definitions.items() if not changed), None)
-    students = distilled(mine, manifest)
+    test = next((name for name, changed in conditions.definitions.items() if not changed), None)
+    students = distilled(conditions, manifest)
     if test is None or not students:
         return []
     rows = read(store, "probes", filter=pc.starts_with(pc.field("probe"), "n"), winning=finished)
     evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
     ngrams = by_step(rows, "ngrams")
     return (
-        strategies(mine, students, test)
-        + sweep(mine, students, test, ngrams, evaluations)
-        + measures(mine, students, ngrams, by_step(rows, "nonterminals"))
+        strategies(conditions, students, test)
+        + sweep(conditions, students, test, ngrams, evaluations)
+        + measures(conditions, students, ngrams, by_step(rows, "nonterminals"))
     )
 
 
-def strategies(mine: TaskConditions, students: Sequence[Student], test: str) -> list[Drawn]:
+def strategies(conditions: TaskConditions, students: Sequence[Student], test: str) -> list[Drawn]:
     """Lines of accuracy by horizon, and a table beside the thesis'."""
     tables: dict[str, list[list[float | None]]] = {}
     panels: dict[str, dict[str, Bands]] = {}
     rows = (LABELS, ONE_SHOT, PROGRESSIVE, thesis.TEACHER)
-    found = arms(mine, students, test)
-    places = sorted({at for group in found.values() for cells in group.values() for at in cells})
-    if len(places) < 2 or not any(PROGRESSIVE in group for group in found.values()):
+    accuracies = arms(conditions, students, test)
+    places = sorted({at for group in accuracies.values() for cells in group.values() for at in cells})
+    if len(places) < 2 or not any(PROGRESSIVE in group for group in accuracies.values()):
         return []
-    for about, group in found.items():
+    for about, group in accuracies.items():
         title = title_of(students, about)
         for kind in rows:
             bands = bands_of(sorted((at, values) for at, values in group.get(kind, {}).items()))
@@ -60,14 +60,20 @@ def strategies(mine: TaskConditions, students: Sequence[Student], test: str) -> 
                 panels.setdefault(title, {})[kind] = bands
         cells = [[group.get(kind, {}).get(at) for at in places] for kind in rows]
         tables[f"{title}, median of seeds"] = [
-            [None if each is None else float(np.median(each)) for each in row] for row in cells
+            [None if values is None else float(np.median(values)) for values in row] for row in cells
         ]
-    if all(each.settings["task.grammar"] == "cfg3b" and each.settings["task.objective"] == "masked" for each in students):
+    if all(
+        student.settings["task.grammar"] == "cfg3b" and student.settings["task.objective"] == "masked" for student in students
+    ):
         theirs = thesis.STRATEGIES
         tables["Thesis, figure 4.4, 8 heads"] = [[theirs[kind].get(at, (None,))[0] for at in places] for kind in rows]
-    of = "Of several one-shot students (temperatures), and of several of any other strategy, the one with the best mean counts."
-    caption = f"Accuracy on “{test}”. {of} {BANDS} The teacher: models like it, trained on labels for as long as the students."
-    numbers = f"Accuracy in per cent on “{test}” by strategy and by steps of training over the teacher's. {of}"
+    which = (
+        "Of several one-shot students (temperatures), and of several of any other strategy, the one with the best mean counts."
+    )
+    caption = (
+        f"Accuracy on “{test}”. {which} {BANDS} The teacher: models like it, trained on labels for as long as the students."
+    )
+    numbers = f"Accuracy in per cent on “{test}” by strategy and by steps of training over the teacher's. {which}"
     return [
         ("strategies", "Accuracy by strategy and horizon", caption, lines(panels, "steps over the teacher's")),
         (

@@ -28,49 +28,51 @@ class Student:
         return tuple(self.settings[name] for name in VARIED)
 
 
-def distilled(mine: TaskConditions, manifest: Mapping[str, Any]) -> list[Student]:
+def distilled(conditions: TaskConditions, manifest: Mapping[str, Any]) -> list[Student]:
     """The students of the study whose teacher is a condition of it too."""
-    configs = {label(each["name"], stage_of(each)): each["config"] for each in manifest["conditions"]}
-    found = []
-    for name, settings in mine.settings.items():
+    configs = {label(condition["name"], stage_of(condition)): condition["config"] for condition in manifest["conditions"]}
+    students = []
+    for name, settings in conditions.settings.items():
         config, kind = teacher_config(configs[name]), strategy(settings)
-        teacher = next((each for each, other in configs.items() if config is not None and other == config), None)
+        teacher = next((other_name for other_name, other in configs.items() if config is not None and other == config), None)
         if teacher is not None and kind is not None:
-            found.append(Student(name, kind, settings, teacher))
-    return found
+            students.append(Student(name, kind, settings, teacher))
+    return students
 
 
-def arms(mine: TaskConditions, students: Sequence[Student], test: str) -> dict[tuple[Any, ...], dict[str, dict[float, Floats]]]:
+def arms(
+    conditions: TaskConditions, students: Sequence[Student], test: str
+) -> dict[tuple[Any, ...], dict[str, dict[float, Floats]]]:
     """Accuracies of the replicates by student, strategy and steps over the teacher's; of several conditions the one with the best mean.
 
     thesis.TEACHER: models like the teacher's on labels, at their own steps.
     """
-    found: dict[tuple[Any, ...], dict[str, dict[float, Floats]]] = {}
-    for about in dict.fromkeys(each.about for each in students):
-        group = [each for each in students if each.about == about]
-        whole = mine.settings[group[0].teacher]
+    accuracies: dict[tuple[Any, ...], dict[str, dict[float, Floats]]] = {}
+    for about in dict.fromkeys(student.about for student in students):
+        group = [student for student in students if student.about == about]
+        whole = conditions.settings[group[0].teacher]
         models = {LABELS: group[0].settings, thesis.TEACHER: whole}
-        members = [(each.kind, each.label, each.settings) for each in group if each.kind != TWO]
+        members = [(student.kind, student.label, student.settings) for student in group if student.kind != TWO]
         for kind, like in models.items():
             same = [name for name in like if name.startswith(("task.", "model."))]
             members += [
                 (kind, name, settings)
-                for name, settings in mine.settings.items()
-                if strategy(settings) == LABELS and all(settings.get(each) == like[each] for each in same)
+                for name, settings in conditions.settings.items()
+                if strategy(settings) == LABELS and all(settings.get(option) == like[option] for option in same)
             ]
         for kind, name, settings in members:
-            values = accuracy(mine.members[name], test)
-            cells = found.setdefault(about, {}).setdefault(kind, {})
+            values = accuracy(conditions.members[name], test)
+            cells = accuracies.setdefault(about, {}).setdefault(kind, {})
             at = settings["train.steps"] / whole["train.steps"]
             if values.size and (at not in cells or values.mean() > cells[at].mean()):
                 cells[at] = values
-    return found
+    return accuracies
 
 
 def title_of(students: Sequence[Student], about: tuple[Any, ...]) -> str:
     """The heads, and what else differs between students."""
     shown = []
     for place, (name, text) in enumerate(VARIED.items()):
-        if name == "model.heads" or len({each.about[place] for each in students}) > 1:
+        if name == "model.heads" or len({student.about[place] for student in students}) > 1:
             shown.append(text.format(about[place]))
     return ", ".join(shown)

@@ -63,15 +63,15 @@ def patterns(values: Mapping[Name, float], title: str) -> Figure:
 def drifts(values: Mapping[Name, float], title: str) -> Figure:
     """Weights on the latest write, recent no-ops and the first write by position on the two strings of figure 3.33."""
     names = {"right": "latest write", "recent": "recent no-ops", "early": "first write", "wrong": "answer is wrong"}
-    found: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    drifts_of: dict[str, dict[str, list[tuple[int, float]]]] = {}
     margin = ""
     for (probe, _, _, item), value in values.items():
         words = parts(item, "{word} p={n} {word}")
         if probe == "drift" and item == "margin":
             margin = f", W_Qp · W_Kp = {value:.3g}"
         elif probe == "drift" and words:
-            found.setdefault(words[0], {}).setdefault(words[2], []).append((int(words[1]), value))
-    if not found:
+            drifts_of.setdefault(words[0], {}).setdefault(words[2], []).append((int(words[1]), value))
+    if not drifts_of:
         raise ValueError("these values hold no drift: manyseeds probe STORE --probe drift writes it")
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8, 3.2), layout="constrained")
@@ -79,7 +79,7 @@ def drifts(values: Mapping[Name, float], title: str) -> Figure:
         figure.suptitle(f"{title}{margin}", fontsize=10)
         for axes, name in zip(figure.subplots(1, 2, sharey=True), ("a", "b"), strict=True):
             for (item, label), colour, marker in zip(names.items(), COLOURS, ("o", "s", "^", "x"), strict=False):
-                points = sorted(found.get(name, {}).get(item, []))
+                points = sorted(drifts_of.get(name, {}).get(item, []))
                 if item == "wrong":  # 1 where the answer is: marks above the weights
                     points = [(position, 1.04) for position, wrong in points if wrong]
                 if points:
@@ -107,17 +107,17 @@ def write_figures(store: Store, folder: Path) -> list[Path]:
     shown, changing = dict[str, int](), list[tuple[str, Mapping[int, Mapping[Name, float]]]]()
     replicates: list[dict[str, Any]] = finished.select(["key", "condition", "init_seed", "data_seed"]).to_pylist()
     for row in sorted(replicates, key=lambda row: (row["condition"], row["init_seed"], row["data_seed"], row["key"])):
-        mine = values.get(row["key"], {})
-        if not mine or shown.get(row["condition"], 0) == 2:
+        own = values.get(row["key"], {})
+        if not own or shown.get(row["condition"], 0) == 2:
             continue
         if row["condition"] not in shown and row["key"] in steps:
             changing.append((f"{row['condition']}, {row['init_seed']}", steps[row["key"]]))
         shown[row["condition"]] = shown.get(row["condition"], 0) + 1
         title = f"{row['condition']}, seeds {row['init_seed']}, {row['data_seed']}"
-        held = {name[0] for name in mine}
+        held = {name[0] for name in own}
         for probe, draw in (("pattern", patterns), ("drift", drifts), ("heads", largest)):
             if probe in held:
-                written += _write(draw(mine, title), folder, f"{probe}-{row['key'][:12]}")
+                written += _write(draw(own, title), folder, f"{probe}-{row['key'][:12]}")
     for number, members in enumerate(comparable(changing)):
         written += _write(distances(members), folder, f"distances-{number}")
     return written

@@ -85,10 +85,10 @@ def lines(store: Store, key: str, set_name: str) -> Iterator[str]:
 
 
 def _read(store: Store, key: str, set_name: str) -> tuple[About, pa.Table]:
-    found = glitches.read(store, key, set_name)
-    if found is None:
+    rows = glitches.read(store, key, set_name)
+    if rows is None:
         raise StudyError(f"{store.study} has no glitches of {key[:12]} on {set_name}: run manyseeds glitches first")
-    return found
+    return rows
 
 
 def _data(about: About, rows: pa.Table) -> dict[str, Any]:

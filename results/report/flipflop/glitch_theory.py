@@ -38,7 +38,7 @@ class Dilution:
 
     def rows(self, length: int) -> list[dict[str, Any]]:
         """A line a head at the probe's length that is nearest to `length`, for the page's table."""
-        at = min(self.items, key=lambda each: (abs(each - length), each))
+        at = min(self.items, key=lambda candidate: (abs(candidate - length), candidate))
         return [
             {"layer": layer + 1, "head": head + 1, "length": at, **values, "on_write": self.on_write.get((layer, head))}
             for (layer, head), values in sorted(self.items[at].items())
@@ -85,14 +85,16 @@ def _on_write(about: About, glitches: pa.Table) -> dict[Place, float]:
 
 def margins(store: Store, about: About) -> Margins | None:
     """What T3 says of this replicate and the others of its condition, None without its rows of the probe."""
-    known = committed(store).filter((pc.field("condition") == about.condition) & (pc.field("stage") == about.stage)).to_pylist()
-    keys = pa.array([row["key"] for row in known], pa.string())
+    counted = (
+        committed(store).filter((pc.field("condition") == about.condition) & (pc.field("stage") == about.stage)).to_pylist()
+    )
+    keys = pa.array([row["key"] for row in counted], pa.string())
     rows = read(store, "probes", filter=(pc.field("probe") == "drift") & pc.field("key").isin(keys))
     values = by_key(rows)
     if about.key not in values:
         return None
-    known.sort(key=lambda row: (row["key"] != about.key, row["init_seed"], row["data_seed"]))
-    return Margins([_margin(row, values[row["key"]]) for row in known if row["key"] in values])
+    counted.sort(key=lambda row: (row["key"] != about.key, row["init_seed"], row["data_seed"]))
+    return Margins([_margin(row, values[row["key"]]) for row in counted if row["key"] in values])
 
 
 def _margin(row: Mapping[str, Any], values: Mapping[Name, float]) -> dict[str, Any]:
@@ -101,40 +103,40 @@ def _margin(row: Mapping[str, Any], values: Mapping[Name, float]) -> dict[str, A
     ends = {"the last write": "right", "recent no-ops": "recent", "the early write": "early"}
     weights = {name: items[f"b p={last} {item}"] for name, item in ends.items()}
     most = max(weights, key=lambda name: weights[name])
-    found = {"seeds": f"{row['init_seed']}, {row['data_seed']}", "margin": items["margin"], "cosine": items["cosine"]}
-    found |= {"errors_a": items["a errors"], "errors_b": items["b errors"], "onset": items.get("a onset")}
-    return found | {"attends": most if weights[most] > 0.5 else "nothing above half"}
+    margins_of = {"seeds": f"{row['init_seed']}, {row['data_seed']}", "margin": items["margin"], "cosine": items["cosine"]}
+    margins_of |= {"errors_a": items["a errors"], "errors_b": items["b errors"], "onset": items.get("a onset")}
+    return margins_of | {"attends": most if weights[most] > 0.5 else "nothing above half"}
 
 
-def dilution_figure(found: Dilution) -> Figure:
+def dilution_figure(rows: Dilution) -> Figure:
     """The bound of each head as a line over T and its largest weight as a dot, a panel a layer; then the error rate by length."""
-    layers = sorted({layer for at in found.items.values() for layer, _ in at})
+    layers = sorted({layer for at in rows.items.values() for layer, _ in at})
     count = len(layers) + 1
     across = min(3, count)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(3.3 * across, 2.7 * -(-count // across)), layout="constrained")
         FigureCanvasAgg(figure)
         panels = list(figure.subplots(-(-count // across), across, squeeze=False).flat)
-        lengths = sorted(found.items)
+        lengths = sorted(rows.items)
         for panel, layer in zip(panels, layers, strict=False):
-            heads = sorted({head for at in found.items.values() for own, head in at if own == layer})
+            heads = sorted({head for at in rows.items.values() for own, head in at if own == layer})
             for head in heads:
                 colour = COLOURS[head % len(COLOURS)]
                 for kind, style in (
                     ("bound", {"linewidth": 1.2}),
                     ("largest", {"linestyle": "none", "marker": "o", "markersize": 3.5}),
                 ):
-                    panel.plot(lengths, [found.items[each][layer, head][kind] for each in lengths], color=colour, **style)
+                    panel.plot(lengths, [rows.items[length][layer, head][kind] for length in lengths], color=colour, **style)
             panel.set_title(f"layer {layer + 1}")
             panel.set_ylim(-0.03, 1.05)
         errors = panels[len(layers)]
-        errors.plot(*zip(*sorted(found.errors.items()), strict=True), color=COLOURS[1], marker="s", markersize=4)
+        errors.plot(*zip(*sorted(rows.errors.items()), strict=True), color=COLOURS[1], marker="s", markersize=4)
         errors.set_title("error rate")
         errors.set_ylim(bottom=0)
         for panel in panels[:count]:
             panel.set_xscale("log", base=2)
             panel.set_xlim(min(lengths) * 0.8, max(lengths) * 1.25)
-            panel.set_xticks(lengths[-1::-2], [str(each) for each in lengths[-1::-2]])
+            panel.set_xticks(lengths[-1::-2], [str(length) for length in lengths[-1::-2]])
             panel.minorticks_off()
             panel.set_xlabel("length T")
             panel.grid(True)
@@ -143,13 +145,13 @@ def dilution_figure(found: Dilution) -> Figure:
     return figure
 
 
-def margin_figure(found: Margins) -> Figure:
+def margin_figure(rows: Margins) -> Figure:
     """Share of wrong positions against W_Qp · W_Kp, a dot a seed, on the strings of one write and of two; the page's own is filled."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8, 3), layout="constrained")
         FigureCanvasAgg(figure)
         for axes, name, title in zip(figure.subplots(1, 2), "ab", ("one write, then ⊥", "two writes, then ⊥"), strict=True):
-            x, y = (np.array([row[item] for row in found.rows]) for item in ("margin", f"errors_{name}"))
+            x, y = (np.array([row[item] for row in rows.rows]) for item in ("margin", f"errors_{name}"))
             axes.scatter(x[1:], y[1:], facecolors="none", edgecolors=COLOURS[0], s=28)
             axes.scatter(x[:1], y[:1], color=COLOURS[1], s=42, marker="D")
             axes.axvline(0, linewidth=0.8, color=STYLE["text.color"])

@@ -99,9 +99,9 @@ def read(store: Store, key: str, set_name: str) -> tuple[About, pa.Table] | None
         table = deserialise(read_bytes(store, f"{FOLDER}/{name}"))
         given = json.loads((table.schema.metadata or {})[_META])
         about = About(**{field.name: given[field.name] for field in fields(About)})
-        found = table.select(SCHEMA.names).cast(SCHEMA)
-        _check_lengths(about, found)
-        return about, found
+        rows = table.select(SCHEMA.names).cast(SCHEMA)
+        _check_lengths(about, rows)
+        return about, rows
     except (pa.ArrowInvalid, KeyError, ValueError, TypeError) as error:
         raise DamagedFile(
             f"{store.path(FOLDER, name)} holds no glitches ({type(error).__name__}): delete it and run the command again"

@@ -47,7 +47,7 @@ def summary(values: Values) -> dict[str, str]:
         "wrong": f"{wrong} of {rows:.0f}",
         "elsewhere": f"{first['elsewhere']}",
         "norm right": f"{first['elsewhere_norm']}",
-        "near ideal": f"{sum(each < NEAR for each in ideal)} of {len(ideal)}",
+        "near ideal": f"{sum(head < NEAR for head in ideal)} of {len(ideal)}",
         "distance": f"{statistics.median(apart):.2f}" if apart else "–",
         "norm": f"{values['heads', None, None, 'norm']:.1f}",
     }
@@ -55,13 +55,13 @@ def summary(values: Values) -> dict[str, str]:
 
 def table(steps: Mapping[str, Mapping[int, Values]], replicates: list[dict[str, Any]], every: bool) -> list[dict[str, str]]:
     """Lines of COLUMNS, by condition, seeds and step; the last step alone unless `every`."""
-    found = []
+    rows = []
     for row in sorted(replicates, key=lambda row: (row["condition"], row["init_seed"], row["data_seed"])):
         probed = sorted(steps.get(row["key"], {}))
         for step in probed if every else probed[-1:]:
             name = {"condition": row["condition"], "seeds": f"{row['init_seed']}, {row['data_seed']}", "step": str(step)}
-            found.append(name | summary(steps[row["key"]][step]))
-    return found
+            rows.append(name | summary(steps[row["key"]][step]))
+    return rows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

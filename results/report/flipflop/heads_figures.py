@@ -70,11 +70,11 @@ def _panel(axes: Axes, values: Values, layer: int | None, head: int | None) -> N
 def over_steps(rows: pa.Table) -> dict[str, dict[int, dict[Name, float]]]:
     """The rows of the probe heads by key and step, of the first stage."""
     wanted = rows.filter((pc.field("probe") == "heads") & (pc.field("stage") == 0))
-    found: dict[str, dict[int, dict[Name, float]]] = {}
+    series: dict[str, dict[int, dict[Name, float]]] = {}
     for row in wanted.to_pylist():
-        values = found.setdefault(row["key"], {}).setdefault(row["step"], {})
+        values = series.setdefault(row["key"], {}).setdefault(row["step"], {})
         values[row["probe"], row["layer"], row["head"], row["item"]] = row["value"]
-    return found
+    return series
 
 
 def distances(replicates: Sequence[tuple[str, Mapping[int, Values]]]) -> Figure:

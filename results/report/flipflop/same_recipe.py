@@ -35,8 +35,8 @@ def pairs_of(store: str, study: str, condition: str) -> Pairs:
 
 
 def finding(transformers: Pairs, lstms: Pairs) -> str:
-    perfect = [sparse for known, sparse in transformers if known == 0]
-    unfailing = sum(not known and not sparse for known, sparse in lstms)
+    perfect = [sparse for scored, sparse in transformers if scored == 0]
+    unfailing = sum(not scored and not sparse for scored, sparse in lstms)
     return (
         f"{len(transformers)} seeds, same recipe: {len(perfect)} transformers make no error on their training distribution. "
         f"On strings with few writes, {perfect.count(0)} of these {len(perfect)} still make none, and the worst misreads "

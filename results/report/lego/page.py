@@ -16,7 +16,7 @@ from results.claims.lego.sentences import items_by_length, sentences_wrong, sets
 from results.report.family import Drawn
 from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points, lines
 from results.rows.probe_values import Name, by_key
-from results.rows.summary import Replicate
+from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import Members, Settings, conditions_of
 from results.statistics.intervals import Floats
 from results.store.manifest import reported
@@ -26,12 +26,12 @@ DRAWN = 4  # times the training length, at which masses are drawn by answer: 20,
 Panels = dict[str, dict[str, Bands]]
 
 
-def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    mine = conditions_of(manifest, known, "lego")
-    if mine is None:
+    conditions = conditions_of(manifest, replicates, "lego")
+    if conditions is None:
         return []
-    settings, by, definitions = mine.settings, mine.members, mine.definitions
+    settings, by, definitions = conditions.settings, conditions.members, conditions.definitions
     probes = by_key(read(store, "probes", filter=pc.field("probe") == "concentration", winning=finished))
     return (
         _accuracy(store, settings, by, definitions, manifest, finished)
@@ -54,9 +54,9 @@ def _accuracy(
         points = []
         for length, name in sets_by_length(definitions, options["task.length"]).items():
             values = [
-                0.0 if each.status == "diverged" else 1 - shares[each.key, name]
-                for each in by[condition]
-                if each.status == "diverged" or (name in each.scores and (each.key, name) in shares)
+                0.0 if replicate.status == "diverged" else 1 - shares[replicate.key, name]
+                for replicate in by[condition]
+                if replicate.status == "diverged" or (name in replicate.scores and (replicate.key, name) in shares)
             ]
             points.append((length, np.array(values)))
         _add(panels, options, condition, points)
@@ -69,7 +69,7 @@ def _accuracy(
 
 def _concentration(settings: Settings, by: Members, probes: Mapping[str, Mapping[Name, float]]) -> list[Drawn]:
     """ε and the signed gap against length."""
-    found: list[Drawn] = []
+    drawn: list[Drawn] = []
     for item, title, label, what in (
         (
             "epsilon",
@@ -81,16 +81,16 @@ def _concentration(settings: Settings, by: Members, probes: Mapping[str, Mapping
     ):
         panels: Panels = {}
         for condition, options in settings.items():
-            for layer, line, mine in _probed(condition, by, probes):
-                rows = [items_by_length(values, item, layer) for values in mine]
+            for layer, line, probed in _probed(condition, by, probes):
+                rows = [items_by_length(values, item, layer) for values in probed]
                 _add(panels, options, line, common_points(rows))
         if panels:
             caption = (
                 f"{what}, by equations 19 and 20 of the paper, mean of a layer's heads. {BANDS} Dashed: the training length."
             )
             figure = lines(panels, "length of the sentences", marked=_trained(settings), value=label)
-            found.append((f"concentration-{item}", title, caption, figure))
-    return found
+            drawn.append((f"concentration-{item}", title, caption, figure))
+    return drawn
 
 
 def _masses(settings: Settings, by: Members, probes: Mapping[str, Mapping[Name, float]]) -> list[Drawn]:
@@ -99,8 +99,8 @@ def _masses(settings: Settings, by: Members, probes: Mapping[str, Mapping[Name, 
     for name, title in (("predicate", "to the predicate"), ("itself", "to the last answer")):
         for condition, options in settings.items():
             length = DRAWN * options["task.length"]
-            for layer, line, mine in _probed(condition, by, probes):
-                rows = [_by_answer(values, length, name, layer) for values in mine]
+            for layer, line, probed in _probed(condition, by, probes):
+                rows = [_by_answer(values, length, name, layer) for values in probed]
                 _add(panels, options, line, common_points(rows), f"{_group(options)}, {title}, L = {length}")
     if not panels:
         return []
@@ -112,19 +112,19 @@ def _probed(
     condition: str, by: Members, probes: Mapping[str, Mapping[Name, float]]
 ) -> list[tuple[int, str, list[Mapping[Name, float]]]]:
     """Layer, name of its line and the rows of the replicates of a condition that were probed."""
-    mine = [probes[each.key] for each in by[condition] if each.key in probes]
-    layers = sorted({layer for values in mine for _, layer, _, _ in values if layer is not None})
-    return [(layer, f"{condition}, layer {layer + 1}" if len(layers) > 1 else condition, mine) for layer in layers]
+    probed = of_replicates(by[condition], probes)
+    layers = sorted({layer for values in probed for _, layer, _, _ in values if layer is not None})
+    return [(layer, f"{condition}, layer {layer + 1}" if len(layers) > 1 else condition, probed) for layer in layers]
 
 
 def _by_answer(values: Mapping[Name, float], length: int, name: str, layer: int) -> dict[int, float]:
     pattern = re.compile(rf"L={length} l=(\d+) {name}$")
-    found = {}
+    by_answer = {}
     for (_, at, head, item), value in values.items():
         match = pattern.match(str(item)) if at == layer and head is None else None
         if match:
-            found[int(match[1])] = value
-    return found
+            by_answer[int(match[1])] = value
+    return by_answer
 
 
 def _add(

@@ -27,30 +27,30 @@ LINES = ("--", "-.", ":", (0, (6, 2, 1, 2, 1, 2)))
 MOST = 8  # conditions of one figure
 
 
-def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    if not is_of(manifest, TASK) or any("settings" not in each for each in manifest["conditions"]):
+    if not is_of(manifest, TASK) or any("settings" not in condition for condition in manifest["conditions"]):
         return []
-    evidence = gather(manifest, known, averages=averages(store, finished), watched=watched(store, finished))
-    found: dict[str, tuple[Condition, list[Course], list[Heads]]] = {}
+    evidence = gather(manifest, replicates, averages=averages(store, finished), watched=watched(store, finished))
+    watched_conditions: dict[str, tuple[Condition, list[Course], list[Heads]]] = {}
     for condition in evidence.conditions[:MOST]:
-        ended = [each for each in condition.replicates if each.status == "finished"]
+        ended = [replicate for replicate in condition.replicates if replicate.status == "finished"]
         part = Condition(condition.name, condition.settings, tuple(ended), condition.config)
         with suppress(Settled):
-            found[condition.name] = part, courses(evidence, part), heads_of(evidence, part)
-    found = {name: each for name, each in found.items() if each[1]}
-    if not found:
+            watched_conditions[condition.name] = part, courses(evidence, part), heads_of(evidence, part)
+    watched_conditions = {name: parts for name, parts in watched_conditions.items() if parts[1]}
+    if not watched_conditions:
         return []
-    own = {name: each for name, (_, each, _) in found.items()}
-    return [_losses(own), *_heads(found), *_survivals(own), *_nearest(evidence, found)]
+    own = {name: courses_of for name, (_, courses_of, _) in watched_conditions.items()}
+    return [_losses(own), *_heads(watched_conditions), *_survivals(own), *_nearest(evidence, watched_conditions)]
 
 
-def _losses(found: Mapping[str, Sequence[Course]]) -> Drawn:
+def _losses(by_condition: Mapping[str, Sequence[Course]]) -> Drawn:
     """A panel a condition: every seed faint, their median bold, and the k-grams' losses with the prior's smoothing as broken lines."""
     with mpl.rc_context(STYLE):
-        figure, panels = rows_of_panels(len(found), 5.2, 3.8, "none", 0.6, columns=2)
-        orders = max(course.order for own in found.values() for course in own)
-        for i, (panel, (name, own)) in enumerate(zip(panels, found.items(), strict=True)):
+        figure, panels = rows_of_panels(len(by_condition), 5.2, 3.8, "none", 0.6, columns=2)
+        orders = max(course.order for own in by_condition.values() for course in own)
+        for i, (panel, (name, own)) in enumerate(zip(panels, by_condition.items(), strict=True)):
             for course in own:
                 panel.plot(course.steps, course.loss, color=colour_of(i), lw=0.7, alpha=_faint(len(own)))
             steps, middle = _median(own)
@@ -83,11 +83,11 @@ def _median(own: Sequence[Course]) -> tuple[Floats, Floats]:
     return steps, np.median([course.loss[np.isin(course.steps, steps)] for course in own], axis=0)
 
 
-def _heads(found: Mapping[str, tuple[Condition, Sequence[Course], Sequence[Heads]]]) -> list[Drawn]:
+def _heads(by_condition: Mapping[str, tuple[Condition, Sequence[Course], Sequence[Heads]]]) -> list[Drawn]:
     """Frames of one seed: what each head gives to each lag, at the middle of each stage. The seed is the one whose last stage begins in
     the middle of those of all seeds."""
     out = []
-    for name, (condition, own, heads) in found.items():
+    for name, (condition, own, heads) in by_condition.items():
         begins = [course.begins(course.order) for course in own]
         place = int(np.argsort(begins, kind="stable")[(len(begins) - 1) // 2])
         course, masses = own[place], heads[place]
@@ -112,24 +112,24 @@ def _heads(found: Mapping[str, tuple[Condition, Sequence[Course], Sequence[Heads
     return out
 
 
-def _survivals(found: Mapping[str, Sequence[Course]]) -> list[Drawn]:
+def _survivals(by_condition: Mapping[str, Sequence[Course]]) -> list[Drawn]:
     """Kaplan–Meier curves of the time at the last stage but one. All seeds of a condition are followed to one last step, so the estimate
     is the share of seeds that have not escaped, and its band that of `results.statistics.survival`."""
     curves: dict[str, Survival] = {}
     horizon: dict[str, float] = {}
-    for name, own in found.items():
+    for name, own in by_condition.items():
         times = [course.escape(course.order - 1) for course in own]
-        if any(each is not None for each in times):
-            curves[name] = survival([np.inf if each is None else each for each in times])
+        if any(time is not None for time in times):
+            curves[name] = survival([np.inf if time is None else time for time in times])
             horizon[name] = max(float(course.steps[-1]) for course in own)
     if not curves:
         return []
     with mpl.rc_context(STYLE):
         figure, (panel,) = rows_of_panels(1, 6.4, 3.8, "none", 0.2 + 0.1 * len(curves))
         handles: dict[str, Line2D] = {}
-        for i, (name, each) in enumerate(curves.items()):
-            x = np.append(each.x, horizon[name])
-            share, low, high = (np.append(part, part[-1]) for part in (each.share, each.low, each.high))
+        for i, (name, curve) in enumerate(curves.items()):
+            x = np.append(curve.x, horizon[name])
+            share, low, high = (np.append(part, part[-1]) for part in (curve.share, curve.low, curve.high))
             panel.fill_between(x, low, high, step="post", color=colour_of(i), alpha=0.13, lw=0)
             (handles[name],) = panel.plot(x, share, drawstyle="steps-post", color=colour_of(i), lw=1.8)
         panel.set_ylim(-0.02, 1.02)
@@ -146,20 +146,22 @@ def _survivals(found: Mapping[str, Sequence[Course]]) -> list[Drawn]:
     return [("ngram-survival", "Time on the last plateau", caption, figure)]
 
 
-def _nearest(evidence: Evidence, found: Mapping[str, tuple[Condition, Sequence[Course], Sequence[Heads]]]) -> list[Drawn]:
+def _nearest(
+    evidence: Evidence, by_condition: Mapping[str, tuple[Condition, Sequence[Course], Sequence[Heads]]]
+) -> list[Drawn]:
     """A ribbon a condition: the share of seeds that are nearest to each k-gram, by KL divergence, at each look."""
     rows = series(evidence.averages, of_set=watched_set(evidence.averages))
     ribbons: dict[str, tuple[Floats, Floats]] = {}
-    for name, (condition, own, _) in found.items():
+    for name, (condition, own, _) in by_condition.items():
         order = own[0].order
         kinds = [f"kl {k}-gram" for k in range(1, order + 1)]
         distances = [
-            np.stack([rows[each.key][kind].values for kind in kinds])
-            for each in condition.replicates
-            if kinds[0] in rows[each.key]
+            np.stack([rows[replicate.key][kind].values for kind in kinds])
+            for replicate in condition.replicates
+            if kinds[0] in rows[replicate.key]
         ]
-        if len(distances) == len(own) and len({each.shape for each in distances}) == 1:
-            nearest = np.array([each.argmin(0) for each in distances])
+        if len(distances) == len(own) and len({distances_of.shape for distances_of in distances}) == 1:
+            nearest = np.array([distances_of.argmin(0) for distances_of in distances])
             ribbons[name] = own[0].steps, np.array([(nearest == k).mean(0) for k in range(order)])
     if not ribbons:
         return []

@@ -19,7 +19,7 @@ from results.claims.subsequences.growth import LEARNED, Steps, arrays, learned_b
 from results.report.family import Drawn
 from results.report.lines_and_maps import BANDS, Bands, bands_of, heat_maps, lines
 from results.rows.probe_values import by_key, by_step
-from results.rows.summary import Replicate
+from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import TaskConditions, accuracy, conditions_of
 from results.statistics.intervals import Floats
 from results.store.tables import Store, read
@@ -27,65 +27,65 @@ from results.store.tables import Store, read
 SOLVED = 0.99  # of the answers, as claim S1 has it
 
 
-def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    pieces, mine = conditions_of(manifest, known, "automaton"), conditions_of(manifest, known, "associations")
+    pieces, pairs = conditions_of(manifest, replicates, "automaton"), conditions_of(manifest, replicates, "associations")
     if pieces is not None:
         return _depth(pieces)
-    if mine is None:
+    if pairs is None:
         return []
     probes = read(store, "probes", winning=finished)
     rows = by_step(probes, "associations")
     learned = {
-        name: [{step: arrays(items) for step, items in sorted(rows[each.key].items())} for each in members if each.key in rows]
-        for name, members in mine.members.items()
+        name: [{step: arrays(items) for step, items in sorted(steps.items())} for steps in of_replicates(members, rows)]
+        for name, members in pairs.members.items()
     }
-    learned = {name: replicates for name, replicates in learned.items() if replicates}
-    return [*_held(mine), *_times(learned), *_order(learned), *_aligned(mine, probes)]
+    learned = {name: by_step for name, by_step in learned.items() if by_step}
+    return [*_held(pairs), *_times(learned), *_order(learned), *_aligned(pairs, probes)]
 
 
-def _depth(mine: TaskConditions) -> list[Drawn]:
+def _depth(conditions: TaskConditions) -> list[Drawn]:
     """How many replicates solve a length with so many layers, and the median accuracy."""
-    if not mine.definitions:
+    if not conditions.definitions:
         return []
-    name = next(iter(mine.definitions))
+    name = next(iter(conditions.definitions))
     cells = {
         (length, options["model.layers"]): values
-        for condition, options in mine.settings.items()
+        for condition, options in conditions.settings.items()
         if (length := length_of(options)) is not None
         and options["model.name"] == "transformer"
-        and (values := accuracy(mine.members[condition], name)).size
+        and (values := accuracy(conditions.members[condition], name)).size
     }
-    lengths, layers = (sorted(set(each)) for each in zip(*cells, strict=True)) if cells else ((), ())
+    lengths, layers = (sorted(set(axis)) for axis in zip(*cells, strict=True)) if cells else ((), ())
     if len(layers) < 2:
         return []
-    found = [[cells.get((length, depth), np.empty(0)) for depth in layers] for length in lengths]
+    accuracies = [[cells.get((length, depth), np.empty(0)) for depth in layers] for length in lengths]
     tables: dict[str, list[list[float | None]]] = {
         f"Replicates with {SOLVED:.0%} right": [
-            [float((each >= SOLVED).mean()) if each.size else None for each in row] for row in found
+            [float((values >= SOLVED).mean()) if values.size else None for values in row] for row in accuracies
         ],
-        "Median accuracy": [[float(np.median(each)) if each.size else None for each in row] for row in found],
+        "Median accuracy": [[float(np.median(values)) if values.size else None for values in row] for row in accuracies],
     }
     caption = (
         f"In per cent, of “{name}”, all positions scored. A row is the length η of the piece; 1 + ⌈log2 η⌉ layers are enough for weights "
-        f"written by hand: {', '.join(f'{1 + layers_needed(each)} for {each}' for each in lengths)}."
+        f"written by hand: {', '.join(f'{1 + layers_needed(length)} for {length}' for length in lengths)}."
     )
-    figure = heat_maps(tables, [str(each) for each in lengths], [str(each) for each in layers], "layers")
+    figure = heat_maps(tables, [str(length) for length in lengths], [str(depth) for depth in layers], "layers")
     return [("subsequence-depth", "Layers that see a subsequence", caption, figure)]
 
 
-def _held(mine: TaskConditions) -> list[Drawn]:
+def _held(conditions: TaskConditions) -> list[Drawn]:
     """Accuracy against the number of pairs, a line a width, a panel an inner width."""
-    if len({options["task.pairs"] for options in mine.settings.values()}) < 2 or not mine.definitions:
+    if len({options["task.pairs"] for options in conditions.settings.values()}) < 2 or not conditions.definitions:
         return []
-    name = next(iter(mine.definitions))
+    name = next(iter(conditions.definitions))
     rows: dict[tuple[int, int], list[tuple[float, Floats]]] = {}
-    for condition, options in mine.settings.items():
+    for condition, options in conditions.settings.items():
         if options["model.name"] != "transformer":
             continue
         width, inner = options["model.width"], options["model.feed_forward"]
         rows.setdefault((inner or 4 * width, width), []).append(
-            (options["task.pairs"], accuracy(mine.members[condition], name))
+            (options["task.pairs"], accuracy(conditions.members[condition], name))
         )
     panels: dict[str, dict[str, Bands]] = {}
     for (inner, width), points in sorted(rows.items()):
@@ -135,13 +135,13 @@ def _order(learned: Mapping[str, Sequence[Steps]]) -> list[Drawn]:
     """Spearman's correlation over pairs of the gradient, against the step."""
     panels: dict[str, dict[str, Bands]] = {}
     for name, replicates in learned.items():
-        steps = sorted(set.intersection(*(set(each) for each in replicates)) - {0})  # the axis is logarithmic
+        steps = sorted(set.intersection(*(set(by_step) for by_step in replicates)) - {0})  # the axis is logarithmic
         kinds = {
             "frequency × gap": lambda pairs: rank(pairs, pairs["frequency"] * pairs["gap"]),
             "frequency alone": lambda pairs: rank(pairs, pairs["frequency"]),
         }
-        for title, of in kinds.items():
-            bands = bands_of([(step, np.array([of(each[step]) for each in replicates])) for step in steps])
+        for title, correlation in kinds.items():
+            bands = bands_of([(step, np.array([correlation(by_step[step]) for by_step in replicates])) for step in steps])
             if bands is not None:
                 panels.setdefault(name, {})[title] = bands
     if not panels:
@@ -151,14 +151,14 @@ def _order(learned: Mapping[str, Sequence[Steps]]) -> list[Drawn]:
     return [("gradient-order", "What orders the gradients", caption, figure)]
 
 
-def _aligned(mine: TaskConditions, probes: pa.Table) -> list[Drawn]:
+def _aligned(conditions: TaskConditions, probes: pa.Table) -> list[Drawn]:
     """S_rep of the traced pairs against the generator's own probability of their answers."""
     by = by_key(probes.filter(pc.field("probe") == PROBE))
     panels: dict[str, dict[str, Bands]] = {}
-    for name, members in mine.members.items():
-        rows = [by[each.key] for each in members if each.key in by]
+    for name, members in conditions.members.items():
+        rows = of_replicates(members, by)
         columns = [(column(values, "exact"), column(values, "srep")) for values in rows]
-        most = max((len(each) for pair in columns for each in pair), default=0)
+        most = max((len(values) for pair in columns for values in pair), default=0)
         whole = [pair for pair in columns if len(pair[0]) == len(pair[1]) == most]  # pairs of the others are not known
         if not whole:
             continue

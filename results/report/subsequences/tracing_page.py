@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from results.report.family import Drawn
 from results.report.figures import INK, PAPER, STYLE, label_rows, rows_of_panels
-from results.rows.summary import Replicate
+from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import conditions_of
 from results.statistics.intervals import quantile_interval
 from results.store.tables import Store, read
@@ -23,10 +23,10 @@ TRACE, MEDIAN = (
 _BLUE, _SPREAD = "#0072B2", 0.16
 
 
-def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """A panel a condition; [] where nothing was traced. `finished` are the committed rows of `replicates`."""
-    mine = conditions_of(manifest, known, "flipflop")
-    if mine is None:
+    conditions = conditions_of(manifest, replicates, "flipflop")
+    if conditions is None:
         return []
     rows = read(store, "probes", ["key", "probe", "value"], pc.field("item") == MEDIAN, winning=finished).to_pylist()
     sreps: dict[str, dict[str, float]] = {}
@@ -35,9 +35,9 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
         if method == TRACE or method != row["probe"]:
             sreps.setdefault(row["key"], {})[method] = row["value"]
     panels: dict[str, dict[str, list[float]]] = {}
-    for name, members in mine.members.items():
-        for found in (sreps[each.key] for each in members if each.key in sreps):
-            for method, value in found.items():
+    for name, members in conditions.members.items():
+        for values in of_replicates(members, sreps):
+            for method, value in values.items():
                 panels.setdefault(name, {}).setdefault(method, []).append(value)
     if not panels:
         return []

@@ -118,21 +118,21 @@ def test_conditions_are_paired_by_their_seeds_whatever_their_order():
     base = _replicates("base", errors)
     other = _replicates("other", [1.1 * error for error in errors])[::-1]
     [found] = contrasts(base + other, ["sparse"])
-    assert found.found.paired
-    assert found.found.superiority == 1.0
-    assert found.found.ratios[0.5].interval == Interval(pytest.approx(1.1), pytest.approx(1.1))
-    assert found.holm == found.found.p == 2 / 2**12
+    assert found.compared.paired
+    assert found.compared.superiority == 1.0
+    assert found.compared.ratios[0.5].interval == Interval(pytest.approx(1.1), pytest.approx(1.1))
+    assert found.holm == found.compared.p == 2 / 2**12
     assert found.needed is None
     later = _replicates("other", [1.1 * error for error in errors], [(i + 50, i) for i in range(12)])
     [alone] = contrasts(base + later, ["sparse"])
-    assert not alone.found.paired
+    assert not alone.compared.paired
     assert alone.needed.more > 100
 
 
 def test_missing_replicates_bound_the_chance():
     base, other = _replicates("base", [0.1] * 10), _replicates("other", [0.2] * 7 + [math.inf, None, None])
     [found] = contrasts(base + other, ["sparse"])
-    assert (found.missing, found.found.first) == (2, 8)
+    assert (found.missing, found.compared.first) == (2, 8)
     assert found.bounds == Interval(0.8, 1.0)
     [unpaired] = contrasts(base + _replicates("other", [0.2] * 9 + [None], [(i, i + 1) for i in range(10)]), ["sparse"])
     assert unpaired.bounds == Interval(pytest.approx(0.9), 1.0)
@@ -143,7 +143,7 @@ def test_p_values_are_corrected_over_all_conditions_and_sets():
     rows = [each for name in "abcdef" for each in _replicates(name, random.lognormal(-5, 1, 20).tolist())]
     found = contrasts(rows, ["sparse"], baseline="c")
     assert [each.condition for each in found] == list("abdef")
-    assert [each.holm for each in found] == holm([each.found.p for each in found])
+    assert [each.holm for each in found] == holm([each.compared.p for each in found])
 
 
 def test_replicates_too_few_for_any_p_below_the_level_are_named(tmp_path, capsys):
@@ -157,7 +157,7 @@ def test_replicates_too_few_for_any_p_below_the_level_are_named(tmp_path, capsys
         )
 
     [alone] = found(5, 1)
-    assert alone.holm == alone.least == alone.found.least == pytest.approx(2 / 252)
+    assert alone.holm == alone.least == alone.compared.least == pytest.approx(2 / 252)
     assert [each.least for each in found(5, 7)] == pytest.approx([14 / 252] * 7)  # 7 at once: separated, and yet not shown
     assert all(each.needed.more > 0 for each in found(5, 7))
     assert found(2, 1)[0].least == pytest.approx(1 / 3)
@@ -171,10 +171,10 @@ def test_replicates_too_few_for_any_p_below_the_level_are_named(tmp_path, capsys
 def test_no_comparison_has_a_reason():
     product = list(itertools.product(range(3), range(3)))
     crossed = contrasts(_replicates("a", [0.1] * 9, product) + _replicates("b", [0.2] * 9, product), ["sparse"])[0]
-    assert (crossed.found, crossed.holm, crossed.reason) == (None, None, "replicates share seeds: no independent sample")
+    assert (crossed.compared, crossed.holm, crossed.reason) == (None, None, "replicates share seeds: no independent sample")
     one_data_seed = [(i, 0) for i in range(9)]
     fixed = contrasts(_replicates("a", [0.1] * 9, one_data_seed) + _replicates("b", [0.2] * 9, one_data_seed), ["sparse"])[0]
-    assert fixed.found.paired
+    assert fixed.compared.paired
     empty = contrasts(_replicates("a", [0.1] * 3) + _replicates("b", [None, None, 0.1]), ["sparse"])[0]
     assert empty.reason == "1 pairs with a number: needs at least 2"
     with pytest.raises(ValueError, match="no condition 'x'; conditions: a, b"):

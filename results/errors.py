@@ -31,11 +31,11 @@ class DamagedFile(StoreError, ValueError):
     """A file of a store is not what a study wrote there. Waiting does not mend it."""
 
 
-def nearest(word: Any, known: Iterable[str], prefix: str = "") -> str:
+def nearest(word: Any, candidates: Iterable[str], prefix: str = "") -> str:
     """ "; did you mean …?", or nothing when nothing is near."""
     if len(str(word)) > 100:  # no slip of the fingers, and the search takes the square of its length
         return ""
-    match = difflib.get_close_matches(str(word), list(known), n=1)
+    match = difflib.get_close_matches(str(word), list(candidates), n=1)
     return f"; did you mean {prefix}{match[0]}?" if match else ""
 
 

@@ -52,8 +52,8 @@ def _save(api: Any, entity: str, content: Content, kind: str, text: str) -> str:
         raise StudyError(
             f"W&B has no project {entity}/{project()}: publish the study first, manyseeds publish STORE {content.study} --mode online"
         )
-    known = [edge["node"]["id"] for edge in held["allViews"]["edges"] if edge["node"]["name"] == where["name"]]
-    values = where | {"id": known[0] if known else None, "title": title(content), "about": content.question, "spec": text}
+    ids = [edge["node"]["id"] for edge in held["allViews"]["edges"] if edge["node"]["name"] == where["name"]]
+    values = where | {"id": ids[0] if ids else None, "title": title(content), "about": content.question, "spec": text}
     view = execute_graphql(api, _UPSERT, values)["upsertView"]["view"]
     address = f"{get_app_url(api).rstrip('/')}/{entity}/{project()}"
     return f"{address}?nw={name}" if kind == "workspace" else f"{address}/reports/{content.study}--{view['id']}"

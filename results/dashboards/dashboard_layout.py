@@ -36,7 +36,10 @@ def content_of(store: Store) -> Content:
     if newest is None:
         raise StudyError(f"{store.path('manifests')} has no manifest, so there is no study to show: run it first")
     manifest = newest[1]
-    names = [each["name"] + (f"/stage {stage_of(each)}" if stage_of(each) else "") for each in manifest["conditions"]]
+    names = [
+        condition["name"] + (f"/stage {stage_of(condition)}" if stage_of(condition) else "")
+        for condition in manifest["conditions"]
+    ]
     online = [name for name, value in manifest["sets"].items() if value.get("every") is not None]
     return Content(
         store.study, manifest.get("question", ""), names, online, reported_sets(manifest), bool(manifest.get("claims"))
@@ -124,8 +127,8 @@ def _sections(wr: Any, content: Content) -> dict[str, list[Any]]:
             query={"summaryTable": {"tableKey": "replicates"}}, chart_name="wandb/scatter/v0", chart_fields=fields
         )
         pictures.append(chart)
-        of = {name: wr.SummaryMetric(f"{name}/final_error") for name in (x, y)}
-        singles.append(wr.ScatterPlot(title=f"{y} against {x}", x=of[x], y=of[y], log_x=True, log_y=True))
+        metrics = {name: wr.SummaryMetric(f"{name}/final_error") for name in (x, y)}
+        singles.append(wr.ScatterPlot(title=f"{y} against {x}", x=metrics[x], y=metrics[y], log_x=True, log_y=True))
     tables = [wr.WeavePanelSummaryTable(table_name=name) for name in ("summary", "replicates", *(["bands"] if bands else []))]
     sections = {
         "Claims": [wr.WeavePanelSummaryTable(table_name="claims")] if content.claims else [],

@@ -64,7 +64,7 @@ class Rows:
     finished: pa.Table
     evaluations: pa.Table
     curves: pa.Table
-    known: list[Replicate]
+    replicates: list[Replicate]
     complete: bool
 
 
@@ -75,24 +75,24 @@ def rows_of(store: Store) -> Rows:
         raise StudyError(f"{store.path('manifests')} has no manifest, so there is no study to publish: run it first")
     finished = committed(store)
     evaluations = read(store, "evaluations", winning=finished)
-    known = replicates_of(newest[1], finished, evaluations, read(store, "failures"))
+    replicates = replicates_of(newest[1], finished, evaluations, read(store, "failures"))
     curves = read(store, "curves", winning=finished)
-    complete = all(each.status in ("finished", "diverged", "no_transition") for each in known)
-    return Rows(store.study, newest[0], newest[1], finished, evaluations, curves, known, complete)
+    complete = all(replicate.status in ("finished", "diverged", "no_transition") for replicate in replicates)
+    return Rows(store.study, newest[0], newest[1], finished, evaluations, curves, replicates, complete)
 
 
 def runs_of(store: Store, per: str, rows: Rows) -> Iterator[Run]:
     """The study's run first, then those of its conditions or replicates. ValueError where they are too many."""
     if per not in RUNS:
         raise StudyError(f"wandb.runs = {per!r} must be {' or '.join(RUNS)}")
-    check_count(per, len(rows.manifest["conditions"]), len(rows.known))
+    check_count(per, len(rows.manifest["conditions"]), len(rows.replicates))
     if is_experimental(rows.manifest):
         yield from experiment_runs(store, rows, per)
         return
     bands = online_bands(rows.manifest, rows.evaluations)
     yield _study(store, rows, bands)
     if per == "condition":
-        summary = summarise(rows.manifest, rows.known)
+        summary = summarise(rows.manifest, rows.replicates)
         for index, condition in enumerate(rows.manifest["conditions"]):
             yield _condition(rows, index, condition, bands, summary)
     elif per == "replicate":
@@ -102,12 +102,17 @@ def runs_of(store: Store, per: str, rows: Rows) -> Iterator[Run]:
 def experiment_runs(store: Store, rows: Rows, per: str) -> Iterator[Run]:
     """As `runs_of`, of a study of experiments: tables of values, and the values of each replicate by step."""
     measures = measures_of(rows.manifest, rows.evaluations)
-    summary, replicates = summarise_values(rows.known, measures), value_rows(rows.known, measures)
+    summary, replicates = summarise_values(rows.replicates, measures), value_rows(rows.replicates, measures)
     tables = {"summary": _plain(summary), "replicates": _plain(replicates.slice(0, MOST_ROWS))}
-    drawings = {each.name: each.made() for each in draw_values(rows.known, measures, rows.evaluations.slice(0, 0))}
+    drawings = {
+        drawing.name: drawing.made() for drawing in draw_values(rows.replicates, measures, rows.evaluations.slice(0, 0))
+    }
     live = live_run(rows.study, rows.hash, rows.manifest)
     yield replace(live, tables=tables, figures=drawings, summary=dict(scalars(summary)), **_attached(store, rows))
-    settings = {each["name"]: flatten(each["config"]["experiment"].get("settings", {})) for each in rows.manifest["conditions"]}
+    settings = {
+        condition["name"]: flatten(condition["config"]["experiment"].get("settings", {}))
+        for condition in rows.manifest["conditions"]
+    }
     if per == "condition":
         for index, name in enumerate(settings):
             values: dict[str, float | str] = {
@@ -120,22 +125,29 @@ def experiment_runs(store: Store, rows: Rows, per: str) -> Iterator[Run]:
             about = {"study": rows.study, "condition": name} | settings[name]
             yield Run(f"{rows.study}-{rows.hash[:16]}-c{index}", name, "condition", name, about, summary=values)
     elif per == "replicate":
-        labels = {(each.set, each.metric): each.label for each in measures}
+        labels = {(measure.set, measure.metric): measure.label for measure in measures}
         history: dict[str, dict[int, dict[str, float]]] = {}
         for row in rows.evaluations.filter(pc.field("value").is_valid()).to_pylist():
             history.setdefault(row["key"], {}).setdefault(row["step"], {})[labels[row["set"], row["metric"]]] = row["value"]
-        for each, final in zip(rows.known, replicates.to_pylist(), strict=True):
-            if each.status in ("finished", "diverged"):
-                about = {"study": rows.study, "condition": each.condition, "key": each.key, "seed": each.init_seed}
-                last = {name: final[name] for name in labels.values() if final[name] is not None} | {"status": each.status}
-                title, lines = f"{each.condition}, {each.init_seed}", sorted(history.get(each.key, {}).items())
-                run_id = f"{rows.study}-{each.key[:16]}-s0"
-                yield Run(run_id, title, "replicate", each.condition, about | settings[each.condition], lines, summary=last)
+        for replicate, final in zip(rows.replicates, replicates.to_pylist(), strict=True):
+            if replicate.status in ("finished", "diverged"):
+                about = {
+                    "study": rows.study,
+                    "condition": replicate.condition,
+                    "key": replicate.key,
+                    "seed": replicate.init_seed,
+                }
+                last = {name: final[name] for name in labels.values() if final[name] is not None} | {"status": replicate.status}
+                title, lines = f"{replicate.condition}, {replicate.init_seed}", sorted(history.get(replicate.key, {}).items())
+                run_id = f"{rows.study}-{replicate.key[:16]}-s0"
+                yield Run(
+                    run_id, title, "replicate", replicate.condition, about | settings[replicate.condition], lines, summary=last
+                )
 
 
 def _study(store: Store, rows: Rows, bands: list[dict[str, Any]]) -> Run:
     manifest = rows.manifest
-    summary, replicates = summarise(manifest, rows.known), raw_rows(manifest, rows.known)
+    summary, replicates = summarise(manifest, rows.replicates), raw_rows(manifest, rows.replicates)
     live = live_run(rows.study, rows.hash, manifest)
     config = live.config | {"complete": rows.complete}
     if replicates.num_rows > MOST_ROWS:
@@ -145,20 +157,27 @@ def _study(store: Store, rows: Rows, bands: list[dict[str, Any]]) -> Run:
         tables["bands"] = (list(bands[0]), [list(band.values()) for band in bands])
     columns = ["claim", "sentence", "verdict", "value", "measured", "reason"]
     claims = [
-        [each.claim.id, each.claim.sentence, each.verdict, each.terms.value, each.finding.measured, each.finding.reason]
-        for each in scoreboard(store)
+        [
+            verdict.claim.id,
+            verdict.claim.sentence,
+            verdict.verdict,
+            verdict.terms.value,
+            verdict.finding.measured,
+            verdict.finding.reason,
+        ]
+        for verdict in scoreboard(store)
     ]
     if claims:
         tables["claims"] = (columns, claims)
     empty = pa.table({name: pa.array([], pa.int64()) for name in ("axis", "lo", "hi")})
-    drawings = draw_all(manifest, rows.known, rows.finished, rows.evaluations.slice(0, 0), empty, rows.curves.slice(0, 0))
+    drawings = draw_all(manifest, rows.replicates, rows.finished, rows.evaluations.slice(0, 0), empty, rows.curves.slice(0, 0))
     steps = sorted({band["step"] for band in bands})
     return replace(
         live,
         config=config,
         history=[(step, plotted([band for band in bands if band["step"] == step])) for step in steps],
         tables=tables,
-        figures={FIGURES[each.name]: each.made() for each in drawings if each.name in FIGURES},
+        figures={FIGURES[drawing.name]: drawing.made() for drawing in drawings if drawing.name in FIGURES},
         summary=dict(scalars(summary)),
         **_attached(store, rows),
     )
@@ -181,11 +200,11 @@ def live_run(study: str, manifest_hash: str, manifest: dict[str, Any]) -> Run:
     )
 
 
-def summary_of(manifest: dict[str, Any], known: list[Replicate], evaluations: pa.Table) -> pa.Table:
+def summary_of(manifest: dict[str, Any], replicates: list[Replicate], evaluations: pa.Table) -> pa.Table:
     """A line a condition and set, or of experiments a line a condition and metric."""
     if is_experimental(manifest):
-        return summarise_values(known, measures_of(manifest, evaluations))
-    return summarise(manifest, known)
+        return summarise_values(replicates, measures_of(manifest, evaluations))
+    return summarise(manifest, replicates)
 
 
 def spreads(summary: pa.Table) -> Iterator[tuple[str, dict[str, float], dict[str, float]]]:
@@ -227,7 +246,7 @@ def _attached(store: Store, rows: Rows) -> dict[str, Any]:
 
 def _condition(rows: Rows, index: int, condition: dict[str, Any], bands: list[dict[str, Any]], summary: pa.Table) -> Run:
     name, stage = condition["name"], stage_of(condition)
-    mine = [band for band in bands if (band["condition"], band["stage"]) == (name, stage)]
+    own = [band for band in bands if (band["condition"], band["stage"]) == (name, stage)]
     lines = summary.filter((pc.field("condition") == name) & (pc.field("stage") == stage)).to_pylist()
     values: dict[str, float | str] = {
         f"{line['set']}/{column}": value
@@ -239,12 +258,9 @@ def _condition(rows: Rows, index: int, condition: dict[str, Any], bands: list[di
     history = [
         (
             step,
-            {
-                key.removeprefix(prefix): value
-                for key, value in plotted([band for band in mine if band["step"] == step]).items()
-            },
+            {key.removeprefix(prefix): value for key, value in plotted([band for band in own if band["step"] == step]).items()},
         )
-        for step in sorted({band["step"] for band in mine})
+        for step in sorted({band["step"] for band in own})
     ]
     about = {"study": rows.study, "manifest": rows.hash, "condition": name, "stage": stage, "complete": rows.complete}
     config = about | flatten(condition.get("settings", condition["config"]))
@@ -255,12 +271,13 @@ def _condition(rows: Rows, index: int, condition: dict[str, Any], bands: list[di
 
 def _replicates(rows: Rows) -> Iterator[Run]:
     """A replicate that has ended is a run; its rows are committed and can't change."""
-    conditions = {each["name"]: each for each in rows.manifest["conditions"]}
+    conditions = {condition["name"]: condition for condition in rows.manifest["conditions"]}
     lines: dict[tuple[str, int], dict[int, dict[str, float]]] = {}
     hashes = {
-        each["name"]: {name: value["hash"] for name, value in each["sets"].items()} for each in rows.manifest["conditions"]
+        condition["name"]: {name: value["hash"] for name, value in condition["sets"].items()}
+        for condition in rows.manifest["conditions"]
     }
-    names = {(each.key, each.stage): each.condition for each in rows.known}
+    names = {(replicate.key, replicate.stage): replicate.condition for replicate in rows.replicates}
     for row in pooled(
         rows.manifest,
         rows.evaluations,
@@ -274,20 +291,22 @@ def _replicates(rows: Rows) -> Iterator[Run]:
     for row in rows.curves.select(["key", "stage", "step", "metric", "value"]).to_pylist():
         if math.isfinite(row["value"]):
             lines.setdefault((row["key"], row["stage"]), {}).setdefault(row["step"], {})[row["metric"]] = row["value"]
-    for each in rows.known:
-        if each.status not in ("finished", "diverged", "no_transition"):
+    for replicate in rows.replicates:
+        if replicate.status not in ("finished", "diverged", "no_transition"):
             continue
-        summary: dict[str, float | str] = {"status": each.status} | ({} if each.loss is None else {"final_loss": each.loss})
-        for name, score in each.scores.items():
+        summary: dict[str, float | str] = {"status": replicate.status} | (
+            {} if replicate.loss is None else {"final_loss": replicate.loss}
+        )
+        for name, score in replicate.scores.items():
             summary |= {f"{name}/final_error": score.rate, f"{name}/errors": score.errors, f"{name}/reads": score.reads}
-        seeds = {"key": each.key, "init_seed": each.init_seed, "data_seed": each.data_seed}
-        about = {"study": rows.study, "condition": each.condition, "stage": each.stage, **seeds}
-        condition = conditions[each.condition]
+        seeds = {"key": replicate.key, "init_seed": replicate.init_seed, "data_seed": replicate.data_seed}
+        about = {"study": rows.study, "condition": replicate.condition, "stage": replicate.stage, **seeds}
+        condition = conditions[replicate.condition]
         config = about | flatten(condition.get("settings", condition["config"]))
-        history = sorted(lines.get((each.key, each.stage), {}).items())
-        run_id = f"{rows.study}-{each.key[:16]}-s{each.stage}"
-        title = f"{label(each.condition, each.stage)}, {each.init_seed}, {each.data_seed}"
-        yield Run(run_id, title, "replicate", each.condition, config, history, summary=summary)
+        history = sorted(lines.get((replicate.key, replicate.stage), {}).items())
+        run_id = f"{rows.study}-{replicate.key[:16]}-s{replicate.stage}"
+        title = f"{label(replicate.condition, replicate.stage)}, {replicate.init_seed}, {replicate.data_seed}"
+        yield Run(run_id, title, "replicate", replicate.condition, config, history, summary=summary)
 
 
 def _plain(rows: pa.Table) -> tuple[list[str], list[list[Any]]]:

@@ -61,8 +61,8 @@ class CommittedRows:
             self._seen.update(names)
             self._replicates = first_rows(pa.concat_tables([self._replicates, fresh]))
             self._evaluations = semi_join(pa.concat_tables([self._evaluations, scores]), self._replicates)
-        known = replicates_of(manifest, self._replicates, self._evaluations, SCHEMAS["failures"].empty_table())
-        return summary_of(manifest, known, self._evaluations)
+        replicates = replicates_of(manifest, self._replicates, self._evaluations, SCHEMAS["failures"].empty_table())
+        return summary_of(manifest, replicates, self._evaluations)
 
 
 def live_values(state: Mapping[str, float], summary: pa.Table) -> dict[str, float]:

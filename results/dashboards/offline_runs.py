@@ -80,15 +80,15 @@ def _records(data: bytes) -> Iterator[bytes]:
 
 def _values(items: Any) -> dict[str, Any]:
     """{name: value} of W&B's own items, its internal ones left out; a name of several parts is joined by dots."""
-    found = {".".join(item.nested_key) or item.key: json.loads(item.value_json) for item in items}
-    return {name: value for name, value in found.items() if not name.startswith("_wandb")}
+    values = {".".join(item.nested_key) or item.key: json.loads(item.value_json) for item in items}
+    return {name: value for name, value in values.items() if not name.startswith("_wandb")}
 
 
 def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in config.items():
         if isinstance(value, dict) and value:
-            found |= {f"{name}.{inner}": each for inner, each in _flat(value).items()}
+            flat |= {f"{name}.{inner}": deeper for inner, deeper in _flat(value).items()}
         else:
-            found[name] = json.dumps(value) if isinstance(value, list | dict) else value
-    return found
+            flat[name] = json.dumps(value) if isinstance(value, list | dict) else value
+    return flat

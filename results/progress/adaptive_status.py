@@ -12,13 +12,13 @@ CAUTION = (
 )
 
 
-def decisions_of(manifest: dict[str, Any], known: Sequence[Replicate]) -> dict[str, Decision]:
+def decisions_of(manifest: dict[str, Any], replicates: Sequence[Replicate]) -> dict[str, Decision]:
     """Of every condition of a manifest that has a rule; seeds that it does not plan have not ended."""
     rule = Rule(**manifest["adaptive"])
     errors: dict[str, list[Error]] = {condition["name"]: [] for condition in manifest["conditions"]}
-    for each in known:
-        if each.stage == 0:
-            errors[each.condition].append(error_of(each, rule.set))
+    for replicate in replicates:
+        if replicate.stage == 0:
+            errors[replicate.condition].append(error_of(replicate, rule.set))
     return decide(rule, {name: (*own, *[PENDING] * (rule.maximum - len(own))) for name, own in errors.items()})
 
 
@@ -34,18 +34,18 @@ def error_of(replicate: Replicate, name: str, retry: bool = False) -> Error:
     return replicate.error(name)
 
 
-def lines(manifest: dict[str, Any], known: Sequence[Replicate]) -> list[str]:
+def lines(manifest: dict[str, Any], replicates: Sequence[Replicate]) -> list[str]:
     """One line on the rule, one a condition; none where the number of replicates is fixed."""
     if not manifest.get("adaptive"):
         return []
     rule = Rule(**manifest["adaptive"])
     head = f"Adaptive: {rule.minimum} to {rule.maximum} replicates a condition, until {rule.words}."
-    return [head, *(_line(rule, name, each, manifest) for name, each in decisions_of(manifest, known).items())]
+    return [head, *(_line(rule, name, decision, manifest) for name, decision in decisions_of(manifest, replicates).items())]
 
 
 def _line(rule: Rule, name: str, decision: Decision, manifest: dict[str, Any]) -> str:
     looks = f"{decision.looks} look{'s'[: decision.looks != 1]}"
-    planned = next(each["replicates"] for each in manifest["conditions"] if each["name"] == name)
+    planned = next(condition["replicates"] for condition in manifest["conditions"] if condition["name"] == name)
     if decision.reason == "narrow":
         text = f"stopped at {decision.target}: the interval was narrow enough ({_size(rule, decision)})"
     elif decision.reason == "max":

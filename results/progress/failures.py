@@ -27,8 +27,8 @@ def show_failures(store: Store, full: bool, say: Callable[[str], None]) -> None:
     full: with the tracebacks. ValueError for a store that can't be read.
     """
     rows = sorted(read(store, "failures", _FIELDS).to_pylist(), key=lambda row: (row["at"], row["pack"], row["attempt"]))
-    found = newest_manifest(store)
-    seeds = {row[0]: _who(found[1], row) for row in found[1]["replicates"]} if found and rows else {}
+    newest = newest_manifest(store)
+    seeds = {row[0]: _who(newest[1], row) for row in newest[1]["replicates"]} if newest and rows else {}
     done = set(read(store, "replicates", ["key"])["key"].to_pylist()) if rows else set()
     keys = {key for row in rows for key in row["keys"]}
     since = f", {len(keys & done)} of them committed since" if keys & done else ""
@@ -82,11 +82,11 @@ def _host(store: Store, path: str) -> str:
     if info.type != pyarrow.fs.FileType.File:
         return ""
     with store_errors(info.path), store.filesystem.open_input_file(info.path) as stream:
-        found = re.match(r"host: (\S{1,255})\n", stream.read(_HEAD).decode(errors="replace"))
-    return found[1] if found else ""
+        match = re.match(r"host: (\S{1,255})\n", stream.read(_HEAD).decode(errors="replace"))
+    return match[1] if match else ""
 
 
 def _of_ray(text: str) -> str:
     """The address in Ray's account of a worker that died."""
-    found = re.search(r"\bip: ([0-9a-fA-F.:]+)", text)
-    return found[1] if found else ""
+    match = re.search(r"\bip: ([0-9a-fA-F.:]+)", text)
+    return match[1] if match else ""

@@ -78,9 +78,9 @@ class Snapshot:
 
 def take(store: Store) -> Snapshot:
     """The snapshot of now. Raises ValueError, naming the file, where the store holds one that is none of its tables."""
-    found = newest_manifest(store)
+    newest = newest_manifest(store)
     rows = read(store, "replicates", COLUMNS)
-    return snapshot(store.study, found[1] if found else None, rows, failed_keys(store), in_flight(store))
+    return snapshot(store.study, newest[1] if newest else None, rows, failed_keys(store), in_flight(store))
 
 
 def failed_keys(store: Store) -> set[str]:
@@ -90,13 +90,13 @@ def failed_keys(store: Store) -> set[str]:
 
 def in_flight(store: Store) -> set[str]:
     """Ids of packs that have a checkpoint, or a lease that was renewed in time."""
-    now, found = datetime.datetime.now(datetime.UTC), set()
+    now, packs = datetime.datetime.now(datetime.UTC), set()
     for folder in ("checkpoints", "leases"):
         for info in listing(store.filesystem, store.path(folder)):
             late = info.mtime is not None and (now - info.mtime).total_seconds() > LEASE_S
             if not info.base_name.startswith(".") and not (folder == "leases" and late):
-                found.add(info.base_name.removesuffix(".json"))
-    return found
+                packs.add(info.base_name.removesuffix(".json"))
+    return packs
 
 
 def snapshot(
@@ -166,7 +166,7 @@ def _conditions(manifest: Mapping[str, Any] | None, rows: pa.Table, failed: set[
     done = _counts(rows["condition"])
     diverged = _counts(rows.filter(pc.equal(rows["status"], "diverged"))["condition"])
     listed = manifest["conditions"] if manifest else []
-    planned = {label(each["name"], stage_of(each)): each["replicates"] for each in listed}
+    planned = {label(condition["name"], stage_of(condition)): condition["replicates"] for condition in listed}
     lost: Counter[str] = Counter()
     if failed and manifest:
         lost.update(
@@ -188,8 +188,8 @@ def _labelled(rows: pa.Table) -> pa.Table:
 def _nodes(rows: pa.Table, recent: pa.Table) -> tuple[Node, ...]:
     """The busiest of the last hour first."""
     lately = _counts(recent["host"])
-    found = rows.group_by("host").aggregate([("host", "count"), ("ended", "max")]).to_pylist()
-    nodes = [Node(each["host"], each["host_count"], lately.get(each["host"], 0), each["ended_max"]) for each in found]
+    hosts = rows.group_by("host").aggregate([("host", "count"), ("ended", "max")]).to_pylist()
+    nodes = [Node(row["host"], row["host_count"], lately.get(row["host"], 0), row["ended_max"]) for row in hosts]
     return tuple(sorted(nodes, key=lambda node: (-node.recent, node.name)))
 
 
@@ -200,12 +200,12 @@ def _ends(
         return None
     spent = pa.table({"condition": rows["condition"], "s": pc.add(rows["train_s"], rows["evaluate_s"])})
     overall = pc.mean(spent["s"]).as_py()
-    each = {row["condition"]: row["s_mean"] for row in spent.group_by("condition").aggregate([("s", "mean")]).to_pylist()}
-    work = sum(max(0, c.planned - c.committed - c.failed) * each.get(c.name, overall) for c in conditions)
+    seconds = {row["condition"]: row["s_mean"] for row in spent.group_by("condition").aggregate([("s", "mean")]).to_pylist()}
+    work = sum(max(0, c.planned - c.committed - c.failed) * seconds.get(c.name, overall) for c in conditions)
     pace = pc.sum(pc.add(recent["train_s"], recent["evaluate_s"])).as_py() / window
     left = work / pace if work and pace else 0.0
     return now + datetime.timedelta(seconds=left) if 0 < left < _FARTHEST_S and math.isfinite(left) else None
 
 
 def _counts(names: pa.ChunkedArray) -> dict[str, int]:
-    return {each["values"]: each["counts"] for each in names.value_counts().to_pylist()}
+    return {value["values"]: value["counts"] for value in names.value_counts().to_pylist()}

@@ -11,18 +11,18 @@ from results.store.tables import Store, committed, read
 
 def show_status(store: Store, say: Callable[[str], None]) -> None:
     """Print committed of planned by condition, failures, packs in flight and the rate of the last hour."""
-    found = newest_manifest(store)
-    manifest = found[1] if found else None
+    newest = newest_manifest(store)
+    manifest = newest[1] if newest else None
     at = snapshot(store.study, manifest, read(store, "replicates", COLUMNS), failed_keys(store), in_flight(store))
     say(head(at))
-    for each in at.conditions:
-        extra = f", {each.diverged} diverged" if each.diverged else ""
-        say(f"  {each.name}: {each.committed} of {each.planned}{extra}")
+    for condition in at.conditions:
+        extra = f", {condition.diverged} diverged" if condition.diverged else ""
+        say(f"  {condition.name}: {condition.committed} of {condition.planned}{extra}")
     if manifest and manifest.get("adaptive"):
         finished = committed(store)
         evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
-        known = replicates_of(manifest, finished, evaluations, read(store, "failures"))
-        for line in lines(manifest, known):
+        replicates = replicates_of(manifest, finished, evaluations, read(store, "failures"))
+        for line in lines(manifest, replicates):
             say(f"  {line}")
         say(f"  {CAUTION}")
     if at.packs.in_flight:

@@ -37,8 +37,8 @@ class Follower:
         """As `results.progress.snapshot.take`, with the same errors."""
         plans = self._files(FOLDER)
         if plans != self._plan[0]:
-            found = newest_manifest(self.store)
-            self._plan = (plans, found[1] if found else None)
+            newest = newest_manifest(self.store)
+            self._plan = (plans, newest[1] if newest else None)
         failures = self._files("failures")
         if failures != self._failures[0]:
             self._failures = (failures, failed_keys(self.store))
@@ -47,10 +47,10 @@ class Follower:
     def rows(self) -> pa.Table:
         """`COLUMNS` of the winning replicates."""
         for attempt in range(3):
-            files = [each for each in self._files("replicates") if each[0].endswith(SUFFIX)]
-            files.sort(key=lambda each: (not each[0].startswith(COMPACTED), each))
+            files = [file for file in self._files("replicates") if file[0].endswith(SUFFIX)]
+            files.sort(key=lambda file: (not file[0].startswith(COMPACTED), file))
             try:
-                self._parts = {each: self._parts[each] if each in self._parts else self._read(each[0]) for each in files}
+                self._parts = {file: self._parts[file] if file in self._parts else self._read(file[0]) for file in files}
                 break
             except MissingFile:
                 if attempt == 2:  # compaction took a listed file away: list again
@@ -89,9 +89,11 @@ def watch(stores: list[Store], every: float, once: bool, say: Callable[[str], No
 def lines(at: Snapshot) -> list[str]:
     """A snapshot as plain text."""
     out = [f"{at.at:%Y-%m-%d %H:%M:%S} UTC  {head(at)}", f"  packs: {_packs(at)}", f"  {_pace(at)}"]
-    for each in at.conditions:
-        extra = f", {each.diverged} diverged" * bool(each.diverged) + f", {each.failed} failed" * bool(each.failed)
-        out.append(f"  condition {each.name}: {each.committed} of {each.planned}{extra}")
+    for condition in at.conditions:
+        extra = f", {condition.diverged} diverged" * bool(condition.diverged) + f", {condition.failed} failed" * bool(
+            condition.failed
+        )
+        out.append(f"  condition {condition.name}: {condition.committed} of {condition.planned}{extra}")
     for node in at.nodes:
         last = f"last {node.last:%Y-%m-%d %H:%M:%S} UTC"
         out.append(f"  node {node.name}: {node.committed} replicates, {node.recent} in the last hour, {last}")
@@ -126,9 +128,9 @@ def _words(left: datetime.timedelta) -> str:
     return f"in {minutes / 60:.1f} h" if minutes < 2880 else f"in {minutes / 1440:.1f} days"
 
 
-def _write(found: list[Snapshot | str], say: Callable[[str], None]) -> None:
-    for each in found:
-        for line in [each] if isinstance(each, str) else lines(each):
+def _write(snapshots: list[Snapshot | str], say: Callable[[str], None]) -> None:
+    for shown in snapshots:
+        for line in [shown] if isinstance(shown, str) else lines(shown):
             say(line)
 
 
@@ -136,13 +138,13 @@ def _write(found: list[Snapshot | str], say: Callable[[str], None]) -> None:
 def _screen(say: Callable[[str], None]) -> Iterator[Callable[[list[Snapshot | str]], None]]:
     """Where snapshots are shown: a table that is redrawn in place, or lines where there is no terminal."""
     if not sys.stdout.isatty():
-        yield lambda found: _write(found, say)
+        yield lambda snapshots: _write(snapshots, say)
         return
     from rich.console import Group
     from rich.live import Live
 
     with Live(auto_refresh=False) as live:
-        yield lambda found: live.update(Group(*map(drawn, found)), refresh=True)
+        yield lambda snapshots: live.update(Group(*map(drawn, snapshots)), refresh=True)
 
 
 def drawn(at: Snapshot | str) -> Any:
@@ -155,16 +157,16 @@ def drawn(at: Snapshot | str) -> Any:
         return Text(printable(at), style="red")
     conditions = Table("condition", "committed", "planned", "diverged", "failed")
     nodes = Table("node", "replicates", "last hour", "last commit")
-    for each in at.conditions[:_MOST]:
-        numbers = (each.committed, each.planned, each.diverged, each.failed)
-        conditions.add_row(Text(printable(each.name)), *(Text(str(n), justify="right") for n in numbers))
+    for condition in at.conditions[:_MOST]:
+        numbers = (condition.committed, condition.planned, condition.diverged, condition.failed)
+        conditions.add_row(Text(printable(condition.name)), *(Text(str(n), justify="right") for n in numbers))
     for node in at.nodes[:_MOST]:
         cells = (str(node.committed), str(node.recent), f"{node.last:%m-%d %H:%M:%S}")
         nodes.add_row(Text(printable(node.name)), *(Text(cell, justify="right") for cell in cells))
     more = [
-        Text(f"… and {len(found) - _MOST} more {what}: --once lists all")
-        for found, what in ((at.conditions, "conditions"), (at.nodes, "nodes"))
-        if len(found) > _MOST
+        Text(f"… and {len(listed) - _MOST} more {what}: --once lists all")
+        for listed, what in ((at.conditions, "conditions"), (at.nodes, "nodes"))
+        if len(listed) > _MOST
     ]
     top = Text(f"{printable(head(at))}\npacks: {_packs(at)}\n{_pace(at)}")
     return Group(top, conditions, nodes, *more, Text(f"{at.at:%H:%M:%S} UTC · Ctrl-C ends the watching, not the study"))

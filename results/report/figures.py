@@ -210,9 +210,9 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
             for condition, profile in by.items():
                 i = conditions.index(condition)
                 colour, centre = colour_of(i), np.sqrt(np.maximum(profile.lo, 0.7) * np.maximum(profile.hi - 1, 0.7))
-                each, pooled, bounds, (low, median, high) = rates[name, condition]
-                for row, rate in enumerate(each if lines <= MAX_LINES else ()):
-                    (light,) = panel.plot(centre, scale.place(rate), color=colour, lw=0.7, alpha=_faint(len(each)))
+                of_replicates, pooled, bounds, (low, median, high) = rates[name, condition]
+                for row, rate in enumerate(of_replicates if lines <= MAX_LINES else ()):
+                    (light,) = panel.plot(centre, scale.place(rate), color=colour, lw=0.7, alpha=_faint(len(of_replicates)))
                     tell(light, condition, profile.rows[row : row + 1])
                 shaded = panel.fill_between(centre, scale.place(low), scale.place(high), color=colour, alpha=0.16, lw=0)
                 (dashed,) = panel.plot(centre, scale.place(median), color=colour, lw=1.2, ls="--")
@@ -236,13 +236,13 @@ def _rates(profile: Profile) -> tuple[Floats, Floats, Floats, Floats]:
     """By bin: the rate of each replicate and of all (NaN without an error), the upper bound of all without one, and the quartiles."""
     errors, reads = profile.errors.sum(0), profile.count.sum(0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        each = np.where(profile.errors > 0, profile.errors / profile.count, np.nan)
+        of_replicates = np.where(profile.errors > 0, profile.errors / profile.count, np.nan)
         pooled = np.where(errors > 0, errors / reads, np.nan)
         of_one = 1 - NO_ERROR ** (1 / np.median(profile.count, axis=0))
         bounds = np.where((errors == 0) & (reads > 0), 1 - NO_ERROR ** (1 / reads), np.nan)
         quartiles = rate_quartiles(profile)
         shown = (of_one <= pooled) & ((quartiles[0] > 0) | (of_one <= pooled / 10))
-    return each, pooled, bounds, np.where(shown, quartiles, np.nan)
+    return of_replicates, pooled, bounds, np.where(shown, quartiles, np.nan)
 
 
 def error_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]], rows: Rows | None = None) -> Figure:

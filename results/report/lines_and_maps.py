@@ -39,10 +39,10 @@ def bands_of(points: Sequence[tuple[float, Floats]]) -> Bands | None:
     return Bands(np.array([x for x, _ in points], dtype=np.float64), *rows.T)
 
 
-def common_points(rows: Sequence[Mapping[int, float]], of: float | None = None) -> list[tuple[float, Floats]]:
-    """(x, values of the seeds) at every x that all of them have; of: x in per cent of this."""
+def common_points(rows: Sequence[Mapping[int, float]], whole: float | None = None) -> list[tuple[float, Floats]]:
+    """(x, values of the seeds) at every x that all of them have; whole: x in per cent of this."""
     places = sorted(set.intersection(*(set(row) for row in rows))) if rows else []
-    return [(place if of is None else 100 * place / of, np.array([row[place] for row in rows])) for place in places]
+    return [(place if whole is None else 100 * place / whole, np.array([row[place] for row in rows])) for place in places]
 
 
 def heat_maps(

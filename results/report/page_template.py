@@ -37,7 +37,7 @@ def render(path: Path, **values: Any) -> str:
     )
     environment.filters |= {"rate": format_rate, "real": format_real, "share": format_share, "plain": plain, "number": _number}
     environment.globals["script"] = lambda name: _script(
-        next(each for each in (path.parent / name, SCRIPTS / name) if each.is_file())
+        next(script for script in (path.parent / name, SCRIPTS / name) if script.is_file())
     )
     page = environment.get_template(path.name).render(**values)
     return page.replace(_POLICY, _policy(page), 1) if _POLICY in page else page

@@ -20,22 +20,22 @@ from results.statistics.strata import mean_superiority
 Group = dict[str, list[Replicate]]  # the replicates of a condition by the setting's value
 
 
-def pooled(manifest: Mapping[str, Any], known: Sequence[Replicate], across: str) -> dict[str, Group]:
+def pooled(manifest: Mapping[str, Any], replicates: Sequence[Replicate], across: str) -> dict[str, Group]:
     """The replicates by their other settings and the value of `across`. StudyError where no condition has it, or some lack a value."""
-    options = {each["name"]: _settings(each.get("settings", each["config"])) for each in manifest["conditions"]}
-    names = dict.fromkeys(option for each in options.values() for option in each)
+    options = {c["name"]: _settings(c.get("settings", c["config"])) for c in manifest["conditions"]}
+    names = dict.fromkeys(option for own in options.values() for option in own)
     across = _name(across)
     if across not in names:
         raise StudyError(f"--across {across} is no setting of the study; settings: {', '.join(names)}{nearest(across, names)}")
-    varied = [each for each in names if each != across and len({_text(own.get(each)) for own in options.values()}) > 1]
+    varied = [name for name in names if name != across and len({_text(own.get(name)) for own in options.values()}) > 1]
     groups: dict[str, Group] = {}
-    for replicate in known:
+    for replicate in replicates:
         own = options[replicate.condition]
         name = ", ".join(f"{option}={_text(own.get(option))}" for option in varied) or "all conditions"
         groups.setdefault(name, {}).setdefault(_text(own.get(across)), []).append(replicate)
-    strata = dict.fromkeys(each for group in groups.values() for each in group)
+    strata = dict.fromkeys(stratum for group in groups.values() for stratum in group)
     for name, group in groups.items():
-        if lacking := [each for each in strata if each not in group]:
+        if lacking := [stratum for stratum in strata if stratum not in group]:
             raise StudyError(
                 f"{name} has no condition with {across}={lacking[0]}: every condition needs each value of {across}"
             )
@@ -44,14 +44,14 @@ def pooled(manifest: Mapping[str, Any], known: Sequence[Replicate], across: str)
 
 def show_pooled(
     manifest: Mapping[str, Any],
-    known: Sequence[Replicate],
+    replicates: Sequence[Replicate],
     measures: Sequence[Measure],
     across: str,
     baseline: str | None,
     say: Callable[[str], None],
 ) -> None:
     """Print the table of a study of experiments, as Markdown."""
-    groups = pooled(manifest, known, across)
+    groups = pooled(manifest, replicates, across)
     name = baseline or next(iter(groups))
     if name not in groups:
         raise StudyError(f"there is no condition {name!r}; conditions: {'; '.join(groups)}")
@@ -69,8 +69,8 @@ def show_pooled(
 
 def _line(condition: str, group: Group, base: Group, measure: Measure, is_baseline: bool) -> list[str]:
     own, other = ([costs(side[stratum], measure) for stratum in base] for side in (group, base))
-    planned, found = sum(map(len, group.values())), sum(values.size for values in own)
-    start = [condition, f"{measure.label} ({measure.better} is better)", str(len(own)), str(found), str(planned - found)]
+    planned, valued = sum(map(len, group.values())), sum(values.size for values in own)
+    start = [condition, f"{measure.label} ({measure.better} is better)", str(len(own)), str(valued), str(planned - valued)]
     if not all(values.size for values in (*own, *other)):
         return [*start, "a value has no replicate with a number", ""]
     interval = interquartile_mean_interval(*own)

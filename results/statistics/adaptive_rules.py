@@ -129,10 +129,10 @@ def decide(rule: Rule, errors: Mapping[str, Sequence[Error]], paired: bool = Tru
     decisions = {name: _decide(rule, errors, name, paired) for name in errors if name != rule.baseline}
     if rule.baseline is not None:
         own = errors[rule.baseline]
-        target = max((each.target for each in decisions.values()), default=rule.minimum)
-        going = any(each.reason is None for each in decisions.values())
+        target = max((decision.target for decision in decisions.values()), default=rule.minimum)
+        going = any(decision.reason is None for decision in decisions.values())
         waiting = sum(error == PENDING for error in own[:target])
-        at = max((each.at for each in decisions.values()), default=0)
+        at = max((decision.at for decision in decisions.values()), default=0)
         looks = sum(look <= at for look in rule.looks)
         reason = None if going or waiting else "baseline"
         decisions[rule.baseline] = Decision(target, looks, at, reason, waiting, own[:at].count(None), None)
@@ -143,22 +143,22 @@ def interval_size(rule: Rule, errors: Sequence[Error], baseline: Sequence[Error]
     """What `limit` bounds, of the first seeds of a condition and of its baseline; infinity where there is no interval. Diverged is
     infinity: it ranks worst and is never without error."""
     if rule.baseline is None:
-        known = [error for error in errors if isinstance(error, float)]
-        interval = clopper_pearson(sum(error == 0 for error in known), len(known))
+        rates = [error for error in errors if isinstance(error, float)]
+        interval = clopper_pearson(sum(error == 0 for error in rates), len(rates))
         return (interval.high - interval.low) / 2
     of_ratio = _ratio(errors, baseline, paired)
     return math.inf if of_ratio is None or not of_ratio.low > 0 else of_ratio.high / of_ratio.low
 
 
-def narrowing(rule: Rule, size: float | None, known: int, more: int) -> float:
-    """By how much `more` replicates beside `known` should narrow an interval of `size`, as a share of the limit: it goes as 1/√n.
+def narrowing(rule: Rule, size: float | None, replicates: int, more: int) -> float:
+    """How much `more` replicates should narrow an interval of `size`, as a share of the limit: widths go as 1/√n.
 
     Of a ratio the logarithm; one without a finite interval counts as four times too wide, so that it does not take everything.
     """
-    if size is None or not known:
+    if size is None or not replicates:
         return math.inf
     width = size / rule.limit if rule.baseline is None else math.log(size) / math.log(rule.limit)
-    return min(width, _WIDEST) * (1 - math.sqrt(known / (known + more)))
+    return min(width, _WIDEST) * (1 - math.sqrt(replicates / (replicates + more)))
 
 
 def _decide(rule: Rule, errors: Mapping[str, Sequence[Error]], name: str, paired: bool) -> Decision:
@@ -201,7 +201,7 @@ def _number(value: Any, where: str, low: float, high: float) -> float:
     return float(value)
 
 
-def _refuse_other(given: Mapping[str, Any], known: Sequence[str] | Mapping[str, Any], where: str) -> None:
+def _refuse_other(given: Mapping[str, Any], keys: Sequence[str] | Mapping[str, Any], where: str) -> None:
     for key in given:
-        if key not in known:
-            raise StudyError(f"{where} has no key {key!r}; keys: {', '.join(known)}")
+        if key not in keys:
+            raise StudyError(f"{where} has no key {key!r}; keys: {', '.join(keys)}")

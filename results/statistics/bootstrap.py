@@ -95,7 +95,7 @@ def _draw_pairs(x: Floats, y: Floats, q: float, resamples: int, seed: int) -> tu
     """The q-quantiles of both conditions in resamples of pairs: [resamples] each."""
     position = q * (len(x) - 1)
     below = int(position)
-    found: list[tuple[Floats, Floats]] = []
+    blocks: list[tuple[Floats, Floats]] = []
     for times in _chosen(len(x), resamples, seed):
         both = []
         for values in (x, y):
@@ -103,8 +103,8 @@ def _draw_pairs(x: Floats, y: Floats, q: float, resamples: int, seed: int) -> tu
             reached = np.cumsum(times[order], axis=0, dtype=times.dtype)  # how many of a resample are among the smallest
             low, high = (values[order][(reached <= at).sum(axis=0)] for at in (below, min(below + 1, len(x) - 1)))
             both.append(_interpolate(low, high, position - below))
-        found.append((both[0], both[1]))
-    return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
+        blocks.append((both[0], both[1]))
+    return np.concatenate([low for low, _ in blocks]), np.concatenate([high for _, high in blocks])
 
 
 @lru_cache(maxsize=2)
@@ -143,9 +143,9 @@ def _percentile(lows: Floats, highs: Floats, confidence: float) -> Interval:
 def _checked(values: ArrayLike, q: float, what: str) -> Floats:
     if not 0 <= q <= 1:
         raise ValueError(f"q = {q} must lie in 0 … 1: it is the share of replicates below the quantile")
-    found = np.asarray(values, dtype=np.float64).ravel()
-    if not found.size:
+    numbers = np.asarray(values, dtype=np.float64).ravel()
+    if not numbers.size:
         raise ValueError(f"{what} has no replicate with a number: a quantile needs at least one")
-    if np.isnan(found).any() or (found < 0).any():
+    if np.isnan(numbers).any() or (numbers < 0).any():
         raise ValueError(f"{what} holds a NaN or a negative number: give error rates, with infinity for diverged replicates")
-    return found
+    return numbers

@@ -78,8 +78,8 @@ def differences(first: ArrayLike, second: ArrayLike) -> Floats:
 
 def signed_ranks(changes: ArrayLike) -> Floats:
     """Ranks of |change| with its sign, ties averaged; zeros take part in the ranking and count 0 (Pratt 1959). [n]"""
-    found = np.asarray(changes, dtype=np.float64)
-    return np.sign(found) * scipy.stats.rankdata(np.abs(found))
+    gaps = np.asarray(changes, dtype=np.float64)
+    return np.sign(gaps) * scipy.stats.rankdata(np.abs(gaps))
 
 
 def sign_flip(changes: ArrayLike, seed: int = 0) -> Permuted:
@@ -120,12 +120,12 @@ def pair_superiority(changes: ArrayLike, confidence: float = CONFIDENCE) -> tupl
 
     The mean of two proportions, P(more) and P(more or equal), whose Clopper–Pearson intervals hold together by Bonferroni.
     """
-    found = np.asarray(changes, dtype=np.float64)
-    if not found.size:
+    gaps = np.asarray(changes, dtype=np.float64)
+    if not gaps.size:
         raise ValueError("there is no pair of replicates: nothing to compare")
-    more, least = int((found > 0).sum()), int((found >= 0).sum())
-    one, other = (clopper_pearson(count, found.size, (1 + confidence) / 2) for count in (more, least))
-    return (more + least) / 2 / found.size, Interval((one.low + other.low) / 2, (one.high + other.high) / 2)
+    more, least = int((gaps > 0).sum()), int((gaps >= 0).sum())
+    one, other = (clopper_pearson(count, gaps.size, (1 + confidence) / 2) for count in (more, least))
+    return (more + least) / 2 / gaps.size, Interval((one.low + other.low) / 2, (one.high + other.high) / 2)
 
 
 def holm(p: Sequence[float]) -> list[float]:

@@ -51,7 +51,7 @@ def compare(first: ArrayLike, second: ArrayLike, margin: float) -> Comparison:
     return Comparison(len(np.asarray(first)), len(np.asarray(second)), estimate, narrow, margin, verdict)
 
 
-def _known(store: Store) -> list[Replicate]:
+def _replicates(store: Store) -> list[Replicate]:
     """Every planned replicate of a study."""
     newest = newest_manifest(store)
     if newest is None:
@@ -61,11 +61,11 @@ def _known(store: Store) -> list[Replicate]:
     return replicates_of(newest[1], finished, rows, read(store, "failures"))
 
 
-def _errors(known: Sequence[Replicate], condition: str, name: str) -> list[float]:
+def _errors(replicates: Sequence[Replicate], condition: str, name: str) -> list[float]:
     """Final error rates of a condition on a set. ValueError where the condition is unknown or a replicate has no number."""
-    members = [replicate for replicate in known if replicate.condition == condition]
+    members = [replicate for replicate in replicates if replicate.condition == condition]
     if not members:
-        names = dict.fromkeys(replicate.condition for replicate in known)
+        names = dict.fromkeys(replicate.condition for replicate in replicates)
         raise StudyError(f"there is no condition {condition!r}; conditions: {', '.join(names)}")
     errors = [replicate.error(name) for replicate in members]
     missing = errors.count(None)
@@ -89,15 +89,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--margin", type=float, required=True, help="fixed before the study was looked at")
     options = parser.parse_args(arguments)
     try:
-        known = _known(open_store(options.store, options.study))
+        replicates = _replicates(open_store(options.store, options.study))
         say("| set | replicates | P(second errs more) | 90 % interval | margin | verdict |")
         say("|---|---|---|---|---|---|")
         for name in options.sets:
-            first, second = (_errors(known, condition, name) for condition in (options.first, options.second))
-            found = compare(first, second, options.margin)
+            first, second = (_errors(replicates, condition, name) for condition in (options.first, options.second))
+            compared = compare(first, second, options.margin)
             say(
-                f"| {name} | {found.first}, {found.second} | {found.superiority:.3f} | {found.interval.low:.3f} – "
-                f"{found.interval.high:.3f} | 0.5 ± {found.margin:g} | {found.verdict} |"
+                f"| {name} | {compared.first}, {compared.second} | {compared.superiority:.3f} | {compared.interval.low:.3f} – "
+                f"{compared.interval.high:.3f} | 0.5 ± {compared.margin:g} | {compared.verdict} |"
             )
     except (StudyError, StoreError) as error:
         say(f"error: {error}", err=True)

@@ -43,8 +43,8 @@ def clopper_pearson(successes: int, trials: int, confidence: float = CONFIDENCE)
         raise ValueError(f"{successes} successes in {trials} trials: there must be 0 to {trials}")
     if trials == 0:
         return Interval(0.0, 1.0)
-    found = scipy.stats.binomtest(successes, trials).proportion_ci(confidence, method="exact")
-    return Interval(float(found.low), float(found.high))
+    ends = scipy.stats.binomtest(successes, trials).proportion_ci(confidence, method="exact")
+    return Interval(float(ends.low), float(ends.high))
 
 
 def clopper_pearsons(successes: ArrayLike, trials: ArrayLike, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:

@@ -29,35 +29,35 @@ class Needed:
     reason: str | None = None
 
 
-def for_halfwidth(zero: int, of: int, halfwidth: float, confidence: float = CONFIDENCE) -> Needed:
+def for_halfwidth(zero: int, total: int, halfwidth: float, confidence: float = CONFIDENCE) -> Needed:
     """The fewest replicates, from `of` on, whose Clopper–Pearson interval is at most ± `halfwidth` wide at the share seen.
 
     Both whole numbers of successes beside the share must do. ValueError for counts or a half-width that make no sense.
     """
-    _check(zero, of, confidence)
+    _check(zero, total, confidence)
     if not 0 < halfwidth < 0.5:
         raise ValueError(f"halfwidth = {halfwidth} must lie between 0 and 0.5: it is half the width of an interval of a share")
 
     def narrow(n: int) -> bool:
-        found = (clopper_pearson(k, n, confidence) for k in {math.floor(zero * n / of), math.ceil(zero * n / of)})
-        return all((each.high - each.low) / 2 <= halfwidth for each in found)
+        intervals = (clopper_pearson(k, n, confidence) for k in {math.floor(zero * n / total), math.ceil(zero * n / total)})
+        return all((interval.high - interval.low) / 2 <= halfwidth for interval in intervals)
 
-    return _search(of, narrow)
+    return _search(total, narrow)
 
 
-def to_exclude(zero: int, of: int, value: float, power: float = POWER, confidence: float = CONFIDENCE) -> Needed:
+def to_exclude(zero: int, total: int, value: float, power: float = POWER, confidence: float = CONFIDENCE) -> Needed:
     """The fewest replicates, from `of` on, whose Clopper–Pearson interval leaves out `value` with probability `power`.
 
     0 more where the interval of those seen leaves it out already. The share seen is taken for the truth: where it equals `value`,
     no number settles it.
     """
-    _check(zero, of, confidence, power)
+    _check(zero, total, confidence, power)
     if not 0 <= value <= 1:
         raise ValueError(f"value = {value} must lie in 0 … 1: it is a share of replicates")
-    seen = clopper_pearson(zero, of, confidence)
+    seen = clopper_pearson(zero, total, confidence)
     if not seen.low <= value <= seen.high:
-        return Needed(of, 0)
-    share, tail = zero / of, (1 - confidence) / 2
+        return Needed(total, 0)
+    share, tail = zero / total, (1 - confidence) / 2
     if share == value:
         return Needed(None, None, f"not settled by any number: the share seen is {value:g}")
 
@@ -71,7 +71,7 @@ def to_exclude(zero: int, of: int, value: float, power: float = POWER, confidenc
         )
         return float(scipy.stats.binom.pmf(counts, n, share)[out].sum()) >= power
 
-    return _search(of + 1, likely, of)
+    return _search(total + 1, likely, total)
 
 
 def noether_unpaired(
@@ -154,9 +154,11 @@ def _search(start: int, holds: Callable[[int], bool], have: int | None = None) -
     return Needed(high, high - have)
 
 
-def _check(zero: int, of: int, confidence: float, power: float = POWER) -> None:
-    if not (of > 0 and 0 <= zero <= of):
-        raise ValueError(f"{zero} of {of} replicates without error: there must be at least one, and 0 to all of them without")
+def _check(zero: int, total: int, confidence: float, power: float = POWER) -> None:
+    if not (total > 0 and 0 <= zero <= total):
+        raise ValueError(
+            f"{zero} of {total} replicates without error: there must be at least one, and 0 to all of them without"
+        )
     _normal(power, confidence)
 
 

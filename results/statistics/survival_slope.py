@@ -22,8 +22,8 @@ def fit(x: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
     """
     centre = float(x.mean())
     begun = _begun(x, low, high)
-    found, _ = _most_likely(lambda at: at[0] + at[1] * (x - centre), begun[:2], begun[2], low, high)
-    return float(found[0] - found[1] * centre), float(found[1]), float(np.exp(found[2]))
+    numbers, _ = _most_likely(lambda at: at[0] + at[1] * (x - centre), begun[:2], begun[2], low, high)
+    return float(numbers[0] - numbers[1] * centre), float(numbers[1]), float(np.exp(numbers[2]))
 
 
 def onset(x: Floats, low: Floats, high: Floats) -> tuple[float, float]:
@@ -37,8 +37,8 @@ def onset(x: Floats, low: Floats, high: Floats) -> tuple[float, float]:
     late = float(np.min(high[np.isfinite(high)]))
     starts = [(np.log(part * late), begun[0]) for part in (0.1, 0.7)]
     both = [_most_likely(lambda at: np.logaddexp(at[0], at[1] - (x - centre)), start, begun[2], low, high) for start in starts]
-    found, shifted = max(both, key=lambda each: each[1])
-    return float(np.exp(found[0])), shifted - power
+    numbers, shifted = max(both, key=lambda likely: likely[1])
+    return float(np.exp(numbers[0])), shifted - power
 
 
 def _begun(x: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
@@ -68,14 +68,14 @@ def _most_likely(
         return -float(_log_mass((begin - mean) / scale, (end - mean) / scale).sum())
 
     bounds = [*((None, None) for _ in start), (np.log(LEAST_SPREAD), None)]
-    found = scipy.optimize.minimize(
+    best = scipy.optimize.minimize(
         cost,
         [*start, np.log(spread)],
         method="Nelder-Mead",
         bounds=bounds,
         options={"maxiter": 2000, "xatol": 1e-6, "fatol": 1e-9},
     )
-    return found.x, -float(found.fun)
+    return best.x, -float(best.fun)
 
 
 def _log_mass(low: Floats, high: Floats) -> Floats:

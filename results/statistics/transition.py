@@ -45,24 +45,24 @@ def transition(
     if before < 0 or after < 0:
         raise ValueError(f"before = {before} and after = {after} must be numbers of steps from 0 on")
     pairs = _ordered(curve)
-    found = first_step(pairs, middle)
-    if found is None:
+    middle_step = first_step(pairs, middle)
+    if middle_step is None:
         return None
-    begins = [step for step, accuracy in pairs if step <= found - before and accuracy <= low]
-    ends = [step for step, accuracy in pairs if step >= found + after and accuracy >= high]
-    return Transition(begins[-1] if begins else None, found, ends[0] if ends else None)
+    begins = [step for step, accuracy in pairs if step <= middle_step - before and accuracy <= low]
+    ends = [step for step, accuracy in pairs if step >= middle_step + after and accuracy >= high]
+    return Transition(begins[-1] if begins else None, middle_step, ends[0] if ends else None)
 
 
 def _ordered(curve: Curve) -> list[tuple[int, float]]:
     """The pairs with an accuracy by step; a NaN is left out with the rest."""
-    found: dict[int, float | None] = {}
+    accuracies: dict[int, float | None] = {}
     for step, accuracy in curve:
-        if step in found and found[step] != accuracy:
+        if step in accuracies and accuracies[step] != accuracy:
             raise ValueError(
-                f"step {step} has two accuracies, {found[step]} and {accuracy}: give the curve of one replicate and set"
+                f"step {step} has two accuracies, {accuracies[step]} and {accuracy}: give the curve of one replicate and set"
             )
-        found[step] = accuracy
-    return [(step, accuracy) for step, accuracy in sorted(found.items()) if accuracy is not None and accuracy == accuracy]
+        accuracies[step] = accuracy
+    return [(step, accuracy) for step, accuracy in sorted(accuracies.items()) if accuracy is not None and accuracy == accuracy]
 
 
 def _refuse_threshold(value: float) -> None:

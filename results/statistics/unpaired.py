@@ -79,7 +79,7 @@ def brunner_munzel(first: ArrayLike, second: ArrayLike, seed: int = 0) -> Permut
     if values.size == place.size:
         extreme = DRAWS - int(np.searchsorted(_untied(place.size, y.size, seed), observed))
     else:
-        extreme = sum(int((_statistics(each, sizes, y.size) >= observed).sum()) for each in _drawn(sizes, y.size, seed))
+        extreme = sum(int((_statistics(splits, sizes, y.size) >= observed).sum()) for splits in _drawn(sizes, y.size, seed))
     return Permuted((extreme + 1) / (DRAWS + 1), 1 / (DRAWS + 1))
 
 
@@ -131,8 +131,8 @@ def _statistics(taken: Ints, sizes: Ints, m: int) -> Floats:
     pairs = 2 * n * m
     variance_x = (square_x - (pairs - above) ** 2 / n) / (n - 1) / n / (2 * m) ** 2
     variance_y = (square_y - above**2 / m) / (m - 1) / m / (2 * n) ** 2
-    found: Floats = np.abs(above / pairs - 0.5) / np.sqrt(np.maximum(variance_x + variance_y, 1 / pairs**2))
-    return found
+    statistic: Floats = np.abs(above / pairs - 0.5) / np.sqrt(np.maximum(variance_x + variance_y, 1 / pairs**2))
+    return statistic
 
 
 def _countable(sizes: Ints, m: int) -> bool:
@@ -164,7 +164,7 @@ def _all_splits(sizes: tuple[int, ...], m: int) -> tuple[Floats, Floats]:
 def _untied(total: int, m: int, seed: int) -> Floats:
     """The sorted statistics of drawn splits where no two values are equal: the same for all such samples of these sizes."""
     ones = np.ones(total, dtype=np.int64)
-    return np.sort(np.concatenate([_statistics(each, ones, m) for each in _drawn(ones, m, seed)]))
+    return np.sort(np.concatenate([_statistics(splits, ones, m) for splits in _drawn(ones, m, seed)]))
 
 
 def _drawn(sizes: Ints, m: int, seed: int) -> Iterator[Ints]:

@@ -60,8 +60,8 @@ def split(errors: ArrayLike, count: ArrayLike) -> Split:
         share = float((e > 0).mean())  # the limit of the likelihood at correlation 1: one coin a replicate
         return Split(ALL_OR_NOTHING, e.size, share, 1.0, None, None, share * (1 - share), 0.0, None)
     alone = _binomial(mean, e, c)
-    best, icc, found = _maximum(e, c, mean)
-    ratio = 2 * (found - alone)
+    best, icc, likelihood = _maximum(e, c, mean)
+    ratio = 2 * (likelihood - alone)
     if icc <= _EDGE or ratio <= _GAIN:
         return Split(NO_SPREAD, e.size, mean, 0.0, None, None, 0.0, float((mean * (1 - mean) / c).mean()), 1.0)
     a, b = best * (1 - icc) / icc, (1 - best) * (1 - icc) / icc
@@ -79,11 +79,11 @@ def icc_interval(errors: ArrayLike, count: ArrayLike, confidence: float = CONFID
     excluded, and ends at 1 where nothing is; None where nothing differs (no error, all wrong).
     Approximate: how often it covers is in docs/explanation/statistics.md. ValueError as `split`.
     """
-    found = split(errors, count)
-    if found.icc is None:
+    spread = split(errors, count)
+    if spread.icc is None:
         return None
     e, c = np.asarray(errors, dtype=np.float64), np.asarray(count, dtype=np.float64)
-    start = float(scipy.special.logit(found.mean))
+    start = float(scipy.special.logit(spread.mean))
 
     def profile(x: float) -> float:
         """At the correlation expit(x)."""
@@ -97,9 +97,11 @@ def icc_interval(errors: ArrayLike, count: ArrayLike, confidence: float = CONFID
         return -float(near.fun)
 
     end = float(scipy.special.logit(_EDGE))
-    best = _binomial(found.mean, e, c) if found.icc == 0 else profile(float(np.clip(scipy.special.logit(found.icc), end, -end)))
+    best = (
+        _binomial(spread.mean, e, c) if spread.icc == 0 else profile(float(np.clip(scipy.special.logit(spread.icc), end, -end)))
+    )
     least = best - float(scipy.stats.f.ppf(confidence, 1, e.size - 1)) / 2
-    top = end if found.icc == 0 else float(np.clip(scipy.special.logit(found.icc), end, -end))
+    top = end if spread.icc == 0 else float(np.clip(scipy.special.logit(spread.icc), end, -end))
 
     def side(outer: float) -> float:
         """Where the profile crosses `least` between the maximum and this end; the end itself where it does not."""
@@ -107,7 +109,7 @@ def icc_interval(errors: ArrayLike, count: ArrayLike, confidence: float = CONFID
             return 0.0 if outer < 0 else 1.0
         return float(scipy.special.expit(scipy.optimize.brentq(lambda x: profile(x) - least, *sorted((top, outer)), xtol=1e-4)))
 
-    return Interval(0.0 if found.icc == 0 else side(end), 1.0 if found.icc == 1 else side(-end))
+    return Interval(0.0 if spread.icc == 0 else side(end), 1.0 if spread.icc == 1 else side(-end))
 
 
 def effective(
@@ -124,8 +126,8 @@ def effective(
     ones. One for all, because a replicate with few errors, or none, can't tell its own. At least 1.
     """
     e, c, n, ee, ec, cc = (
-        np.atleast_1d(np.asarray(each, dtype=np.float64))
-        for each in (errors, count, sequences, errors_sq, errors_x_count, count_sq)
+        np.atleast_1d(np.asarray(values, dtype=np.float64))
+        for values in (errors, count, sequences, errors_sq, errors_x_count, count_sq)
     )
     if not ((e >= 0) & (e <= c) & (c > 0) & (n > 1)).all():
         raise ValueError("every replicate needs reads, 0 to that many errors and at least 2 sequences")
@@ -155,8 +157,8 @@ def _maximum(e: Floats, c: Floats, mean: float) -> tuple[float, float, float]:
 
     starts = [np.array([scipy.special.logit(mean), scipy.special.logit(icc)]) for icc in (1e-4, 1e-2, 0.3)]
     bounds = [(-25.0, 25.0), (float(scipy.special.logit(_EDGE)), -float(scipy.special.logit(_EDGE)))]
-    found = [scipy.optimize.minimize(worse, start, method="L-BFGS-B", bounds=bounds) for start in starts]
-    best = min(found, key=lambda each: each.fun)
-    best = min(best, scipy.optimize.minimize(worse, best.x, method="Nelder-Mead", bounds=bounds), key=lambda each: each.fun)
+    searches = [scipy.optimize.minimize(worse, start, method="L-BFGS-B", bounds=bounds) for start in starts]
+    best = min(searches, key=lambda search: search.fun)
+    best = min(best, scipy.optimize.minimize(worse, best.x, method="Nelder-Mead", bounds=bounds), key=lambda search: search.fun)
     mean, icc = (float(value) for value in scipy.special.expit(best.x))
     return mean, icc, -float(best.fun)

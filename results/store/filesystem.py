@@ -97,20 +97,20 @@ def listing(filesystem: pyarrow.fs.FileSystem, folder: str, recursive: bool = Fa
     selector = pyarrow.fs.FileSelector(folder, allow_not_found=kind != "s3", recursive=recursive or kind == "gcs")
     try:
         with store_errors(folder):
-            found = filesystem.get_file_info(selector)
+            infos = filesystem.get_file_info(selector)
     except MissingFile:
         return []
-    return found if recursive or kind != "gcs" else _first_level(folder, found)
+    return infos if recursive or kind != "gcs" else _first_level(folder, infos)
 
 
 def _first_level(folder: str, below: list[pyarrow.fs.FileInfo]) -> list[pyarrow.fs.FileInfo]:
     """What is directly in a folder, from all below it: of Google's folders pyarrow lists those alone that an object `folder/` marks."""
     directory = pyarrow.fs.FileType.Directory
-    found: dict[str, pyarrow.fs.FileInfo] = {}
+    infos: dict[str, pyarrow.fs.FileInfo] = {}
     for info in below:
         name, _, rest = info.path[len(folder) + 1 :].partition("/")
-        found[name] = pyarrow.fs.FileInfo(f"{folder}/{name}", directory) if rest else found.get(name, info)
-    return list(found.values())
+        infos[name] = pyarrow.fs.FileInfo(f"{folder}/{name}", directory) if rest else infos.get(name, info)
+    return list(infos.values())
 
 
 def names(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[str]:
@@ -121,8 +121,8 @@ def names(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[str]:
 def folders(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[str]:
     """As `names`, of folders alone."""
     kind = pyarrow.fs.FileType.Directory
-    found = listing(filesystem, folder)
-    return sorted(info.base_name for info in found if info.type == kind and not info.base_name.startswith("."))
+    infos = listing(filesystem, folder)
+    return sorted(info.base_name for info in infos if info.type == kind and not info.base_name.startswith("."))
 
 
 def join(root: str, *parts: str) -> str:
@@ -211,7 +211,7 @@ def info_of(filesystem: pyarrow.fs.FileSystem, path: str) -> pyarrow.fs.FileInfo
 def lasts(error: BaseException) -> bool:
     """Whether an error of a store is one that does not pass by itself: want of permission, wrong credentials, no such bucket."""
     causes = [error] if error.__cause__ is None else [error, error.__cause__]
-    return any(isinstance(each, PermissionError | DamagedFile) or _LASTING.search(str(each)) for each in causes)
+    return any(isinstance(cause, PermissionError | DamagedFile) or _LASTING.search(str(cause)) for cause in causes)
 
 
 def reason(error: BaseException) -> str:

@@ -53,7 +53,7 @@ def newest_manifest(store: Store) -> tuple[str, dict[str, Any]] | None:
         infos: list[pyarrow.fs.FileInfo] = store.filesystem.get_file_info([store.path(FOLDER, name) for name in names])
     last = max(info.mtime_ns for info in infos)
     hashes = [name.removesuffix(SUFFIX) for name, info in zip(names, infos, strict=True) if info.mtime_ns == last]
-    return max(((each, read_manifest(store, each)) for each in hashes), key=lambda found: len(found[1]["replicates"]))
+    return max(((name, read_manifest(store, name)) for name in hashes), key=lambda named: len(named[1]["replicates"]))
 
 
 def named_manifest(store: Store) -> str | None:
@@ -115,7 +115,7 @@ def reported(manifest: Mapping[str, Any]) -> pc.Expression:
     hashes: dict[str, set[str]] = {}
     for condition in manifest["conditions"]:
         own = hashes.setdefault(scoring_of(condition).metric, set())
-        own.update(each["hash"] for each in condition.get("sets", {}).values() if "hash" in each)
+        own.update(evaluation_set["hash"] for evaluation_set in condition.get("sets", {}).values() if "hash" in evaluation_set)
     if len(hashes) == 1:
         return pc.field("metric") == next(iter(hashes))
     chosen = pc.scalar(False)
@@ -153,8 +153,8 @@ def checked(data: bytes, path: str) -> dict[str, Any]:
         ) from error
     if wrong := problem(content):
         raise DamagedFile(f"{path} is no manifest of a study: {wrong}; move it out of the store, and run the study again")
-    found: dict[str, Any] = content
-    return found
+    manifest: dict[str, Any] = content
+    return manifest
 
 
 def _no_number(name: str) -> None:
@@ -162,8 +162,8 @@ def _no_number(name: str) -> None:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         twin = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise ValueError(f"it has the name {twin[:60]!r} twice in one mapping")
-    return found
+    return mapping

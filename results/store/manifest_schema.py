@@ -74,7 +74,7 @@ def items(shape: Shape, least: int = 0) -> Shape:
             return f"{where} must be a list"
         if len(value) < least:
             return f"{where} has {len(value)} entries, and needs at least {least}"
-        return next((wrong for index, each in enumerate(value) if (wrong := shape(each, f"{where}[{index}]"))), "")
+        return next((wrong for index, entry in enumerate(value) if (wrong := shape(entry, f"{where}[{index}]"))), "")
 
     return check
 
@@ -85,19 +85,19 @@ def mapping(shape: Shape) -> Shape:
     def check(value: Any, where: str) -> str:
         if not isinstance(value, dict):
             return f"{where} must be a mapping"
-        for name, each in value.items():
+        for name, entry in value.items():
             if len(name) > MOST_NAME:
                 return f"{where} has a name of {len(name)} characters, and at most {MOST_NAME} are read"
-            if wrong := shape(each, _below(where, name)):
+            if wrong := shape(entry, _below(where, name)):
                 return wrong
         return ""
 
     return check
 
 
-def record(required: Mapping[str, Shape], known: Mapping[str, Shape] | None = None) -> Shape:
-    """A mapping with these names; those of `known` may be absent, and others are not looked at."""
-    shapes = {**required, **(known or {})}
+def record(required: Mapping[str, Shape], optional_shapes: Mapping[str, Shape] | None = None) -> Shape:
+    """A mapping with these names; those of `optional_shapes` may be absent, and others are ignored."""
+    shapes = {**required, **(optional_shapes or {})}
 
     def check(value: Any, where: str) -> str:
         if not isinstance(value, dict):
@@ -168,13 +168,15 @@ def _condition(value: Any, where: str) -> str:
     if trained and (wrong := _ALL_PARTS(value["config"], f"{where}.config")):
         return wrong
     sections = [(name, value[name]) for name in ("settings", "config") if name in value]
-    sections += [(f"config.stages[{index}]", each) for index, each in enumerate(value["config"].get("stages", ()))]
-    return next((wrong for name, each in sections if (wrong := _section(each, f"{where}.{name}"))), "")
+    sections += [(f"config.stages[{index}]", stage) for index, stage in enumerate(value["config"].get("stages", ()))]
+    return next((wrong for name, section in sections if (wrong := _section(section, f"{where}.{name}"))), "")
 
 
 def _section(value: dict[str, Any], where: str) -> str:
     """What options a condition, or an earlier stage of it, gives to its task, its model, its training and its link to that stage."""
-    return next((wrong for part, each in value.items() if (wrong := _options(part, each)(each, _below(where, part)))), "")
+    return next(
+        (wrong for part, section in value.items() if (wrong := _options(part, section)(section, _below(where, part)))), ""
+    )
 
 
 def _options(part: str, value: Any) -> Shape:
@@ -199,10 +201,10 @@ def _of_kind(kind: Any) -> Shape:
     if isinstance(kind, str):
         return _KINDS[kind]
     if isinstance(kind, list):
-        return _any_of([_of_kind(each) for each in kind])
+        return _any_of([_of_kind(choice) for choice in kind])
     if "list" in kind:
         return items(_of_kind(kind["list"]))
-    return record({}, {name: _of_kind(each) for name, each in kind["mapping"].items()})
+    return record({}, {name: _of_kind(option) for name, option in kind["mapping"].items()})
 
 
 def _any_of(shapes: list[Shape]) -> Shape:
@@ -290,7 +292,9 @@ def _unfit(content: Any) -> str:
                 return f"it holds the number {value}"
             elif isinstance(value, int) and abs(value) > 2**64:
                 return f"it holds a whole number of {value.bit_length()} bits, and at most 64 are read"
-            elif isinstance(value, str) and not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
+            elif (
+                isinstance(value, str) and not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value)
+            ):
                 return "it holds half of a character (a surrogate)"
         level = below
     return ""
@@ -302,14 +306,14 @@ def _disagreement(content: dict[str, Any]) -> str:
     if len(conditions) > MOST_CONDITIONS:
         return f"it has {len(conditions)} conditions, and at most {MOST_CONDITIONS} are read"
     names: set[tuple[str, int]] = set()
-    for index, each in enumerate(conditions):
-        stage = max(0, len(each["config"].get("stages") or ()) - 1)
-        if (each["name"], stage) in names:
+    for index, condition in enumerate(conditions):
+        stage = max(0, len(condition["config"].get("stages") or ()) - 1)
+        if (condition["name"], stage) in names:
             return f"conditions[{index}].name is that of a condition before it"
-        names.add((each["name"], stage))
-        if wrong := _other_settings(each, content["sets"]):
+        names.add((condition["name"], stage))
+        if wrong := _other_settings(condition, content["sets"]):
             return f"conditions[{index}].{wrong}"
-    if any(("experiment" in each["config"]) != ("experiment" in conditions[0]["config"]) for each in conditions):
+    if any(("experiment" in condition["config"]) != ("experiment" in conditions[0]["config"]) for condition in conditions):
         return "conditions has both experiments and trainings"
     seen: set[tuple[str, int]] = set()
     counts = [0] * len(conditions)
@@ -320,9 +324,9 @@ def _disagreement(content: dict[str, Any]) -> str:
             return f"replicates[{index}] is listed before it"
         seen.add((row[0], row[1]))
         counts[row[1]] += 1
-    for index, (each, count) in enumerate(zip(conditions, counts, strict=True)):
-        if each["replicates"] != count:
-            return f"conditions[{index}].replicates is {each['replicates']}, and {count} are listed"
+    for index, (condition, count) in enumerate(zip(conditions, counts, strict=True)):
+        if condition["replicates"] != count:
+            return f"conditions[{index}].replicates is {condition['replicates']}, and {count} are listed"
     for index, pack in enumerate(content.get("packs", ())):
         if any(place >= len(rows) for place in pack["replicates"]):
             return f"packs[{index}] holds a replicate that is not listed"
@@ -346,16 +350,16 @@ def _other_settings(condition: dict[str, Any], sets: dict[str, Any]) -> str:
         pairs = [pair for pair in given if isinstance(pair, list) and len(pair) == 2] if isinstance(given, list) else []
         options = {name: value for name, value in pairs if isinstance(name, str)}
         for name, value in condition["config"].get(part, {}).items():
-            known = settings[part].get(name, options.get(name))
-            if name != "rev" and (_kind(known) != _kind(value) or (not isinstance(value, dict) and known != value)):
+            setting = settings[part].get(name, options.get(name))
+            if name != "rev" and (_kind(setting) != _kind(value) or (not isinstance(value, dict) and setting != value)):
                 return f"settings.{_below(part, name)} has another value than config.{_below(part, name)}"
-    definitions = {name: each["definition"] for name, each in sets.items()}
-    for name, changes in (*definitions.items(), *((name, each.get("task", {})) for name, each in condition["sets"].items())):
+    definitions = {name: evaluation_set["definition"] for name, evaluation_set in sets.items()}
+    for name, changes in (*definitions.items(), *((name, own.get("task", {})) for name, own in condition["sets"].items())):
         if wrong := _options("task", settings["task"])(changes, f"sets.{name[:60]}.task"):
             return wrong
         for option, value in changes.items():
-            known = settings["task"].get(option)
-            if known is not None and not isinstance(known, list) and _kind(known) != _kind(value):
+            setting = settings["task"].get(option)
+            if setting is not None and not isinstance(setting, list) and _kind(setting) != _kind(value):
                 return f"settings.{_below('task', option)} is another kind of value than in the set {name[:60]}"
     return ""
 

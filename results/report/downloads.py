@@ -32,8 +32,8 @@ def more_tables(planned: Sequence[Replicate], rows: pa.Table, replicates: pa.Tab
 
 def final_rows(planned: Sequence[Replicate], replicates: pa.Table, evaluations: pa.Table) -> pa.Table:
     """The rows of `evaluations` at the last step of the replicates of the plan, in an order that is theirs alone."""
-    planned = pa.array(sorted({replicate.key for replicate in planned}), pa.string())
-    last = replicates.filter(pc.is_in(replicates["key"], planned)).select(["key", "stage", "pack", "steps"])
+    keys = pa.array(sorted({replicate.key for replicate in planned}), pa.string())
+    last = replicates.filter(pc.is_in(replicates["key"], keys)).select(["key", "stage", "pack", "steps"])
     last = last.rename_columns(["key", "stage", "pack", "step"])
     last_rows = evaluations.join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
     order = [(name, "ascending") for name in ("key", "stage", "set", "set_hash", "weights", "length", "metric")]

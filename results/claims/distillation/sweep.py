@@ -14,7 +14,7 @@ from results.claims.distillation.phases import losses, phases
 from results.claims.distillation.strategies import ONE_SHOT, TWO, first_checkpoint, strategy
 from results.claims.distillation.students import Seeds, grammars, majority, reported, right, teacher_of
 from results.claims.evidence import Condition, Evidence
-from results.claims.requirements import require
+from results.claims.requirements import require, settle_unless_probed
 from results.rows.probe_values import by_step
 from results.rows.summary import of_replicates
 from results.statistics.intervals import quantile
@@ -33,7 +33,7 @@ class Sweep:
     students: Mapping[int, Sequence[Condition]]
 
     def accuracy(self) -> dict[Seeds, dict[int, float]]:
-        """Of the best T of each checkpoint, on the reported set as in the paper, of the seeds that have all checkpoints."""
+        """Accuracy at the best T by seeds and checkpoint, on the reported set as in the paper, of seeds with all checkpoints."""
         best = {
             step: max((right(member, self.test) for member in members), key=_mean) for step, members in self.students.items()
         }
@@ -133,17 +133,7 @@ def probed(evidence: Evidence, conditions: Sequence[Condition], probe: str, need
     values = {} if evidence.measured is None else by_step(evidence.measured, probe)
     for condition in conditions:
         finished = [replicate.key for replicate in condition.replicates if replicate.status == "finished"]
-        have = sum(key in values for key in finished)
-        if not have:
-            settle(
-                NOT_RUN,
-                f"{condition.name} has no {probe} rows: manyseeds probe STORE --probe {probe}, with keep: all in its study",
-            )
-        if have < max(needs, len(finished)):
-            settle(
-                TOO_FEW,
-                f"{have} of {len(finished)} finished replicates of {condition.name} have {probe} rows, and the claim needs {needs} and all",
-            )
+        settle_unless_probed(condition.name, probe, sum(key in values for key in finished), len(finished), needs)
     return values
 
 

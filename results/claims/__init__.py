@@ -87,7 +87,7 @@ def verdicts(
 
 
 def reductions(manifest: dict[str, Any]) -> list[str]:
-    """What is printed beside a verdict that is not at the paper's scale: the scale, its reductions, and what the command line changed."""
+    """Lines that explain a verdict "(scaled)": the scale, its reductions, and what the command line changed."""
     scale = [f"scale: {manifest['scale']}"] if manifest["scale"] != "paper" else []
     changed = [override for override in manifest["overrides"] if override.startswith(REDUCING)]
     return [*scale, *manifest["reductions"], *changed]

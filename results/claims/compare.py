@@ -22,7 +22,7 @@ class Exceeds(NamedTuple):
         return f"{factor(self.ratio)} (P = {self.chance:.2f} {between(self.interval)})"
 
     def moves(self, to_first: bool) -> str:
-        """What the median does on the way from one to the other, such as: rises 6.7×, or: falls to 0.20×."""
+        """How the median changes from one to the other, such as "rises 6.7×" or "falls to 0.20×"."""
         ratio = self.ratio if to_first else _divide(1.0, self.ratio)
         moved = "falls to" if ratio < 1 else "rises"
         return f"{moved} {factor(ratio)} (P = {self.chance:.2f} {between(self.interval)})"

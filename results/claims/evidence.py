@@ -88,7 +88,7 @@ class Evidence:
         return [condition for condition in self.conditions if condition.settings.get("task.name") == name]
 
     def beside(self, base: Condition, options: Iterable[str]) -> list[Condition]:
-        """Conditions that differ from `base` in these options (or their parts) and in nothing else."""
+        """Conditions that differ from `base` only in these options or their parts."""
         options = tuple(options)
         return [
             condition for condition in self.conditions if condition is not base and _only(differing(condition, base), options)

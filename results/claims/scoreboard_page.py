@@ -79,7 +79,7 @@ def _named(claim: Claim) -> str:
 
 
 def _short(text: str) -> str:
-    """Its first parts, as far as they fit."""
+    """The first parts of a text, as far as they fit."""
     if len(text) <= _SEEN:
         return text
     kept = text[:_SEEN]

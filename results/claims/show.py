@@ -41,7 +41,7 @@ def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
 
 
 def waiting(verdicts: Sequence[Verdict]) -> str:
-    """What a reduced study leaves open: its claims at the paper's own size, with the studies that decide them there."""
+    """The sentence on what a reduced study leaves open: its claims at the paper's size, and the studies that decide them."""
     studies = ", ".join(
         f"{verdict.claim.id} ({verdict.claim.study})" if verdict.claim.study else verdict.claim.id for verdict in verdicts
     )

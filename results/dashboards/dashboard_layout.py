@@ -31,7 +31,7 @@ class Content:
 
 
 def content_of(store: Store) -> Content:
-    """Of the study's newest manifest. Raises ValueError where there is none."""
+    """The content of a study's newest manifest. Raises ValueError where there is none."""
     newest = newest_manifest(store)
     if newest is None:
         raise StudyError(f"{store.path('manifests')} has no manifest, so there is no study to show: run it first")

@@ -201,14 +201,14 @@ def live_run(study: str, manifest_hash: str, manifest: dict[str, Any]) -> Run:
 
 
 def summary_of(manifest: dict[str, Any], replicates: list[Replicate], evaluations: pa.Table) -> pa.Table:
-    """A line a condition and set, or of experiments a line a condition and metric."""
+    """One line per condition and set; for experiments, one per condition and metric."""
     if is_experimental(manifest):
         return summarise_values(replicates, measures_of(manifest, evaluations))
     return summarise(manifest, replicates)
 
 
 def spreads(summary: pa.Table) -> Iterator[tuple[str, dict[str, float], dict[str, float]]]:
-    """Of each line of `summary_of`: condition/set, quantiles, and a share by its name. What is infinite or unknown is left out."""
+    """Each line of `summary_of` as condition/set, quantiles, and a share by its name; infinite and unknown values are left out."""
     values = "metric" in summary.column_names
     for row in summary.to_pylist():
         where = f"{row['condition']}/{row['metric']}" if values else f"{label(row['condition'], row['stage'])}/{row['set']}"

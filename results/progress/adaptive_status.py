@@ -13,7 +13,7 @@ CAUTION = (
 
 
 def decisions_of(manifest: dict[str, Any], replicates: Sequence[Replicate]) -> dict[str, Decision]:
-    """Of every condition of a manifest that has a rule; seeds that it does not plan have not ended."""
+    """The decision on every condition of a manifest that has a rule; seeds that it does not plan count as not ended."""
     rule = Rule(**manifest["adaptive"])
     errors: dict[str, list[Error]] = {condition["name"]: [] for condition in manifest["conditions"]}
     for replicate in replicates:
@@ -23,7 +23,7 @@ def decisions_of(manifest: dict[str, Any], replicates: Sequence[Replicate]) -> d
 
 
 def error_of(replicate: Replicate, name: str, retry: bool = False) -> Error:
-    """Its rate on a set, infinity once diverged, None where it failed, PENDING where it has not ended.
+    """A replicate's error rate on a set: infinity if it diverged, None if it failed, PENDING if it has not ended.
 
     retry: a failed one is to be trained again, so it has not ended.
     """

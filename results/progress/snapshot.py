@@ -134,7 +134,7 @@ def snapshot(
 
 
 def _packs(manifest: Mapping[str, Any] | None, keys: set[str], failed: set[str], done: set[str], flying: set[str]) -> Packs:
-    """Of the packs of the plan that are neither committed nor in flight: failed with a failed replicate, waiting with one to come."""
+    """Count packs by state; one that is neither committed nor in flight has failed if one of its replicates has, else it waits."""
     waiting = broken = 0
     if manifest:
         ended = np.array([2 * (row[0] in keys) + (row[0] in failed) for row in manifest["replicates"]], dtype=np.int8)

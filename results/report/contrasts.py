@@ -233,7 +233,7 @@ def _line(contrast: Contrast, columns: Sequence[str]) -> list[str]:
 def _value_line(
     contrast: Contrast, measure: Measure, replicates: Sequence[Replicate], baseline: str, columns: int
 ) -> list[str]:
-    """A line of `show_value_contrasts`: costs turned back into values."""
+    """One line of `show_value_contrasts`, with costs turned back into values."""
     start, compared = [contrast.condition, f"{measure.label} ({measure.better} is better)"], contrast.compared
     if compared is None:
         return [*start, "", str(contrast.missing), contrast.reason or "", *[""] * (columns - len(start) - 3)]

@@ -47,7 +47,7 @@ def for_a_paper(
     summary: pa.Table,
     families: Sequence[ReportFamily],
 ) -> dict[str, Any]:
-    """What `methods.html` shows."""
+    """The values that `methods.html` shows."""
     keys = pa.array([replicate.key for replicate in planned], pa.string())
     commits = replicates.filter(pc.is_in(replicates["key"], keys))["git"].drop_null().unique().to_pylist()
     papers = {name: entries for family in families for name, entries in family.references.items()}

@@ -32,7 +32,7 @@ class Bands:
 
 
 def bands_of(points: Sequence[tuple[float, Floats]]) -> Bands | None:
-    """Of (x, values of the seeds); None without any."""
+    """Bands from pairs of x and the values of the seeds there; None without any."""
     if not points:
         return None
     rows = np.array([np.quantile(values, [0, 0.25, 0.5, 0.75, 1]) for _, values in points])

@@ -54,7 +54,7 @@ def methods_text(
 ) -> str:
     """The paragraph, as one line of plain text.
 
-    `known` is of `results.rows.summary.replicates_of`, `replicates` the committed rows and `summary` that of
+    planned: from `results.rows.summary.replicates_of`; replicates: the committed rows; summary: from
     `results.rows.summary.summarise`.
     """
     keys = pa.array([replicate.key for replicate in planned], pa.string())
@@ -126,7 +126,7 @@ def _part(part: str, manifest: dict[str, Any], configs: Sequence[Settings], rows
 
 
 def _phrases(manifest: dict[str, Any], families: Sequence[ReportFamily]) -> list[str]:
-    """What families say of the task of every condition alike."""
+    """Phrases that families add about the task, where it is the same for every condition."""
     tasks = [_mapping(condition.get("settings", {}).get("task")) for condition in manifest["conditions"]]
     said = [{family.task_phrase(task) for task in tasks} for family in families if family.task_phrase is not None]
     return [phrase for phrases in said if len(phrases) == 1 for phrase in phrases if phrase is not None]
@@ -270,7 +270,7 @@ def _made(manifest: dict[str, Any], rows: pa.Table) -> str:
 
 
 def _grouped(texts: Mapping[str, str], total: int) -> str:
-    """Conditions that have the same text together, named where there are few; of all `of` of them, “every condition”."""
+    """The texts with the conditions that share each, named where there are few; all `total` of them are “each condition”."""
     groups: dict[str, list[str]] = {}
     for name, text in texts.items():
         groups.setdefault(text, []).append(name)

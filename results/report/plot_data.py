@@ -293,7 +293,7 @@ def _colour(colour: Any) -> tuple[int | str, float]:
 
 
 def _short(value: float, step: float) -> float | None:
-    """As many digits as can be seen."""
+    """A number rounded to the digits that can be seen."""
     if not np.isfinite(value):
         return None
     digits = max(0, int(np.ceil(-np.log10(step)))) if step > 0 else 6

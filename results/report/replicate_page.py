@@ -161,7 +161,7 @@ def _curves(evaluations: pa.Table, stage: int, hashes: dict[str, str], names: li
 
 
 def _provenance(record: dict[str, Any]) -> dict[str, str]:
-    """Where and how a stage of it ran, as names and texts."""
+    """Where and how a stage of the replicate ran, as {name: text}."""
     git = "not in a git repository" if record["git"] is None else record["git"]
     return {
         "trained": f"{record['started']:%Y-%m-%d %H:%M} to {record['ended']:%Y-%m-%d %H:%M} UTC",

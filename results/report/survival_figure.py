@@ -77,7 +77,7 @@ def caption(groups: Groups, chosen: Sequence[str]) -> str:
 
 
 def _half_width(sizes: Sequence[int]) -> str:
-    """What stands for bands that are not shaded, from the numbers of replicates."""
+    """The sentence that replaces shaded bands, from the numbers of replicates."""
     widths = sorted({round(100 * band_halfwidth(size)) for size in sizes if size})
     width = " to ".join(str(width) for width in dict.fromkeys((widths[0], widths[-1])))
     return (

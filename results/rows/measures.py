@@ -33,7 +33,7 @@ class Measure:
 
     @property
     def sign(self) -> float:
-        """What a value is multiplied by to be a cost, and the reverse."""
+        """Factor that turns a value into a cost, and a cost into a value."""
         return -1.0 if self.better == "higher" else 1.0
 
 

@@ -60,7 +60,7 @@ def probed(store: Store, probe: str) -> set[tuple[str, int, int]]:
 
 
 def compared(store: Store, probe: str) -> dict[tuple[str, int, int], set[str]]:
-    """By (key, stage, step) the keys that a probe of pairs has compared it with."""
+    """Keys that a probe of pairs has compared a replicate with, by (key, stage, step)."""
     rows = read(store, "probes", ["key", "stage", "step", "other_key"], pc.field("probe") == probe)
     partners: dict[tuple[str, int, int], set[str]] = {}
     for row in rows.group_by(rows.column_names).aggregate([]).to_pylist():

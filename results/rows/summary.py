@@ -88,7 +88,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Replicate:
-    """What is known of one planned (replicate, stage). `scores` lacks the sets that it has no numbers on."""
+    """One planned (replicate, stage) with its results so far. `scores` leaves out the sets without a number."""
 
     condition: str
     stage: int
@@ -121,7 +121,7 @@ class Replicate:
 
 
 def of_replicates(replicates: Iterable[Replicate], by_key: Mapping[str, Held]) -> list[Held]:
-    """What is held by key of these replicates, in their order; those without an entry are left out."""
+    """The entries of these replicates, in their order; a replicate without an entry is left out."""
     return [by_key[replicate.key] for replicate in replicates if replicate.key in by_key]
 
 

@@ -52,12 +52,12 @@ def summarise_values(replicates: Sequence[Replicate], measures: Sequence[Measure
 
 
 def costs(members: Sequence[Replicate], measure: Measure) -> Floats:
-    """Of the replicates with a number; infinity for a diverged one."""
+    """Costs of the replicates that have a number; infinity for one that diverged."""
     return np.array([cost for replicate in members if (cost := replicate.error(measure.label)) is not None], dtype=np.float64)
 
 
 def column_of(measure: Measure) -> str:
-    """Of the table of replicates: the metric's name, or `metric.key` where another column has it already."""
+    """The metric's column in the table of replicates: its name, or `metric.key` where another column has that name."""
     return (
         f"metric.{measure.label}" if measure.label in ("condition", "seed", "status", "diverged_at", "key") else measure.label
     )

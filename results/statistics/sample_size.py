@@ -30,7 +30,7 @@ class Needed:
 
 
 def for_halfwidth(zero: int, total: int, halfwidth: float, confidence: float = CONFIDENCE) -> Needed:
-    """The fewest replicates, from `of` on, whose Clopper–Pearson interval is at most ± `halfwidth` wide at the share seen.
+    """The fewest replicates, from `total` on, whose Clopper–Pearson interval is at most ± `halfwidth` wide at the share seen.
 
     Both whole numbers of successes beside the share must do. ValueError for counts or a half-width that make no sense.
     """
@@ -46,7 +46,7 @@ def for_halfwidth(zero: int, total: int, halfwidth: float, confidence: float = C
 
 
 def to_exclude(zero: int, total: int, value: float, power: float = POWER, confidence: float = CONFIDENCE) -> Needed:
-    """The fewest replicates, from `of` on, whose Clopper–Pearson interval leaves out `value` with probability `power`.
+    """The fewest replicates, from `total` on, whose Clopper–Pearson interval leaves out `value` with probability `power`.
 
     0 more where the interval of those seen leaves it out already. The share seen is taken for the truth: where it equals `value`,
     no number settles it.

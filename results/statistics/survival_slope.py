@@ -42,7 +42,7 @@ def onset(x: Floats, low: Floats, high: Floats) -> tuple[float, float]:
 
 
 def _begun(x: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
-    """Where a search begins: intercept at the mean of x, slope and spread of the times in the middle of their looks."""
+    """Start of a search: intercept at the mean of x, slope and spread, with each time in the middle between its two looks."""
     came = np.isfinite(high)
     if came.sum() < 3 or np.ptp(x[came]) == 0:
         raise ValueError(

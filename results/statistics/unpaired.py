@@ -101,7 +101,7 @@ def _logit_interval(chance: float, by_x: Ints, by_y: Ints, confidence: float) ->
 
 
 def _covariance(one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> float:
-    """Of two shares of pairs, from the same counts as `_logit_interval`."""
+    """Interval of two shares of pairs, from the same counts as `_logit_interval`."""
     n, m = one[0].size, one[1].size
     by_x, by_y = (float(((a - a.mean()) * (b - b.mean())).sum()) for a, b in zip(one, other, strict=True))
     return by_x / (n - 1) / n / m**2 + by_y / (m - 1) / m / n**2

@@ -119,7 +119,7 @@ def names(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[str]:
 
 
 def folders(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[str]:
-    """As `names`, of folders alone."""
+    """Sorted names of the folders in a folder, hidden ones left out; [] when it is missing."""
     kind = pyarrow.fs.FileType.Directory
     infos = listing(filesystem, folder)
     return sorted(info.base_name for info in infos if info.type == kind and not info.base_name.startswith("."))

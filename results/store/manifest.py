@@ -125,7 +125,7 @@ def reported(manifest: Mapping[str, Any]) -> pc.Expression:
 
 
 def label(name: str, stage: int) -> str:
-    """What the stage of a condition is called; a first stage has the condition's name."""
+    """The name of a stage of a condition; a first stage has the condition's name."""
     return f"{name}, stage {stage}" if stage else name
 
 

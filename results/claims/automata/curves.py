@@ -24,7 +24,7 @@ def lost(curve: Sequence[Look]) -> float:
 
 
 def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Of the runs that end within a point of their best, how many lost `value` on the way."""
+    """Count how many runs that end within a point of their best lost `value` on the way."""
     conditions, name = arms(evidence), in_distribution_set(evidence)
     if not conditions:
         settle(NOT_RUN, "no condition is the plain transformer")

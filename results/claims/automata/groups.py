@@ -53,7 +53,7 @@ def one_by_automaton(conditions: Iterable[Condition], what: str) -> dict[str, Co
 
 
 def automaton(condition: Condition) -> str:
-    """Its name; a table of a user's own is called table."""
+    """The name of a condition's automaton; a table of a user's own is called table."""
     return str(condition.settings.get("task.automaton", "table"))
 
 

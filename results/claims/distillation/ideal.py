@@ -7,7 +7,7 @@ IDEAL = {("cfg3b", 13): 0.954}  # by grammar and root, at the default rate of ma
 
 
 def ideal(settings: Mapping[str, Any]) -> float | None:
-    """Of a task's options; None where it has not been computed."""
+    """Accuracy of an ideal observer for a task's options; None where it has not been computed."""
     usual = (
         settings.get("task.objective") == "masked" and settings.get("task.mask_rate") == 0.3 and settings.get("task.mask_start")
     )
@@ -15,6 +15,6 @@ def ideal(settings: Mapping[str, Any]) -> float | None:
 
 
 def beside(settings: Mapping[str, Any]) -> str:
-    """What to print behind accuracies on a task; "" where it is not known."""
+    """Words to print after accuracies on a task: the ideal observer's; "" where it is not known."""
     best = ideal(settings)
     return "" if best is None else f"; an ideal observer has {best:.3f}"

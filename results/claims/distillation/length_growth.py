@@ -31,7 +31,7 @@ Powers = dict[Seeds, float]
 
 
 def grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """By seed, the power of d by which one-shot's steps to RIGHT grow, less that of a student of one checkpoint inside the transition."""
+    """Compare by seed the power of d by which steps to RIGHT grow: one-shot's less that of one checkpoint inside the transition."""
     students = arms(evidence, (LABELS, ONE_SHOT, PROGRESSIVE, MIDDLE), needs)
     seen = looks_of(evidence)
     by_length = {_length(group): group for group in students}

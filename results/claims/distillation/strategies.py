@@ -9,8 +9,8 @@ Settings = Mapping[str, Any]
 
 
 def strategy(settings: Settings) -> str | None:
-    """Of a condition's options by dotted path: LABELS (a first stage), ONE_SHOT, PROGRESSIVE (several equally spaced checkpoints), TWO
-    (one checkpoint, then the last), None for anything else."""
+    """The strategy of a condition with these options by dotted path: LABELS (a first stage), ONE_SHOT, PROGRESSIVE (several equally
+    spaced checkpoints), TWO (one checkpoint, then the last), None for anything else."""
     if "stage.number" not in settings:
         return LABELS
     if settings["stage.labels"] != "teacher":
@@ -30,7 +30,7 @@ def first_checkpoint(settings: Settings) -> int | None:
 
 
 def teacher_config(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What is hashed of the teacher of a student, from what is hashed of the student; None for a first stage, or a longer chain."""
+    """The hashed configuration of a student's teacher, from that of the student; None for a first stage, or a longer chain."""
     stages = config.get("stages", [])
     if len(stages) != 2:
         return None

@@ -69,7 +69,7 @@ def sweep(evidence: Evidence, needs: int) -> Sweep:
 
 
 def _apart(condition: Condition, hot: bool = False) -> str:
-    """What a student is apart from its checkpoints; hot: and from their temperature."""
+    """A student's settings without its checkpoints, as text; hot: without their temperature too."""
     left_out = ("stage.teacher.", "stage.temperature") if hot else ("stage.teacher.",)
     return str(sorted((name, str(value)) for name, value in condition.settings.items() if not name.startswith(left_out)))
 

@@ -73,7 +73,7 @@ def _peaks(steps: dict[int, dict[str, float]]) -> dict[int, tuple[int, float]]:
 
 
 def pairs_inside_are_best(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """By seed, the mean accuracy at the end over pairs inside the transition, less that of pairs with one outside, and of single ones."""
+    """Compare by seed the final accuracy of pairs inside the transition with pairs that have one outside, and with single ones."""
     test = in_distribution_set(evidence)
     members: dict[str, list[Condition]] = {"pairs inside": [], "pairs with one outside": [], "single ones inside": []}
     for condition in evidence.conditions:
@@ -108,7 +108,7 @@ def pairs_inside_are_best(evidence: Evidence, terms: Terms, needs: int) -> Findi
 
 
 def _kind(condition: Condition) -> str | None:
-    """By the rules of its checkpoints: inside is the first step with an accuracy, outside some steps later."""
+    """The kind of a student by its checkpoints: inside means the first step with an accuracy, outside some steps later."""
     settings = condition.settings
     if settings.get("task.name") != TASK or settings.get("stage.labels") != "teacher":
         return None

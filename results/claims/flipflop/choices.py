@@ -212,7 +212,7 @@ def _has_learned(evidence: Evidence, condition: Condition) -> bool:
 
 
 def _hardness(evidence: Evidence, condition: Condition) -> list[float]:
-    """Of each replicate, the largest attention weight of a row in the mean over rows, heads and layers."""
+    """Largest attention weight of a row, averaged over rows, heads and layers, by replicate."""
     probed = evidence.probed(condition, "attention")
     return [fmean(value for (_, _, _, item), value in values.items() if item == "largest") for _, values in probed]
 

@@ -54,7 +54,7 @@ def trend(scores: dict[int, Score], side: str) -> float:
 
 
 def _scores(condition: Condition) -> dict[int, Score]:
-    """Of the model by length; the sets are called length-16 and so on."""
+    """Scores of a model by length; the sets are called length-16 and so on."""
     return {
         int(name.removeprefix("length-")): score
         for replicate in condition.replicates

@@ -72,7 +72,7 @@ def rebound(evidence: Evidence, key: str, sparse: str, own: str) -> Rise | None:
 
 
 def _looks(evidence: Evidence, key: str, name: str) -> list[Look]:
-    """Of one replicate's only stage, by step; those of strings whose count of wrong ones is not known are left out."""
+    """Looks at one replicate's only stage, by step; a look that did not count the wrong strings is left out."""
     if evidence.evaluations is None:
         return []
     rows = evidence.evaluations.filter((pc.field("key") == key) & (pc.field("set") == name) & (pc.field("weights") == "raw"))

@@ -114,7 +114,7 @@ Heads = Sequence[Sequence[Series]]  # of each head, the weight on the lags 0, 1,
 
 
 def heads_of(evidence: Evidence, condition: Condition) -> list[Heads]:
-    """What was watched of the heads of each replicate. Settles a claim where nothing was."""
+    """The watched weights of the heads, by replicate. Settles a claim where nothing was watched."""
     watched = series(evidence.watched)
     out: list[Heads] = []
     for replicate in condition.replicates:

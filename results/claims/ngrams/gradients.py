@@ -17,7 +17,7 @@ EDGES = (0.1, 0.9)  # of the way down, between which a jump is
 
 
 def peaks_at_jumps(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Of each replicate that has left the last plateau but one, the median norm in the jump as a multiple of that on the plateau."""
+    """Test the median norm in the jump, as a multiple of that on the plateau, of replicates that left the last plateau but one."""
     compared = conditions(evidence, needs)
     norms = {key: own["sample gradient"] for key, own in series(evidence.watched, ("sample gradient",)).items()}
     texts, holds, fails = [], [], []

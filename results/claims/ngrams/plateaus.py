@@ -19,7 +19,7 @@ AT_ONCE = 0.25  # of the time at the unigram; ours, the paper's figure 7 shows a
 
 
 def plateaus_at_the_k_grams(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Of each stage but the last, the distance of its median loss from the band of the k-gram's losses over its smoothings."""
+    """Test how far the median loss of each stage but the last is from the k-gram's losses over its smoothings."""
     trainings = {condition.name: courses(evidence, condition) for condition in conditions(evidence, needs, ATTENTION_ALONE)}
     gate(trainings, terms.gate)
     for name, own in trainings.items():
@@ -93,7 +93,7 @@ def ended_or_left(course: Course) -> bool:
 
 
 def passes_in_order(course: Course) -> bool:
-    """Of the stages up to the last that is begun; one that learns a lag before a lower one does not, though it may have both later."""
+    """Whether a training passes its stages in order, up to the last begun; learning a lag before a lower one breaks the order."""
     lags = list(course.learned)
     reached = 1 + len(lags)
     if lags != list(range(1, reached)) or reached == 1:

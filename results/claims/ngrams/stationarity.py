@@ -72,7 +72,7 @@ def _of(condition: Condition, option: str) -> float:
 
 
 def _values(evidence: Evidence, condition: Condition, metric: str, needs: int) -> Floats:
-    """Of every replicate; settles the claim where one is missing. "all": the norm of all weights' gradient."""
+    """A metric of every replicate; settles the claim where one is missing. "all": the norm of all weights' gradient."""
     if metric == "all":
         return np.hypot(_values(evidence, condition, "key", needs), _values(evidence, condition, "others", needs))
     values = evidence.values(condition, metric)

@@ -45,7 +45,7 @@ def aligned(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def pearson(values: Mapping[Name, float]) -> float:
-    """Of S_rep and P over the pairs of a replicate. Settles the claim where P is the same for all."""
+    """Correlation of S_rep and P over the pairs of a replicate. Settles the claim where P is the same for all."""
     said, exact = column(values, "srep"), column(values, "exact")
     if np.ptp(exact) == 0:
         settle(NOT_RUN, "P(answer | pair) is the same for all pairs: set task.spread")
@@ -53,7 +53,7 @@ def pearson(values: Mapping[Name, float]) -> float:
 
 
 def column(values: Mapping[Name, float], name: str) -> np.ndarray:
-    """What the probe says of each pair, in the order of the pairs."""
+    """A value of the probe for each pair, in the order of the pairs."""
     items = {int(gaps[0]): value for (*_, item), value in values.items() if (gaps := parts(item, f"pair={{n}} {name}"))}
     return np.array([items[pair] for pair in sorted(items)])
 

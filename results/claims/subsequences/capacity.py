@@ -45,7 +45,7 @@ def cells(evidence: Evidence) -> dict[tuple[int, int], Row]:
 
 
 def most(row: Row, name: str, accuracy: float) -> dict[Seeds, int]:
-    """By seeds, the largest swept number of pairs that is answered with this accuracy; 0 where none is."""
+    """Largest swept number of pairs that is answered with this accuracy, by seeds; 0 where none is."""
     held: dict[Seeds, int] = {}
     for pairs, condition in row.items():
         for replicate in condition.replicates:

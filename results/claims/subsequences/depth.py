@@ -67,7 +67,7 @@ def solved(condition: Condition, name: str, value: float) -> tuple[int, int]:
 
 
 def smallest(row: dict[int, Condition], name: str, value: float, confidence: float) -> Smallest:
-    """Of conditions by depth; each depth has a Clopper–Pearson interval of the share that solves."""
+    """The smallest depth that solves; each depth has a Clopper–Pearson interval of the share that does."""
     shares = {depth: clopper_pearson(*solved(condition, name, value), confidence) for depth, condition in row.items()}
     return Smallest(
         next((depth for depth, interval in shares.items() if interval.high > MOST), None),

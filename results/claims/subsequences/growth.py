@@ -25,7 +25,7 @@ Steps = dict[int, Pairs]
 
 
 def measured(evidence: Evidence, needs: int, optimizers: Sequence[str] = OPTIMIZERS) -> dict[str, list[Steps]]:
-    """What the probe measured of the finished replicates of each condition whose pairs are not equally frequent, by condition.
+    """Measurements of the finished replicates, by condition, for conditions whose pairs are not equally frequent.
 
     Settles a claim where there is no such condition with one of these optimizers, or a replicate without rows.
     """
@@ -68,7 +68,7 @@ def arrays(items: Mapping[str, float]) -> Pairs:
 
 
 def learned_between(steps: Steps) -> tuple[Floats, Floats]:
-    """Of each pair the last kept step before its gap is below LEARNED for the first time, and that step: infinity where there is none."""
+    """The first kept step at which each pair's gap is below LEARNED, after the step before it: infinity where there is none."""
     kept = sorted(steps)
     below = np.array([steps[step]["gap"] < LEARNED for step in kept])
     first, ever = below.argmax(0), below.any(0)
@@ -78,12 +78,12 @@ def learned_between(steps: Steps) -> tuple[Floats, Floats]:
 
 
 def rare_pairs_take_longer(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Of plain gradient descent, which the proposition speaks of."""
+    """Judge plain gradient descent, the case of the proposition."""
     return _slopes(measured(evidence, needs, ("sgd",)), terms)
 
 
 def rare_pairs_take_longer_still(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Of optimizers that divide by the size of past gradients, of which it says nothing."""
+    """Judge optimizers that divide by the size of past gradients, on which the proposition is silent."""
     return _slopes(measured(evidence, needs, ADAPTIVE), terms)
 
 

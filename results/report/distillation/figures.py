@@ -26,7 +26,7 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Spikes:
-    """Of one replicate, all [steps]: correlations inside the support by name, mean and standard deviation of those outside, and the
+    """One replicate, all [steps]: correlations inside the support by name, mean and standard deviation of those outside, and the
     accuracy, (steps, values) of its own looks, or None."""
 
     steps: Floats

@@ -160,7 +160,7 @@ def _spikes(conditions: TaskConditions, curves: Curves, probes: pa.Table) -> lis
 def _spike(
     by_step: Mapping[int, Mapping[tuple[str, int, str], float]], degree: int, curve: Sequence[Look] | None
 ) -> Spikes | None:
-    """Of one replicate; None where a degree has no sets outside."""
+    """The spikes of one replicate; None where a degree has no sets outside."""
     steps = sorted(step for step, items in by_step.items() if any(at == degree for _, at, _ in items))
     rows = [{(node, item): value for (node, at, item), value in by_step[step].items() if at == degree} for step in steps]
     places = [place for place in (rows[0] if rows else ()) if all(place in row for row in rows)]

@@ -37,7 +37,7 @@ class Dilution:
     on_write: dict[Place, float]
 
     def rows(self, length: int) -> list[dict[str, Any]]:
-        """A line a head at the probe's length that is nearest to `length`, for the page's table."""
+        """One line per head for the page's table, at the probed length nearest to `length`."""
         at = min(self.items, key=lambda candidate: (abs(candidate - length), candidate))
         return [
             {"layer": layer + 1, "head": head + 1, "length": at, **values, "on_write": self.on_write.get((layer, head))}

@@ -91,7 +91,7 @@ def write(store: Store, about: About, rows: list[dict[str, Any]]) -> str:
 
 
 def read(store: Store, key: str, set_name: str) -> tuple[About, pa.Table] | None:
-    """What `write` wrote; None where nothing was. ValueError, naming the file, where it is another."""
+    """Read what `write` wrote; None if there is no such file. ValueError, naming the file, if it is another."""
     name = name_of(key, set_name)
     if name not in list_names(store, FOLDER):
         return None

@@ -150,7 +150,7 @@ def test_tensorboard_gets_the_same_numbers(lived):
 def test_a_look_reads_the_files_of_new_packs_alone(tmp_path, monkeypatch):
     store = open_store(tmp_path, "synthetic")
     write(store, PLAN, ended=4)
-    rows, opened, real = CommittedRows(store), [], tables.read_file
+    rows, opened, one, several = CommittedRows(store), [], tables.read_file, tables.read_local_files
     rows.summary(PLAN)
     packs = set(committed(store)["pack"].to_pylist())
     for pack, fresh in synthetic_tables(PLAN).items():
@@ -158,8 +158,9 @@ def test_a_look_reads_the_files_of_new_packs_alone(tmp_path, monkeypatch):
             store, f"aa-{pack}", {name: _in_pack(table, f"aa-{pack}") for name, table in fresh.items() if name != "failures"}
         )
     monkeypatch.setattr(
-        tables, "read_file", lambda filesystem, path, *more: opened.append(path) or real(filesystem, path, *more)
+        tables, "read_file", lambda filesystem, path, *more: opened.append(path) or one(filesystem, path, *more)
     )
+    monkeypatch.setattr(tables, "read_local_files", lambda paths, *more: opened.extend(paths) or several(paths, *more))
     found = rows.summary(PLAN).to_pylist()
     assert {row["finished"] + row["diverged"] for row in found} == {12}
     assert opened

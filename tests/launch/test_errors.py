@@ -11,7 +11,7 @@ import torch
 from ray.exceptions import RayTaskError
 
 from harness.executing import run_pack as execute
-from harness.executing.cluster import _own
+from harness.executing.store_on_nodes import own_error
 from harness.planning.pack import resolve
 from harness.planning.plan import plan
 from harness.study.load import load
@@ -125,9 +125,9 @@ def test_only_an_error_of_the_store_gives_a_pack_back(tmp_path, monkeypatch, rai
 @pytest.mark.parametrize("error", [StudyError("mend it"), StoreError("mend it"), DamagedFile("mend it")])
 def test_what_a_worker_refuses_is_the_same_sentence_on_the_driver(error):
     wrapped = RayTaskError("measure", "a long traceback", error).as_instanceof_cause()
-    assert _own(wrapped) is error
+    assert own_error(wrapped) is error
     defect = RayTaskError("measure", "a long traceback", ValueError("ours")).as_instanceof_cause()
-    assert _own(defect) is defect
+    assert own_error(defect) is defect
 
 
 def test_a_reader_that_goes_away_is_no_defect(tmp_path):

@@ -37,7 +37,7 @@ def work():
 
 
 def test_every_case_of_the_benchmarks_is_counted():
-    """But for one, which repeats for 512 tokens what an LSTM does for 128."""
+    """One alone is left out: it repeats for 512 tokens what an LSTM does for 128."""
     assert CASES.keys() - COUNTS.keys() == {"lstm128-T512"}
 
 

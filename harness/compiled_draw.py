@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._guards import detect_fake_mode
 
 from harness.machine.compiler import compiled
 
@@ -41,6 +42,8 @@ def refusal() -> str:
 def draws(count: int, *tensors: Tensor | None) -> bool:
     """Whether C draws the next `count` words, from these tensors."""
     if torch.compiler.is_compiling() or not all(tensor is None or _plain(tensor) for tensor in tensors):
+        return False
+    if detect_fake_mode() is not None:  # what is drawn would be fake too, and has no memory to write to
         return False
     Progress.words += count
     return Progress.words >= _PAYS and _library()[0] is not None

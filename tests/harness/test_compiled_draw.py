@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from harness import compiled_draw
 from harness.draw import STREAMS, Draw
@@ -125,3 +126,11 @@ def test_fake_tensors_are_left_to_torch(by):
     """They have no numbers in memory, nor has a GPU's tensor."""
     with torch._subclasses.FakeTensorMode():
         assert by(True, lambda: Draw(torch.zeros(2, dtype=torch.int64)).words((5,))).shape == (2, 5)
+
+
+def test_c_writes_nothing_where_tensors_have_no_memory(monkeypatch):
+    """A plan for a GPU goes through a step by shapes alone, with seeds that are real."""
+    monkeypatch.setattr(compiled_draw, "_drawn", lambda *given: pytest.fail("C was asked to draw"))
+    seeds = torch.arange(2)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert Draw(seeds, "dropout", 1).words((compiled_draw._PAYS,)).shape == (2, compiled_draw._PAYS)

@@ -51,7 +51,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_store(folder, options.replicates)
         store = open_store(folder, STUDY)
-        for layout in ("a pack a condition", "compacted"):
+        for layout in ("a pack a replicate", "compacted"):
             if layout == "compacted":
                 compact(store)
             with_checks, without = [], []

@@ -20,6 +20,7 @@ from harness.executing.leases import Leases
 from harness.executing.missing_mount import run_there
 from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome, attempts
+from harness.machine.cores import cores
 from harness.machine.interrupt import Interrupt
 from harness.planning.manifest import plan_of, read
 from harness.planning.pack import Pack, resolve
@@ -46,7 +47,7 @@ class Local:
         self.torch_device = harness.machine.device.resolve(device)
         self.device = self.torch_device.type
         harness.machine.device.prepare(self.torch_device)
-        everything = torch.cuda.device_count() if self.device == "cuda" else harness.machine.device.cores()
+        everything = torch.cuda.device_count() if self.device == "cuda" else cores()
         self.slots = everything if slots is None else slots
 
     def measure(self, pack: Pack, kind: Kind | None = None) -> Rate:

@@ -7,8 +7,7 @@ After a change of a study file:
 Studies that have an entry for their present file keep it; the others are priced again. Nothing is measured. A condition that was run for
 docs/studies takes as long as its committed rows say, if it was scored on the same sets; else they say what its training takes. What no
 row says is modelled: 6 operations per parameter and training token, and 2 per evaluated token, at the rate that the committed rows show for
-one core. For four of five committed conditions that is right to a factor of three; for very narrow models it is up to twenty times too
-little. `manyseeds plan` measures.
+one core. That is rough, and far too little for very narrow models: `manyseeds plan` measures.
 """
 
 import hashlib

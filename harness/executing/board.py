@@ -1,6 +1,6 @@
 """The board of a run: a Ray actor on which packs note their steps and read that they should stop, and a pack's end of it.
 
-Every driver starts one before its first pack, so nothing here imports torch: it is up in a third of a slot's time.
+Every driver starts one before its first pack, so nothing here imports torch, which takes most of the time that a worker needs to start.
 """
 
 import contextlib

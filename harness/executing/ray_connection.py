@@ -11,7 +11,7 @@ import ray
 import ray.job_config
 import ray.util.client
 
-from harness.machine.device import cores
+from harness.machine.cores import cores
 from harness.own_packages import ROOT, refuse_hidden_from_workers
 from results.errors import StudyError
 

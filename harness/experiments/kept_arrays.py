@@ -4,7 +4,6 @@ The metadata holds the configuration and the seed as JSON, the pack that measure
 `results.arrays` reads them.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,10 +12,9 @@ from safetensors.numpy import save
 
 from harness.experiments.entries import Entry
 from harness.planning.pack import Pack, Replicate
-from harness.study.identity import canonical
-from harness.training.weights import path
+from harness.training.weights import origin, path
 from results.rows.measures import label
-from results.store.seal import BLANK, seal
+from results.store.seal import seal
 from results.store.tables import Store, write_file
 
 
@@ -27,13 +25,6 @@ def keep(store: Store, pack: Pack, replicate: Replicate, entries: Sequence[Entry
     for entry in entries:
         for name, array in entry.arrays.items():
             by_step.setdefault(entry.step, {})[label(entry.set, name)] = array
-    about = {
-        "key": replicate.key,
-        "config": canonical(replicate.condition.config()),
-        "seeds": json.dumps({"init": replicate.init_seed, "data": replicate.data_seed}),
-        "pack": pack.id,
-        "digest": BLANK,
-    }
     for step, arrays in by_step.items():
-        write_file(store, path(store, replicate.key, 0, step), seal(save(arrays, about)))
+        write_file(store, path(store, replicate.key, 0, step), seal(save(arrays, origin(pack, replicate))))
     return [replace(entry, arrays={}, kept=(*entry.kept, *entry.arrays)) for entry in entries]

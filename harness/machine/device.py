@@ -9,7 +9,6 @@ from pathlib import Path
 
 import torch
 
-from harness.machine.cores import cores as cores
 from results.errors import StudyError
 
 _LAYOUT = "packed, norms folded, needed positions, 64-byte lines, lstm by torch on cpu"

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import nn
 
-from harness.planning.pack import Pack
+from harness.planning.pack import Pack, Replicate
 from harness.study.identity import canonical
 from results.errors import DamagedFile, StoreError, store_errors
 from results.store.filesystem import content as read_file
@@ -71,16 +71,19 @@ def undamaged(store: Store, where: str) -> bytes:
 
 def content(pack: Pack, model: nn.Module, slot: int) -> bytes:
     """The file of the weights of the replicate in `slot`."""
-    replicate = pack.replicates[slot]
     tensors = {name: parameter[slot].detach().cpu().contiguous() for name, parameter in model.named_parameters()}
-    about = {
+    return seal(save(tensors, origin(pack, pack.replicates[slot])))
+
+
+def origin(pack: Pack, replicate: Replicate) -> dict[str, str]:
+    """Metadata of a file of the replicate's: whose it is, with a blank for the digest that `seal` fills in."""
+    return {
         "key": replicate.key,
         "config": canonical(replicate.condition.config()),
         "seeds": json.dumps({"init": replicate.init_seed, "data": replicate.data_seed}),
         "pack": pack.id,
         "digest": BLANK,
     }
-    return seal(save(tensors, about))
 
 
 def keep_worst(store: Store, count: int, needed: Collection[str | None] = ()) -> int:

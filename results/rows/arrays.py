@@ -44,25 +44,25 @@ def arrays(
         opened, "evaluations", ["key", "step", "set", "metric"], pc.field("kind") == ARRAY, winning=finished
     ).to_pylist()
     labelled = {(row["key"], row["step"], label(row["set"], row["metric"])) for row in rows}
-    names = sorted({each for _, _, each in labelled})
+    names = sorted({array for _, _, array in labelled})
     if name is not None and name not in names:
         raise StudyError(
             f"no replicate of {opened.study} has an array {name!r}; arrays: {', '.join(names) or 'none'}{nearest(name, names)}"
         )
     wanted: dict[str, dict[int, list[str]]] = {}
-    for of, step, each in sorted(labelled):
-        if name in (None, each):
-            wanted.setdefault(of, {}).setdefault(step, []).append(each)
+    for owner, step, array in sorted(labelled):
+        if name in (None, array):
+            wanted.setdefault(owner, {}).setdefault(step, []).append(array)
     order = finished.select(["condition", "init_seed", "key"]).to_pylist()
     for row in sorted(order, key=lambda row: (row["condition"], row["init_seed"])):
-        for step, own in wanted.get(row["key"], {}).items():
+        for step, expected in wanted.get(row["key"], {}).items():
             held = _file(opened, row["key"], step)
-            for each in own:
-                if each not in held:
+            for array in expected:
+                if array not in held:
                     raise DamagedFile(
-                        f"{_path(opened, row['key'], step)} lacks the array {each!r}: delete it; {_cure(row['key'])}"
+                        f"{_path(opened, row['key'], step)} lacks the array {array!r}: delete it; {_cure(row['key'])}"
                     )
-                yield KeptArray(row["condition"], row["init_seed"], row["key"], step, each, held[each])
+                yield KeptArray(row["condition"], row["init_seed"], row["key"], step, array, held[array])
 
 
 def _path(store: Store, key: str, step: int) -> str:
@@ -78,11 +78,14 @@ def _file(store: Store, key: str, step: int) -> dict[str, NDArray[Any]]:
     if not info_of(store.filesystem, where).is_file:
         raise DamagedFile(f"{where}, which holds arrays of a replicate, is gone: {_cure(key)}")
     data = content(store.filesystem, where)
+    damaged = DamagedFile(f"{where} is damaged, or of another replicate: delete it; {_cure(key)}")
+    if state(data) != "whole":
+        raise damaged
     try:
-        if state(data) == "whole":
-            found: dict[str, NDArray[Any]] = load(data)
-            if json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]["key"] == key:
-                return found
-    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError):
-        pass
-    raise DamagedFile(f"{where} is damaged, or of another replicate: delete it; {_cure(key)}")
+        held: dict[str, NDArray[Any]] = load(data)
+        owner = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]["key"]
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise damaged from error
+    if owner != key:
+        raise damaged
+    return held

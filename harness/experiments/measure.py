@@ -6,9 +6,7 @@ then a run goes on between two of its results.
 """
 
 import datetime
-import json
 import random
-import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +34,7 @@ from harness.experiments.kept_arrays import keep
 from harness.experiments.saved_state import decode, encode, generators, set_generators
 from harness.experiments.script import run_script
 from harness.machine.device import describe, numerics
-from harness.machine.provenance import code_state, versions
+from harness.machine.provenance import columns
 from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack, Replicate
 from harness.study.experiment import Experiment
@@ -81,14 +79,8 @@ class _Pauses:
         every_s: float,
         say: Callable[[str], None],
     ):
-        self.pack, self.store, self.report, self.should_stop, self.every_s, self.say = (
-            pack,
-            store,
-            report,
-            should_stop,
-            every_s,
-            say,
-        )
+        self.pack, self.store, self.say = pack, store, say
+        self.report, self.should_stop, self.every_s = report, should_stop, every_s
         self.done, self.begun = patiently(lambda: _restored(store, pack, say), should_stop, say)
         self.saved = time.monotonic()
 
@@ -267,7 +259,6 @@ def set_hash(name: str) -> str:
 def _tables(
     pack: Pack, done: list[Measured], device: torch.device, began: datetime.datetime, ended: datetime.datetime
 ) -> dict[str, pa.Table]:
-    commit, dirty = code_state()
     shared = {
         "stage": 0,
         "samples": 0,
@@ -280,13 +271,8 @@ def _tables(
         "started": began,
         "ended": ended,
         "evaluate_s": 0.0,
-        "host": socket.gethostname(),
-        "device": describe(device),
-        "numerics": numerics(device, "fp32"),
-        "versions": json.dumps(versions(), sort_keys=True),
-        "git": commit,
-        "dirty": dirty,
         "sets": [],
+        **columns(describe(device), numerics(device, "fp32")),
     } | own_checkout(pack.replicates[0].condition)
     replicates, evaluations = [], []
     for slot, (replicate, measured) in enumerate(zip(pack.replicates, done, strict=True)):

@@ -20,7 +20,7 @@ from torch.nn.functional import one_hot
 from models.aligned import product
 from models.draws import Draw
 from models.linear import Linear, Norm, embed
-from models.model import Attend, Model
+from models.model import Attend, Model, refuse_below, refuse_unlisted
 from models.noise import Noise
 from models.unfit import UnfitModel
 
@@ -44,12 +44,8 @@ class Minimal(Model):
     attention: str = "learned"
 
     def __post_init__(self) -> None:
-        for name in ("depth", "width"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"model.{name} = {getattr(self, name)} must be at least 1")
-        for name, known in (("encoding", tuple(_ENCODINGS)), ("attention", ("learned", "uniform"))):
-            if getattr(self, name) not in known:
-                raise ValueError(f"model.{name} = {getattr(self, name)!r} must be one of {', '.join(known)}")
+        refuse_below(self, depth=1, width=1)
+        refuse_unlisted(self, {"encoding": tuple(_ENCODINGS), "attention": ("learned", "uniform")})
 
     def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "FirstLayerByRule":
         if vocabulary < 4 or vocabulary % 2:

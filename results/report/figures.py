@@ -164,7 +164,7 @@ def scatter(errors: Mapping[str, tuple[Floats, Floats]], x_set: str, y_set: str,
         _error_axis(panel, vertical, "y")
         panel.set_xlabel(f"error rate, {x_set}")
         panel.set_ylabel(f"error rate, {y_set}")
-        _legend(figure, handles)
+        legend(figure, handles)
     return figure
 
 
@@ -212,7 +212,7 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
                 colour, centre = colour_of(i), np.sqrt(np.maximum(profile.lo, 0.7) * np.maximum(profile.hi - 1, 0.7))
                 of_replicates, pooled, bounds, (low, median, high) = rates[name, condition]
                 for row, rate in enumerate(of_replicates if lines <= MAX_LINES else ()):
-                    (light,) = panel.plot(centre, scale.place(rate), color=colour, lw=0.7, alpha=_faint(len(of_replicates)))
+                    (light,) = panel.plot(centre, scale.place(rate), color=colour, lw=0.7, alpha=faint(len(of_replicates)))
                     tell(light, condition, profile.rows[row : row + 1])
                 shaded = panel.fill_between(centre, scale.place(low), scale.place(high), color=colour, alpha=0.16, lw=0)
                 (dashed,) = panel.plot(centre, scale.place(median), color=colour, lw=1.2, ls="--")
@@ -228,7 +228,7 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
             panel.set_xlabel(axis_label)
             _error_axis(panel, scale, "y")
         label_rows(panels, "error rate")
-        _legend(figure, {condition: handles[condition] for condition in conditions})
+        legend(figure, {condition: handles[condition] for condition in conditions})
     return figure
 
 
@@ -255,7 +255,7 @@ def error_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]], rows: Ro
             bold = float(np.clip(4 / math.sqrt(max(len(by), 1)), 0.15, 0.9))
             for place, (step, error) in enumerate(by):
                 dot = "o" if len(step) == 1 else None  # a line needs two points
-                (raw,) = panel.plot(step, scale.place(error), color=colour, lw=0.7, alpha=_faint(len(by)), marker=dot, ms=3)
+                (raw,) = panel.plot(step, scale.place(error), color=colour, lw=0.7, alpha=faint(len(by)), marker=dot, ms=3)
                 tell(raw, condition, (rows or {}).get(condition, ())[place : place + 1])
             for step, error in by:
                 best = scale.place(np.fmin.accumulate(error))
@@ -265,7 +265,7 @@ def error_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]], rows: Ro
             panel.set_xlabel("training step")
             _error_axis(panel, scale, "y")
         label_rows(panels, "error rate")
-        _legend(figure, _light_and_bold("raw error of one replicate", "its best so far"))
+        legend(figure, light_and_bold("raw error of one replicate", "its best so far"))
     return figure
 
 
@@ -277,7 +277,7 @@ def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]], rows: Row
             colour = colour_of(i)
             values: dict[float, list[float]] = {}
             for place, (step, loss) in enumerate(by):
-                (line,) = panel.plot(step, np.where(loss > 0, loss, np.nan), color=colour, lw=0.7, alpha=_faint(len(by)))
+                (line,) = panel.plot(step, np.where(loss > 0, loss, np.nan), color=colour, lw=0.7, alpha=faint(len(by)))
                 tell(line, condition, (rows or {}).get(condition, ())[place : place + 1])
                 for at, value in zip(step, loss, strict=True):
                     values.setdefault(float(at), []).append(math.inf if math.isnan(value) else float(value))
@@ -294,7 +294,7 @@ def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]], rows: Row
             panel.set_title(condition)
             panel.set_xlabel("training step")
         label_rows(panels, "training loss")
-        _legend(figure, _light_and_bold("one replicate", "median (diverged ranks worst)"))
+        legend(figure, light_and_bold("one replicate", "median (diverged ranks worst)"))
     return figure
 
 
@@ -405,7 +405,7 @@ def _error_axis(panel: Axes, scale: ErrorScale, direction: Literal["x", "y"], co
             panel.plot(x, y, transform=transform, clip_on=False, zorder=5, **stroke)
 
 
-def _legend(figure: Figure, handles: Mapping[str, Line2D]) -> None:
+def legend(figure: Figure, handles: Mapping[str, Line2D]) -> None:
     if len(handles) > 1:
         names = [_visible(name) for name in handles]
         # a character takes about 6 points, and 40 go to the line or marker and its margins
@@ -413,7 +413,7 @@ def _legend(figure: Figure, handles: Mapping[str, Line2D]) -> None:
         figure.legend(list(handles.values()), names, loc="outside upper left", ncols=min(columns, 4), handletextpad=0.5)
 
 
-def _light_and_bold(light: str, bold: str) -> dict[str, Line2D]:
+def light_and_bold(light: str, bold: str) -> dict[str, Line2D]:
     return {light: Line2D([], [], color=INK, lw=0.8, alpha=0.4), bold: Line2D([], [], color=INK, lw=2)}
 
 
@@ -443,7 +443,7 @@ def _spread(n: int, base: int) -> Floats:
     return 2 * places - 1
 
 
-def _faint(curves: int) -> float:
+def faint(curves: int) -> float:
     return float(np.clip(1.6 / math.sqrt(max(curves, 1)), 0.07, 0.45))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from results.report.figures import INK, STYLE, Floats, _legend, label_rows, rows_of_panels
+from results.report.figures import INK, STYLE, Floats, label_rows, legend, rows_of_panels
 from results.report.palette import colour_of, marker_of
 from results.report.plot_data import tell
 
@@ -102,7 +102,7 @@ def lines(
             panel.set_xlabel(label)
             panel.grid(axis="y")
         label_rows(axes, value)
-        _legend(figure, {name: handles[name] for name in names})
+        legend(figure, {name: handles[name] for name in names})
     return figure
 
 
@@ -134,5 +134,5 @@ def steps(
             panel.set_yticks(range(len(levels) + 1), [*map(str, levels), "more"])
             panel.set_xlabel(label)
         label_rows(axes, value)
-        _legend(figure, {name: handles[name] for name in names})
+        legend(figure, {name: handles[name] for name in names})
     return figure

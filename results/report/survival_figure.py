@@ -18,9 +18,9 @@ from results.report.figures import (
     ErrorScale,
     Floats,
     _error_axis,
-    _legend,
     error_scale,
     label_rows,
+    legend,
     rows_of_panels,
 )
 from results.report.palette import colour_of
@@ -112,7 +112,7 @@ def draw(curves: Mapping[str, Mapping[str, Survival]]) -> Figure:
             panel.grid(axis="y")
             panel.set_xlabel("error rate x")
         label_rows(panels, "replicates with error above x")
-        _legend(figure, handles)
+        legend(figure, handles)
     return figure
 
 

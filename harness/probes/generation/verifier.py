@@ -50,12 +50,8 @@ class RandomVerifier:
     """Refuses a share of all prefixes, whatever they are."""
 
     def __init__(self, draw: Draw, batch: int, share: float):
-        self._uniforms, self._all, self._share, self._number = (
-            Uniforms(draw, batch),
-            torch.ones(batch, dtype=torch.bool),
-            share,
-            -1,
-        )
+        self._uniforms, self._share = Uniforms(draw, batch), share
+        self._all, self._number = torch.ones(batch, dtype=torch.bool), -1
 
     def accepts(self, strings: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
         self._number += 1

@@ -8,7 +8,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from results.report.figures import INK, STYLE, Floats, _legend, label_rows, rows_of_panels
+from results.report.figures import INK, STYLE, Floats, label_rows, legend, rows_of_panels
 from results.report.lines_and_maps import Bands
 from results.report.palette import colour_of, marker_of
 from results.report.plot_data import tell
@@ -68,7 +68,7 @@ def lessons(panels: Mapping[str, Lesson], label: str = "step") -> Figure:
             panel.set_xlabel(label)
             panel.grid(axis="y")
         label_rows(axes, "accuracy")
-        _legend(figure, handles)
+        legend(figure, handles)
     return figure
 
 
@@ -101,5 +101,5 @@ def spikes(panels: Mapping[str, Spikes]) -> Figure:
         for panel in axes:  # at last: it ends the scaling of the axis that they share
             panel.set_ylim(bottom=0)
         label_rows(axes, "absolute correlation")
-        _legend(figure, handles)
+        legend(figure, handles)
     return figure

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from results.report.family import Drawn
-from results.report.figures import STYLE, _legend
+from results.report.figures import STYLE, legend
 from results.report.palette import colour_of, marker_of
 from results.report.plot_data import tell
 from results.rows.accuracy_curves import watch
@@ -86,5 +86,5 @@ def by_length(arms: Steps) -> Figure:
         panel.set_xlabel("length d of the parity")
         panel.set_ylabel(f"steps to an accuracy of {RIGHT:g}")
         panel.grid(axis="y")
-        _legend(figure, handles)
+        legend(figure, handles)
     return figure

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from results.claims.dyck.variation import random_variation
 from results.claims.evidence import Condition, Evidence, gather
 from results.report.family import Drawn
-from results.report.figures import INK, STYLE, _faint, _legend, label_rows, rows_of_panels
+from results.report.figures import INK, STYLE, faint, label_rows, legend, rows_of_panels
 from results.report.palette import colour_of, marker_of
 from results.report.plot_data import tell
 from results.rows.probe_values import by_key, parts
@@ -121,7 +121,7 @@ def _variations(evidence: Evidence, measured: pa.Table) -> list[Drawn]:
             panel.set_xlabel("layer")
             panel.grid(axis="y")
         label_rows(panels, "attention variation")
-        _legend(figure, {arm.name: _mark(number) for number, arm in enumerate(arms)})
+        legend(figure, {arm.name: _mark(number) for number, arm in enumerate(arms)})
     caption = (
         "Mean squared distance of the attention of two seeds. On random strings the bar is the standard deviation over strings. Broken: "
         "two random causal matrices, on the fixed string of the first condition."
@@ -149,7 +149,7 @@ def _accuracy(evidence: Evidence, place: Mapping[int, int]) -> list[Drawn]:
             panel.set_xlabel("balance violation β, mean")
             panel.grid()
         label_rows(panels, "accuracy")
-        _legend(figure, {arm.name: _mark(number) for number, arm in enumerate(arms)})
+        legend(figure, {arm.name: _mark(number) for number, arm in enumerate(arms)})
     caption = "A faint point is a replicate, a bold one the medians of a condition. β is on a logarithmic axis."
     return [("balance-accuracy", "Balance violation and accuracy", caption, figure)]
 
@@ -164,7 +164,7 @@ def _points(panel: Axes, number: int, arm: Condition, name: str, evidence: Evide
         return
     style: dict[str, Any] = {"color": colour_of(number), "marker": marker_of(number), "ls": "none"}
     x, y = (np.array([row[column] for row in found], dtype=np.float64) for column in (1, 2))
-    (points,) = panel.plot(x, y, ms=4, alpha=max(0.3, _faint(len(x))), **style)
+    (points,) = panel.plot(x, y, ms=4, alpha=max(0.3, faint(len(x))), **style)
     tell(points, arm.name, [place[id(each)] for each, *_ in found])
     (middle,) = panel.plot([np.median(x)], [np.median(y)], ms=10, mec=INK, **style)
     tell(middle, arm.name)
@@ -195,7 +195,7 @@ def _lengths(evidence: Evidence) -> list[Drawn]:
         panel.set_xlabel("1/N, one over the length of the training strings")
         panel.set_ylabel("balance violation β, mean")
         panel.grid()
-        _legend(figure, {"median over seeds": middle, "proportional to 1/N": slope})
+        legend(figure, {"median over seeds": middle, "proportional to 1/N": slope})
     caption = "A faint point is a replicate. Both axes are logarithmic; the broken line is a violation that falls like 1/N."
     return [("balance-length", "Balance violation and training length", caption, figure)]
 

@@ -15,7 +15,7 @@ from results.claims.evidence import Condition, Evidence, gather
 from results.claims.generation.backtracking import HEADLINE, PROBE, values_by_item
 from results.claims.generation.walk import EXPERIMENT
 from results.report.family import Drawn
-from results.report.figures import INK, STYLE, _faint, _legend, label_rows, rows_of_panels
+from results.report.figures import INK, STYLE, faint, label_rows, legend, rows_of_panels
 from results.report.palette import colour_of, marker_of
 from results.report.plot_data import tell
 from results.rows.probe_values import by_key, parts
@@ -117,7 +117,7 @@ def _figure(error: str, points: Mapping[str, Points], names: Sequence[str]) -> F
             _panel(panel, by, names)
             panel.set_title(QUERIES[queries])
         label_rows(panels, error)
-        _legend(figure, {name: _mark(names.index(name)) for name in names})
+        legend(figure, {name: _mark(names.index(name)) for name in names})
     return figure
 
 
@@ -137,7 +137,7 @@ def _panel(panel: Axes, points: Points, names: Sequence[str]) -> None:
     for name, (x, y) in points.items():
         place = names.index(name)
         style: dict[str, Any] = {"color": colour_of(place), "marker": marker_of(place), "ls": "none"}
-        seeds = panel.plot(x, y, ms=3.5, alpha=max(0.2, _faint(len(x))), **style)
+        seeds = panel.plot(x, y, ms=3.5, alpha=max(0.2, faint(len(x))), **style)
         median = panel.plot([np.median(x)], [np.median(y)], ms=9, mec=INK, **style)
         for line in (*seeds, *median):
             tell(line, name)

@@ -13,7 +13,7 @@ from results.claims.claim import Settled
 from results.claims.evidence import Condition, Evidence, gather
 from results.claims.ngrams.courses import TASK, Course, Heads, courses, heads_of
 from results.report.family import Drawn
-from results.report.figures import INK, STYLE, _faint, _legend, _light_and_bold, label_rows, rows_of_panels
+from results.report.figures import INK, STYLE, faint, label_rows, legend, light_and_bold, rows_of_panels
 from results.report.lines_and_maps import heat_maps
 from results.report.palette import colour_of
 from results.rows.looks import averages, series, watched, watched_set
@@ -52,7 +52,7 @@ def _losses(by_condition: Mapping[str, Sequence[Course]]) -> Drawn:
         orders = max(course.order for own in by_condition.values() for course in own)
         for i, (panel, (name, own)) in enumerate(zip(panels, by_condition.items(), strict=True)):
             for course in own:
-                panel.plot(course.steps, course.loss, color=colour_of(i), lw=0.7, alpha=_faint(len(own)))
+                panel.plot(course.steps, course.loss, color=colour_of(i), lw=0.7, alpha=faint(len(own)))
             steps, middle = _median(own)
             panel.plot(steps, middle, color=colour_of(i), lw=2)
             for k in range(1, own[0].order + 1):
@@ -67,7 +67,7 @@ def _losses(by_condition: Mapping[str, Sequence[Course]]) -> Drawn:
             f"{k}-gram": Line2D([], [], color=INK, lw=1, ls=LINES[(k - 1) % len(LINES)], alpha=0.6)
             for k in range(1, orders + 1)
         }
-        _legend(figure, _light_and_bold("one seed", "median") | levels)
+        legend(figure, light_and_bold("one seed", "median") | levels)
     caption = (
         "Cross-entropy with the law of the next token, on the set that is scored on the way. Broken: the k-gram estimators with the "
         "prior's smoothing, on the same strings."
@@ -137,7 +137,7 @@ def _survivals(by_condition: Mapping[str, Sequence[Course]]) -> list[Drawn]:
         panel.set_xlabel("training step")
         panel.set_ylabel("seeds still on the plateau")
         panel.grid(axis="y")
-        _legend(figure, handles)
+        legend(figure, handles)
     caption = (
         "Share of seeds whose loss has not yet left the plateau before the n-gram: it has gone 30 % of the way to the next one, for three "
         "looks in a row. A curve that ends above 0 is of seeds that had not left by the last step. Shading: a band that holds the whole "
@@ -177,7 +177,7 @@ def _nearest(
             panel.set_ylim(0, 1)
             panel.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
         label_rows(panels, "seeds")
-        _legend(figure, {f"{k + 1}-gram": Line2D([], [], color=colour_of(k), lw=6, alpha=0.75) for k in range(orders)})
+        legend(figure, {f"{k + 1}-gram": Line2D([], [], color=colour_of(k), lw=6, alpha=0.75) for k in range(orders)})
     caption = (
         "Share of seeds whose predictions are nearest to each k-gram estimator: least KL divergence from the estimator, over its "
         "smoothings, to the model."

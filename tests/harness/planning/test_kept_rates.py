@@ -128,7 +128,7 @@ def test_files_do_not_grow_without_end(tmp_path, monkeypatch):
 def test_a_plan_for_ray_on_this_machine_starts_no_ray(tmp_path, monkeypatch):
     study = load(write_study(tmp_path), ["executor=ray", "device=cpu"])
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(harness.machine.device, "cores", lambda: 7)
+    monkeypatch.setattr("harness.local.cores", lambda: 7)
     planner = planner_of(study)
     assert (type(planner), planner.slots, planner.device) == (Local, 7, "cpu")
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:1")

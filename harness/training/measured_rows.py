@@ -13,7 +13,8 @@ from torch import Tensor
 from harness.planning.pack import Pack
 from results.store.schema import SCHEMAS
 
-Record = dict[str, Any]  # step, names [M], values [M][R] and what they are of; plain data, since it travels in checkpoints
+# step, names [M], values [M][R] (None where a replicate has no such number) and what they are of; plain data, as checkpoints hold it
+Record = dict[str, Any]
 
 
 def rounded(values: Mapping[str, Tensor]) -> list[list[float]]:
@@ -63,7 +64,8 @@ def _rows(
     shape = (len(looks), len(names), replicates)
     look, name, slot = (part.ravel() for part in np.indices(shape, dtype=np.int32))
     steps = np.array([record["step"] for record in looks], dtype=np.int64)[look]
-    values = np.array([record["values"] for record in looks], dtype=np.float64).reshape(-1)
+    measured = [record["values"] for record in looks]
+    values = np.array(measured, dtype=np.float64).reshape(-1)
     hidden = np.zeros(values.size, dtype=bool)
     if diverged_at is not None:
         at = np.array(diverged_at, dtype=np.int64)[slot]
@@ -80,4 +82,7 @@ def _rows(
             columns[field.name] = pa.array(per_slot[field.name], field.type).take(pa.array(slot))
         elif field.name not in columns:
             columns[field.name] = pa.repeat(pa.scalar(fixed.get(field.name), field.type), values.size)
-    return pa.table({field.name: columns[field.name] for field in schema}, schema=schema)
+    rows = pa.table({field.name: columns[field.name] for field in schema}, schema=schema)
+    if not np.isnan(values).any():
+        return rows
+    return rows.filter(pa.array([value is not None for value in np.array(measured, dtype=object).reshape(-1)]))

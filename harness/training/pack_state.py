@@ -390,8 +390,13 @@ class Training:
                 values | baseline_losses(one, self.device) if weights == "raw" else values
                 for values, one in zip(averages, sets, strict=True)
             ]
-        names = list(averages[0])
-        values = rounded({name: torch.tensor([values[name] for values in averages]) for name in names})
+        # a task's baselines go by its options, which may differ within a pack
+        names = list(dict.fromkeys(name for values in averages for name in values))
+        numbers = rounded({name: torch.tensor([values.get(name, torch.nan) for values in averages]) for name in names})
+        values = [
+            [number if name in own else None for number, own in zip(row, averages, strict=True)]
+            for name, row in zip(names, numbers, strict=True)
+        ]
         return [
             {"step": self.step, "weights": weights, "set": self.pack.sets.index(tuple(sets)), "names": names, "values": values}
         ]

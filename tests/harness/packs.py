@@ -1,11 +1,14 @@
 """Small packs for tests."""
 
+import json
+
 import models
 import tasks
 from harness.planning.pack import Pack, Replicate, ScoredSet
 from harness.planning.plan import pack_id
 from harness.study.config import Condition, EvaluationSet, Train
 from harness.study.identity import canonical, key
+from results.store.schema import IDENTITY_COLUMNS
 
 SETS = (
     EvaluationSet("sparse", {"p_ignore": 0.95}, 60),
@@ -43,3 +46,12 @@ def pack(conditions, seeds, sets=SETS, curve_every=5) -> Pack:
     )
     name = pack_id([replicate.key for replicate in replicates], len(sets), {})
     return Pack(name, canonical(conditions[0].config()), replicates, curve_every, {})
+
+
+def comparable(tables) -> dict[str, list[str]]:
+    """The tables that a training returned as DESIGN compares them: `replicates` left of the bar, the others without pack, sorted."""
+    out = {}
+    for name, table in tables.items():
+        rows = table.select(IDENTITY_COLUMNS) if name == "replicates" else table.drop_columns(["pack"])
+        out[name] = sorted(json.dumps(row, sort_keys=True) for row in rows.to_pylist())
+    return out

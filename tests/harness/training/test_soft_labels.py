@@ -1,6 +1,5 @@
 """Labels that are laws: the loss, the training, the averages of an evaluation and what is watched, against plain torch for one model."""
 
-import json
 import math
 from dataclasses import replace
 
@@ -19,8 +18,8 @@ from harness.study.identity import key
 from harness.training.evaluate import strings
 from harness.training.pack_state import Stopped, Training
 from harness.training.train import train
-from results.store.schema import IDENTITY_COLUMNS
 from results.store.tables import open_store
+from tests.harness.packs import comparable
 from tests.harness.training.float64 import float32, training_in_float64, trainings_in_float64
 from tests.rounding import assert_same
 
@@ -56,15 +55,6 @@ def _pack(conditions, watch=Watch(every=4, sequences=24, lags=2, strings=8)):  #
         Replicate(key(each.config(), 0, seed, seed), each, seed, seed, sets(each.task)) for seed, each in conditions
     )
     return Pack(pack_id([each.key for each in replicates], 2, {}), "s", replicates, 6, {}, watch=watch)
-
-
-def _rows(found):
-    """Tables as DESIGN compares them."""
-    out = {}
-    for name, table in found.items():
-        rows = table.select(IDENTITY_COLUMNS) if name == "replicates" else table.drop_columns(["pack"])
-        out[name] = sorted(json.dumps(row, sort_keys=True) for row in rows.to_pylist())
-    return out
 
 
 def _probabilities(weights, tokens):
@@ -184,7 +174,7 @@ def test_a_replicate_is_the_same_in_any_pack(model, tmp_path):
     ]
 
     def rows(some, folder):
-        return _rows(train(_pack(some), open_store(folder, "s"), CPU))
+        return comparable(train(_pack(some), open_store(folder, "s"), CPU))
 
     whole = rows(members, tmp_path / "together")
     alone = [rows([one], tmp_path / str(one[0])) for one in members]
@@ -199,7 +189,7 @@ def test_a_resumed_pack_equals_an_undisturbed_one(store, stop_at):
     reached = []
     with pytest.raises(Stopped):
         train(pack, store, CPU, report=reached.append, should_stop=lambda: len(reached) == stop_at)
-    assert _rows(train(pack, store, CPU)) == _rows(whole)
+    assert comparable(train(pack, store, CPU)) == comparable(whole)
 
 
 def test_a_pack_stopped_within_an_evaluation_keeps_the_gradient_of_that_step(store, monkeypatch):
@@ -214,7 +204,7 @@ def test_a_pack_stopped_within_an_evaluation_keeps_the_gradient_of_that_step(sto
     monkeypatch.setattr(Training, "_score", broken_off)
     with pytest.raises(Stopped):
         train(pack, store, CPU, should_stop=lambda: len(calls) == 2)
-    assert _rows(train(pack, store, CPU)) == _rows(whole)
+    assert comparable(train(pack, store, CPU)) == comparable(whole)
 
 
 def test_labels_at_every_position_are_scored_together(store):

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from results.claims import reductions, verdicts
 from results.claims.show import html as claims_html
 from results.report.family import ReportFamily
-from results.report.first_screen import answer_of_values, changes
+from results.report.first_screen import answer_of_values, changes, paper_shows
 from results.report.page_parts import Drawing, drawn_files, newest_failures, provenance
 from results.report.page_template import FOLDER, render
 from results.report.values_figure import Curve, curves_by_condition, needs_log, values_by_condition
@@ -47,8 +47,9 @@ def values_report(store: Store, manifest: dict[str, Any], families: Sequence[Rep
     drawn, shown = drawn_files(drawings + draw_values(planned, measures, evaluations))
     files |= drawn
     claims = claims_html(verdicts(manifest, planned, evaluations=evaluations), bool(reductions(manifest)))
+    theirs = paper_shows(manifest, (family.paper_shows for family in families))
     files["index.html"] = _page(
-        manifest, planned, measures, summary, rows, finished, failures, shown, claims, _arrays(evaluations)
+        manifest, planned, measures, summary, rows, finished, failures, shown, claims, _arrays(evaluations), theirs
     ).encode()
     return files
 
@@ -113,6 +114,7 @@ def _page(
     drawings: Sequence[tuple[Drawing, Markup]],
     claims: Markup,
     arrays: Sequence[tuple[str, int]],
+    theirs: str | None,
 ) -> str:
     keys, statuses = {replicate.key for replicate in planned}, [replicate.status for replicate in planned]
     own = replicates.filter(pc.field("key").isin(pa.array(list(keys), pa.string())))
@@ -132,6 +134,7 @@ def _page(
         arrays=arrays,
         column_of=column_of,
         answer=answer_of_values(summary),
+        paper_shows=theirs,
         undeclared=list(
             dict.fromkeys(measure.metric for measure in measures if not measure.declared and measure.kind == "number")
         ),

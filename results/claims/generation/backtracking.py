@@ -171,10 +171,17 @@ def values_by_item(evidence: Evidence, condition: Condition) -> list[Items]:
 
 def mean(values: Values, form: str) -> float:
     """The mean over the verifiers that have an item of this form; one without a refused prefix has none of what became of these."""
-    found = [value for item, value in values.items() if parts(item, form)]
+    found = matching(values, form)
     if not found:
         settle(PRECONDITION, f"a generator has no values {form.replace('{n}', '…')}: none of its verifiers refused a prefix")
     return float(np.mean(found))
+
+
+def matching(values: Values, form: str) -> list[float]:
+    """The values of a generator whose items have a form (`results.rows.probe_values.parts`), which may be an item itself."""
+    if "{n}" not in form:
+        return [values[form]] if form in values else []
+    return [value for item, value in values.items() if parts(item, form)]
 
 
 def _median(found: Floats, value: float, below: bool, what: str) -> Finding:

@@ -26,4 +26,13 @@ SHOWS = {
         "On Grid9 sinusoidal and linear positions are equal at the training length, and sinusoidal ones much worse"
         " at twice that length (figure 3.22). No number is printed."
     ),
+    (PAPER, "A2"): (
+        "Trainings of one setting differ much from seed to seed, and accuracy falls again in the middle of some, for C2"
+        " and S5 (figure 3.5). No number is printed, so the figure cannot be redrawn."
+    ),
+    (PAPER, "A3"): (
+        "On a gridworld a head of the first layer is nearly uniform, and heads of the fourth attend to the last visit of"
+        " a boundary and to nothing before it (figures 3.6 and 3.17). No number is printed, so the figure cannot be"
+        " redrawn."
+    ),
 }

@@ -1,13 +1,13 @@
 """What reports say of distillation beside what they say of every study."""
 
-from results.report.distillation import growth_page, page, pcfg_page
+from results.report.distillation import growth_page, heads_page, page, pcfg_page
 from results.report.distillation.paper_shows import SHOWS
 from results.report.family import ReportFamily
 
 FAMILY = ReportFamily(
     paper_shows=SHOWS,
-    sections=(growth_page.drawings, page.drawings, pcfg_page.drawings),
-    key_figures=("steps-by-length", "students-and-teachers", "strategies"),
+    sections=(growth_page.drawings, heads_page.drawings, page.drawings, pcfg_page.drawings),
+    key_figures=("steps-by-length", "steps-by-heads", "students-and-teachers", "strategies"),
     axes={
         "level": (
             "Error by level of the span that ends at the token",

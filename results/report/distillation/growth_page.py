@@ -25,7 +25,7 @@ from results.store.tables import Store, read
 
 RIGHT = 0.9
 LENGTHS = 3
-Steps = Mapping[str, Mapping[int, Sequence[float]]]  # by arm and length, infinity for one that is never right
+Steps = Mapping[str, Mapping[int, Sequence[float]]]  # by arm and size, such as the length; infinity for one that is never right
 
 
 def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
@@ -36,10 +36,14 @@ def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replic
     seen = watch(read(store, "evaluations", filter=reported(manifest), winning=finished))
     arms = steps_of(conditions, {key: seen[key] for key in seen})
     caption = (
-        f"Steps until {RIGHT:g} of the strings are right, by the length d of the parity, on the set that is scored most often. Lines: "
-        "medians over seeds; points: seeds, a little apart; above the line at the top: never within the training."
+        f"Steps until {100 * RIGHT:g} % of the strings are right, by the length d of the parity, on the set that is scored most often. "
+        "Lines: medians over seeds; points: seeds, a little apart; above the line at the top: never within the training."
     )
-    return [("steps-by-length", "Steps by the length of the parity", caption, by_length(arms))] if arms else []
+    return (
+        [("steps-by-length", "Steps by the length of the parity", caption, by_size(arms, "length d of the parity", RIGHT))]
+        if arms
+        else []
+    )
 
 
 def steps_of(conditions: TaskConditions, seen: Mapping[str, Sequence[tuple[int, float]]]) -> Steps:
@@ -53,8 +57,8 @@ def steps_of(conditions: TaskConditions, seen: Mapping[str, Sequence[tuple[int, 
     return {arm: dict(sorted(lengths.items())) for arm, lengths in arms.items() if len(lengths) >= LENGTHS}
 
 
-def by_length(arms: Steps) -> Figure:
-    """Both axes logarithmic; an arm keeps its colour and marker."""
+def by_size(arms: Steps, label: str, right: float) -> Figure:
+    """Steps to an accuracy of `right` by a size that `label` names; both axes logarithmic, and an arm keeps its colour and marker."""
     every = [step for lengths in arms.values() for steps in lengths.values() for step in steps]
     never = 1.6 * max((step for step in every if math.isfinite(step)), default=1.0)
     with mpl.rc_context(STYLE):
@@ -83,8 +87,8 @@ def by_length(arms: Steps) -> Figure:
         panel.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
         panel.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda step, _: f"{step:,.0f}"))
         panel.minorticks_off()
-        panel.set_xlabel("length d of the parity")
-        panel.set_ylabel(f"steps to an accuracy of {RIGHT:g}")
+        panel.set_xlabel(label)
+        panel.set_ylabel(f"steps to an accuracy of {right:g}")
         panel.grid(axis="y")
         legend(figure, handles)
     return figure

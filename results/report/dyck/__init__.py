@@ -2,6 +2,7 @@
 
 from results.report.citations import Reference, entry
 from results.report.dyck import page
+from results.report.dyck.paper_shows import SHOWS
 from results.report.family import ReportFamily
 
 LI = Reference(
@@ -35,6 +36,7 @@ WEN = Reference(
 )
 
 FAMILY = ReportFamily(
+    paper_shows=SHOWS,
     sections=(page.drawings,),
     key_figures=("balance-accuracy", "balance-length", "attention-variation", "attention-maps"),
     errors={

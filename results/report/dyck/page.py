@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 
 from results.claims.dyck.variation import random_variation
 from results.claims.evidence import Condition, Evidence, gather
+from results.report.dyck import thesis
 from results.report.family import Drawn
 from results.report.figures import INK, STYLE, faint, label_rows, legend, rows_of_panels
 from results.report.palette import colour_of, marker_of
@@ -96,37 +97,58 @@ def _variations(evidence: Evidence, measured: pa.Table) -> list[Drawn]:
     condition_of = {each.key: condition.name for condition in evidence.conditions for each in condition.replicates}
     names = pa.array([condition_of.get(key) for key in rows["key"].to_pylist()], pa.string())
     means = rows.append_column("condition", names).group_by(["condition", "layer", "item"]).aggregate([("value", "mean")])
-    found: dict[str, dict[str, dict[int, list[float]]]] = {"fixed": {}, "random": {}}
+    strings: dict[str, dict[str, dict[int, list[float]]]] = {"fixed": {}, "random": {}}
     for row in means.sort_by([("layer", "ascending"), ("item", "ascending")]).to_pylist():
         kind = "fixed" if row["item"] == "fixed" else "random"
-        found[kind].setdefault(row["condition"], {}).setdefault(row["layer"] + 1, []).append(row["value_mean"])
-    arms = [each for each in evidence.conditions if found["random"].get(each.name)][:ARMS]
+        strings[kind].setdefault(row["condition"], {}).setdefault(row["layer"] + 1, []).append(row["value_mean"])
+    arms = [each for each in evidence.conditions if strings["random"].get(each.name)][:ARMS]
     if not arms:
         return []
+    fixed_length = arms[0].settings["task.types"] * arms[0].settings["task.depth"] * 2 + 1
+    panels = {}
+    for title, kind, length, theirs, source, their_random in (
+        ("the fixed string", "fixed", fixed_length, thesis.on_fixed_string, "section 2.2.3.2", thesis.FIXED_RANDOM),
+        ("random strings", "random", STRING, thesis.on_random_strings, "table 2.6", thesis.RANDOM_RANDOM),
+    ):
+        own = [{layer: _middle(values) for layer, values in strings[kind].get(arm.name, {}).items()} for arm in arms]
+        panels[title] = own, random_variation(length)
+        printed = [theirs(arm.settings) or {} for arm in arms]
+        if any(printed):
+            panels[f"thesis, {source}: {title}"] = printed, their_random
     with mpl.rc_context(STYLE):
-        figure, panels = rows_of_panels(2, 4.6, 3.6, "none", 0.2 + 0.1 * len(arms))
-        for panel, (kind, by) in zip(panels, found.items(), strict=True):
-            for number, arm in enumerate(arms):
-                layers = np.array(list(by[arm.name])) + 0.05 * (number - (len(arms) - 1) / 2)  # equal values stay apart
-                middle = np.array([np.mean(values) for values in by[arm.name].values()])
-                spread = np.array([np.std(values, ddof=1) if len(values) > 1 else 0.0 for values in by[arm.name].values()])
-                style: dict[str, Any] = {"color": colour_of(number), "lw": 1.4}
-                for x, low, high in zip(layers, middle - spread, middle + spread, strict=True):
-                    panel.plot([x, x], [low, high], **style)
-                panel.plot(layers, middle, marker=marker_of(number), ms=7, **style)
-            longest = arms[0].settings["task.types"] * arms[0].settings["task.depth"] * 2 + 1 if kind == "fixed" else STRING
-            panel.axhline(random_variation(longest), color=INK, lw=1, ls="--", alpha=0.6)
-            panel.set_title("the fixed string" if kind == "fixed" else "random strings")
-            panel.set_xticks(sorted({layer for arm in arms for layer in by[arm.name]}))
+        figure, axes = rows_of_panels(len(panels), 4.6, 3.6, "none", 0.2 + 0.1 * len(arms))
+        for panel, (title, (by_arm, random)) in zip(axes, panels.items(), strict=True):
+            for number, by_layer in enumerate(by_arm):
+                _layers(panel, number, by_layer, shift=0.05 * (number - (len(arms) - 1) / 2))  # equal values stay apart
+            panel.axhline(random, color=INK, lw=1, ls="--", alpha=0.6)
+            panel.set_title(title)
+            panel.set_xticks(sorted({layer for by_layer in by_arm for layer in by_layer}))
             panel.set_xlabel("layer")
             panel.grid(axis="y")
-        label_rows(panels, "attention variation")
+        label_rows(axes, "attention variation")
         legend(figure, {arm.name: _mark(number) for number, arm in enumerate(arms)})
     caption = (
         "Mean squared distance of the attention of two seeds. On random strings the bar is the standard deviation over strings. Broken: "
         "two random causal matrices, on the fixed string of the first condition."
     )
+    if len(panels) > 2:
+        caption += (
+            " The thesis' panels show the numbers that it prints; their broken line is its own value for random attention."
+        )
     return [("attention-variation", "Attention variation by layer", caption, figure)]
+
+
+def _middle(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard deviation, which is 0 for a single value."""
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
+def _layers(panel: Axes, number: int, by_layer: Mapping[int, tuple[float, float]], shift: float) -> None:
+    style: dict[str, Any] = {"color": colour_of(number), "lw": 1.4}
+    for layer, (middle, spread) in by_layer.items():
+        panel.plot([layer + shift] * 2, [middle - spread, middle + spread], **style)
+    middles = [middle for middle, _ in by_layer.values()]
+    panel.plot([layer + shift for layer in by_layer], middles, marker=marker_of(number), ms=7, **style)
 
 
 def _accuracy(evidence: Evidence, place: Mapping[int, int]) -> list[Drawn]:

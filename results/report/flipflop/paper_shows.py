@@ -27,4 +27,31 @@ SHOWS = {
         "Of 10,625 transformers almost none improves on the baseline on both sparse and dense strings, unless it "
         "has seen rare strings (figure 3.25)."
     ),
+    (PAPER, "1.3"): (
+        "Trained on every next token, models converge a little more slowly in distribution and extrapolate as badly"
+        " (figure 3.28). No number is printed, so the figure cannot be redrawn."
+    ),
+    (PAPER, "F3"): (
+        "Of 5 data seeds and 5 model seeds in all pairs, both matter, and neither ranks above the other (figure 3.28). No"
+        " number is printed, so the figure cannot be redrawn."
+    ),
+    (PAPER, "F11"): (
+        "Positions that are not trained lower the dense error and have no clear effect on the sparse one (figure 3.32)."
+        " No number is printed, so the figure cannot be redrawn."
+    ),
+    (PAPER, "F12"): (
+        "No choice of learning rate and betas improves on the baseline significantly (section 3.5.6.4). No number is printed."
+    ),
+    (PAPER, "F13"): (
+        "Penalties that sharpen attention lower the errors by about one order of magnitude, never to zero (figure 3.32)."
+        " No number is printed, so the figure cannot be redrawn."
+    ),
+    (PAPER, "F15"): (
+        "Small models of the flip-flop automaton attend to the wrong symbol at late positions, and end in bad minima far"
+        " more often where half of the inputs write than where a tenth do (figures 3.26 and 3.33 to 3.38). No number is"
+        " printed, so the figure cannot be redrawn."
+    ),
+    (PAPER, "F16"): (
+        "The conclusions stay the same in preliminary runs with more data symbols. No number or figure is printed."
+    ),
 }

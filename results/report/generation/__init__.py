@@ -3,6 +3,7 @@
 from results.report.citations import Reference, entry
 from results.report.family import ReportFamily
 from results.report.generation import page
+from results.report.generation.paper_shows import SHOWS
 
 LI = Reference(
     "Y. Li. Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling. PhD thesis, Carnegie Mellon "
@@ -20,4 +21,9 @@ LI = Reference(
     ),
 )
 
-FAMILY = ReportFamily(sections=(page.drawings,), key_figures=("error-by-queries",), references={"verified_generation": (LI,)})
+FAMILY = ReportFamily(
+    paper_shows=SHOWS,
+    sections=(page.drawings,),
+    key_figures=("errors-beside", "error-by-queries"),
+    references={"verified_generation": (LI,)},
+)

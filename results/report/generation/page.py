@@ -16,9 +16,10 @@ from results.claims.generation.backtracking import HEADLINE, PROBE, values_by_it
 from results.claims.generation.walk import EXPERIMENT
 from results.report.family import Drawn
 from results.report.figures import INK, STYLE, faint, label_rows, legend, rows_of_panels
+from results.report.generation import thesis_tables
 from results.report.palette import colour_of, marker_of
 from results.report.plot_data import tell
-from results.rows.probe_values import by_key, parts
+from results.rows.probe_values import by_key
 from results.rows.summary import Replicate
 from results.statistics.intervals import Floats
 from results.store.manifest import reported
@@ -57,16 +58,22 @@ def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate],
     """Errors against queries of a study of `verified_sampling` or of probed generators; [] for any other, and for one that has no two
     samplers with values."""
     settings = [each.get("settings", {}) for each in manifest["conditions"]]
+    beside: list[Drawn] = []
     if len(settings) > 1 and all(each.get("experiment", {}).get("name") == EXPERIMENT for each in settings):
         rows = read(store, "evaluations", filter=reported(manifest), winning=finished)
         error, points = _of_experiments(gather(manifest, known, evaluations=rows))
     elif any(each.get("task", {}).get("name") == TASK for each in settings):
         probes = by_key(read(store, "probes", filter=pc.field("probe") == PROBE, winning=finished))
-        error, points = "share of completions that are wrong", points_of_generators(gather(manifest, known, probes))
+        evidence = gather(manifest, known, probes)
+        generators = [values for each in evidence.conditions for values in values_by_item(evidence, each)]
+        beside = thesis_tables.drawings(generators)
+        error, points = "share of completions that are wrong", points_of_generators(generators)
     else:
         return []
     names = list(dict.fromkeys(name for by in points.values() for name in by))
-    return [("error-by-queries", "Error against queries", CAPTION, _figure(error, points, names))] if len(names) > 1 else []
+    if len(names) < 2:
+        return beside
+    return [("error-by-queries", "Error against queries", CAPTION, _figure(error, points, names)), *beside]
 
 
 def _of_experiments(evidence: Evidence) -> tuple[str, Mapping[str, Points]]:
@@ -88,25 +95,15 @@ def _of_experiments(evidence: Evidence) -> tuple[str, Mapping[str, Points]]:
     return ERRORS[error], {queries: by for queries, by in points.items() if by}
 
 
-def points_of_generators(evidence: Evidence) -> Mapping[str, Points]:
+def points_of_generators(generators: Sequence[Mapping[str, float]]) -> Mapping[str, Points]:
     """Points by panel of the samplers that completed fresh prompts; a point is a generator, whose value is the mean over its verifiers."""
-    generators = [values for each in evidence.conditions for values in values_by_item(evidence, each)]
     points: dict[str, dict[str, tuple[Floats, Floats]]] = {}
     for name, form in SAMPLERS.items():
-        found = {
-            metric: np.array([np.mean(own) for values in generators if (own := _matching(values, f"{form} {metric}"))])
-            for metric in (*QUERIES, "wrong")
-        }
+        metrics = {metric: thesis_tables.of_generators(generators, f"{form} {metric}") for metric in (*QUERIES, "wrong")}
         for queries in QUERIES:
-            if len(found["wrong"]) and found[queries].max() > 0:
-                points.setdefault(queries, {})[name] = found[queries], found["wrong"]
+            if len(metrics["wrong"]) and metrics[queries].max() > 0:
+                points.setdefault(queries, {})[name] = metrics[queries], metrics["wrong"]
     return points
-
-
-def _matching(values: Mapping[str, float], form: str) -> list[float]:
-    if "{n}" not in form:
-        return [values[form]] if form in values else []
-    return [value for item, value in values.items() if parts(item, form)]
 
 
 def _figure(error: str, points: Mapping[str, Points], names: Sequence[str]) -> Figure:
@@ -142,6 +139,7 @@ def _panel(panel: Axes, points: Points, names: Sequence[str]) -> None:
         for line in (*seeds, *median):
             tell(line, name)
     panel.set_xscale("log")
+    panel.xaxis.set_major_formatter(lambda queries, _: f"{queries:,g}")
     panel.grid()
 
 

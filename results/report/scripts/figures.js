@@ -36,9 +36,21 @@ function fitted(pen, label, room) {
 
 function short(value) {
   if (Math.abs(value) >= 1e4) return Math.round(value).toLocaleString("en");
-  if (value === 0 || Math.abs(value) >= 0.001) return String(Number(value.toPrecision(value >= 1000 ? 4 : 3)));
+  if (Math.abs(value) >= 1e3) return Number(value.toPrecision(4)).toLocaleString("en");
+  if (value === 0 || Math.abs(value) >= 0.001) return String(Number(value.toPrecision(3)));
   const [mantissa, exponent] = value.toExponential(1).split("e");
   return `${mantissa}×10${[...String(Number(exponent))].map((digit) => digit === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
+}
+
+// round numbers along an axis that shows fewer than two of its ticks: a short one, or one that is zoomed in
+function roundPlaces(low, high, log) {
+  const [from, to] = log ? [10 ** low, 10 ** high] : [low, high], places = [];
+  if (log) for (let power = Math.floor(low); power <= high; power++) for (const digit of [1, 2, 5]) places.push(power + Math.log10(digit));
+  const inside = places.filter((at) => at >= low && at <= high);
+  if (inside.length > 2) return inside;
+  const rough = (to - from) / 5, unit = 10 ** Math.floor(Math.log10(rough)), step = unit * [1, 2, 5, 10].find((digit) => digit * unit >= rough);
+  const count = Math.floor(to / step) - Math.ceil(from / step) + 1;
+  return Array.from({ length: count }, (_, i) => (Math.ceil(from / step) + i) * step).map((at) => log ? Math.log10(at) : at);
 }
 
 // what an axis calls a place: the tick there, such as 0 or diverged, else the number
@@ -99,7 +111,7 @@ function drawMark(u, pen, mark, x, y, quiet) {
       pen.fillRect(x(column), y(row), x(column + 1) - x(column) + .5, y(row + 1) - y(row) + .5);
     }
   } else if (mark.text) {
-    const wide = Math.abs(x(1) - x(0)) / ratio, size = Math.min(mark.size * 1.25, mark.cell ? wide / 2.6 : 99);
+    const wide = Math.abs(x(1) - x(0)) / ratio, size = mark.cell ? Math.min(12, wide / 2.9) : mark.size * 1.25;
     if (mark.cell && size < 6) return;
     pen.font = `${size * ratio}px ${getComputedStyle(document.body).fontFamily}`;
     pen.textAlign = mark.h; pen.textBaseline = { top: "top", bottom: "bottom", center: "middle" }[mark.v] ?? "alphabetic";
@@ -192,7 +204,7 @@ class Panel {
           const step = axis.kind === "names" ? 1 : Math.ceil(inside.length / Math.max(room, 1));
           return inside.filter((_, i) => i % step === 0);
         }
-        return [1, 2, 3, 4].map((k) => low + (high - low) * k / 5);  // zoomed in between two ticks
+        return roundPlaces(low, high, axis.kind === "log");
       },
       values: (u, splits) => splits.map((at) => fitted(pen, called(axis, at), room)),
       grid: { stroke: () => css("--line"), width: 1, show: axis.grid }, ticks: { stroke: () => css("--soft"), width: 1, size: 4 },

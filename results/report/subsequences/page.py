@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
-from results.claims.subsequences.alignment import PROBE, column
+from results.claims.subsequences.alignment import PROBE, column, pearson
 from results.claims.subsequences.depth import layers_needed, length_of
 from results.claims.subsequences.gradients import rank
 from results.claims.subsequences.growth import LEARNED, Steps, arrays, learned_between
@@ -155,6 +155,7 @@ def _aligned(conditions: TaskConditions, probes: pa.Table) -> list[Drawn]:
     """S_rep of the traced pairs against the generator's own probability of their answers."""
     by = by_key(probes.filter(pc.field("probe") == PROBE))
     panels: dict[str, dict[str, Bands]] = {}
+    correlations = []
     for name, members in conditions.members.items():
         rows = of_replicates(members, by)
         columns = [(column(values, "exact"), column(values, "srep")) for values in rows]
@@ -163,6 +164,8 @@ def _aligned(conditions: TaskConditions, probes: pa.Table) -> list[Drawn]:
         if not whole:
             continue
         exact, said = np.array(whole).transpose(1, 0, 2)  # each [replicates, pairs]
+        if all(np.ptp(own) > 0 for own in exact):
+            correlations.append(f"{np.median([pearson(values) for values in rows]):.2f} for {name}")
         middle = np.median(exact, 0)
         bands = bands_of([(middle[pair], said[:, pair]) for pair in np.argsort(middle, kind="stable")])
         if bands is not None:
@@ -173,6 +176,10 @@ def _aligned(conditions: TaskConditions, probes: pa.Table) -> list[Drawn]:
         "Mean probability of a pair's own answer in fresh strings that hold the traced tokens, against the probability that the generator "
         f"gives it there (the median over replicates, whose traced tokens may differ). {BANDS} Broken: equality."
     )
+    if correlations:
+        caption += (
+            f" Pearson's correlation over pairs, median of seeds: {', '.join(correlations)}; 0.72 in figure 6 of Sun et al."
+        )
     figure = lines(panels, "P(answer | the traced tokens stand in the string)", value="S_rep")
     _diagonal(figure)
     return [("alignment", "Traced pairs and the corpus", caption, figure)]

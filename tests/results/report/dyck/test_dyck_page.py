@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 import results.report.dyck.page as page
-from results.report.dyck import FAMILY
+from results.claims.evidence import gather
+from results.report.dyck import FAMILY, thesis
 from results.store.schema import SCHEMAS
 from tests.results.claims.planned_rows import planned, replicates
 
@@ -100,13 +101,32 @@ def test_variation_is_the_mean_over_pairs_by_layer(studies, monkeypatch):
     monkeypatch.setattr(page, "read", lambda store, name, winning: pa.Table.from_pylist(table, SCHEMAS[name]))
     ((name, _, _, figure),) = page.drawings(None, manifest, known, None)
     assert name == "attention-variation"
-    fixed, random = figure.axes
-    lines = [line.get_ydata() for line in fixed.lines if line.get_marker() not in (None, "None")]
-    assert lines == [pytest.approx([1.0, 2.0]), pytest.approx([1.0])]
+    fixed, theirs, random = figure.axes
+    assert [line.get_ydata() for line in marked(fixed)] == [pytest.approx([1.0, 2.0]), pytest.approx([1.0])]
+    assert theirs.get_title(loc="left") == "thesis, section 2.2.3.2: the fixed string"
+    assert [line.get_xydata().tolist() for line in marked(theirs)] == [[[1.975, 2.20]], [[1.025, 0.24]]]
+    assert theirs.lines[-1].get_ydata() == [2.85, 2.85]
     strings = [[np.mean(values["standard_linear", layer, f"string {n}"]) for n in range(2)] for layer in range(2)]
     whiskers = [line.get_ydata() for line in random.lines[:2]]
     assert whiskers == [pytest.approx([np.mean(s) - np.std(s, ddof=1), np.mean(s) + np.std(s, ddof=1)]) for s in strings]
     assert fixed.lines[-1].get_ydata() == pytest.approx([3.1, 3.1], abs=0.01)
+
+
+def marked(panel):
+    return [line for line in panel.lines if line.get_marker() not in (None, "None")]
+
+
+def test_each_model_of_table_2_6_stands_beside_its_own_row():
+    conditions = gather(planned("dyck", "layers"), []).conditions
+    rows = {each.name: thesis.on_random_strings(each.settings) for each in conditions}
+    assert rows["k2_d8, model.layers=3"] == {1: (0.059, 0.011), 2: (5.560, 0.714), 3: (23.590, 0.829)}
+    assert rows["k3_d4, model.layers=2"] == {1: (0.182, 0.024), 2: (9.313, 0.815)}
+    assert sorted(map(str, rows.values())) == sorted(map(str, thesis.RANDOM.values()))
+    standard, without, minimal = gather(planned("dyck", "variation"), []).conditions
+    assert [thesis.on_fixed_string(each.settings) for each in (standard, without, minimal)] == [*thesis.FIXED.values()]
+    assert thesis.on_random_strings(standard.settings) is None
+    for change in ({"model.layers": 3}, {"task.depth": 8}, {"task.complete": False}, {"model.norm": "branch"}):
+        assert thesis.on_fixed_string(standard.settings | change) is None
 
 
 def test_studies_without_probes_or_of_another_task_have_no_such_figure(studies, monkeypatch):

@@ -8,8 +8,9 @@ import pytest
 from harness.run import run
 from harness.study.load import from_tree
 from results.claims.evidence import Condition, Evidence
+from results.claims.generation.backtracking import values_by_item
 from results.report.citations import references
-from results.report.generation import FAMILY, page
+from results.report.generation import FAMILY, page, thesis_tables
 from results.report.report import write_report
 from results.rows.summary import Replicate, replicates_of
 from results.store.manifest import newest_manifest
@@ -23,6 +24,7 @@ CONDITIONS = {
 STUDY = {
     "name": "costs",
     "question": "What does a string cost?",
+    "source": {"paper": "verified_generation", "card": "section 3.1"},
     "experiment": {"name": "verified_sampling", "process": "some_zero", "horizon": 3, "samples": 200},
     "conditions": CONDITIONS,
     "replicates": 5,
@@ -80,6 +82,7 @@ def test_the_line_joins_what_no_other_condition_beats():
 def test_the_report_shows_it_and_cites_the_thesis(store):
     text = write_report(store, families=[FAMILY]).read_text()
     assert 'id="figure-error-by-queries"' in text
+    assert "<h2>The paper shows</h2><p>Where one string alone is valid, rejecting whole strings costs H·2^H" in text
     # on a narrow screen the table is a list, whose numbers need names
     cells = re.findall(r"<td[^>]*>", text[text.index('id="summary-table"') : text.index("The last value that each replicate")])
     assert cells
@@ -110,7 +113,8 @@ def test_a_generator_stands_at_the_mean_over_its_verifiers():
         for seed in (0, 1)
     }
     own = tuple(Replicate("one", 0, f"seed {seed}", seed, seed, "finished", None, None, {}) for seed in (0, 1, 2))
-    points = page.points_of_generators(Evidence((Condition("one", {}, own),), {}, {}, probes))
+    condition = Condition("one", {}, own)
+    points = page.points_of_generators(values_by_item(Evidence((condition,), {}, {}, probes), condition))
     assert set(points) == {"generator_queries", "verifier_queries"}
     assert set(points["verifier_queries"]) == {"backtracking, nucleus 0.9"}  # plain asks no verifier
     queries, wrong = points["generator_queries"]["backtracking, nucleus 0.9"]
@@ -118,3 +122,33 @@ def test_a_generator_stands_at_the_mean_over_its_verifiers():
     assert wrong == pytest.approx([0.03, 0.06])
     queries, wrong = points["generator_queries"]["no verifier, nucleus 0.9"]
     assert wrong == pytest.approx([0.1, 0.2])
+
+
+def test_tables_of_the_thesis_stand_beside_the_same_numbers_here():
+    """Generator g has 0.01 (g + 1) times the place of a sampler among the thesis' as its share of errors."""
+    generators = []
+    for g in range(3):
+        values = {form.replace("{n}", "7"): 0.01 * (g + 1) * place for place, form in enumerate(thesis_tables.ERRORS, 1)}
+        values |= {
+            f"error thesis Q={q} B={b} verifier={n} right": (q + b + g + n) / 20
+            for q in (1, 2, 4)
+            for b in (2, 4, 6)
+            for n in (0, 1)
+        }
+        generators.append(values | {f"error once B={b} right": (b + g) / 10 for b in (1, 2, 4, 8)})
+    errors, quotas, cuts = thesis_tables.drawings(generators)
+    (panel,) = errors[3].axes
+    bold = [line for line in panel.lines if line.get_markersize() in (8, 9)]
+    assert [line.get_ydata()[0] for line in bold[::2]] == pytest.approx([200, 400, 600, 800, 1000])
+    assert [line.get_ydata()[0] for line in bold[1::2]] == [240.0, 179.4, 245.8, 461.8, 200.0]
+    here, theirs = ([text.get_text() for text in each.texts] for each in quotas[3].axes)
+    assert here == [f"{100 * (q + b + 1.5) / 20:.1f}" for q in (1, 2, 4) for b in (2, 4, 6)]
+    assert theirs == ["42.1", "50.0", "60.4", "45.7", "63.4", "76.2", "51.8", "76.2", "92.1"]
+    assert [[text.get_text() for text in each.texts] for each in cuts[3].axes] == [
+        ["20.0", "30.0", "50.0", "90.0"],
+        ["36.6", "43.8", "59.1", "79.0"],
+    ]
+    for values in generators:
+        del values["error once B=8 right"], values["fresh top=1 plain wrong"]
+    assert [name for name, *_ in thesis_tables.drawings(generators)] == ["quota-and-stride"]
+    assert thesis_tables.drawings([]) == []

@@ -128,7 +128,7 @@ def test_alignment_is_s_rep_against_the_generators_own_probability():
 
 def test_methods_stand_with_their_median_of_replicates_the_search_first():
     ((name, _, caption, figure),) = drawn(tracing_page, "subsequences", "additivity").values()
-    (panel,) = figure.axes
+    panel, *theirs = figure.axes
     rows = read(
         open_store("docs/studies/subsequences", "additivity"), "probes", filter=pc.field("item") == "median srep"
     ).to_pylist()
@@ -136,12 +136,17 @@ def test_methods_stand_with_their_median_of_replicates_the_search_first():
     for row in rows:
         by.setdefault(row["probe"].removeprefix("trace-"), []).append(row["value"])
     order = [text.get_text() for text in panel.get_xticklabels()]
-    assert (name, order[0], set(order)) == ("traced", "trace", set(by))
+    assert (name, order[0], order[-1], set(order)) == ("traced", "trace", "reagent", {*by, "reagent"})
     assert {len(each) for each in by.values()} == {10}
     bars = [line.get_ydata()[0] for line in panel.lines if line.get_linewidth() == 2.2]
-    assert bars == pytest.approx([np.median(by[method]) for method in order])
+    assert bars == pytest.approx([np.median(by[method]) for method in order[:-1]])
     assert bars[1:] == sorted(bars[1:], reverse=True)
     assert "A point is a replicate" in caption
+    averages = [46.5, 19.8, 15.9, 19.2], [42.5, 24.0, 19.1, 27.5, 23.7]  # as table 2 has them
+    for model, means in zip(theirs, averages, strict=True):
+        points = [np.mean(line.get_ydata()) for line in model.lines if line.get_marker() == "o"]
+        assert sorted(points) == pytest.approx(sorted(np.array(means) / 100), abs=8e-4)
+        assert not [line for line in model.lines if line.get_linewidth() == 1]  # domains are not drawn at random
 
 
 def test_few_replicates_have_no_interval_and_a_study_without_rows_no_figure(tmp_path):

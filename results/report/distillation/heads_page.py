@@ -1,0 +1,46 @@
+"""The steps that transformers need to find the support of a parity, by their number of heads, beside figure 4.13 of Liu's thesis."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from results.claims.claim import Settled
+from results.claims.distillation.parity import looks_of, reached
+from results.claims.distillation.transformers import axes
+from results.claims.evidence import gather
+from results.report.distillation.growth_page import Steps, by_size
+from results.report.family import Drawn
+from results.rows.summary import Replicate
+from results.rows.task_conditions import conditions_of
+from results.store.manifest import reported
+from results.store.tables import Store, read
+
+RIGHT = 0.75  # accuracy at which the support is found, as claim PD-R6 has it
+
+
+def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+    """The figure of a study of sparse parities whose transformers differ in their heads; [] for any other."""
+    conditions = conditions_of(manifest, replicates, "sparse_parity")
+    if conditions is None:
+        return []
+    evidence = gather(manifest, replicates, evaluations=read(store, "evaluations", filter=reported(manifest), winning=finished))
+    arms: dict[str, dict[int, list[float]]] = {}
+    with suppress(Settled):  # no two transformers differ in their heads
+        seen = looks_of(evidence)
+        for axis in axes(evidence):
+            arms[axis.fixed] = {
+                heads: steps
+                for heads, condition in axis.by_heads.items()
+                if (steps := list(reached(seen, condition, RIGHT).values()))
+            }
+    shown: Steps = {fixed: by_heads for fixed, by_heads in arms.items() if len(by_heads) > 1}
+    if not shown:
+        return []
+    caption = (
+        f"Steps until {100 * RIGHT:g} % of the strings are right, by the number of heads, on the set that is scored most often. A name "
+        "says what all models of its line share. Lines: medians over seeds; points: seeds, a little apart; above the line at the top: "
+        "never within the training. The thesis draws curves of accuracy instead (figure 4.13)."
+    )
+    return [("steps-by-heads", "Steps by the number of heads", caption, by_size(shown, "attention heads", RIGHT))]

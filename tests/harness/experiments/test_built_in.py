@@ -2,11 +2,13 @@
 
 import hashlib
 from dataclasses import replace
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
 
 from harness.experiments import built_in
+from harness.experiments.generation.verified_sampling import SAMPLERS
 from harness.local import run_manifest
 from harness.run import run
 from harness.study.config import from_dict, to_dict
@@ -19,6 +21,7 @@ from results.rows.summary import replicates_of
 from results.store.manifest import newest_manifest
 from results.store.manifest_schema import problem
 from results.store.tables import committed, open_store, read
+from tests.harness.killed import without_report
 from tests.harness.tiny import tables
 
 TREE = {
@@ -135,6 +138,37 @@ def test_its_report_names_all_settings_and_no_foreign_code(store):
 def test_rows_do_not_depend_on_how_seeds_are_packed(store, tmp_path):
     assert run(study_of(f"store={tmp_path}", "pack={size: 1}"), say=lambda text: None) == 0
     assert tables(tmp_path, "walks") == tables(store[0].root, "walks")
+
+
+def test_every_experiment_that_dies_again_and_again_ends_as_one_that_was_left_alone(tmp_path, monkeypatch):
+    """All samplers and the weights of a k-gram, in packs of two and of one; a death is between packs or after a measurement."""
+    settings = {"samples": 9, "horizon": 3, "steps": 20, "most": 200}
+    made = {name: {"experiment": settings | {"name": "verified_sampling", "sampler": name}} for name in SAMPLERS}
+    made["weights"] = {"experiment": {"name": "ngram_stationarity", "length": 8, "sequences": 128}}
+    assert {each["experiment"]["name"] for each in made.values()} == built_in.REGISTRY.keys()
+    without_report(monkeypatch)
+    study = TREE | {"conditions": made, "replicates": 2, "pack": {"size": 2}}
+    study.pop("experiment")
+    assert run(from_tree(study, [f"store={tmp_path / 'whole'}"]), say=lambda text: None) == 0
+    counted, deaths = [], [3, 8, 13]
+
+    def dying(self, measure, draw):
+        counted.append(draw.replicates)
+        found = list(measure(self, draw))
+        if len(counted) in deaths:
+            raise KeyboardInterrupt
+        return iter(found)
+
+    for experiment in built_in.REGISTRY.values():
+        monkeypatch.setattr(experiment, "measure", partialmethod(dying, experiment.measure))
+    again = from_tree(study, [f"store={tmp_path / 'cut'}", "pack={size: 1}"])
+    for _ in deaths:
+        with pytest.raises(KeyboardInterrupt):
+            run(again, say=lambda text: None)
+    assert run(again, say=lambda text: None) == 0
+    lost = sum(counted[death - 1] for death in deaths)
+    assert sum(counted) == 2 * len(made) + lost  # what was measured is not measured again
+    assert tables(tmp_path / "cut", "walks") == tables(tmp_path / "whole", "walks")
 
 
 def test_a_manifest_alone_runs_it(store, tmp_path):

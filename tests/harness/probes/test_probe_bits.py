@@ -1,0 +1,89 @@
+"""Rows of the probes of brackets and of generation: the same bits whatever pack a replicate was trained in, after any interruption."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+import models
+import tasks
+from harness.probes import run as probes
+from harness.probes.generation import backtracking, verifier
+from harness.study.config import Condition, Train
+from harness.training.pack_state import Stopped
+from harness.training.train import train
+from results.store.tables import commit, committed, open_store
+from tests.harness.packs import pack
+from tests.harness.tiny import tables
+
+CPU = torch.device("cpu")
+BRACKETS = Condition(
+    "brackets",
+    tasks.build("dyck", depth=2, length=9),
+    models.configure("minimal_first_layer", depth=2, width=6),
+    Train(steps=4, batch=6, warmup=0),
+)
+GENERATOR = replace(
+    BRACKETS,
+    name="generator",
+    task=tasks.build("bracket_strings", length=6, depth=2),
+    model=models.configure("transformer", layers=1, width=8, heads=2, positions="rotary"),
+)
+PROBES = {"balance": BRACKETS, "stack": BRACKETS, "map": BRACKETS, "variation": BRACKETS, "backtracking": GENERATOR}
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch):
+    monkeypatch.setattr(verifier, "_STEPS", 10)
+    for name, few in {
+        "_PART": 30,
+        "_PARTS": 1,
+        "DIVERSE": 2,
+        "COMPLETIONS": 2,
+        "CUTS": (2,),
+        "QUOTAS": (1,),
+        "STRIDES": (2,),
+    }.items():
+        monkeypatch.setattr(backtracking, name, few)
+
+
+def _keep(store, condition, seeds, stop=None):
+    """Train these seeds as one pack, stopped after `stop` steps, and keep their weights."""
+    members, reached = replace(pack(condition, seeds, sets=()), keep=True), []
+    if stop is not None:
+        with pytest.raises(Stopped):
+            train(members, store, CPU, report=reached.append, should_stop=lambda: len(reached) >= stop)
+    commit(store, members.id, train(members, store, CPU))
+
+
+def _probe(store, probe):
+    options = ["verifiers=1", "errors=20", "left=2"] if probe == "backtracking" else []
+    probes.run([store], probe, 4, None, lambda text: None, options)
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_rows_of_a_probe_do_not_depend_on_packs_or_interruptions(probe, tmp_path, monkeypatch):
+    """The second store's replicates were trained alone and stopped on the way, and its probe dies after its first replicate."""
+    condition, seeds = PROBES[probe], (1, 2)
+    whole, cut = (open_store(str(tmp_path / name), "s") for name in ("whole", "cut"))
+    _keep(whole, condition, seeds)
+    _probe(whole, probe)
+    for seed in seeds:
+        _keep(cut, condition, [seed], stop=seed)
+    assert len(committed(cut)) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(probes, "add", lambda *arguments: (_added(*arguments), _die()))
+        with pytest.raises(KeyboardInterrupt):
+            _probe(cut, probe)
+    torch.rand(7)  # what a global generator gave meanwhile changes nothing
+    _probe(cut, probe)
+    found = tables(cut.root, "s")
+    assert any(f'"probe": "{probe}' in row for row in found["probes"])
+    assert found == tables(whole.root, "s")
+
+
+_added = probes.add
+
+
+def _die():
+    raise KeyboardInterrupt

@@ -83,7 +83,7 @@ def compact(store: Store, instead: Mapping[str, pa.Table] | None = None) -> tupl
     target = f"{COMPACTED}{hashlib.sha256(repr(held).encode()).hexdigest()[:16]}{SUFFIX}"
     for table, kept in rows.items():
         if kept.num_rows:
-            write_bytes(store, f"{table}/{target}", serialise(kept))
+            write_bytes(store, f"{table}/{target}", serialise(kept, dense=True))
     with ThreadPoolExecutor(1 if store.is_local else 8) as threads:  # an object store takes tens of milliseconds for each
         for table, names in files.items():
             list(threads.map(lambda path: delete(store, path), [f"{table}/{name}" for name in names if name != target]))

@@ -2,6 +2,7 @@
 
 import base64
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -49,6 +50,17 @@ def test_a_file_of_many_rows_has_one_copy():
     rows = pa.Table.from_pylist([row] * 257, SCHEMAS["curves"])
     assert b",rows-" in parquet.serialise(rows.slice(1))
     assert b",rows-" not in parquet.serialise(rows)
+
+
+def test_rounded_numbers_take_two_thirds_of_the_bytes_in_the_denser_file_and_repeated_ones_no_more():
+    noise = np.random.default_rng(0).standard_normal(5000).astype(np.float32).astype(np.float64)
+    row = {"key": "a", "stage": 0, "pack": "fd-1", "step": 1, "metric": "loss", "value": 0.5}
+    same = pa.Table.from_pylist([row] * 5000, SCHEMAS["curves"])
+    rows = same.set_column(same.schema.get_field_index("value"), SCHEMAS["curves"].field("value"), pa.array(noise))
+    assert len(parquet.serialise(rows, dense=True)) < 2 / 3 * len(parquet.serialise(rows))
+    assert len(parquet.serialise(same, dense=True)) <= len(parquet.serialise(same))
+    for each in (rows, same):
+        assert parquet.deserialise(parquet.serialise(each, dense=True)).cast(SCHEMAS["curves"]).equals(each)
 
 
 def _copy_of(rows: pa.Table, schema: pa.Schema | None = None, size: int | None = None) -> str:

@@ -38,9 +38,9 @@ def variants_of(case: Case, sizes: Iterable[int], kinds: Sequence[str], processe
     return [variant for variant in variants if variant.kind in kinds or variant.name in _REFERENCES]
 
 
-def with_compiled(variants: Sequence[Variant]) -> list[Variant]:
-    """Each that can be compiled as it is and through torch.compile."""
-    compiled = [replace(variant, compiled=True) for variant in variants if variant.kind != "vmap"]
+def with_compiled(variants: Sequence[Variant], kinds: Sequence[str]) -> list[Variant]:
+    """All as they are, and those of these kinds that can be compiled through torch.compile as well."""
+    compiled = [replace(variant, compiled=True) for variant in variants if variant.kind in kinds and variant.kind != "vmap"]
     return [*variants, *compiled]
 
 
@@ -232,7 +232,9 @@ def run(
                     | {"auto": True, "note": f"auto failed: {error}"}
                 )
         wanted = variants_of(case, sizes, options.kinds, options.processes, options.several)
-        wanted = with_compiled(wanted) if options.compile else wanted
+        if options.needed:
+            wanted = [variant for variant in wanted if variant.needed or variant.kind not in ("vmap", "packed")]
+        wanted = with_compiled(wanted, options.compile)
         lacking = {variant: reason for variant in wanted if (reason := variant.missing(case)) is not None}
         room = options.memory or int(free_memory(resolve(options.device)) * _ROOM)
         together, refused = groups(case, [variant for variant in wanted if variant not in lacking], options.device, room)
@@ -262,7 +264,10 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--several", type=int, help="one more row of plain and x-transformers with so many (default: 4 on CUDA)"
     )
     parser.add_argument("--no-auto", dest="auto", action="store_false", help="leave out what pack.size: auto chooses")
-    parser.add_argument("--compile", action="store_true", help="each variant through torch.compile as well")
+    parser.add_argument(
+        "--compile", nargs="+", choices=KINDS, default=(), help="kinds to be timed through torch.compile as well"
+    )
+    parser.add_argument("--needed", action="store_true", help="packed and vmap with needed positions alone")
     parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), help="default: fp32, on CUDA bf16")
     parser.add_argument("--memory", type=int, help="bytes that resident processes may take (default: most of what is free)")
     parser.add_argument("--study-steps", type=int, default=10_000, help="of a training, for the cost of 100 replicates")

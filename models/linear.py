@@ -1,6 +1,7 @@
 """The packed building blocks: every parameter has a leading replicate axis R, weights are [R, in, out]."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -66,8 +67,38 @@ class Norm(nn.Module):
         return self.gain[..., None] * weight, shift if bias is None else bias + shift
 
 
+_MOST_ROWS = 64  # rows of a table whose gradient is a product
+
+
+class FewRows(torch.autograd.Function):
+    """`embed` for a table of few rows on a GPU. The gradient of a row adds up thousands of tokens' there: torch does so one after the
+    other where the order must be fixed; here it is a product with the tokens as unit vectors."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, tokens: Tensor) -> Tensor:
+        ctx.save_for_backward(tokens)
+        ctx.rows = table.shape[1]
+        return _looked_up(table, tokens)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (tokens,) = ctx.saved_tensors
+        rows = torch.arange(ctx.rows, device=tokens.device)[None, :, None]
+        with torch.autocast(gradient.device.type, enabled=False):
+            # string by string first: a single sum over thousands of tokens leaves most of a GPU idle
+            units = (tokens.flatten(0, -2)[:, None] == rows).to(gradient.dtype)
+            sums = torch.bmm(units, gradient.flatten(0, -3))
+            return sums.view(len(tokens), -1, *sums.shape[1:]).sum(1), None
+
+
 def embed(table: Tensor, tokens: Tensor) -> Tensor:
     """table [R, V, D], tokens [R, …] int64 → [R, …, D]."""
+    if table.is_cuda and table.shape[1] <= _MOST_ROWS:
+        return FewRows.apply(table, tokens)
+    return _looked_up(table, tokens)
+
+
+def _looked_up(table: Tensor, tokens: Tensor) -> Tensor:
     replicates, vocabulary, width = table.shape
     offsets = torch.arange(replicates, device=table.device).view(-1, *[1] * (tokens.dim() - 1)) * vocabulary
     return nn.functional.embedding(tokens + offsets, table.reshape(-1, width))

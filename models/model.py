@@ -34,6 +34,9 @@ class Model(Protocol):
     hides: ClassVar[bool] = False
     """Whether its forward takes `hidden`, bool [R, B, T]: tokens that no position attends to."""
 
+    ordered: ClassVar[bool] = True
+    """Whether every operation of it has a form whose sums have a fixed order on a GPU."""
+
     @property
     def rev(self) -> int:
         """Revision of what the model means. It is hashed into every key unless it is 1."""

@@ -1,1 +1,1 @@
-"""The first hour on a new kind of GPU, as five commands of at most ten minutes each."""
+"""The first hour on a new kind of GPU, as six commands of at most ten minutes each."""

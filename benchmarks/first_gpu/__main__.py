@@ -1,9 +1,10 @@
-"""The first hour on a new kind of GPU, as five commands of at most ten minutes each. They need torch, numpy, pyarrow and safetensors.
+"""The first hour on a new kind of GPU, as six commands of at most ten minutes each. They need torch, numpy, pyarrow and safetensors.
 
 On a machine with all dependencies:    python -m benchmarks.first_gpu manifests
 On the GPU, in this order:             python -m benchmarks.first_gpu correctness --out OUT
                                        python -m benchmarks.first_gpu path --out OUT
                                        python -m benchmarks.first_gpu throughput --out OUT
+                                       python -m benchmarks.first_gpu lstm --out OUT
                                        python -m benchmarks.first_gpu baseline --out OUT
                                        python -m benchmarks.first_gpu peers --out OUT
 
@@ -21,10 +22,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PARTS = ("correctness", "path", "throughput", "baseline", "peers")
+PARTS = ("correctness", "path", "throughput", "lstm", "baseline", "peers")
 _LIMIT_S = 570.0  # of a command
 _SAVE_S = 25.0  # that a training may take to write its checkpoint once it is asked to stop
 _CASES = ["L1-d64-T512", "L6-d512-T512", "L2-d64-T512", "L1-d64-T128"]
+_PEERS = {"L6-d512-T512": "16", "L1-d64-T512": "64"}  # replicates of a pack beside plain PyTorch and x-transformers
 _LARGEST = 16 * 2**20  # bytes of a file that is brought back
 
 
@@ -50,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for folder in (options.out, options.work):
         folder.mkdir(parents=True, exist_ok=True)
     ends = time.monotonic() + _LIMIT_S
-    if options.part in ("path", "baseline"):
+    if options.part in ("path", "lstm", "baseline"):
         return _train(options, ends)
     status = 0
     for command in _commands(options):
@@ -81,10 +83,13 @@ def _commands(options: argparse.Namespace) -> list[list[str]]:
             [*packed, *auto, "--cases", *cases, "--sizes", *sizes, "--out", f"{out}/throughput"],
             ["benchmarks.memory", *device, "--cases", *memory, "--sizes", *sizes[:3], "--out", f"{out}/memory"],
         ]
-    some = ["--no-auto", "--cases", *cases[:2], "--sizes", sizes[-1]]
-    peers = [*timed, "--kinds", "plain", "x-transformers", "packed", *some, "--out", f"{out}/peers"]
-    compiled = [*packed, *some, "--compile", "--out", f"{out}/compiled"]
-    return [peers] if options.tiny else [peers, compiled]  # compiling takes a minute on a CPU
+    peers = [*timed, "--kinds", "plain", "x-transformers", "packed", "--needed", "--no-auto"]
+    if options.tiny:  # compiling takes a minute on a CPU
+        return [[*peers, "--cases", *cases, "--sizes", *sizes, "--out", f"{out}/peers"]]
+    return [
+        [*peers, "--compile", "packed", "--cases", case, "--sizes", size, "--out", f"{out}/peers-{case}"]
+        for case, size in _PEERS.items()
+    ]
 
 
 def _run(command: Sequence[str], seconds: float) -> int:

@@ -139,7 +139,7 @@ def _same(one: tuple[Tensor, Tensor, bool], other: tuple[Tensor, Tensor, bool], 
 
 def _packs(case: Case, device: torch.device, steps: int, precision: str, deterministic: bool) -> Found:
     """The same training again, without its graph, at another place of a pack, in a larger pack."""
-    torch.use_deterministic_algorithms(deterministic and device.type == "cuda", warn_only=True)
+    torch.use_deterministic_algorithms(deterministic and device.type == "cuda")
     try:
         train = partial(_trained, case, device=device, precision=precision, steps=steps)
         one = train(size=4)
@@ -151,7 +151,7 @@ def _packs(case: Case, device: torch.device, steps: int, precision: str, determi
             "loss": [float(one[0][0].mean()), float(one[0][-1].mean())],
         }
     finally:
-        torch.use_deterministic_algorithms(device.type == "cuda", warn_only=True)
+        torch.use_deterministic_algorithms(device.type == "cuda")
 
 
 def _beside_the_cpu(case: Case, device: torch.device) -> Found:

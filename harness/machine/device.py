@@ -44,11 +44,22 @@ def prepare(device: torch.device, share: int = 1) -> None:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # before the first product
         torch.cuda.init()  # memory statistics cannot be reset before
         torch.cuda.set_device(torch.cuda.current_device() if device.index is None else device.index)
-        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.use_deterministic_algorithms(True)  # with warn_only attention would keep its backward pass of no fixed order
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # 300 passes over memory a step
         torch.backends.cudnn.benchmark = False
         torch.backends.cuda.enable_cudnn_sdp(False)  # its backward pass has no deterministic form
         if share > 1:
             torch.cuda.set_per_process_memory_fraction(1 / share)
+
+
+def allow_unordered(device: torch.device, allowed: bool) -> None:
+    """Let kernels whose sums have no fixed order run on a GPU, for a model of which nobody knows whether it has others; else they raise."""
+    if device.type == "cuda" and torch.are_deterministic_algorithms_enabled():
+        torch.use_deterministic_algorithms(True, warn_only=allowed)
+
+
+def _deterministic() -> bool:
+    return torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled()
 
 
 def release(device: torch.device) -> None:
@@ -111,7 +122,7 @@ def numerics(device: torch.device, precision: str, compiled: bool = False, graph
     return json.dumps(
         ({"loop": loop} if loop else {})
         | ({"mkl": "Intel's kernels, forced"} if device.type == "cpu" and forced_kernels() else {})
-        | ({"deterministic": torch.are_deterministic_algorithms_enabled()} if device.type == "cuda" else {})
+        | ({"deterministic": _deterministic()} if device.type == "cuda" else {})
         | {
             "capability": torch.backends.cpu.get_cpu_capability()
             if device.type == "cpu"

@@ -147,7 +147,8 @@ def _labelled(pack: Pack) -> list[tuple[Sequence[ScoredSet], int]]:
 
 
 def _score(training: Training, sets: Sequence[ScoredSet], device: torch.device, sequences: int) -> None:
-    score(training.model, [replace(scored, sequences=sequences) for scored in sets], device, training.train.precision)
+    some = [replace(scored, sequences=sequences) for scored in sets]
+    score(training.model, some, device, training.train.precision, compiled=training.compiled)
 
 
 def predicted_memory(rates: Sequence[Rate], size: int) -> int:

@@ -95,8 +95,11 @@ def score(
     device: torch.device,
     precision: str,
     should_stop: Callable[[], bool] = lambda: False,
+    compiled: Callable[..., Tensor] | None = None,
 ) -> "list[tuple[Scores, int]] | None":
     """Run replicate r through the whole of sets[r], sets of equal shape; None where asked to stop on the way.
+
+    compiled: the model as it answers whole batches with one block of needed positions; others are too few to be compiled for.
 
     Returns for each replicate the scores of all replicates with its set, and its number among them.
     """
@@ -104,7 +107,7 @@ def score(
     slots = [[slot for slot, scored in enumerate(sets) if scored == one] for one in distinct]
     scores = [Scores(len(own_slots), one) for own_slots, one in zip(slots, distinct, strict=True)]
     which = torch.tensor([distinct.index(scored) for scored in sets], device=device)
-    task, config = distinct[0].task, config_of(model)
+    task, config, whole = distinct[0].task, config_of(model), batch_size(distinct[0], device)
     if task.fed_back and config is not None:
         with settings_errors():
             refuse_blind(config)
@@ -116,8 +119,10 @@ def score(
         blocks = None if wanted.blocks is None else tuple(_spread(block, which) for block in wanted.blocks)
         inputs = _spread(batch.inputs, which)
         hidden = hiding(model, None if batch.hidden is None else _spread(batch.hidden, which))
+        usual = inputs.shape[1] == whole and (blocks is None or len(blocks) == 1)
+        answering = compiled if compiled is not None and usual and not task.fed_back else model
         with autocast(device, precision):
-            logits = task.answers(partial(model, **hidden), inputs, blocks)
+            logits = task.answers(partial(answering, **hidden), inputs, blocks)
         about = {axis: wanted.of(values) for axis, values in batch.about.items()}
         for index, own_slots in enumerate(slots):
             valid = wanted.weights[index] > 0

@@ -21,6 +21,7 @@ import harness.training.self_labels as parents
 import harness.training.sgd_loop as sequential
 import harness.training.weights as artifacts
 from harness.draw import Draw
+from harness.machine.device import allow_unordered
 from harness.machine.precision import autocast, set_matmul
 from harness.planning.pack import Pack, ScoredSet
 from harness.training.attention_penalty import Sharpness
@@ -81,6 +82,7 @@ class Training:
         self.task, self.train = first.task, first.train
         self.trains = [replicate.condition.train for replicate in pack.replicates]
         set_matmul(self.train.precision)
+        allow_unordered(device, not first.model.ordered)
         seeds = torch.tensor([replicate.init_seed for replicate in pack.replicates], device=device)
         self.init_seeds = parents.seeds_at(seeds, pack.stage, 0)
         self.should_stop = should_stop
@@ -109,6 +111,7 @@ class Training:
         self.step = self.recorded = 0  # steps taken; the last one whose curves and scores are in `rows`
         self.train_s = self.evaluate_s = 0.0
         self.forward = torch.compile(self.model, dynamic=False) if pack.numerics.get("compile") else self.model
+        self.compiled = self.forward if self.forward is not self.model and device.type == "cuda" else None
         self.watcher = Watcher(self.model, self.flat, self.feed, pack)
         self.replay: Replay | None = None
         self.loop: sequential.Loop | None = None
@@ -259,8 +262,12 @@ class Training:
         return self._loss(self._logits(strings, noise, attend), strings)
 
     def _logits(self, strings: Strings, noise: Noise | None, attend: Sharpness | None) -> Tensor:
+        blocks = strings.needed.blocks
+        # on a GPU the few steps with a second block are not worth half a minute of compiling
+        rare = self.device.type == "cuda" and blocks is not None and len(blocks) > 1
+        forward = self.model if rare else self.forward
         with autocast(self.device, self.train.precision):
-            logits = self.forward(strings.inputs, strings.needed.blocks, noise, attend, **hiding(self.model, strings.hidden))
+            logits = forward(strings.inputs, blocks, noise, attend, **hiding(self.model, strings.hidden))
         return self._exact(logits)
 
     def _exact(self, logits: Tensor) -> Tensor:
@@ -365,7 +372,7 @@ class Training:
         for weights in ("raw",) if self.average is None else ("raw", "ema"):
             with self.average.swapped() if weights == "ema" and self.average is not None else contextlib.nullcontext():
                 for sets in due:
-                    scores = score(self.model, sets, self.device, self.train.precision, should_stop)
+                    scores = score(self.model, sets, self.device, self.train.precision, should_stop, self.compiled)
                     if scores is None:
                         return False
                     rows.averages += self._averages(sets, scores, weights, last)

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +57,7 @@ class Custom(Model):
     path: str
     options: tuple[tuple[str, Any], ...] = ()
     rev: int = 1
+    ordered: ClassVar[bool] = False
 
     def described(self) -> dict[str, Any]:
         """What is hashed: the path, every option given, and the class's `rev` unless it is 1 (raise it with a change of meaning)."""

@@ -58,9 +58,10 @@ class Rows:
 
     def __init__(self, needed: Tensor, length: int):
         self.needed = needed
-        batch = torch.arange(needed.shape[1], device=needed.device)
-        self._index = (batch[:, None] * length + needed).flatten(1)[..., None]
+        strings = torch.arange(needed.shape[0] * needed.shape[1], device=needed.device).view(needed.shape[:2])
+        self._index = (strings[..., None] * length + needed).flatten()
 
     def of(self, x: Tensor) -> Tensor:
         """[R, B·T, D] → [R, B·K, D]"""
-        return x.gather(1, self._index.expand(-1, -1, x.shape[-1]))
+        # whole rows: the gradient of `gather` is, on a GPU, a sort of single numbers
+        return x.flatten(0, 1).index_select(0, self._index).view(len(x), -1, x.shape[-1])

@@ -43,7 +43,9 @@ def test_a_check_that_was_made_is_not_made_again(folder, capsys):
     assert (folder / "work" / "correctness.jsonl").read_text() == before
 
 
-@pytest.mark.parametrize(("part", "study", "count"), [("path", "fflm-quick", 4), ("baseline", "fflm-baseline", 2)])
+@pytest.mark.parametrize(
+    ("part", "study", "count"), [("path", "fflm-quick", 4), ("lstm", "fflm-verdicts", 2), ("baseline", "fflm-verdicts", 2)]
+)
 def test_trainings_come_back_as_one_archive(folder, tmp_path, part, study, count):
     with tarfile.open(folder / "out" / f"{part}.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")

@@ -81,6 +81,7 @@ def test_a_slot_that_shares_its_gpu_is_held_to_its_part_of_the_memory(share, ask
         monkeypatch.setattr(torch.cuda, name, lambda *given: 0)
     for name in ("use_deterministic_algorithms", "backends.cuda.enable_cudnn_sdp"):
         monkeypatch.setattr(f"torch.{name}", lambda *given, **more: None)
+    monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
     monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", found.append)
     prepare(torch.device("cuda"), share)
     assert found == asked

@@ -19,6 +19,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from results.large_tables import for_large_tables
+
 Value = TypeVar("Value")
 _ROOT = Path(__file__).parents[1]
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from results.second_process import serve; serve()"
@@ -27,8 +29,13 @@ _SERVING: list[bool] = []  # not empty in the second process, which has none of 
 
 
 def worthwhile() -> bool:
-    """Whether there is a core for it."""
-    return not _SERVING and len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)) > 1
+    """Whether there is a core for it, and no call that it must carry out first."""
+    return not (_SERVING or any(second.busy() for second in _running)) and cores() > 1
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
 
 
 def submit(function: Callable[..., Value], *arguments: Any) -> Future[Value]:
@@ -51,9 +58,14 @@ class _Second:
         command = [sys.executable, "-P", "-c", _START, str(_ROOT)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._thread = ThreadPoolExecutor(1)
+        self._last: Future[Any] | None = None
 
     def submit(self, function: Callable[..., Value], *arguments: Any) -> Future[Value]:
-        return self._thread.submit(self._call, function, arguments)
+        self._last = later = self._thread.submit(self._call, function, arguments)
+        return later
+
+    def busy(self) -> bool:
+        return self._last is not None and not self._last.done()
 
     def _call(self, function: Callable[..., Value], arguments: tuple[Any, ...]) -> Value:
         assert self._process.stdin is not None
@@ -79,15 +91,16 @@ def serve() -> None:
     _SERVING.append(True)
     answers: IO[bytes] = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a call prints must not stand among the answers
-    while True:
-        try:
-            function, arguments = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        answer: tuple[Any, Exception | None]
-        try:
-            answer = (function(*arguments), None)
-        except Exception as error:
-            answer = (None, error)
-        pickle.dump(answer, answers, protocol=5)
-        answers.flush()
+    with for_large_tables():
+        while True:
+            try:
+                function, arguments = pickle.load(sys.stdin.buffer)
+            except EOFError:
+                return
+            answer: tuple[Any, Exception | None]
+            try:
+                answer = (function(*arguments), None)
+            except Exception as error:
+                answer = (None, error)
+            pickle.dump(answer, answers, protocol=5)
+            answers.flush()

@@ -16,8 +16,8 @@ from results.store.second_copy import FEW_ROWS
 FILE_BYTES = {"replicates": 11_000, "evaluations": 5_600, "profiles": 3_700, "curves": 2_500}
 ROW_BYTES = {"replicates": 55, "evaluations": 8, "profiles": 1, "curves": 6}
 # further ones where a file holds its few rows twice
-COPIED_FILE_BYTES = {"replicates": 1_400, "evaluations": 100, "profiles": 100, "curves": 0}
-COPIED_ROW_BYTES = {"replicates": 220, "evaluations": 63, "profiles": 47, "curves": 36}
+COPIED_FILE_BYTES = {"replicates": 1_100, "evaluations": 100, "profiles": 100, "curves": 0}
+COPIED_ROW_BYTES = {"replicates": 140, "evaluations": 40, "profiles": 29, "curves": 26}
 _PROFILE_ROWS = 50  # bins of the two axes of one set of long strings
 _AVERAGED_ROWS = 10  # of a look where labels are laws: the loss, and distances to some estimators
 _WATCHED_ROWS = 24  # of a look: norms and gradients of some parameters, and lags of some heads

@@ -94,7 +94,8 @@ def draw_all(
             draw = partial(figures.errors_by_distance, by_set, axis_label)
             drawings.append(Drawing(f"profile-{axis}", title, caption, draw))
     for name in (name for name in set_names(manifest) if manifest["sets"][name].get("every") is not None):
-        rows = evaluations.filter((pc.field("set") == name) & (pc.field("weights") == "raw") & (pc.field("count") > 0))
+        used = evaluations.select(["key", "stage", "step", "set", "weights", "errors", "count"])
+        rows = used.filter((pc.field("set") == name) & (pc.field("weights") == "raw") & (pc.field("count") > 0))
         rate = pc.divide(rows["errors"].cast(pa.float64()), rows["count"].cast(pa.float64()))
         curves, who, left_out = _curves(rows, rate, _with_rows(label, rows))
         if curves:

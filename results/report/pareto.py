@@ -158,7 +158,8 @@ def _curves(
     if online is None:
         return steps, curves
     counted = reported(manifest) & (pc.field("weights") == "raw") & (pc.field("set") == online)
-    rows = evaluations.filter(counted).select(["key", "stage", "set_hash", "step", "errors", "count"])
+    used = ["key", "stage", "set", "set_hash", "metric", "kind", "weights", "step", "errors", "count"]
+    rows = evaluations.select(used).filter(counted)
     longest = pc.count_distinct(rows["step"]).as_py()  # at least the points of any one curve
     if not longest:
         return steps, curves

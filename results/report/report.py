@@ -9,6 +9,7 @@ still runs, and needs neither torch nor ray.
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from results import second_process
 from results.claims import verdicts
 from results.claims.show import html as claims_html
 from results.errors import StudyError
-from results.output import report_folder
+from results.large_tables import for_large_tables
+from results.output import OutputFolder, report_folder
 from results.progress.adaptive_status import CAUTION, lines
 from results.report import pareto, violins
 from results.report.downloads import for_a_paper, more_tables
@@ -42,6 +44,7 @@ from results.rows.summary import (
     ENDINGS,
     QUANTILES,
     Replicate,
+    copy_of,
     raw_rows,
     replicates_of,
     reported_sets,
@@ -55,7 +58,7 @@ from results.rows.task_conditions import is_of
 from results.statistics.intervals import zero_error_bound
 from results.statistics.real_values import share_below_largest
 from results.store.manifest import label as stage_label
-from results.store.manifest import newest_manifest, reported, scoring_of, stage_of
+from results.store.manifest import newest_manifest, reported_rows, scoring_of, stage_of
 from results.store.tables import ROW, Store, committed, read
 
 MAX_OPEN_ROWS, MAX_ROWS = 200, 500  # rows of a table that is shown open; rows of a large table
@@ -82,7 +85,17 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
         for name, data in values_report(store, manifest, families).items():
             page_path = folder.write(name, data)
         return page_path
+    with for_large_tables() if len(manifest["replicates"]) >= MANY else nullcontext():
+        for name, data in _files(store, manifest, folder, families).items():
+            page_path = folder.write(name, data)
+    return page_path
+
+
+def _files(store: Store, manifest: dict[str, Any], folder: OutputFolder, families: Sequence[ReportFamily]) -> dict[str, bytes]:
+    """The report's files by their names, the page last."""
     shared = len(manifest["replicates"]) >= MANY and store.is_local and second_process.worthwhile()
+    if shared:
+        second_process.submit(drawn_files, ())  # which loads what it draws with later
     finished = committed(store)
     files = {"tables/replicates.parquet": to_parquet(finished)}
     copies: dict[str, Future[bytes]] = {}
@@ -101,10 +114,9 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
         packs = None if keys is None else set(_packs(finished, keys).to_pylist())
         return read(store, table, filter=chosen, winning=finished, packs=packs)
 
-    failures, evaluations = whole("failures"), whole("evaluations").filter(reported(manifest))
-    if shared:  # for the second process, while this one summarises
-        copies = {table: second_process.submit(_copy, store, table, finished.select(ROW)) for table in ("profiles", "curves")}
-        second_process.submit(drawn_files, ())  # which loads what it draws with later
+    if shared:  # for the second process, while this one reads and summarises
+        copies = {table: second_process.submit(copy_of, store, table, finished.select(ROW)) for table in ("profiles", "curves")}
+    failures, evaluations = whole("failures"), reported_rows(manifest, whole("evaluations"))
     known = replicates_of(manifest, finished, evaluations, failures)
     summary, rows = summarise(manifest, known), raw_rows(manifest, known)
     drawn = pa.array([r.key for members in shown_conditions(manifest, known, families).values() for r in members], pa.string())
@@ -157,15 +169,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
         families=families,
         replicates_data=replicates_data(manifest, known, pages),
     ).encode()  # last: it links to the others
-    files = {f"tables/{name}.parquet": copy.result() for name, copy in copies.items()} | files
-    for name, data in files.items():
-        page_path = folder.write(name, data)
-    return page_path
-
-
-def _copy(store: Store, table: str, winning: pa.Table) -> bytes:
-    """The rows of a table that count as a Parquet file."""
-    return to_parquet(read(store, table, winning=winning))
+    return {f"tables/{name}.parquet": copy.result() for name, copy in copies.items()} | files
 
 
 def page(

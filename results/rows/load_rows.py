@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset
 import pyarrow.parquet
 
 from results.errors import StudyError, nearest
@@ -68,7 +67,7 @@ def load(
     table: str = "evaluations",
     *,
     columns: Sequence[str] | None = None,
-    filters: pa.dataset.Expression | Sequence[Any] | None = None,
+    filters: pc.Expression | Sequence[Any] | None = None,
     config: bool | str | Sequence[str] = False,
     **conditions: Any,
 ) -> LoadedRows:
@@ -121,13 +120,13 @@ def load(
 
 
 def _expression(
-    table: str, filters: pa.dataset.Expression | Sequence[Any] | None, conditions: Mapping[str, Any]
-) -> pa.dataset.Expression | None:
+    table: str, filters: pc.Expression | Sequence[Any] | None, conditions: Mapping[str, Any]
+) -> pc.Expression | None:
     """All of them as one expression; None where there are none."""
     parts = []
     if filters is not None:
         try:
-            parts.append(filters if isinstance(filters, pa.dataset.Expression) else pa.parquet.filters_to_expression(filters))
+            parts.append(filters if isinstance(filters, pc.Expression) else pa.parquet.filters_to_expression(filters))
         except (TypeError, ValueError) as error:
             raise StudyError(
                 f"filters={filters!r} can't be read ({error}): write a pyarrow expression, or tuples such as [('step', '>=', 1000)]"

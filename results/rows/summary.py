@@ -32,6 +32,7 @@ from results.statistics.intervals import (
 )
 from results.store.manifest import reported, stage_of
 from results.store.schema import STATUSES
+from results.store.tables import Store, read
 from results.terminal import printable
 
 QUANTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1.0}
@@ -177,7 +178,7 @@ def summarise(manifest: dict[str, Any], replicates: Sequence[Replicate]) -> pa.T
 def raw_rows(manifest: dict[str, Any], replicates: Sequence[Replicate]) -> pa.Table:
     """One row a replicate: seeds, status, loss, and for each set `<set>.errors`, `.reads`, `.error`, `.low`, `.high`, then
     `.sequences_wrong`, `.sequences` and the exact interval of their share, `.wrong_low` and `.wrong_high`."""
-    fields: list[tuple[str, pa.DataType]] = [
+    about = [
         ("condition", pa.string()),
         ("stage", pa.int32()),
         ("init_seed", pa.int64()),
@@ -186,24 +187,28 @@ def raw_rows(manifest: dict[str, Any], replicates: Sequence[Replicate]) -> pa.Ta
         ("diverged_at", pa.int64()),
         ("loss", pa.float64()),
     ]
-    rows = [{name: getattr(r, name) for name, _ in fields} for r in replicates]
+    columns = {name: pa.array([getattr(r, name) for r in replicates], kind) for name, kind in about}
+    unscored = [math.inf if r.status == "diverged" else None for r in replicates]
     for name in set_names(manifest):
-        fields += [(f"{name}.{column}", pa.int64()) for column in ("errors", "reads")]
-        fields += [(f"{name}.{column}", pa.float64()) for column in ("error", "low", "high")]
-        fields += [(f"{name}.{column}", pa.int64()) for column in ("sequences_wrong", "sequences")]
-        fields += [(f"{name}.{column}", pa.float64()) for column in ("wrong_low", "wrong_high")]
-        for row, replicate in zip(rows, replicates, strict=True):
-            if score := replicate.scores.get(name):
-                row |= {f"{name}.errors": score.errors, f"{name}.reads": score.reads}
-                row |= {f"{name}.error": score.rate, f"{name}.low": score.low, f"{name}.high": score.high}
-                row |= {f"{name}.sequences_wrong": score.sequences_wrong, f"{name}.sequences": score.sequences}
-                if score.wrong:
-                    row |= {f"{name}.wrong_low": score.wrong.low, f"{name}.wrong_high": score.wrong.high}
-            elif replicate.status == "diverged":
-                row[f"{name}.error"] = math.inf
-    for row, replicate in zip(rows, replicates, strict=True):
-        row["key"] = replicate.key
-    return pa.Table.from_pylist(rows, schema=pa.schema([*fields, ("key", pa.string())]))
+        scores = [r.scores.get(name) for r in replicates]
+        for column, kind, value in _RAW:
+            columns[f"{name}.{column}"] = pa.array([score and value(score) for score in scores], kind)
+        errors = [score.rate if score else lost for score, lost in zip(scores, unscored, strict=True)]
+        columns[f"{name}.error"] = pa.array(errors, pa.float64())
+    return pa.table(columns | {"key": pa.array([r.key for r in replicates], pa.string())})
+
+
+_RAW: tuple[tuple[str, pa.DataType, Callable[[Score], float | None]], ...] = (
+    ("errors", pa.int64(), lambda score: score.errors),
+    ("reads", pa.int64(), lambda score: score.reads),
+    ("error", pa.float64(), lambda score: score.rate),
+    ("low", pa.float64(), lambda score: score.low),
+    ("high", pa.float64(), lambda score: score.high),
+    ("sequences_wrong", pa.int64(), lambda score: score.sequences_wrong),
+    ("sequences", pa.int64(), lambda score: score.sequences),
+    ("wrong_low", pa.float64(), lambda score: score.wrong.low if score.wrong else None),
+    ("wrong_high", pa.float64(), lambda score: score.wrong.high if score.wrong else None),
+)
 
 
 def to_csv(table: pa.Table) -> bytes:
@@ -219,6 +224,11 @@ def to_csv(table: pa.Table) -> bytes:
     sink = io.BytesIO()
     pyarrow.csv.write_csv(table, sink, pyarrow.csv.WriteOptions(quoting_style="needed"))
     return sink.getvalue()
+
+
+def copy_of(store: Store, table: str, winning: pa.Table) -> bytes:
+    """The rows of a table that count as a Parquet file."""
+    return to_parquet(read(store, table, winning=winning))
 
 
 def to_parquet(table: pa.Table) -> bytes:

@@ -124,6 +124,14 @@ def reported(manifest: Mapping[str, Any]) -> pc.Expression:
     return chosen
 
 
+def reported_rows(manifest: Mapping[str, Any], evaluations: pa.Table) -> pa.Table:
+    """The rows of `evaluations` that are reported, in their order. Where that is all of them, no row is copied."""
+    selects = reported(manifest)
+    decisive = [name for name in ("kind", "metric", "set_hash") if name in str(selects)]
+    count = evaluations.select(decisive).filter(selects).num_rows
+    return evaluations if count == evaluations.num_rows else evaluations.filter(selects)
+
+
 def label(name: str, stage: int) -> str:
     """The name of a stage of a condition; a first stage has the condition's name."""
     return f"{name}, stage {stage}" if stage else name

@@ -1,10 +1,9 @@
 """One Parquet file of a table: rows to bytes, and back with every check that its schema allows.
 
-Files carry a digest of all their bytes (`results.store.seal`) and a checksum of every page. A reader checks the digest of a file of at most
-1 MiB, and of a larger one the pages that it reads, though not their headers; `manyseeds verify` checks the digest of each. Older files
-have neither.
-
-A file of few rows also holds them as one Arrow record batch (`results.store.second_copy`), which is faster to read than its columns.
+Files carry a digest of all their bytes (`results.store.seal`) and a checksum of every page; `manyseeds verify` checks the digest of each.
+A file of few rows also holds them as one Arrow record batch with a checksum of its own (`results.store.second_copy`): a reader takes and
+checks that alone. Of another file of at most 1 MiB a reader checks the digest, and of a larger one the pages that it reads, though not
+their headers. Files of older versions may have no digest.
 """
 
 import itertools
@@ -17,15 +16,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.dataset
 import pyarrow.fs
 import pyarrow.parquet
 
 from results.errors import DamagedFile, MissingFile, StoreError
 from results.store.filesystem import content, reason
 from results.store.schema import SCHEMAS
-from results.store.seal import BLANK, inspect, seal, state
-from results.store.second_copy import FEW_ROWS, encode, from_file, has_no_copy, nulls_where_none_may_be
+from results.store.seal import BLANK, seal, state
+from results.store.second_copy import FEW_ROWS, from_file, nulls_where_none_may_be, with_copy
 
 COMPACTED = "compacted-"
 SUFFIX = ".parquet"
@@ -64,8 +62,9 @@ def _encoded(rows: pa.Table, small: bool, **options: Any) -> bytes:
     options |= {"compression": "snappy" if small else "zstd", "write_page_checksum": True}
     with pa.parquet.ParquetWriter(sink, rows.schema, **options) as writer:
         writer.write_table(rows)
-        writer.add_key_value_metadata({_DIGEST: BLANK + (encode(rows) if small else "")})
-    return seal(sink.getvalue().to_pybytes())
+        writer.add_key_value_metadata({_DIGEST: BLANK})
+    data = sink.getvalue().to_pybytes()
+    return seal(with_copy(data, rows) if small else data)
 
 
 def deserialise(data: bytes) -> pa.Table:
@@ -88,7 +87,7 @@ def conform(table: str, rows: pa.Table) -> pa.Table:
 
 
 def read_file(
-    filesystem: pyarrow.fs.FileSystem, path: str, table: str, columns: list[str], filter: pa.dataset.Expression | None = None
+    filesystem: pyarrow.fs.FileSystem, path: str, table: str, columns: list[str], filter: pa.compute.Expression | None = None
 ) -> pa.Table:
     """Columns of one file of a table; columns that were appended to the table later are null.
 
@@ -101,17 +100,18 @@ def read_file(
     def unreadable(error: Exception) -> DamagedFile:
         return DamagedFile(f"{path} can't be read as a Parquet file of table {table!r} ({reason(error)}); {cure}")
 
-    def fragment(*of: object) -> pa.dataset.ParquetFileFragment:
-        options = pa.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
-        return pa.dataset.ParquetFileFormat(default_fragment_scan_options=options).make_fragment(*of)
+    def fragment(*of: object) -> "pa.dataset.ParquetFileFragment":
+        from pyarrow import dataset  # here: with it comes pandas, which takes a report 0.3 s to load
+
+        options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+        return dataset.ParquetFileFormat(default_fragment_scan_options=options).make_fragment(*of)
 
     def of_bytes(data: bytes) -> pa.Table:
-        seen, end = inspect(data)
-        if seen == "damaged":
-            raise unreadable(ValueError(_CHANGED))
-        batch = from_file(data, end, table) if seen == "whole" and filter is None else None
+        batch = from_file(data, table) if filter is None else None
         if batch is not None and not nulls_where_none_may_be(batch, table):
             return pa.Table.from_batches([batch]).select(columns)
+        if state(data) == "damaged":
+            raise unreadable(ValueError(_CHANGED))
         return _rows(pa.BufferReader(data), partial(fragment, pa.py_buffer(data)), path, table, columns, filter, cure)
 
     try:
@@ -169,20 +169,17 @@ def read_local_files(paths: Sequence[str], table: str, columns: list[str]) -> li
 
 
 def _small_batch(path: str, table: str) -> pa.RecordBatch | None:
-    """The second copy of a whole file's rows; None where `read_file` must read the file, or say what is wrong with it."""
+    """The second copy of a file's rows; None where `read_file` must read the file, or say what is wrong with it."""
     try:
         data = _small_local(path)
     except OSError:
         return None
-    if data is None or has_no_copy(data, table):
-        return None
-    seen, end = inspect(data)
-    return from_file(data, end, table) if seen == "whole" else None
+    return None if data is None else from_file(data, table)
 
 
 def _together(paths: Sequence[str], batches: Sequence[pa.RecordBatch], table: str) -> pa.Table | None:
     """The rows of several files; None where those of one may not be what its name or its schema says."""
-    rows = pa.Table.from_batches(batches, SCHEMAS[table])
+    rows = pa.Table.from_batches(batches, SCHEMAS[table]).combine_chunks()
     if nulls_where_none_may_be(rows, table):
         return None
     if table != "failures":
@@ -208,11 +205,11 @@ def _small_local(path: str) -> bytes | None:
 
 def _rows(
     source: pa.NativeFile,
-    fragment: Callable[[], pa.dataset.ParquetFileFragment],
+    fragment: "Callable[[], pa.dataset.ParquetFileFragment]",
     path: str,
     table: str,
     columns: list[str],
-    filter: pa.dataset.Expression | None,
+    filter: pa.compute.Expression | None,
     cure: str,
 ) -> pa.Table:
     """`read_file` without the check of the packs. `source` and `fragment()` are the same file."""

@@ -31,17 +31,12 @@ def seal(data: bytes) -> bytes:
 
 def state(data: bytes) -> State:
     """Whether a file is as it was written; `unsealed`: it has no digest, so nothing is known."""
-    return inspect(data)[0]
-
-
-def inspect(data: bytes) -> tuple[State, int]:
-    """The state of a file and, where it is whole, the place behind BLANK: a writer may go on there."""
     seen: State = "unsealed"
     for start in islice(_places(data), _MOST_PLACES):
         if _holds(data, start):
-            return "whole", start + _DIGITS + len(_CLOSE)
+            return "whole"
         seen = "damaged"
-    return seen, 0
+    return seen
 
 
 def _places(data: bytes) -> Iterator[int]:

@@ -1,12 +1,18 @@
-"""The second copy of the rows of a small file: an Arrow record batch in the metadata of the Parquet file.
+"""The second copy of the rows of a small file: an Arrow record batch between the columns and the footer of the Parquet file.
 
 Parsing the footer and the column chunks of a file takes as long for one row as for a thousand. A file of few rows therefore holds them a
-second time, as a record batch that a reader takes in a tenth of the time. The file's digest covers both copies, and `manyseeds verify`
-checks that they agree. Where there is no digest, no second copy, or one of another schema, the Parquet columns are read.
+second time, as a record batch that a reader takes in a tenth of the time. The copy ends where the footer begins:
+
+    record batch, compressed · mark of the schema (8 bytes) · its size here and its size unpacked · CRC-32 of all of these
+
+A reader checks this checksum alone. The file's digest covers both copies; `manyseeds verify` checks it, and that the copies agree. Where
+there is no second copy, or it is damaged or of another schema, the digest is checked and the Parquet columns are read. Files of older
+versions hold their second copy in the footer, which is no longer read.
 """
 
-import base64
 import hashlib
+import struct
+import zlib
 from functools import cache
 
 import pyarrow as pa
@@ -16,38 +22,41 @@ from results.store.schema import SCHEMAS
 
 FEW_ROWS = 256
 _MOST_BATCH = 2**18  # bytes of a record batch: most have a tenth of that
+_CODEC = pa.Codec("lz4_raw")
+_ABOUT = struct.Struct("<8sII")  # mark, packed size, unpacked size
+_CHECK = struct.Struct("<I")
+_FOOTER = struct.Struct("<I4s")  # the end of a Parquet file: the size of its footer, and b"PAR1"
 
 
-def encode(rows: pa.Table) -> str:
-    """What follows the digest in a file of few rows: their schema's mark, the size of the record batch, and the batch."""
+def with_copy(data: bytes, rows: pa.Table) -> bytes:
+    """The Parquet file of these rows with their second copy; as it is where that would be large."""
     (batch,) = rows.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]
     message = batch.serialize()
     if message.size > _MOST_BATCH:
-        return ""
-    packed = base64.b64encode(pa.compress(message, "snappy", asbytes=True)).decode()
-    return f"{_schema_mark(rows.schema).decode()}{message.size}:{packed};"
+        return data
+    place = _before_footer(data)
+    return data[:place] + _packed(message, _schema_mark(rows.schema)) + data[place:]
 
 
-def has_no_copy(data: bytes, table: str) -> bool:
-    """Whether a file can't hold a second copy that readers take; known without a pass over all its bytes for their digest."""
-    return _table_mark(table) not in data
-
-
-def from_file(data: bytes, start: int, table: str) -> pa.RecordBatch | None:
-    """The rows of a file whose digest was checked and ends at `start`; None where its Parquet columns must be read.
+def from_file(data: bytes, table: str) -> pa.RecordBatch | None:
+    """The rows of a file by its second copy; None where the digest must be checked and the Parquet columns read.
 
     A caller looks for nulls (`nulls_where_none_may_be`): many batches are looked through at once.
     """
-    mark = _table_mark(table)
-    if not data.startswith(mark, start):
+    end = _before_footer(data) - _CHECK.size
+    start = end - _ABOUT.size
+    if start < 0 or data[start : start + 8] != _table_mark(table):
         return None
-    size, _, packed = data[start + len(mark) : data.find(b";", start)].partition(b":")
+    _, packed, size = _ABOUT.unpack_from(data, start)
+    begin = start - packed
+    if begin < 0 or not 0 < size <= _MOST_BATCH:
+        return None
+    view = memoryview(data)[begin:end]
+    if not _holds(view, *_CHECK.unpack_from(data, end)):
+        return None
     try:
-        if not 0 < int(size) <= _MOST_BATCH:
-            return None
-        message = pa.decompress(base64.b64decode(packed, validate=True), int(size), "snappy")
-        batch = pa.ipc.read_record_batch(message, SCHEMAS[table])
-        batch.validate(full=True)  # whoever sealed the file may have written anything
+        batch = pa.ipc.read_record_batch(_CODEC.decompress(view[:packed], size), SCHEMAS[table])
+        batch.validate(full=True)  # whoever wrote the file may have written anything
     except (pa.ArrowException, ValueError, OSError):
         return None
     return batch
@@ -58,9 +67,9 @@ def nulls_where_none_may_be(rows: pa.RecordBatch | pa.Table, table: str) -> bool
     return any(rows.column(index).null_count for index in _required(table))
 
 
-def copies_differ(data: bytes, start: int, table: str) -> bool:
-    """Whether a file whose digest ends at `start` holds a second copy that readers take, and its Parquet columns hold other rows."""
-    batch = from_file(data, start, table)
+def copies_differ(data: bytes, table: str) -> bool:
+    """Whether a whole file holds a second copy that readers take, and its Parquet columns hold other rows."""
+    batch = from_file(data, table)
     if batch is None or nulls_where_none_may_be(batch, table):
         return False
     try:
@@ -77,10 +86,29 @@ def _bits(column: pa.Array) -> pa.Array:
     return column.view(pa.int64()) if pa.types.is_float64(column.type) else column
 
 
+def _packed(message: pa.Buffer, mark: bytes) -> bytes:
+    """A record batch as the second copy holds it."""
+    packed = _CODEC.compress(message, asbytes=True)
+    copy = packed + _ABOUT.pack(mark, len(packed), message.size)
+    return copy + _CHECK.pack(zlib.crc32(copy))
+
+
+def _holds(copy: memoryview, checksum: int) -> bool:
+    return zlib.crc32(copy) == checksum
+
+
+def _before_footer(data: bytes) -> int:
+    """Where the footer of a Parquet file begins; 0 where the bytes are too few or end otherwise."""
+    if len(data) < _FOOTER.size:
+        return 0
+    size, magic = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
+    return max(0, len(data) - _FOOTER.size - size) if magic == b"PAR1" else 0
+
+
 def _schema_mark(schema: pa.Schema) -> bytes:
-    """What the second copy begins with: a record batch is read with the schema that it was written with, or not at all."""
+    """What names the schema: a record batch is read with the schema that it was written with, or not at all."""
     fields = [(field.name, str(field.type), field.nullable) for field in schema]
-    return f",rows-{hashlib.sha256(repr(fields).encode()).hexdigest()[:16]}:".encode()
+    return hashlib.sha256(repr(fields).encode()).digest()[:8]
 
 
 @cache

@@ -22,7 +22,6 @@ from pathlib import PurePosixPath
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.dataset
 import pyarrow.fs
 
 from results import second_process
@@ -46,6 +45,7 @@ from results.store.schema import SCHEMAS
 ROW = ["key", "stage", "pack"]
 _MANY = 64  # chunks of a table, above which work on each of them takes longer than to copy them into one
 _THREADS, _AT_ONCE = 8, 64  # that read files, and files that one of them reads before it takes more
+_LOCAL_THREADS, _LOCAL_AT_ONCE = 4, 256  # of a local store, where more threads wait for the interpreter and not for files
 _VERY_MANY = 4_000  # files of a table, above which a second process reads half of them
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of studies, packs and keys
 
@@ -207,7 +207,7 @@ def read(
     store: Store,
     table: str,
     columns: list[str] | None = None,
-    filter: pa.dataset.Expression | None = None,
+    filter: pa.compute.Expression | None = None,
     winning: pa.Table | None = None,
     packs: Collection[str] | None = None,
 ) -> pa.Table:
@@ -309,7 +309,7 @@ def _rows(
     store: Store,
     table: str,
     columns: list[str] | None,
-    filter: pa.dataset.Expression | None = None,
+    filter: pa.compute.Expression | None = None,
     packs: Collection[str] | None = None,
 ) -> pa.Table:
     """`read` without the winner rule."""
@@ -344,7 +344,7 @@ def _of_pack(name: str, packs: Collection[str]) -> bool:
     return stem in packs or any(stem[:end] in packs for end, letter in enumerate(stem) if letter == ".")
 
 
-def _read_one(store: Store, table: str, name: str, columns: list[str], filter: pa.dataset.Expression | None = None) -> pa.Table:
+def _read_one(store: Store, table: str, name: str, columns: list[str], filter: pa.compute.Expression | None = None) -> pa.Table:
     return read_file(store.filesystem, store.path(table, name), table, columns, filter)
 
 
@@ -365,8 +365,9 @@ def _read_here(store: Store, table: str, names: list[str], columns: list[str]) -
 
     if len(names) < 2:
         return _concat(table, columns, read_some(names))
-    size = min(_AT_ONCE, -(-len(names) // _THREADS))
-    with ThreadPoolExecutor(_THREADS) as threads:
+    count, most = (_LOCAL_THREADS, _LOCAL_AT_ONCE) if store.is_local else (_THREADS, _AT_ONCE)
+    size = min(most, -(-len(names) // count))
+    with ThreadPoolExecutor(count) as threads:
         pieces = threads.map(read_some, (names[start : start + size] for start in range(0, len(names), size)))
         return _concat(table, columns, list(itertools.chain.from_iterable(pieces)))
 

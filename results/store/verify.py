@@ -20,7 +20,7 @@ from results.store.manifest import FOLDER as MANIFESTS
 from results.store.manifest import NEWEST, named_manifest
 from results.store.parquet import read_file
 from results.store.schema import SCHEMAS
-from results.store.seal import State, inspect, state
+from results.store.seal import State, state
 from results.store.second_copy import copies_differ
 from results.store.tables import Store, committed, list_names, scored
 
@@ -129,7 +129,7 @@ def _state(store: Store, kind: str, path: str) -> State | Literal["two copies"] 
     try:
         data = content(store.filesystem, path)
         seen = state_of(kind, path.rpartition("/")[2], data)
-        if seen == "whole" and kind in SCHEMAS and copies_differ(data, inspect(data)[1], kind):
+        if seen == "whole" and kind in SCHEMAS and copies_differ(data, kind):
             return "two copies"
         if seen == "unsealed" and kind in SCHEMAS:
             read_file(store.filesystem, path, kind, SCHEMAS[kind].names)

@@ -1,5 +1,6 @@
 """Flipped bits: every one shows in `manyseeds verify`, a reader passes none on as data, and a run goes on from what is whole."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -74,11 +75,14 @@ def test_of_two_thousand_flips_in_each_kind_of_file_and_all_in_its_digest_none_i
 
 def test_no_flip_in_a_table_is_read_as_data(full):
     rng, path = random.Random(1), _paths(full)["evaluations"]
-    data = path.read_bytes()
+    data, whole = path.read_bytes(), read(full, "evaluations")
+    unharmed = 0
     for _ in range(200):
         path.write_bytes(_flipped(data, rng.randrange(8 * len(data))))
-        with pytest.raises(DamagedFile, match=r"evaluations/fd-1\.parquet"):
-            read(full, "evaluations", ["key"])
+        with contextlib.suppress(DamagedFile):  # a file holds its rows twice, and readers need one of the two
+            assert read(full, "evaluations").equals(whole)
+            unharmed += 1
+    assert 0 < unharmed < 200
 
 
 def test_pages_of_a_file_too_large_to_check_whole_are_checked(tmp_path, monkeypatch):

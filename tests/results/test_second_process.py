@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +27,18 @@ def test_calls_are_answered_in_another_process_and_their_errors_are_raised_here(
     assert "not an answer" in capfd.readouterr().err
     with pytest.raises(ProcessLookupError):
         os.kill(other, 0)
+
+
+def test_a_process_with_a_call_to_carry_out_is_not_worthwhile(tmp_path, monkeypatch):
+    monkeypatch.setattr(second_process, "cores", lambda: 2)
+    waits = tmp_path / "waits"
+    os.mkfifo(waits)
+    try:
+        assert second_process.worthwhile()
+        later = second_process.submit(Path.read_text, waits)  # until someone writes
+        assert not second_process.worthwhile()
+        waits.write_text("now")
+        assert later.result() == "now"
+        assert second_process.worthwhile()
+    finally:
+        second_process.stop()

@@ -6,7 +6,7 @@ Criteria stand in docs/studies/dyck/README.md and were fixed before the reported
 from functools import partial
 
 import numpy as np
-from scipy.stats import rankdata
+import scipy
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between, percent
@@ -129,7 +129,7 @@ def _resampled(values: Floats, random: np.random.Generator) -> Floats:
 
 
 def _correlations(x: Floats, y: Floats) -> Floats:
-    ranks = [rankdata(each, axis=-1) for each in (x, y)]
+    ranks = [scipy.stats.rankdata(each, axis=-1) for each in (x, y)]
     one, other = (each - each.mean(-1, keepdims=True) for each in ranks)
     size = np.sqrt((one**2).sum(-1) * (other**2).sum(-1))
     return (one * other).sum(-1) / np.where(size > 0, size, 1.0)

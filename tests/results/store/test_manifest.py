@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from results.errors import StoreError
-from results.store.manifest import reported, scoring_of
+from results.store.manifest import reported, reported_rows, scoring_of
 from results.store.schema import SCHEMAS
 
 ROW = {"key": "k", "stage": 0, "pack": "p", "step": 1, "weights": "raw", "set": "s"}
@@ -17,7 +17,16 @@ def condition(name, set_hash, *metrics, direction="lower"):
 
 def kept(conditions, *rows):
     table = pa.Table.from_pylist([ROW | {"metric": m, "set_hash": h} for m, h in rows], schema=SCHEMAS["evaluations"])
-    return [(row["metric"], row["set_hash"]) for row in table.filter(reported({"conditions": conditions})).to_pylist()]
+    selected = table.filter(reported({"conditions": conditions}))
+    assert reported_rows({"conditions": conditions}, table).equals(selected)
+    return [(row["metric"], row["set_hash"]) for row in selected.to_pylist()]
+
+
+def test_where_all_rows_are_reported_they_are_not_copied():
+    plan = {"conditions": [condition("a", "h", "position")]}
+    rows = pa.Table.from_pylist([ROW | {"metric": "position", "set_hash": h} for h in ("h", "other")], SCHEMAS["evaluations"])
+    assert reported_rows(plan, rows) is rows
+    assert reported_rows(plan | {"conditions": [condition("a", "h", "read")]}, rows).num_rows == 0
 
 
 def test_rows_of_the_first_metric_are_reported_whatever_it_is_called():

@@ -1,6 +1,7 @@
 """Files of few rows hold them twice: as Parquet columns, and as the Arrow record batch that readers take."""
 
-import base64
+import random
+import zlib
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +23,15 @@ def _no_columns(*_, **__):
     raise AssertionError("the Parquet columns were parsed")
 
 
-def _sealed(rows: pa.Table, copy: str) -> bytes:
-    """A file of these columns with another second copy, and a digest of it all."""
+def _sealed(rows: pa.Table, copy: bytes) -> bytes:
+    """A file of these columns with this second copy, and a digest of it all."""
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, rows.schema, write_page_checksum=True) as writer:
         writer.write_table(rows)
-        writer.add_key_value_metadata({"manyseeds.digest": BLANK + copy})
-    return seal(sink.getvalue().to_pybytes())
+        writer.add_key_value_metadata({"manyseeds.digest": BLANK})
+    data = sink.getvalue().to_pybytes()
+    place = second_copy._before_footer(data)
+    return seal(data[:place] + copy + data[place:])
 
 
 def test_both_copies_hold_the_same_rows_and_few_rows_are_read_without_parsing_a_column(tmp_path, monkeypatch):
@@ -48,8 +51,8 @@ def test_both_copies_hold_the_same_rows_and_few_rows_are_read_without_parsing_a_
 def test_a_file_of_many_rows_has_one_copy():
     row = {"key": "a", "stage": 0, "pack": "fd-1", "step": 1, "metric": "loss", "value": 0.5}
     rows = pa.Table.from_pylist([row] * 257, SCHEMAS["curves"])
-    assert b",rows-" in parquet.serialise(rows.slice(1))
-    assert b",rows-" not in parquet.serialise(rows)
+    assert second_copy.from_file(parquet.serialise(rows.slice(1)), "curves").num_rows == 256
+    assert second_copy.from_file(parquet.serialise(rows), "curves") is None
 
 
 def test_rounded_numbers_take_two_thirds_of_the_bytes_in_the_denser_file_and_repeated_ones_no_more():
@@ -63,11 +66,41 @@ def test_rounded_numbers_take_two_thirds_of_the_bytes_in_the_denser_file_and_rep
         assert parquet.deserialise(parquet.serialise(each, dense=True)).cast(SCHEMAS["curves"]).equals(each)
 
 
-def _copy_of(rows: pa.Table, schema: pa.Schema | None = None, size: int | None = None) -> str:
+def test_a_file_with_two_copies_is_a_parquet_file_for_other_readers(tmp_path):
+    rows = pack_tables("fd-1", ["a", "d"])["evaluations"].cast(SCHEMAS["evaluations"])
+    path = tmp_path / "fd-1.parquet"
+    path.write_bytes(parquet.serialise(rows))
+    assert second_copy.from_file(path.read_bytes(), "evaluations") is not None
+    polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    wanted = rows["errors"].to_pylist()
+    assert polars.read_parquet(path)["errors"].to_list() == wanted
+    assert [row[0] for row in duckdb.read_parquet(str(path)).project("errors").fetchall()] == wanted
+
+
+def test_no_flip_in_the_second_copy_is_read_as_data_and_one_elsewhere_leaves_it_as_it_was():
+    rows = pack_tables("fd-1", ["a", "d"])["curves"].cast(SCHEMAS["curves"])
+    data, whole = parquet.serialise(rows), rows.combine_chunks().to_batches()[0].serialize()
+    end = second_copy._before_footer(data)
+    start = end - len(_copy_of(rows))
+    assert pq.ParquetFile(pa.BufferReader(data)).metadata.row_group(0).num_rows == rows.num_rows
+    rng = random.Random(3)
+    for bit in [rng.randrange(8 * start, 8 * end) for _ in range(500)] + [rng.randrange(8 * len(data)) for _ in range(500)]:
+        changed = np.frombuffer(data, np.uint8).copy()
+        changed[bit // 8] ^= 1 << bit % 8
+        batch = second_copy.from_file(changed.tobytes(), "curves")
+        assert batch is None or batch.serialize().equals(whole), bit
+        assert batch is None or not start <= bit // 8 < end, bit
+
+
+def _copy_of(rows: pa.Table, schema: pa.Schema | None = None, size: int | None = None) -> bytes:
     message = rows.combine_chunks().to_batches()[0].serialize()
-    packed = base64.b64encode(pa.compress(message, "snappy", asbytes=True)).decode()
-    mark = second_copy._schema_mark(schema or rows.schema).decode()
-    return f"{mark}{message.size if size is None else size}:{packed};"
+    copy = second_copy._packed(message, second_copy._schema_mark(schema or rows.schema))
+    return copy if size is None else _checked(copy[:-8] + size.to_bytes(4, "little"))
+
+
+def _checked(copy: bytes) -> bytes:
+    """With the checksum that whoever writes a false copy would give it."""
+    return copy + zlib.crc32(copy).to_bytes(4, "little")
 
 
 def _not_text(rows: pa.Table) -> pa.Table:
@@ -80,7 +113,7 @@ def _without(rows: pa.Table, column: str) -> pa.Table:
     return rows.set_column(rows.schema.get_field_index(column), field, pa.nulls(rows.num_rows, field.type))
 
 
-KINDS = ("other schema", "other rows' schema", "no number", "huge", "short", "torn", "nulls", "no text", "open")
+KINDS = ("other schema", "other rows' schema", "long", "huge", "short", "torn", "nulls", "no text", "checksum")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -93,13 +126,13 @@ def test_a_second_copy_that_is_not_ours_is_passed_over_for_the_columns(tmp_path,
     copy = {
         "other schema": _copy_of(false, SCHEMAS["profiles"]),
         "other rows' schema": _copy_of(false.select(["key", "value"]), SCHEMAS["curves"]),
-        "no number": whole.replace(":", ":x", 2),
-        "huge": _copy_of(false, size=10**12),
+        "long": _checked(whole[:-12] + (2**31).to_bytes(4, "little") + whole[-8:-4]),
+        "huge": _copy_of(false, size=2**32 - 1),
         "short": _copy_of(false, size=100),
-        "torn": whole[:-40] + ";",
+        "torn": _checked(bytes(20) + whole[20:-4]),
         "nulls": _copy_of(_without(false, "key"), SCHEMAS["curves"]),
         "no text": _copy_of(_not_text(false)),
-        "open": whole[:-1],
+        "checksum": whole[:-4] + bytes(4),
     }[kind]
     write_bytes(at, "curves/fd-1.parquet", _sealed(rows, copy))
     assert read(at, "curves")["value"].to_pylist() == rows["value"].to_pylist()
@@ -134,6 +167,7 @@ def test_a_file_among_many_that_is_named_for_another_pack_has_nulls_or_is_damage
     path = at.path("curves/fd-2.parquet")
     with open(path, "rb") as stream:
         data = stream.read()
+    place = second_copy._before_footer(data) - 1  # in the second copy
     rows = parquet.deserialise(data).cast(SCHEMAS["curves"])
     nulls = _copy_of(_without(rows, "value"), SCHEMAS["curves"])
     write_bytes(at, "curves/fd-2.parquet", _sealed(rows, nulls))
@@ -142,6 +176,6 @@ def test_a_file_among_many_that_is_named_for_another_pack_has_nulls_or_is_damage
     write_bytes(at, "curves/fd-2.parquet", parquet.serialise(other))
     with pytest.raises(DamagedFile, match=r"curves/fd-2\.parquet holds rows of pack fd-1"):
         read(at, "curves")
-    write_bytes(at, "curves/fd-2.parquet", data[:400] + bytes([data[400] ^ 1]) + data[401:])
+    write_bytes(at, "curves/fd-2.parquet", data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
     with pytest.raises(DamagedFile, match=r"curves/fd-2\.parquet can't be read"):
         read(at, "curves")

@@ -1,0 +1,46 @@
+"""The numbers that the committed studies of in-context n-grams have to meet: levels of plateaus, losses at the end, and the first lag.
+
+They are read off figures 3 and 6 of Varre et al. 2025 and off a run of our own in another framework.
+"""
+
+import numpy as np
+import pytest
+
+from results.claims.evidence import gather
+from results.claims.ngrams.courses import courses
+from results.rows.looks import averages, series, watched
+from results.rows.summary import replicates_of
+from results.store.manifest import newest_manifest
+from results.store.tables import committed, open_store, read
+
+# level of the bigram's plateau and how far the median may be from it, and the median loss at the end of those that have left it
+LEVELS = {"ngram-stages": (1.634, 0.01, 1.62), "ngram-gradients": (1.50, 0.02, 1.31)}
+
+
+@pytest.fixture(scope="module", params=LEVELS)
+def study(request):
+    """Name, courses, and the loss of each on the set that is scored at the end."""
+    store = open_store("docs/studies/ngrams", request.param)
+    manifest, finished = newest_manifest(store)[1], committed(store)
+    replicates = replicates_of(manifest, finished, read(store, "evaluations"), read(store, "failures"))
+    means = averages(store, finished)
+    evidence = gather(manifest, replicates, averages=means, watched=watched(store, finished))
+    (condition,) = evidence.conditions
+    last = series(means, ("loss",), "test")
+    return request.param, courses(evidence, condition), [last[each.key]["loss"].values[-1] for each in condition.replicates]
+
+
+def test_plateaus_and_last_losses_are_those_of_the_figures(study):
+    name, own, last = study
+    level, margin, end = LEVELS[name]
+    assert len(own) == 25
+    assert abs(np.median([course.plateau(2) for course in own]) - level) <= margin
+    left = [loss for loss, course in zip(last, own, strict=True) if course.escape(2) is not None]
+    assert len(left) >= 18
+    assert np.median(left) <= end
+    assert np.mean(np.array(left) <= end) >= 0.94
+
+
+def test_lag_1_is_learned_first_by_19_seeds_in_20(study):
+    _, own, _ = study
+    assert np.mean([next(iter(course.learned)) == 1 for course in own]) >= 0.95

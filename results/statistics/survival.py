@@ -1,4 +1,7 @@
-"""The survival curve of error: the share of replicates that err more than x, with a band that holds at every x at once."""
+"""The survival curve of error: the share of replicates that err more than x, with a band that holds at every x at once.
+
+Times to an event have such curves too: infinity is a replicate without the event. `log_rank` compares two of them.
+"""
 
 import math
 from dataclasses import dataclass
@@ -66,3 +69,19 @@ def survival(values: ArrayLike, missing: int = 0, confidence: float = CONFIDENCE
     least, most = (above / planned, (above + missing) / planned) if planned else (np.zeros(x.size), np.ones(x.size))
     reach = band_halfwidth(planned, confidence)
     return Survival(x, share, least, most, np.maximum(least - reach, 0.0), np.minimum(most + reach, 1.0))
+
+
+def log_rank(first: ArrayLike, second: ArrayLike, followed: tuple[float, float]) -> float:
+    """Two-sided p-value of the log-rank test of the times to an event, [n] and [m], of two groups of replicates that share nothing.
+
+    followed: until when each group was; infinity in it is a replicate without the event until then.
+    """
+    groups, events = [], 0
+    for times, until in zip((first, second), followed, strict=True):
+        values = np.asarray(times, dtype=np.float64).ravel()
+        if np.isnan(values).any() or (np.isfinite(values) & (values > until)).any():
+            raise ValueError(f"a time is NaN or beyond {until:g}, until when its group was followed")
+        there = np.isfinite(values)
+        events += int(there.sum())
+        groups.append(scipy.stats.CensoredData(uncensored=values[there], right=np.full(int((~there).sum()), until)))
+    return float(scipy.stats.logrank(*groups).pvalue) if events else 1.0

@@ -19,8 +19,9 @@ from results.report.palette import colour_of
 from results.rows.looks import averages, series, watched, watched_set
 from results.rows.summary import Replicate
 from results.rows.task_conditions import is_of
-from results.statistics.intervals import Floats
-from results.statistics.survival import Survival, survival
+from results.statistics.comparison import holm
+from results.statistics.intervals import Floats, quantile_interval
+from results.statistics.survival import Survival, log_rank, survival
 from results.store.tables import Store
 
 LINES = ("--", "-.", ":", (0, (6, 2, 1, 2, 1, 2)))
@@ -42,7 +43,12 @@ def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replic
     if not watched_conditions:
         return []
     own = {name: courses_of for name, (_, courses_of, _) in watched_conditions.items()}
-    return [_losses(own), *_heads(watched_conditions), *_survivals(own), *_nearest(evidence, watched_conditions)]
+    return [
+        _losses(own),
+        *_heads(watched_conditions),
+        *_survivals(own, _diverged(evidence)),
+        *_nearest(evidence, watched_conditions),
+    ]
 
 
 def _losses(by_condition: Mapping[str, Sequence[Course]]) -> Drawn:
@@ -112,16 +118,23 @@ def _heads(by_condition: Mapping[str, tuple[Condition, Sequence[Course], Sequenc
     return out
 
 
-def _survivals(by_condition: Mapping[str, Sequence[Course]]) -> list[Drawn]:
+def _diverged(evidence: Evidence) -> dict[str, int]:
+    """How many replicates of each condition diverged."""
+    return {each.name: sum(one.status == "diverged" for one in each.replicates) for each in evidence.conditions}
+
+
+def _survivals(by_condition: Mapping[str, Sequence[Course]], diverged: Mapping[str, int]) -> list[Drawn]:
     """Kaplan–Meier curves of the time at the last stage but one. All seeds of a condition are followed to one last step, so the estimate
     is the share of seeds that have not escaped, and its band that of `results.statistics.survival`."""
     curves: dict[str, Survival] = {}
+    times: dict[str, list[float]] = {}
     horizon: dict[str, float] = {}
     for name, own in by_condition.items():
-        times = [course.escape(course.order - 1) for course in own]
-        if any(time is not None for time in times):
-            curves[name] = survival([np.inf if time is None else time for time in times])
-            horizon[name] = max(float(course.steps[-1]) for course in own)
+        escapes = [course.escape(course.order - 1) for course in own]
+        times[name] = [np.inf if time is None else time for time in escapes] + [np.inf] * diverged[name]
+        horizon[name] = max(float(course.steps[-1]) for course in own)
+        if any(time is not None for time in escapes):
+            curves[name] = survival(times[name])
     if not curves:
         return []
     with mpl.rc_context(STYLE):
@@ -142,8 +155,26 @@ def _survivals(by_condition: Mapping[str, Sequence[Course]]) -> list[Drawn]:
         "Share of seeds whose loss has not yet left the plateau before the n-gram: it has gone 30 % of the way to the next one, for three "
         "looks in a row. A curve that ends above 0 is of seeds that had not left by the last step. Shading: a band that holds the whole "
         "curve with 95 %."
-    )
+    ) + _compared(times, horizon)
     return [("ngram-survival", "Time on the last plateau", caption, figure)]
+
+
+def _compared(times: Mapping[str, Sequence[float]], horizon: Mapping[str, float]) -> str:
+    """When half of the seeds of each condition have left, and log-rank tests of each against the first one."""
+    if len(times) < 2:
+        return ""
+    halves = [
+        f"{name} {np.median(own):,.0f} [{interval.low:,.0f}, {interval.high:,.0f}]"
+        for name, own in times.items()
+        for interval in [quantile_interval(own, 0.5)]
+    ]
+    first, *others = times
+    values = holm([log_rank(times[first], times[name], (horizon[first], horizon[name])) for name in others])
+    tests = [f"{name} {'p < 0.0001' if p < 1e-4 else f'p = {p:.2g}'}" for name, p in zip(others, values, strict=True)]
+    return (
+        f" The step by which half of the seeds have left, with its 95 % interval: {'; '.join(halves)}. Log-rank tests against {first}, "
+        f"with Holm's correction: {'; '.join(tests)}."
+    ).replace("inf", "∞")
 
 
 def _nearest(

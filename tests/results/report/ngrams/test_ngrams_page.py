@@ -1,5 +1,8 @@
 """The report's part on in-context n-grams holds the numbers of the committed study's rows."""
 
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow.compute as pc
 import pytest
@@ -10,6 +13,8 @@ from results.report.citations import references
 from results.report.ngrams import FAMILY, page
 from results.rows.looks import averages, watched
 from results.rows.summary import replicates_of
+from results.statistics.comparison import holm
+from results.statistics.survival import log_rank
 from results.store.manifest import newest_manifest
 from results.store.tables import committed, open_store, read
 
@@ -87,6 +92,21 @@ def test_the_survival_falls_where_seeds_escape(drawn, opened):
     for x, share in zip(line.get_xdata(), line.get_ydata(), strict=True):
         assert share == pytest.approx(np.mean([time is None or time > x for time in times]))
     assert line.get_xdata()[-1] == 16384
+
+
+def test_two_conditions_are_compared_by_log_rank_tests_with_holms_correction(opened):
+    """The second has the courses of every other seed, one that diverged, and leaves at once; the third leaves as the first."""
+    store, manifest, known, finished = opened
+    evidence = gather(manifest, known, averages=averages(store, finished), watched=watched(store, finished))
+    own = courses(evidence, evidence.conditions[0])
+    soon = [replace(course, loss=course.loss - np.where(course.steps > 3000, 0.02, 0)) for course in own[::2]]
+    times = [[np.inf if (at := course.escape(2)) is None else at for course in group] for group in (own, soon)]
+    values = holm([log_rank(times[0], [*times[1], np.inf], (16384, 16384)), 1.0])
+    ((_, _, caption, figure),) = page._survivals({"a": own, "b": soon, "c": own}, {"a": 0, "b": 1, "c": 0})
+    plt.close(figure)
+    said = "p < 0.0001" if values[0] < 1e-4 else f"p = {values[0]:.2g}"
+    assert f"Log-rank tests against a, with Holm's correction: b {said}; c p = 1." in caption
+    assert f"a {np.median(times[0]):,.0f} [" in caption
 
 
 def test_the_ribbon_is_the_share_of_seeds_by_nearest_estimator(drawn, rows):

@@ -41,6 +41,7 @@ from results.store.schema import LABELS_RIGHT
 from results.store.tables import Store
 from tasks.batch import View
 
+_SHAPES = 64  # that a process compiles a model for; torch would stop at 8 and go on without a word
 WINDOW = 100  # steps that `loss` and the points of the loss curve average over, at most
 _STATE = {"step", "recorded", "rows", "train_s", "evaluate_s", "plateau"}  # of a checkpoint, beside its keys
 
@@ -110,7 +111,7 @@ class Training:
         self.rows = Rows()
         self.step = self.recorded = 0  # steps taken; the last one whose curves and scores are in `rows`
         self.train_s = self.evaluate_s = 0.0
-        self.forward = torch.compile(self.model, dynamic=False) if pack.numerics.get("compile") else self.model
+        self.forward = _compiled(self.model) if pack.numerics.get("compile") else self.model
         self.compiled = self.forward if self.forward is not self.model and device.type == "cuda" else None
         self.watcher = Watcher(self.model, self.flat, self.feed, pack)
         self.replay: Replay | None = None
@@ -461,6 +462,12 @@ class Training:
         vars(self.plateau).update(state["plateau"])
         self.scalars.rescale(self.plateau.scale)
         return True
+
+
+def _compiled(model: nn.Module) -> Any:
+    """The model through torch.compile, once a shape: a training's, and one of each evaluation set."""
+    torch._dynamo.config.recompile_limit = _SHAPES
+    return torch.compile(model, dynamic=False)
 
 
 def _rates(pack: Pack, device: torch.device) -> dict[str, Tensor]:

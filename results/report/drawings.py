@@ -74,11 +74,11 @@ def draw_all(
                 scored[condition] = [places[r.key, r.stage] for r in both]
         if pairs:
             caption = (
-                f"A point is a replicate: its {y} against its {x} error rate. The shaded strips hold the replicates with "
+                f"A point is a replicate: its error rate on {x} across, on {y} upwards. The shaded strips hold the replicates with "
                 "exactly 0 errors; the place inside a strip has no meaning."
             )
             drawings.append(
-                Drawing("scatter", f"{y} against {x}".capitalize(), caption, partial(figures.scatter, pairs, x, y, scored))
+                Drawing("scatter", f"Error on {y} against error on {x}", caption, partial(figures.scatter, pairs, x, y, scored))
             )
     drawn = [r for members in groups.values() for r in members if r.status == "finished"]
     alive = {(r.key, r.stage): label[r.key, r.stage] for r in drawn}
@@ -88,8 +88,9 @@ def draw_all(
             caption = (
                 "Bold: errors divided by reads, pooled over the replicates of a condition (diverged ones aside); light: each "
                 "replicate; dashed: the median over replicates; shading: from their 25 % to their 75 % quantile, where one replicate has "
-                "reads enough to show the pooled rate. A point stands for a bin of distances, at its geometric middle. An open triangle is "
-                "the upper bound (95 %, were reads independent) of a bin with reads and no error; bins without a read are left out."
+                "reads enough to show the pooled rate (of more than three conditions, of the one pointed at). A point stands for a bin of "
+                "distances, at its geometric middle. An open triangle is the upper bound (95 %, were reads independent) of a bin with "
+                "reads and no error; bins without a read are left out."
             )
             draw = partial(figures.errors_by_distance, by_set, axis_label)
             drawings.append(Drawing(f"profile-{axis}", title, caption, draw))

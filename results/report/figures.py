@@ -28,6 +28,7 @@ Rows = Mapping[str, Sequence[int]]  # by condition, the place of each of its rep
 
 NO_ERROR = 0.05  # chance to see no error in a bin at the upper bound that is drawn for it, were its reads independent
 MANY_PANELS = 12  # of a figure, above which room is sought for the first row and column alone, and axes have no minor ticks
+MOST_BANDS = 3  # shaded bands of a panel that can be told apart
 MAX_LINES = 300  # light lines of single replicates over distance; more are left out, the pooled rate stays
 STYLE: Any = {
     "font.family": "sans-serif",
@@ -215,12 +216,14 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
                     (light,) = panel.plot(centre, scale.place(rate), color=colour, lw=0.7, alpha=faint(len(of_replicates)))
                     tell(light, condition, profile.rows[row : row + 1])
                 shaded = panel.fill_between(centre, scale.place(low), scale.place(high), color=colour, alpha=0.16, lw=0)
+                shaded.set_visible(len(by) <= MOST_BANDS)
                 (dashed,) = panel.plot(centre, scale.place(median), color=colour, lw=1.2, ls="--")
                 open_marks: dict[str, Any] = {"marker": "v", "ms": 6, "mfc": "none", "mec": colour, "ls": "none"}
                 (above,) = panel.plot(centre, scale.place(bounds), **open_marks)
                 style: dict[str, Any] = {"marker": marker_of(i), "ms": 4, "mec": PAPER, "mew": 0.4, "lw": 2}
                 (handles[condition],) = panel.plot(centre, scale.place(pooled), color=colour, **style)
-                for artist in (shaded, dashed, above, handles[condition]):
+                tell(shaded, condition, quiet=len(by) > MOST_BANDS)
+                for artist in (dashed, above, handles[condition]):
                     tell(artist, condition)
             panel.set_xscale("log", base=2)
             panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")

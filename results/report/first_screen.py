@@ -16,6 +16,8 @@ MOST_NAMED = 3  # conditions that the answer gives a number each; of more it nam
 MOST_CHANGES = 6  # in the line; the others unfold
 _CHANGE = re.compile(r"(?P<path>[^:]+): (?P<values>.+)")
 _ARROW = re.compile(r"(?P<old>\S+) -> (?P<new>\S+?)(?=,? |,?$)")
+_ALONE = re.compile(r"\S+?(,? of .+| \(.+\))?")  # one value, and whose it is
+_NUMBER = re.compile(r"\b\d{4,15}\b")
 _LONGEST = 40  # a longer value is left to the details
 _COUNTS = {"layers": "layer", "heads": "head", "steps": "step", "replicates": "replicate"}
 _OPERATIONAL = ("store", "wandb", "executor", "device", "scale", "pack.", "keep", "leases", "slots")
@@ -44,7 +46,7 @@ def changes(manifest: Mapping[str, Any]) -> Changes | None:
     overrides = [override for override in manifest.get("overrides") or () if not str(override).startswith(_OPERATIONAL)]
     if not reductions and not overrides:
         return None
-    written = [text for reduction in reductions if (text := change_in_words(reduction)) is not None]
+    written = [text for reduction in _ordered(reductions) if (text := change_in_words(reduction)) is not None]
     return Changes(
         _heading(manifest) if reductions else "Set on the command line", written[:MOST_CHANGES], reductions, overrides
     )
@@ -52,7 +54,7 @@ def changes(manifest: Mapping[str, Any]) -> Changes | None:
 
 def smaller_than(source: Mapping[str, Any], reductions: Sequence[str]) -> str:
     """All reductions of a study in one line; those without words are counted."""
-    words = [change_in_words(reduction) for reduction in reductions]
+    words = [change_in_words(reduction) for reduction in _ordered(reductions)]
     untold = words.count(None)
     told = [text for text in words if text is not None] + ([f"{untold} more in the report"] if untold else [])
     return f"{_heading({'source': source})}: {', '.join(told)}"
@@ -71,22 +73,40 @@ def change_in_words(change: str) -> str | None:
     '8,000 sequences in sparse (100,000)'
     >>> change_in_words("model.width: 512 -> 32 (transformer), 128 -> 64 (LSTM)")
     'width 32 (512) for transformer, 64 (128) for LSTM'
+    >>> change_in_words("model.layers: 1 … 16 -> 1, 2, 4, 8")
+    'layers 1, 2, 4, 8 (1 … 16)'
     """
     matched = _CHANGE.fullmatch(change)
     arrows = list(_ARROW.finditer(matched["values"])) if matched else []
     if not matched or not arrows or any(max(len(arrow["old"]), len(arrow["new"])) > _LONGEST for arrow in arrows):
         return None
     *parents, name = matched["path"].split(".")
-    values = re.sub(r"(\)) \(([^()]+)\)", r"\1 for \2", _ARROW.sub(_new_and_old, matched["values"]))
+    before, _, after = matched["values"].partition(" -> ")
+    several = len(arrows) == 1 and (" " in before or not _ALONE.fullmatch(after))
+    if several:
+        values = _NUMBER.sub(lambda number: _grouped(number[0]), f"{after} ({before})")
+    else:
+        values = re.sub(r"(\)) \(([^()]+)\)", r"\1 for \2", _ARROW.sub(_new_and_old, matched["values"]))
     if len(values) > 2 * _LONGEST or "{" in values or "[" in values:
         return None
     where = f" in {parents[-1]}" if parents[:2] == ["evaluate", "sets"] else ""
-    where = f" of {parents[1]}" if parents[:1] == ["conditions"] and len(parents) > 2 else where
-    if len(arrows) == 1 and arrows[0]["new"].isdigit() and (name in _COUNTS or name == "sequences"):
+    where = f" of {parents[1]}" if parents[:1] == ["conditions"] and len(parents) > 1 else where
+    if not several and len(arrows) == 1 and arrows[0]["new"].isdigit() and (name in _COUNTS or name == "sequences"):
         new, _, old = values.partition(" ")
         noun = _COUNTS.get(name, "sequence") + ("" if new == "1" else "s")
         return f"{new} {noun}{where} {old}"
-    return f"{name.replace('_', ' ')}{where} {values}"
+    return f"looks every {values} steps{where}" if name == "every" else f"{name.replace('_', ' ')} {values}{where}"
+
+
+def _ordered(reductions: Iterable[str]) -> list[str]:
+    """Changes of what is trained before those of what is scored and when; without what makes nothing smaller."""
+    smaller = [change for change in reductions if not change.startswith("keep:") and not _adds_replicates(change)]
+    return sorted(smaller, key=lambda change: change.startswith(("evaluate.", "train.monitor.")))
+
+
+def _adds_replicates(change: str) -> bool:
+    matched = re.fullmatch(r"(?:.*\.)?replicates: (\d+) -> (\d+)", change)
+    return matched is not None and int(matched[2]) > int(matched[1])
 
 
 def _new_and_old(arrow: re.Match[str]) -> str:

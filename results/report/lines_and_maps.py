@@ -10,13 +10,16 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from results.report.figures import INK, STYLE, Floats, label_rows, legend, rows_of_panels
+from results.report.figures import INK, MOST_BANDS, STYLE, Floats, label_rows, legend, rows_of_panels
 from results.report.palette import colour_of, marker_of
 from results.report.plot_data import tell
 
 _MAP = "cividis"
 _DARK, _LIGHT = "#101418", "#fdfdfd"  # of numbers in cells: not the page's colours, since the cells have their own
-BANDS = "Bold: the median over seeds; shading: from their 25 % to their 75 % quantile; thin: the best and the worst seed."
+BANDS = (
+    "Bold: the median over seeds; shading: from their 25 % to their 75 % quantile, of more than three lines that of the one pointed at; "
+    "thin: the best and the worst seed."
+)
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,9 @@ def lines(
             panel.set_title(title)
             for name, bands in by.items():
                 i = names.index(name)
-                tell(panel.fill_between(bands.x, bands.low, bands.high, color=colour_of(i), alpha=0.16, lw=0), name)
+                shaded = panel.fill_between(bands.x, bands.low, bands.high, color=colour_of(i), alpha=0.16, lw=0)
+                shaded.set_visible(len(by) <= MOST_BANDS)
+                tell(shaded, name, quiet=len(by) > MOST_BANDS)
                 for edge in (bands.least, bands.most):
                     (line,) = panel.plot(bands.x, edge, color=colour_of(i), lw=0.7, alpha=0.6)
                     tell(line, name)

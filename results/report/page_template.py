@@ -35,7 +35,14 @@ def render(path: Path, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"rate": format_rate, "real": format_real, "share": format_share, "plain": plain, "number": _number}
+    environment.filters |= {
+        "rate": format_rate,
+        "real": format_real,
+        "share": format_share,
+        "plain": plain,
+        "number": _number,
+        "text": _text,
+    }
     environment.globals["script"] = lambda name: _script(
         next(script for script in (path.parent / name, SCRIPTS / name) if script.is_file())
     )
@@ -98,6 +105,11 @@ def format_real(value: float | None) -> str:
 def format_share(share: float) -> str:
     """A proportion in per cent, with one decimal."""
     return f"{100 * share:.1f} %"
+
+
+def _text(sentences: str) -> str:
+    """Sentences in which a number and its per cent sign stay on one line."""
+    return sentences.replace(" %", "\u00a0%")
 
 
 def _number(value: int | None) -> str:

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from results.claims.evidence import gather
 from results.report.family import ReportFamily, first_answer
 from results.report.figures import (
+    MOST_BANDS,
     STYLE,
     ErrorScale,
     Floats,
@@ -25,10 +26,11 @@ from results.report.figures import (
 )
 from results.report.palette import colour_of
 from results.report.plot_data import tell
+from results.rows.plural import counted
 from results.rows.summary import Replicate
 from results.statistics.survival import Survival, band_halfwidth, survival
 
-MOST, MOST_BANDS = 8, 3  # curves, and curves of which the bands can be told apart
+MOST = 8  # curves
 LINES = ("-", "--", ":", "-.")
 Groups = Mapping[str, Sequence[Replicate]]  # by what a figure calls their condition, in the summary's order
 
@@ -60,14 +62,14 @@ def choose(groups: Groups, first: str | None) -> list[str]:
 def curve(members: Sequence[Replicate], name: str) -> Survival:
     """P(error > x) on one set; replicates without a number there are missing, those that a study has no training for left out."""
     errors = [error for replicate in members if (error := replicate.error(name)) is not None]
-    counted = sum(replicate.ending(name) != "no_transition" for replicate in members)
-    return survival(errors, counted - len(errors))
+    trained = sum(replicate.ending(name) != "no_transition" for replicate in members)
+    return survival(errors, trained - len(errors))
 
 
 def caption(groups: Groups, chosen: Sequence[str]) -> str:
     left_out = len(groups) - len(chosen)
     band = "Shading" if len(chosen) <= MOST_BANDS else _half_width([len(groups[label]) for label in chosen])
-    which = f" Shown are {', '.join(chosen)}; {left_out} more conditions are not." if left_out else ""
+    which = f" Shown are {', '.join(chosen)}, and not {counted(left_out, 'more condition')}." if left_out else ""
     return (
         f"The share of replicates whose error rate is above x. {band}: a band that holds the whole curve at once with 95 % (the exact "
         "Kolmogorov quantile), around both extremes of what missing replicates may turn out to be. A curve steps down at 0 by its "

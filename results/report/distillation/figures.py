@@ -8,7 +8,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from results.report.figures import INK, STYLE, Floats, label_rows, legend, rows_of_panels
+from results.report.figures import INK, MOST_BANDS, STYLE, Floats, label_rows, legend, rows_of_panels
 from results.report.lines_and_maps import Bands
 from results.report.palette import colour_of, marker_of
 from results.report.plot_data import tell
@@ -51,7 +51,9 @@ def lessons(panels: Mapping[str, Lesson], label: str = "step") -> Figure:
             tell(handles[name], name)
             for name, bands in lesson.students.items():
                 i = names.index(name)
-                tell(panel.fill_between(bands.x, bands.low, bands.high, color=colour_of(i), alpha=0.16, lw=0), name)
+                shaded = panel.fill_between(bands.x, bands.low, bands.high, color=colour_of(i), alpha=0.16, lw=0)
+                shaded.set_visible(len(lesson.students) <= MOST_BANDS)
+                tell(shaded, name, quiet=len(lesson.students) > MOST_BANDS)
                 for edge in (bands.least, bands.most):
                     (line,) = panel.plot(bands.x, edge, color=colour_of(i), lw=0.6, alpha=0.5)
                     tell(line, name)

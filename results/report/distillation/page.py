@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from results.report.distillation import parity_thesis as thesis
 from results.report.distillation.figures import Lesson, Spikes, lessons, spikes
 from results.report.family import Drawn
-from results.report.lines_and_maps import Bands, bands_of, common_points
+from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points
 from results.rows.accuracy_curves import Look, watch
 from results.rows.probe_values import parts
 from results.rows.summary import Replicate, of_replicates
@@ -75,8 +75,8 @@ def _lessons(conditions: TaskConditions, curves: Curves, finished: pa.Table, man
         return []
     caption = (
         "Share of scored positions that are right, on the set that is scored most often, against each training's own steps; diverged "
-        "seeds aside. Broken, black: the teachers. Bold: the median over seeds; shading: from their 25 % to their 75 % quantile; thin: "
-        "the best and the worst seed. Open marks on a teacher's curve: what each seed of a student of this colour learns from first."
+        f"seeds aside. Broken, black: the teachers. {BANDS} Open marks on a teacher's curve: what each seed of a student of this colour "
+        "learns from first."
     )
     if (manifest.get("source") or {}).get("card") == thesis.CARD:
         panels = {thesis.TITLE: _theirs(panels), **panels}

@@ -65,6 +65,8 @@ def _losses(by_condition: Mapping[str, Sequence[Course]]) -> Drawn:
                 level = own[0].levels.get(f"{k}-gram a={own[0].alpha:g}")
                 if level is not None:
                     panel.axhline(level, color=INK, lw=1, ls=LINES[(k - 1) % len(LINES)], alpha=0.6)
+                    end = float(steps[-1]) * (1 - 0.14 * (k - 1))  # names of levels that are close stay apart
+                    panel.text(end, level, f"{k}-gram", fontsize=8, ha="right", va="bottom", color=INK)
             panel.set_title(name)
             panel.set_xlabel("training step")
             panel.grid(axis="y")

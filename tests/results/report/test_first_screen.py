@@ -108,6 +108,15 @@ def test_one_condition_and_none() -> None:
         ("evaluate.sets.sparse.sequences: 100000 -> 8000", "8,000 sequences in sparse (100,000)"),
         ("conditions.S5.model.layers: 16 -> 4", "4 layers of S5 (16)"),
         ("train.lr: 3e-4 -> 2e-3 (transformer), 1e-3 (LSTM)", "lr 2e-3 (3e-4) for transformer, 1e-3 (LSTM)"),
+        ("model.layers: 1 … 16 -> 1, 2, 4, 8", "layers 1, 2, 4, 8 (1 … 16)"),
+        ("model.embedding_dropout: 0.5 -> 0.1 and 0.2", "embedding dropout 0.1 and 0.2 (0.5)"),
+        ("conditions: warm, cold, cyclic -> warm, cyclic", "conditions warm, cyclic (warm, cold, cyclic)"),
+        ("model.width: 50000, of students 100 -> 3000, 50", "width 3,000, 50 (50,000, of students 100)"),
+        ("train.steps: 20000000 -> 400000, of students 1000000", "400,000 steps (20,000,000), of students 1000000"),
+        ("replicates: 500 -> 50 of the baseline", "50 replicates (500) of the baseline"),
+        ("conditions.deep.replicates: 8 -> 3", "3 replicates of deep (8)"),
+        ("conditions.S5.task.automaton: unset -> A4", "automaton A4 (not set) of S5"),
+        ("evaluate.sets.online.every: 2344 -> 300", "looks every 300 (2,344) steps in online"),
         ("conditions.a.stages: [{x: 1}] -> [{x: 2}]", None),
         ("anything a manifest may hold", None),
     ],
@@ -121,6 +130,13 @@ def test_what_the_command_line_says_of_where_a_study_runs_is_no_change() -> None
     found = changes({"overrides": ["train.lr=1", "store=x"], "reductions": [], "source": {"paper": "p"}})
     assert found is not None
     assert (found.heading, found.overrides) == ("Set on the command line", ["train.lr=1"])
+
+
+def test_the_line_has_trained_sizes_first_and_nothing_that_is_larger() -> None:
+    reductions = ["evaluate.sets.a.sequences: 9 -> 3", "keep: all -> none", "replicates: 10 -> 20", "model.layers: 6 -> 2"]
+    found = changes({"reductions": reductions, "source": {"paper": "p"}})
+    assert found is not None
+    assert (found.line, found.every) == (["2 layers (6)", "3 sequences in a (9)"], reductions)
 
 
 def test_factors_are_written_as_people_say_them() -> None:

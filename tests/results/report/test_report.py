@@ -219,7 +219,7 @@ def test_sets_of_any_name_are_drawn_the_second_against_the_first(tmp_path: Path)
         condition["sets"] = {"long": condition["sets"]["dense"], "short": condition["sets"]["sparse"]}
     write_bytes(store, "manifests/0.yaml", json.dumps(plan).encode())
     text = write_report(store).read_text()
-    assert "<b>Short against long.</b>" in text
+    assert "<b>Error on short against error on long.</b>" in text
     assert '"label":"error rate, long"' in text
 
 

@@ -112,17 +112,19 @@ def show_estimate(studies: Sequence[Study], seconds: float, say: Callable[[str],
     shared: dict[str, int] = {}
     tokens: dict[str, int] = {}
     for study in studies:
-        before, said = len(counted), 0
-        for replicate in replicates_of(study.conditions):
-            condition = study.conditions[replicate.condition]
-            name = canonical(condition.config())
-            tokens[name] = _tokens(condition)
+        before, replicates = len(counted), replicates_of(study.conditions)
+        names = [canonical(condition.config()) for condition in study.conditions]
+        tokens |= {name: _tokens(condition) for name, condition in zip(names, study.conditions, strict=True)}
+        for replicate in replicates:
             if replicate.key not in counted:
+                name = names[replicate.condition]
                 shared[name] = shared.get(name, 0) + 1
             counted.add(replicate.key)
-            said += 1
         many = len(study.conditions)
-        say(f"{study.name}: {said} replicates of {many} condition{'s'[: many > 1]}, {len(counted) - before} of them new")
+        say(
+            f"{study.name}: {len(replicates)} replicates of {many} condition{'s'[: many > 1]}, "
+            f"{len(counted) - before} of them new"
+        )
     commonest = max(shared, key=lambda name: shared[name])
     hours = sum(count * tokens[name] for name, count in shared.items()) / tokens[commonest] * seconds / 3600
     say(

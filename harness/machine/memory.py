@@ -62,6 +62,11 @@ class _Counter(TorchDispatchMode):
         self.now = self.peak = 0
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: torch would import its compiler to skip it, a second or two of every process that measures a pack."""
+        return False
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         given = {id(leaf.untyped_storage()) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)}
         out = func(*args, **(kwargs or {}))

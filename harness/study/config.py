@@ -6,7 +6,6 @@ Defaults here NEVER change: a field equal to its default is not hashed. Unknown 
 import dataclasses
 import json
 import re
-import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -404,7 +403,7 @@ def _filled(section: str, kind: Any, title: str, values: Mapping[str, Any]) -> A
         if option not in options:
             hint = nearest(option, options, f"{section}.") or f"; options: {', '.join(options)}"
             raise StudyError(f"{section}.{option} is not an option of {title}{hint}")
-    kinds = typing.get_type_hints(kind)
+    kinds = identity.declared_types(kind)
     with settings_errors():
         given = {option: identity.typed(kinds[option], value, f"{section}.{option}") for option, value in values.items()}
         refuse_large_options(section, given)

@@ -9,6 +9,7 @@ the `rev` of its dataclass, which is hashed unless it is 1. Frozen by the golden
 
 import dataclasses
 import difflib
+import functools
 import hashlib
 import json
 import math
@@ -76,13 +77,30 @@ def describe(config: Any, name: str | None = None) -> dict[str, Any]:
     out: dict[str, Any] = {} if name is None else {"name": name}
     if getattr(config, "rev", 1) != 1:
         out["rev"] = config.rev
-    kinds = typing.get_type_hints(type(config))
-    for field in dataclasses.fields(config):
-        value = typed(kinds[field.name], getattr(config, field.name), field.name)
-        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-        if default is dataclasses.MISSING or value != typed(kinds[field.name], default, field.name):
-            out[field.name] = _plain(value)
+    section: Any = type(config)
+    for name, kind, default in _options(section):
+        value = typed(kind, getattr(config, name), name)
+        if default is dataclasses.MISSING or value != default:
+            out[name] = _plain(value)
     return out
+
+
+@functools.cache
+def _options(kind: Any) -> tuple[tuple[str, Any, Any], ...]:
+    """(name, declared type, default or MISSING) of each field of a configuration dataclass."""
+    kinds, options = declared_types(kind), []
+    for field in dataclasses.fields(kind):
+        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        if default is not dataclasses.MISSING:
+            default = typed(kinds[field.name], default, field.name)
+        options.append((field.name, kinds[field.name], default))
+    return tuple(options)
+
+
+@functools.cache
+def declared_types(kind: Any) -> dict[str, Any]:
+    """The declared type of each field of a configuration dataclass. To evaluate annotations takes longer than all else that reads them."""
+    return typing.get_type_hints(kind)
 
 
 def _plain(value: Any) -> Any:
@@ -125,7 +143,7 @@ def typed(kind: Any, value: Any, where: str) -> Any:
 
 
 def _section(kind: Any, value: Mapping[str, Any], where: str) -> Any:
-    kinds = typing.get_type_hints(kind)
+    kinds = declared_types(kind)
     options = [field.name for field in dataclasses.fields(kind)]
     for name in value:
         if name not in options:

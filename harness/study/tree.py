@@ -4,6 +4,7 @@ Interpolations may point at other keys of the file; resolvers such as `${oc.env:
 that is no such mapping.
 """
 
+import copy
 import itertools
 import math
 import re
@@ -76,11 +77,22 @@ def parse_words(overrides: Iterable[str]) -> dict[str, Any]:
 
 def resolve(tree: dict[str, Any], where: str) -> dict[str, Any]:
     """With every `${key}` replaced by the value it points at."""
+    if not _has_references(tree):  # OmegaConf takes most of the time that loading a study takes
+        return _plain(copy.deepcopy(tree), where)
     try:
         resolved = OmegaConf.to_container(OmegaConf.create(tree), resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
         raise StudyError(f"{where}: {str(error).splitlines()[0]}") from error
     return _plain(resolved, where)
+
+
+def _has_references(node: Any) -> bool:
+    """Whether a value is for OmegaConf to read: `${key}`, or `???` for one that is missing."""
+    if isinstance(node, dict):
+        return any(map(_has_references, node.values()))
+    if isinstance(node, list):
+        return any(map(_has_references, node))
+    return isinstance(node, str) and ("${" in node or node == "???")
 
 
 def _plain(tree: Any, where: str) -> dict[str, Any]:

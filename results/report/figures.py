@@ -12,11 +12,11 @@ from typing import Any, Literal
 import matplotlib as mpl
 import matplotlib.ticker
 import numpy as np
+import scipy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from results.report.palette import INK, PAPER, colour_of, marker_of
 from results.report.plot_data import log_coordinates, tell
@@ -338,7 +338,7 @@ def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str,
     logs = np.log10(positive)
     if positive.size >= 5 and np.ptp(logs) > 0:
         grid = np.linspace(logs.min(), logs.max(), 160)
-        density = stats.gaussian_kde(logs)(grid)
+        density = scipy.stats.gaussian_kde(logs)(grid)
         half = 0.4 * density / density.max() * math.sqrt(positive.size / most)
         panel.fill_betweenx(grid, at - half, at + half, color=colour, alpha=0.2, lw=0)
     places = scale.place(errors)

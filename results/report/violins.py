@@ -8,9 +8,9 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import scipy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy import stats
 
 from results.report.figures import (
     STYLE,
@@ -110,7 +110,7 @@ def _row(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, m
     logs = np.log10(positive)
     if positive.size >= 5 and np.ptp(logs) > 0:
         grid = np.linspace(logs.min(), logs.max(), 32)
-        density = stats.gaussian_kde(logs)(grid)
+        density = scipy.stats.gaussian_kde(logs)(grid)
         half = 0.4 * density / density.max()
         panel.fill_between(grid, at - half, at + half, color=colour, alpha=0.28, lw=0)
     elif positive.size:

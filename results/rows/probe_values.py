@@ -1,5 +1,6 @@
 """Rows that probes add to replicates that are committed already: one file a pack and probe, <study>/probes/<pack>.<probe>.parquet."""
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,9 +33,13 @@ def parts(item: str | None, form: str) -> tuple[str, ...]:
     >>> parts("pair=2 exact", "pair={n} {word}")
     ('2', 'exact')
     """
-    pattern = re.escape(form).replace(r"\{n\}", r"(\d{1,9})").replace(r"\{word\}", r"(\S+)")
-    match = re.fullmatch(pattern, item or "", re.ASCII)
+    match = _pattern(form).fullmatch(item or "")
     return match.groups() if match else ()
+
+
+@functools.cache
+def _pattern(form: str) -> re.Pattern[str]:
+    return re.compile(re.escape(form).replace(r"\{n\}", r"(\d{1,9})").replace(r"\{word\}", r"(\S+)"), re.ASCII)
 
 
 def add(store: Store, pack: str, probe: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -118,6 +118,11 @@ def _taken(load: Callable[[list[str]], Any], wanted: list[list[str]]) -> list[st
     return words
 
 
+def _few(words: list[str]) -> list[str]:
+    """With one replicate where a page asks for tens."""
+    return [re.sub(r"^replicates=\d\d+$", "replicates=1", word) for word in words]
+
+
 def _key(words: list[str]) -> list[str]:
     """KEY, or the first digits of one that a page shows, as that of a replicate in the store."""
     from results.store.tables import committed, open_store, studies
@@ -179,6 +184,7 @@ def _run(job: dict) -> dict:
 
                 words = _key(words)
                 if words[1] in ("run", "retry", "plan"):
+                    words = _few(words)
                     if "--allow-import" in words:
                         from models.custom.custom import allow
 
@@ -192,7 +198,7 @@ def _run(job: dict) -> dict:
                 script = Path(words[1])
                 family, default = re.findall(r'family\("(\w+)", default="(\w+)"\)', script.read_text())[0]
                 study = next((word[6:] for word in words if word.startswith("study=")), default)
-                others = [word for word in words[2:] if not word.startswith("study=")]
+                others = _few([word for word in words[2:] if not word.startswith("study=")])
                 words = [*words[1:], *smaller([f"{family}/{study}", *others]), *job["more"]]
                 sys.argv = words
                 runpy.run_path(str(script), run_name="__main__")

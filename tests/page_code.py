@@ -10,3 +10,13 @@ ANYWHERE = os.environ | {"PYTHONPATH": str(ROOT)}  # `python -m launch` from any
 
 def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+
+
+# `python -c` of it is `python -m launch` that times a few steps of each model before a study, instead of half a second of them
+UNTIMED = """
+import sys
+import harness.planning.throughput
+harness.planning.throughput._BUDGET_S = 0.0
+from launch.cli import main
+main(sys.argv[1:])
+"""

@@ -29,7 +29,7 @@ from tests.environments import PACKAGES
 from tests.harness.killed import without_report
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import STUDY
-from tests.page_code import ANYWHERE, ROOT, blocks
+from tests.page_code import ANYWHERE, ROOT, UNTIMED, blocks
 from tests.results.claims import claim_rows
 from tests.results.store.sample_rows import pack_tables
 
@@ -76,7 +76,7 @@ def _run_a_page(page, files, folder, *more):
     for language, name in files.items():
         (folder / name).write_text(blocks(page, language)[0])
     (command,) = blocks(page, "bash")
-    words = [sys.executable, "-m", "launch", *command.split()[1:], *more]
+    words = [sys.executable, "-c", UNTIMED, *command.split()[1:], *more]
     done = subprocess.run(words, cwd=folder, env=ANYWHERE, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
 
@@ -137,7 +137,7 @@ def test_a_module_of_ones_own_is_trained_as_the_page_says(executor, tmp_path):
     files = {"python": "my_models.py", "yaml": "my_study.yaml"}
     for words in (["init", "-q"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one"]):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
-    _run_a_page("docs/guides/own-model.md", files, tmp_path, f"executor={executor}")
+    _run_a_page("docs/guides/own-model.md", files, tmp_path, f"executor={executor}", "wandb=off", "train.steps=20")
     _refuse_an_empty_report(tmp_path / "runs" / "my-study", "read", 4)
     rows = committed(open_store(tmp_path / "runs", "my-study"))
     assert rows["status"].to_pylist() == ["finished"] * 4
@@ -283,7 +283,7 @@ def test_the_command_of_the_page_is_listed_and_prints(project):
     assert _launch(project, "slowest", "runs", "quick").splitlines() == ["bbbbbbbb  60.5 s  here", "aaaaaaaa  1.2 s  here"]
 
 
-UNREPORTED = "import harness.run; harness.run._report = lambda store: 'none'; from launch.cli import main; main()"
+UNREPORTED = f"import harness.run; harness.run._report = lambda store: 'none'\n{UNTIMED}"
 
 
 def test_the_task_of_the_page_is_trained_and_scored(project):

@@ -35,6 +35,7 @@ NAMED, TESTS = "a sentence names it without its arguments", "the tests, which do
 ADDED = "a test of the page adds it to a copy of the project and runs it"
 EXAMPLE = "tests/test_examples.py runs it in the folder of the example"
 TUTORIAL = "tests/test_tutorial.py runs the page line by line"
+SCOREBOARD = "tests/results/claims/test_scoreboard_page.py makes the page by it"
 
 
 def reason(command: Documented) -> str | None:
@@ -96,6 +97,9 @@ def test_a_command_that_is_not_run_is_valid(command):
             assert (ROOT / words[-1]).is_dir()
     elif reason(command) == TUTORIAL:
         assert f'"{Path(command.page).name}"' in (ROOT / "tests" / "test_tutorial.py").read_text()
+    elif reason(command) == SCOREBOARD:
+        made = (ROOT / "tests/results/claims/test_scoreboard_page.py").read_text()
+        assert json.dumps(ours[1:]) in made
     elif reason(command) == NAMED:
         _named(cli, ours or [])
     elif ours is not None:

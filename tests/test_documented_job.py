@@ -108,6 +108,34 @@ def test_the_job_of_a_page_succeeds_with_its_report_and_wandb_files(cluster, tmp
     assert committed(open_store(tmp_path / "runs", study))["status"].to_pylist() == ["finished"]
 
 
+def _job(*words, folder="."):
+    """The README's command with a study, its words and a working folder of the test's."""
+    start = _page("README.md", "ray job submit")
+    start = [folder if word == "." else word for word in start[: start.index("--") + 3]]
+    return [*start, "study=quick", "wandb=off", *words]
+
+
+def test_a_submitted_job_refuses_a_relative_store(cluster):
+    refused = _submit(cluster, _job("store=runs"), [])
+    assert refused.returncode != 0
+    assert "store=runs is relative, and a Ray job runs in a temporary folder" in refused.stdout + refused.stderr
+
+
+@pytest.mark.slow
+def test_a_job_whose_folder_has_its_own_models_uses_ours(cluster, tmp_path):
+    folder = tmp_path / "theirs"
+    for name in ("models", "tasks", "tests"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").write_text("raise ImportError('the package of the job, not of manyseeds')\n")
+    (folder / "launch").mkdir()
+    (folder / "launch" / "fflm_replicates.py").write_text(
+        f"import sys\nsys.path.append({str(ROOT)!r})\nimport harness\nfrom launch.cli import family\nfamily('fflm', 'quick')\n"
+    )
+    words = _job(f"store={tmp_path / 'runs'}", folder=str(folder))
+    done = _submit(cluster, words, _tiny(words))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_script_in_another_folder_uses_the_cluster(cluster, tmp_path):
     """The workers find the packages beside the script."""
     environment, python, port, _ = cluster

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 # two packs at once, long enough to be killed in the midst of them, and two that are not waited for
-SLOW = ("conditions.transformer.train.steps=2500", "replicates=2", "pack.size=1")
+SLOW = ("conditions.transformer.train.steps=1500", "replicates=2", "pack.size=1")
 
 
 def environment_without_ray(**more):
@@ -17,13 +17,15 @@ def environment_without_ray(**more):
     return kept | {"RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"} | more
 
 
-def study_command(study, store, *overrides):
-    return [sys.executable, "-m", "launch", "run", study, f"store={store}", "executor=ray", *overrides]
+def study_command(study, store, *overrides, code=None):
+    """code: what calls the command line, in the place of `python -m launch`."""
+    program = ["-m", "launch"] if code is None else ["-c", code]
+    return [sys.executable, *program, "run", study, f"store={store}", "executor=ray", *overrides]
 
 
-def run_study(study, store, *overrides, **environment):
+def run_study(study, store, *overrides, code=None, **environment):
     return subprocess.run(
-        study_command(study, store, *overrides),
+        study_command(study, store, *overrides, code=code),
         cwd=ROOT,
         env=environment_without_ray(**environment),
         capture_output=True,
@@ -32,9 +34,9 @@ def run_study(study, store, *overrides, **environment):
     )
 
 
-def start_study(study, store, *overrides, **environment):
+def start_study(study, store, *overrides, code=None, **environment):
     return subprocess.Popen(
-        study_command(study, store, *overrides),
+        study_command(study, store, *overrides, code=code),
         cwd=ROOT,
         env=environment_without_ray(**environment),
         stdout=subprocess.PIPE,

@@ -1,12 +1,12 @@
 """Fixtures of tests of where packs run."""
 
-import subprocess
-import sys
-
 import pytest
 
+from harness.run import run
+from harness.study.load import load
 from results.store.tables import open_store
-from tests.harness.executing.clusters import ROOT, SLOW, environment_without_ray
+from tests.harness.executing.clusters import SLOW
+from tests.harness.killed import without_report
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import tables, write_study
 
@@ -26,7 +26,8 @@ def packs():
 def whole(tmp_path_factory):
     """An undisturbed local run of the slow study."""
     folder = tmp_path_factory.mktemp("whole")
-    study = write_study(folder)
-    command = [sys.executable, "-m", "launch", "run", study, f"store={folder / 'runs'}", *SLOW]
-    subprocess.run(command, cwd=ROOT, env=environment_without_ray(), check=True, capture_output=True, timeout=500)
+    study = load(write_study(folder), [f"store={folder / 'runs'}", *SLOW])
+    with pytest.MonkeyPatch.context() as patch:
+        without_report(patch)
+        assert run(study, say=lambda text: None) == 0
     return tables(folder / "runs")

@@ -1,4 +1,4 @@
-"""The Ray executor on real clusters: workers, drivers and whole studies killed, several nodes, submitted jobs."""
+"""The Ray executor on real clusters: workers, drivers and whole studies killed, several nodes. Jobs: tests/test_documented_job.py."""
 
 import csv
 import os
@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,6 @@ from tests.harness.executing.clusters import (
     SLOW,
     environment_without_ray,
     free_port,
-    port_answers,
     run_study,
     slot_processes,
     start_study,
@@ -61,27 +59,39 @@ def test_killed_drivers_and_workers_change_no_row(study, tmp_path, whole):
     assert tables(store) == whole
 
 
+# the command line that says at once how far it is, and makes no report
+TOLD = """
+import sys
+import harness.executing.progress as progress, harness.run, harness.planning.throughput
+harness.planning.throughput._BUDGET_S = 0.0
+progress._FIRST_LINES_S = progress._LINE_S = 0.1
+harness.run._report = lambda store: ["report: none"]
+from launch.cli import main
+main(sys.argv[1:])
+"""
+
+
 def test_ctrl_c_saves_what_runs_and_the_same_command_goes_on(study, tmp_path, whole):
     store = tmp_path / "runs"
-    driver = start_study(study, store, *SLOW)
-    wait_for(lambda: (store / "tiny" / "manifests").exists())
-    wait_for(lambda: slot_processes(driver.pid))
-    time.sleep(3)
+    driver = start_study(study, store, *SLOW, code=TOLD)
+    for line in driver.stdout:
+        if re.match(r"[1-9][\d,]*/[\d,]+ steps", line):  # a pack is in the midst of its steps
+            break
     driver.send_signal(signal.SIGINT)
     output, _ = driver.communicate(timeout=240)
     assert driver.returncode == 130, output
     assert "the same command goes on" in output
     assert list((store / "tiny" / "checkpoints").rglob("*.safetensors"))
-    done = run_study(study, store, *SLOW)
+    done = run_study(study, store, *SLOW, code=TOLD)
     assert done.returncode == 0, done.stdout + done.stderr
     assert tables(store) == whole
     assert not list((store / "tiny" / "checkpoints").rglob("*.safetensors"))
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    """A Ray cluster of two nodes on this machine, started as a user would, with its dashboard; stopped process by process."""
-    gcs, dashboard, client = (str(free_port()) for _ in range(3))
+def cluster(tmp_path_factory):
+    """Variables that lead to a Ray cluster of two nodes on this machine, started as a user would; stopped process by process."""
+    gcs, client = (str(free_port()) for _ in range(2))
     environment = environment_without_ray(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
     ray = str(Path(sys.executable).parent / "ray")
 
@@ -90,62 +100,21 @@ def cluster():
         ports = [f"--{name}={free_port()}" for name in agents]  # two nodes of one machine must not share them
         return ["--num-cpus=1", "--disable-usage-stats", "--object-store-memory=100000000", "--block", *ports]
 
-    head = [ray, "start", "--head", f"--port={gcs}", f"--dashboard-port={dashboard}", f"--ray-client-server-port={client}"]
-    processes = [subprocess.Popen([*head, *shared()], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)]
+    head = [ray, "start", "--head", f"--port={gcs}", "--include-dashboard=false", f"--ray-client-server-port={client}"]
+    second = [ray, "start", f"--address=127.0.0.1:{gcs}"]
+    said, processes = tmp_path_factory.mktemp("cluster"), []
     try:
-        wait_for(lambda: port_answers(int(gcs)))
-        second = [ray, "start", f"--address=127.0.0.1:{gcs}", *shared()]
-        processes.append(subprocess.Popen(second, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT))
-        wait_for(lambda: port_answers(int(dashboard)))
-        yield environment | {"RAY_ADDRESS": f"127.0.0.1:{gcs}"}, f"http://127.0.0.1:{dashboard}"
+        for words in (head, second):
+            log = said / f"{len(processes)}.log"
+            with log.open("wb") as output:
+                processes.append(subprocess.Popen([*words, *shared()], env=environment, stdout=output, stderr=output))
+            wait_for(lambda log=log: b"Ray runtime started" in log.read_bytes())
+        yield environment | {"RAY_ADDRESS": f"127.0.0.1:{gcs}"}
     finally:
         for process in reversed(processes):
             process.terminate()
         for process in processes:
             process.wait(60)
-
-
-def _submit(cluster, *overrides, folder=ROOT):
-    """`ray job submit --working-dir . -- python launch/fflm_replicates.py …` as the README has it."""
-    environment, dashboard = cluster
-    command = [str(Path(sys.executable).parent / "ray"), "job", "submit", "--address", dashboard, "--working-dir", str(folder)]
-    script = [sys.executable, "launch/fflm_replicates.py", "study=quick", "wandb=off", "replicates=1", *overrides]
-    environment = {name: value for name, value in environment.items() if name != "RAY_ADDRESS"}
-    whole = [*command, "--", *script]
-    for _ in range(30):
-        done = subprocess.run(whole, env=environment, capture_output=True, text=True, timeout=500, cwd=ROOT)
-        if "No available agent to submit job" not in done.stderr:  # the dashboard answers before its agents do
-            return done
-        time.sleep(1)
-    return done
-
-
-QUICKER = (
-    "conditions.transformer.train.steps=60",
-    "conditions.lstm.train.steps=60",
-    *(f"evaluate.sets.{name}.sequences=50" for name in ("in_distribution", "sparse", "dense", "sparse_online")),
-)
-
-
-def test_a_submitted_job_refuses_a_relative_store(cluster):
-    """One with an absolute store is in tests/test_documented_job.py."""
-    refused = _submit(cluster, *QUICKER, "store=runs")
-    assert refused.returncode != 0
-    assert "store=runs is relative, and a Ray job runs in a temporary folder" in refused.stdout + refused.stderr
-
-
-@pytest.mark.slow
-def test_a_job_whose_folder_has_its_own_models_uses_ours(cluster, tmp_path):
-    folder = tmp_path / "theirs"
-    for name in ("models", "tasks", "tests"):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "__init__.py").write_text("raise ImportError('the package of the job, not of manyseeds')\n")
-    (folder / "launch").mkdir()
-    (folder / "launch" / "fflm_replicates.py").write_text(
-        f"import sys\nsys.path.append({str(ROOT)!r})\nimport harness\nfrom launch.cli import family\nfamily('fflm', 'quick')\n"
-    )
-    done = _submit(cluster, *QUICKER, f"store={tmp_path / 'runs'}", folder=folder)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_study_of_a_task_of_ones_own_on_two_nodes_equals_a_local_one_and_is_reported(cluster, tmp_path, monkeypatch):
@@ -155,7 +124,7 @@ def test_a_study_of_a_task_of_ones_own_on_two_nodes_equals_a_local_one_and_is_re
     (tmp_path / "my_tasks.py").write_text(blocks["python"])
     models = "{lstm: {}, transformer: {model: {name: transformer, layers: 1, width: 16, heads: 2}}}"
     (tmp_path / "my_parity.yaml").write_text(f"{blocks['yaml']}conditions: {models}\n")
-    environment = environment_without_ray(PYTHONPATH=str(ROOT)) | {k: v for k, v in cluster[0].items() if k.startswith("RAY_")}
+    environment = environment_without_ray(PYTHONPATH=str(ROOT)) | {k: v for k, v in cluster.items() if k.startswith("RAY_")}
     words = ["wandb=off", "pack.size=1", "train.steps=40"]
     start = [sys.executable, "-m", "launch", "run", "my_parity.yaml", "--allow-import", "my_tasks", "executor=ray"]
     command = [*start, *words, f"store={tmp_path / 'far'}"]

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch._dynamo.testing import CompileCounter
 
 from harness.machine.device import resolve
 from harness.training.cuda_graph import agree, no_collection
@@ -110,6 +109,8 @@ def test_a_training_that_is_done_with_is_freed_at_once():
 
 @pytest.mark.filterwarnings("ignore")  # of the compiler, about what it does not follow
 def test_a_model_with_dropout_and_shifts_is_compiled_once(monkeypatch):
+    from torch._dynamo.testing import CompileCounter  # as long as torch itself takes, in each process that collects the tests
+
     counter, compiler = CompileCounter(), torch.compile
     monkeypatch.setattr(torch, "compile", lambda model, **options: compiler(model, backend=counter, **options))
     shape = condition(model_fields={"layers": 1, "width": 16, "heads": 2, "residual_dropout": 0.1, "shift": 3})

@@ -1,8 +1,7 @@
 """The studies of distilled parities: points as on the card, and every scale plans and names what it reduces."""
 
 import functools
-import os
-import subprocess
+import runpy
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -130,15 +129,17 @@ def test_no_reported_study_has_a_seed_that_was_tried():
         assert all(max(seeds) < 1000 for scale in ("paper",) for each in study(name, scale).conditions for seeds in each.seeds)
 
 
-def test_the_script_of_the_family_runs_the_reduced_study(tmp_path):
+def test_the_script_of_the_family_runs_the_reduced_study(tmp_path, monkeypatch, capsys):
     """Its default, of which one condition at two seeds for 400 steps."""
     words = ["only=[teacher]", "train.steps=400", "evaluate.sets.curve.every=100", "claims=null", "replicates=2"]
     words += ["executor=local", "wandb=off", f"store={tmp_path}", "pack.size=2", "device=cpu"]
-    command = [sys.executable, "launch/progressive_distillation.py", *words]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "parity-reduced" in done.stdout
-    assert (tmp_path / "parity-reduced").is_dir()
+    without_report(monkeypatch)
+    monkeypatch.setattr(sys, "argv", ["progressive_distillation.py", *words])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ROOT / "launch" / "progressive_distillation.py"), run_name="__main__")
+    assert not ended.value.code
+    assert "parity-reduced" in capsys.readouterr().out
+    assert committed(open_store(tmp_path, "parity-reduced")).num_rows == 2
 
 
 def _hundredth(node):

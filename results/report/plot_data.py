@@ -69,7 +69,7 @@ def log_coordinates(panel: Axes, direction: str) -> None:
 
 
 def plot_data(figure: Figure) -> Spec:
-    """{"panels": …} for JSON. Raises NotDrawable where the figure holds what scripts/figures.js does not draw."""
+    """{"panels": …, "columns": most of a row} for JSON. Raises NotDrawable where the figure holds what scripts/figures.js does not draw."""
     panels: list[tuple[Axes, Spec]] = []
     for axes in figure.axes:
         if not axes.axison:
@@ -81,7 +81,8 @@ def plot_data(figure: Figure) -> Spec:
             panels.append((axes, _panel(axes)))
         else:
             _add_twin(twin[1], axes)
-    return {"panels": [panel for _, panel in panels]}
+    grids = [spec.get_gridspec().ncols for axes, _ in panels if (spec := axes.get_subplotspec()) is not None]
+    return {"panels": [panel for _, panel in panels], "columns": max(grids, default=1)}
 
 
 def _panel(axes: Axes) -> Spec:

@@ -49,20 +49,20 @@ def _maps(evidence: Evidence) -> list[Drawn]:
         if found and len(squares) < MAPS * SEEDS:
             for replicate, values in found:
                 error = None if own is None else replicate.error(own)
-                right = "" if error is None else f", {1 - min(error, 1):.2%} right"
+                right = "" if error is None else f", {100 * (1 - min(error, 1)):.4g} % right"
                 squares[f"{condition.name}, seed {replicate.init_seed}{right}"] = _square(values)
     if not squares:
         return []
     types = max(each.settings["task.types"] for each in evidence.conditions)
     depth = max(each.settings["task.depth"] for each in evidence.conditions)
     signs = "()[]{}<>" if types <= 4 else ""
-    tokens = ["start", *(sign for sign in signs[: 2 * types] for _ in range(depth))]
+    tokens = ["s", *(sign for sign in signs[: 2 * types] for _ in range(depth))]
     with mpl.rc_context(STYLE):
         figure, panels = rows_of_panels(len(squares), 3.2, 3.0, "none", columns=min(SEEDS, len(squares)))
         for panel, (title, square) in zip(panels, squares.items(), strict=True):
             panel.pcolormesh(np.ma.masked_invalid(square), cmap="cividis", vmin=0, vmax=1, edgecolors="none")
             panel.set_title(title, fontsize=8)
-            labels = tokens if len(tokens) == len(square) else [str(number) for number in range(len(square))]
+            labels = tokens if len(tokens) == len(square) else ["s", *map(str, range(1, len(square)))]
             for set_ticks in (panel.set_xticks, panel.set_yticks):
                 set_ticks(np.arange(len(square)) + 0.5, labels, fontsize=6)
             panel.set_ylim(len(square), 0)
@@ -71,7 +71,7 @@ def _maps(evidence: Evidence) -> list[Drawn]:
         label_rows(panels, "token")
     caption = (
         "Attention of the last layer on one string with brackets of all types and depths, dark for 0 and light for 1; of several heads "
-        "the first. Seeds of a condition side by side, with their accuracy on the training distribution."
+        "the first; s is the start. Seeds of a condition side by side, with their accuracy on the training distribution."
     )
     return [("attention-maps", "Attention of several seeds", caption, figure)]
 
@@ -172,7 +172,14 @@ def _accuracy(evidence: Evidence, place: Mapping[int, int]) -> list[Drawn]:
             panel.grid()
         label_rows(panels, "accuracy")
         legend(figure, {arm.name: _mark(number) for number, arm in enumerate(arms)})
-    caption = "A faint point is a replicate, a bold one the medians of a condition. β is on a logarithmic axis."
+    sets = "; ".join(
+        f"{name}: " + ", ".join(f"{option} = {str(value).lower()}" for option, value in evidence.definitions[name].items())
+        for name in names
+    )
+    caption = (
+        "A faint point is a replicate, a bold one the medians of a condition. β is on a logarithmic axis. Strings differ from those of "
+        f"training by these settings: {sets}."
+    )
     return [("balance-accuracy", "Balance violation and accuracy", caption, figure)]
 
 

@@ -38,18 +38,15 @@ CAPTION = (
 )
 TASK = "bracket_strings"
 SAMPLERS = {  # of trained generators, by their items' form
-    f"{name}, nucleus {top}" if top != "1" else name: f"fresh top={top} {form}"
-    for top in ("0.9", "1")
-    for name, form in (
-        ("no verifier", "plain"),
-        ("backtracking", f"thesis {HEADLINE} verifier={{n}}"),
-        ("not the most probable", f"sampled {HEADLINE} verifier={{n}}"),
-        ("exact verifier", f"thesis {HEADLINE} exact"),
-        ("random verifier", f"thesis {HEADLINE} random={{n}}"),
-        ("tokenwise, exact", "tokenwise exact"),
-        ("rejection, exact", "rejection exact"),
-    )
+    "no verifier": "plain",
+    "backtracking": f"thesis {HEADLINE} verifier={{n}}",
+    "not the most probable": f"sampled {HEADLINE} verifier={{n}}",
+    "exact verifier": f"thesis {HEADLINE} exact",
+    "random verifier": f"thesis {HEADLINE} random={{n}}",
+    "tokenwise, exact": "tokenwise exact",
+    "rejection, exact": "rejection exact",
 }
+NUCLEI = {"0.9": "nucleus 0.9", "1": "no nucleus"}  # a row of panels each
 
 Points = Mapping[str, tuple[Floats, Floats]]  # by condition: queries and errors of its seeds
 
@@ -87,32 +84,33 @@ def _of_experiments(evidence: Evidence) -> tuple[str, Mapping[str, Points]]:
     if error is None or len(conditions) < 2:
         return "", {}
     points = {
-        queries: {
-            each.name: (seeds(each, queries), seeds(each, error)) for each in conditions if seeds(each, queries).max() > 0
-        }
-        for queries in QUERIES
+        title: {each.name: (seeds(each, queries), seeds(each, error)) for each in conditions if seeds(each, queries).max() > 0}
+        for queries, title in QUERIES.items()
     }
-    return ERRORS[error], {queries: by for queries, by in points.items() if by}
+    return ERRORS[error], {title: by for title, by in points.items() if by}
 
 
 def points_of_generators(generators: Sequence[Mapping[str, float]]) -> Mapping[str, Points]:
     """Points by panel of the samplers that completed fresh prompts; a point is a generator, whose value is the mean over its verifiers."""
     points: dict[str, dict[str, tuple[Floats, Floats]]] = {}
-    for name, form in SAMPLERS.items():
-        metrics = {metric: thesis_tables.of_generators(generators, f"{form} {metric}") for metric in (*QUERIES, "wrong")}
-        for queries in QUERIES:
-            if len(metrics["wrong"]) and metrics[queries].max() > 0:
-                points.setdefault(queries, {})[name] = metrics[queries], metrics["wrong"]
+    for top, nucleus in NUCLEI.items():
+        for name, form in SAMPLERS.items():
+            item = f"fresh top={top} {form}"
+            wrong = thesis_tables.of_generators(generators, f"{item} wrong")
+            for metric, title in QUERIES.items():
+                queries = thesis_tables.of_generators(generators, f"{item} {metric}")
+                if len(wrong) and queries.max() > 0:
+                    points.setdefault(f"{nucleus}: {title}", {})[name] = queries, wrong
     return points
 
 
 def _figure(error: str, points: Mapping[str, Points], names: Sequence[str]) -> Figure:
     """A panel a kind of queries; colours and marks by the place in `names`."""
     with mpl.rc_context(STYLE):
-        figure, panels = rows_of_panels(len(points), 5.2, 4.0, "none", 0.9)
-        for panel, (queries, by) in zip(panels, points.items(), strict=True):
+        figure, panels = rows_of_panels(len(points), 5.2, 4.0, "none", 0.9, columns=2)
+        for panel, (title, by) in zip(panels, points.items(), strict=True):
             _panel(panel, by, names)
-            panel.set_title(QUERIES[queries])
+            panel.set_title(title)
         label_rows(panels, error)
         legend(figure, {name: _mark(names.index(name)) for name in names})
     return figure

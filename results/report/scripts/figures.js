@@ -296,7 +296,9 @@ class Figure {
       box.append(this.legend);
     }
     const grid = box.appendChild(element("div", "", "plot-panels"));
-    grid.style.setProperty("--columns", Math.min(data.panels.length, data.panels.length === 4 || data.panels[0]?.shape[0] > 4.6 || data.panels[0]?.y.kind === "names" ? 2 : 3));
+    const many = data.columns > 3, wide = data.panels.length === 4 || data.panels[0]?.shape[0] > 4.6 || data.panels[0]?.y.kind === "names";
+    grid.style.setProperty("--columns", Math.min(data.panels.length, many ? data.columns : wide ? 2 : 3));
+    if (many) grid.style.setProperty("--least", "12rem");
     if (data.panels[0]?.y.kind !== "names") grid.style.maxWidth = `${data.panels.length * data.panels[0]?.shape[0] * 150}px`;
     this.live = box.appendChild(element("p", NEAR_TEXT, "plot-live"));
     this.live.setAttribute("role", "status");

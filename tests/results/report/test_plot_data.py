@@ -65,7 +65,9 @@ def drawn() -> Figure:
 
 
 def test_the_data_of_a_figure_are_what_it_draws() -> None:
-    left, right = plot_data(drawn())["panels"]
+    data = plot_data(drawn())
+    left, right = data["panels"]
+    assert data["columns"] == 2  # beside each other on a page too
     (line,) = left["marks"]
     assert (line["x"], line["y"]) == ([0, 1, 2], [0, None, 1])
     assert (line["c"], line["m"], line["w"], line["name"], line["rows"]) == (2, "s", 2.0, EVIL, [7, 8, 9])

@@ -47,6 +47,10 @@ def test_every_replicate_stands_at_its_violation_and_accuracy(studies, monkeypat
     )
     assert list(figures) == ["balance-accuracy"]
     assert [panel.get_title(loc="left") for panel in figures["balance-accuracy"][1].axes] == ["long", "long_open"]
+    assert (
+        "training by these settings: long: complete = false, length = 500, first = 400; long_open: "
+        in figures["balance-accuracy"][0]
+    )
     lines = figures["balance-accuracy"][1].axes[0].lines
     names = list(dict.fromkeys(each.condition for each in known))
     assert len(lines) == 2 * len(names)
@@ -79,7 +83,10 @@ def test_maps_are_of_the_last_layer_of_the_first_seeds_with_their_accuracy(studi
     assert len(panels) == 12
     first = panels[4].collections[0].get_array()
     seed, own = 200, [each for each in known if each.condition == "standard_none"]
-    assert panels[4].get_title(loc="left") == f"standard_none, seed {seed}, {1 - own[0].error('in_distribution'):.2%} right"
+    assert (
+        panels[4].get_title(loc="left")
+        == f"standard_none, seed {seed}, {100 * (1 - own[0].error('in_distribution')):.4g} % right"
+    )
     assert first.filled(-1) == pytest.approx(
         np.array([[seed, -1000, -1000], [seed + 1, seed + 2, -1000], [seed + 2, seed + 3, seed + 4]]) / 1000
     )

@@ -115,12 +115,13 @@ def test_a_generator_stands_at_the_mean_over_its_verifiers():
     own = tuple(Replicate("one", 0, f"seed {seed}", seed, seed, "finished", None, None, {}) for seed in (0, 1, 2))
     condition = Condition("one", {}, own)
     points = page.points_of_generators(values_by_item(Evidence((condition,), {}, {}, probes), condition))
-    assert set(points) == {"generator_queries", "verifier_queries"}
-    assert set(points["verifier_queries"]) == {"backtracking, nucleus 0.9"}  # plain asks no verifier
-    queries, wrong = points["generator_queries"]["backtracking, nucleus 0.9"]
+    of_generator, of_verifier = (f"nucleus 0.9: queries of the {who}, a string" for who in ("generator", "verifier"))
+    assert set(points) == {of_generator, of_verifier}
+    assert set(points[of_verifier]) == {"backtracking"}  # plain asks no verifier
+    queries, wrong = points[of_generator]["backtracking"]
     assert queries == pytest.approx([5, 10])
     assert wrong == pytest.approx([0.03, 0.06])
-    queries, wrong = points["generator_queries"]["no verifier, nucleus 0.9"]
+    queries, wrong = points[of_generator]["no verifier"]
     assert wrong == pytest.approx([0.1, 0.2])
 
 

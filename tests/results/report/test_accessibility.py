@@ -13,11 +13,16 @@ import pytest
 from harness.run import run
 from harness.study.load import load
 from models.custom import custom
+from results.report import dyck, lego, subsequences
+from results.report.family import ReportFamily
 from results.report.flipflop import glitches
 from results.report.flipflop.glitch_page import write_glitch_page
+from results.report.page_parts import Drawing, drawn_files
 from results.report.replicate_page import write_replicate_page
-from results.report.report import write_report
-from results.store.tables import open_store
+from results.report.report import page, write_report
+from results.rows.summary import replicates_of, summarise
+from results.store.manifest import newest_manifest
+from results.store.tables import committed, open_store, read
 from tests.harness.experiments import own_functions
 from tests.results.report.browser import FLAGS, browser, with_script
 from tests.results.report.flipflop.glitch_rows import about, rows
@@ -42,11 +47,11 @@ addEventListener("message", event => {{
   document.getElementById("found").textContent = JSON.stringify(found);
 }});
 </script></html>"""
-COMMITTED = {  # small stores of docs/studies, whose pages have figures of their families
-    "automata": "a8",
-    "distillation": "p9",
-    "ngrams": "ngram-stationarity",
-    "subsequences": "alignment",
+WHOLE = {"automata": "a8", "distillation": "p9", "ngrams": "ngram-stationarity"}  # small stores of docs/studies
+OWN_FIGURES = {  # stores whose other figures would take long, and are of the kinds that the whole pages have
+    "dyck": (dyck.FAMILY, "dyck-lengths"),
+    "lego": (lego.FAMILY, "lego-self-training"),
+    "subsequences": (subsequences.FAMILY, "alignment"),
 }
 EXPERIMENT = f"""
 name: own
@@ -78,16 +83,30 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "replicate": write_replicate_page(store, plan["replicates"][0][0]),
         "values": folder / "own" / "report" / "index.html",
     }
-    for family, name in COMMITTED.items():
+    for family, name in WHOLE.items():
         written[family] = write_report(open_store(f"docs/studies/{family}", name), folder / family)
-    return {name: path.read_text(encoding="utf-8") for name, path in written.items()}
+    texts = {name: path.read_text(encoding="utf-8") for name, path in written.items()}
+    return texts | {folder: page_of_own_figures(family, folder, name) for folder, (family, name) in OWN_FIGURES.items()}
+
+
+def page_of_own_figures(family: ReportFamily, folder: str, name: str) -> str:
+    """The page of a committed study with the figures of its family alone, and few rows."""
+    store = open_store(f"docs/studies/{folder}", name)
+    newest, finished = newest_manifest(store), committed(store)
+    assert newest is not None
+    evaluations, failures = (read(store, table, winning=finished) for table in ("evaluations", "failures"))
+    known = replicates_of(newest[1], finished, evaluations, failures)
+    drawn = [Drawing(*each) for section in family.sections for each in section(store, newest[1], known, finished)]
+    assert drawn
+    summary = summarise(newest[1], known)
+    return page(newest[1], known[:10], summary, finished, failures, drawn_files(drawn)[1], families=[family])
 
 
 def violations(pages: dict[str, str], width: int, dark: bool, folder: Path) -> dict[str, Any]:
     """What axe says of each page in a frame of its own: how many rules pass, and the others with the elements."""
     frames = ""
-    for name, page in pages.items():
-        (folder / f"{name}.html").write_text(with_script(page, CHECK.format(axe=AXE.as_uri(), name=name)), encoding="utf-8")
+    for name, text in pages.items():
+        (folder / f"{name}.html").write_text(with_script(text, CHECK.format(axe=AXE.as_uri(), name=name)), encoding="utf-8")
         frames += f'<iframe src="{name}.html" title="{name}" width="{width}" height="3000"></iframe>'
     (folder / "frames.html").write_text(FRAMES.format(frames=frames), encoding="utf-8")
     scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"

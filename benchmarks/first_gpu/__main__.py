@@ -70,7 +70,7 @@ def _commands(options: argparse.Namespace) -> list[list[str]]:
         "--several",
         "0",
         "--rounds",
-        *(("1", "--seconds", "0.01", "--processes", "1") if options.tiny else ("2", "--seconds", "0.5")),
+        *(("2", "--seconds", "0.01", "--processes", "1") if options.tiny else ("2", "--seconds", "0.5")),
     ]
     cases = ["tiny"] if options.tiny else _CASES
     sizes = ["2"] if options.tiny else ["1", "4", "16", "64"]
@@ -78,10 +78,11 @@ def _commands(options: argparse.Namespace) -> list[list[str]]:
     packed = [*timed, "--kinds", "packed"]
     if options.part == "throughput":
         memory = ["tiny"] if options.tiny else ["L1-d64-T512", "L6-d512-T128"]
+        fewest = ["1", *sizes] if options.tiny else sizes[:3]
         auto = ["--no-auto"] if options.tiny else []
         return [
             [*packed, *auto, "--cases", *cases, "--sizes", *sizes, "--out", f"{out}/throughput"],
-            ["benchmarks.memory", *device, "--cases", *memory, "--sizes", *sizes[:3], "--out", f"{out}/memory"],
+            ["benchmarks.memory", *device, "--cases", *memory, "--sizes", *fewest, "--out", f"{out}/memory"],
         ]
     peers = [*timed, "--kinds", "plain", "x-transformers", "packed", "--needed", "--no-auto"]
     if options.tiny:  # compiling takes a minute on a CPU

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tarfile
 
+import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.first_gpu.__main__ import PARTS, main
@@ -25,6 +26,7 @@ def folder(tmp_path_factory):
         command = [sys.executable, "-m", "benchmarks.first_gpu", part, "--device", "cpu", "--tiny", *places]
         done = subprocess.run(command, env=bare, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{part}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+        (folder / f"{part}.txt").write_text(done.stdout)
     return folder
 
 
@@ -43,8 +45,8 @@ def test_a_check_that_was_made_is_not_made_again(folder, capsys):
     assert (folder / "work" / "correctness.jsonl").read_text() == before
 
 
-@pytest.mark.parametrize(
-    ("part", "study", "count"), [("path", "fflm-quick", 4), ("lstm", "fflm-verdicts", 2), ("baseline", "fflm-verdicts", 2)]
+@pytest.mark.parametrize(  # two parts train conditions of one study: what the later one brings has both
+    ("part", "study", "count"), [("path", "fflm-quick", 4), ("lstm", "fflm-verdicts", 2), ("baseline", "fflm-verdicts", 4)]
 )
 def test_trainings_come_back_as_one_archive(folder, tmp_path, part, study, count):
     with tarfile.open(folder / "out" / f"{part}.tar.gz") as archive:
@@ -57,6 +59,27 @@ def test_a_peer_that_is_not_installed_is_said_to_be(folder):
     said = (folder / "out" / "peers" / "throughput.md").read_text()
     assert "x-transformers is not installed" in said
     assert any(row.startswith("|") and "packed" in row for row in said.splitlines())
+
+
+def test_the_throughput_is_printed_and_written_as_a_page_and_a_table(folder):
+    out = folder / "out" / "throughput"
+    text = (out / "throughput.md").read_text()
+    assert text.strip() in (folder / "throughput.txt").read_text()
+    rows = {row["variant"]: row for row in pq.read_table(out / "throughput.parquet").to_pylist()}
+    assert set(rows) == {"plain full", "plain needed", "packed full", "packed needed"}
+    for row in rows.values():
+        assert row["rate"] > 0
+        assert len(row["rates"]) == 2
+        assert row["startup_s"] > row["build_s"] > 0
+        assert row["memory"] > 10**8
+        assert row["us"] == pytest.approx(1e6 / row["rate"])
+        assert row["utilisation"] is None  # a CPU's peak is nobody's guess
+    assert rows["plain full"]["of_full"] == 1
+    assert "| tiny | 2 |" in text
+
+
+def test_memory_is_measured_of_every_size(folder):
+    assert (folder / "out" / "memory" / "memory.md").read_text().count("| tiny |") == 2
 
 
 def test_what_comes_back_is_little(folder):

@@ -1,10 +1,10 @@
-"""Bounds, predictions and the count of activations."""
+"""Bounds, predictions and the count of activations. The command is run by test_first_gpu.py."""
 
 import pytest
 import torch
 
 from benchmarks.cases import CASES, pack
-from benchmarks.memory import judged, main, saved_bytes
+from benchmarks.memory import judged, saved_bytes
 from harness.training.pack_state import Training
 
 
@@ -24,8 +24,3 @@ def test_activations_grow_with_the_pack():
     tokens = 16 * 128
     assert sizes[1] > tokens * 64 * 4 * 3  # at least norms, keys and values in fp32
     assert sizes[3] == pytest.approx(3 * sizes[1], rel=0.05)
-
-
-def test_the_command(tmp_path):
-    main(f"--cases tiny --sizes 1 2 --out {tmp_path}".split())
-    assert (tmp_path / "memory.md").read_text().count("| tiny |") == 2

@@ -1,6 +1,8 @@
-"""The runner of the benchmark: real worker processes at tiny times, its arithmetic, and what it does with what can't run."""
+"""The runner of the benchmark: real worker processes at tiny times, its arithmetic, and what it does with what can't run.
 
-import pyarrow.parquet as pq
+The command and its tables are in test_first_gpu.py, which runs it.
+"""
+
 import pytest
 
 from benchmarks import report, throughput, xtransformers
@@ -8,24 +10,6 @@ from benchmarks.cases import CASES, bytes_of
 from benchmarks.throughput import Group, groups, variants_of
 from benchmarks.variants import KINDS, Variant
 from benchmarks.worker import Failed, Worker, job_of
-
-
-def test_one_command_writes_the_tables(tmp_path, capsys):
-    arguments = "--cases tiny --sizes 2 --kinds packed --seconds 0.02 --rounds 2 --no-auto --processes 1 --out".split()
-    throughput.main([*arguments, str(tmp_path)])
-    text = (tmp_path / "throughput.md").read_text()
-    assert text.strip() in capsys.readouterr().out
-    rows = {row["variant"]: row for row in pq.read_table(tmp_path / "throughput.parquet").to_pylist()}
-    assert set(rows) == {"plain full", "plain needed", "packed full", "packed needed"}
-    for row in rows.values():
-        assert row["rate"] > 0
-        assert len(row["rates"]) == 2
-        assert row["startup_s"] > row["build_s"] > 0
-        assert row["memory"] > 10**8
-        assert row["us"] == pytest.approx(1e6 / row["rate"])
-        assert row["utilisation"] is None  # a CPU's peak is nobody's guess
-    assert rows["plain full"]["of_full"] == 1
-    assert "| tiny | 2 |" in text
 
 
 def test_ratios_are_medians_of_the_rounds():

@@ -21,6 +21,7 @@ from harness.training.evaluate import score
 from results.errors import StoreError
 from results.store.merge import merge
 from results.store.tables import commit, committed, open_store, read, read_files, table_files
+from tests.environments import without
 from tests.harness.killed import without_report
 from tests.harness.tiny import files, tables, write_study
 
@@ -231,21 +232,10 @@ def test_a_foreign_or_truncated_file_in_the_store_is_named(study, whole, content
         study(store="whole")
 
 
-_WITHOUT = """
-import sys
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {names!r}:
-            raise ImportError(f"{{name}} is not here")
-sys.meta_path.insert(0, Refuse())
-"""
-
-
-def test_a_manifest_trains_where_ray_wandb_and_omegaconf_are_missing(study, whole, tmp_path):
+def test_torch_numpy_pyarrow_and_safetensors_train_a_manifest(study, whole, tmp_path):
+    """As `python -m harness.local` on a bare machine does."""
     manifest = next((whole / "tiny" / "manifests").glob("*.yaml"))
-    code = _WITHOUT.format(names=("ray", "wandb", "omegaconf", "yaml", "click", "rich")) + (
-        "from harness.local import main\nsys.exit(main(sys.argv[1:]))"
-    )
+    code = without("ray wandb omegaconf yaml scipy matplotlib jinja2 click rich".split(), "harness.local")
     done = subprocess.run([sys.executable, "-c", code, manifest, tmp_path / "bare"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert tables(tmp_path / "bare") == tables(whole)

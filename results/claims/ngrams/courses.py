@@ -5,6 +5,7 @@ The model is at stage k where lags 1 … k - 1 are learned and lag k is not: so 
 k-gram estimators do not tell the stages apart at T = 32: before lag 2 is learned, models are as near to the unigram as to the bigram.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -102,8 +103,10 @@ def courses(evidence: Evidence, condition: Condition) -> list[Course]:
     out = []
     for replicate, own_heads in zip(condition.replicates, heads, strict=True):
         own = losses.get(replicate.key, {})
-        if "loss" not in own or len(own["loss"].steps) < 10:
+        if "loss" not in own or len(np.unique(own["loss"].steps)) < 10:
             settle(NOT_RUN, f"{condition.name} was looked at fewer than 10 times on the way: give one of its sets an `every`")
+        if len(np.unique(own["loss"].steps)) < len(own["loss"].steps):
+            settle(NOT_RUN, f"{condition.name} has two losses of one look")
         levels = {name.removeprefix(BASELINE): float(one.values[-1]) for name, one in own.items() if name.startswith(BASELINE)}
         order, alpha = condition.settings["task.order"], float(condition.settings["task.alpha"])
         out.append(Course(own["loss"].steps, own["loss"].values, order, learned_lags(own_heads), levels, alpha))
@@ -120,11 +123,13 @@ def heads_of(evidence: Evidence, condition: Condition) -> list[Heads]:
     for replicate in condition.replicates:
         by: dict[int, dict[int, Series]] = {}
         for name, one in watched.get(replicate.key, {}).items():
-            if name.startswith(LAG):
-                head, lag = map(int, name.removeprefix(LAG).split("."))
-                by.setdefault(head, {})[lag] = one
+            if place := re.fullmatch(rf"{re.escape(LAG)}([0-9]{{1,9}})\.([0-9]{{1,9}})", name):
+                by.setdefault(int(place[1]), {})[int(place[2])] = one
         if not by:
             settle(NOT_RUN, f"the heads of {condition.name} were not watched: set evaluate.watch.lags to its order")
+        looks = {tuple(one.steps) for lags in by.values() for one in lags.values()}
+        if len(looks) > 1 or len({tuple(sorted(lags)) for lags in by.values()}) > 1:
+            settle(NOT_RUN, f"rows of the watched heads of {condition.name} are missing: each head needs all lags at all looks")
         out.append([[lags[lag] for lag in sorted(lags)] for lags in by.values()])
     return out
 

@@ -47,8 +47,15 @@ def aligned(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 def pearson(values: Mapping[Name, float]) -> float:
     """Correlation of S_rep and P over the pairs of a replicate. Settles the claim where P is the same for all."""
     said, exact = column(values, "srep"), column(values, "exact")
+    if not len(said) == len(exact) > 0:
+        settle(NOT_RUN, f"rows of the probe {PROBE} are missing for some pairs: probe the study again")
     if np.ptp(exact) == 0:
         settle(NOT_RUN, "P(answer | pair) is the same for all pairs: set task.spread")
+    return pearson_r(said, exact)
+
+
+def pearson_r(said: np.ndarray, exact: np.ndarray) -> float:
+    """Pearson's correlation over pairs whose P differs; 0 where S_rep is the same for all."""
     return float(np.corrcoef(said, exact)[0, 1]) if np.ptp(said) > 0 else 0.0
 
 
@@ -60,7 +67,9 @@ def column(values: Mapping[Name, float], name: str) -> np.ndarray:
 
 def _learned(condition: Condition, name: str, values: Mapping[Name, float]) -> None:
     """Settles the claim where the median replicate is not nearly as right as can be: it has not learned the corpus."""
-    best = next(value for (*_, item), value in values.items() if item == "least error")
+    best = next((value for (*_, item), value in values.items() if item == "least error"), None)
+    if best is None:
+        settle(NOT_RUN, f"rows of the probe {PROBE} lack the least error: probe the study again")
     error = quantile(condition.errors(name), 0.5)
     if not error <= best + LEARNED:
         settle(

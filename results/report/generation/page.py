@@ -84,10 +84,15 @@ def _of_experiments(evidence: Evidence) -> tuple[str, Mapping[str, Points]]:
     if error is None or len(conditions) < 2:
         return "", {}
     points = {
-        title: {each.name: (seeds(each, queries), seeds(each, error)) for each in conditions if seeds(each, queries).max() > 0}
+        title: {each.name: pair for each in conditions if _can_be_shown(*(pair := (seeds(each, queries), seeds(each, error))))}
         for queries, title in QUERIES.items()
     }
     return ERRORS[error], {title: by for title, by in points.items() if by}
+
+
+def _can_be_shown(queries: Floats, errors: Floats) -> bool:
+    """Whether there is a point of every seed, and one with a query."""
+    return len(queries) == len(errors) > 0 and queries.max() > 0
 
 
 def points_of_generators(generators: Sequence[Mapping[str, float]]) -> Mapping[str, Points]:
@@ -99,7 +104,7 @@ def points_of_generators(generators: Sequence[Mapping[str, float]]) -> Mapping[s
             wrong = thesis_tables.of_generators(generators, f"{item} wrong")
             for metric, title in QUERIES.items():
                 queries = thesis_tables.of_generators(generators, f"{item} {metric}")
-                if len(wrong) and queries.max() > 0:
+                if _can_be_shown(queries, wrong):
                     points.setdefault(f"{nucleus}: {title}", {})[name] = queries, wrong
     return points
 

@@ -188,12 +188,13 @@ def _nearest(
     for name, (condition, own, _) in by_condition.items():
         order = own[0].order
         kinds = [f"kl {k}-gram" for k in range(1, order + 1)]
+        known = [[rows[replicate.key].get(kind) for kind in kinds] for replicate in condition.replicates]
         distances = [
-            np.stack([rows[replicate.key][kind].values for kind in kinds])
-            for replicate in condition.replicates
-            if kinds[0] in rows[replicate.key]
+            np.stack([one.values for one in by_kind if one is not None])
+            for by_kind in known
+            if all(one is not None and np.array_equal(one.steps, own[0].steps) for one in by_kind)
         ]
-        if len(distances) == len(own) and len({distances_of.shape for distances_of in distances}) == 1:
+        if len(distances) == len(own):
             nearest = np.array([distances_of.argmin(0) for distances_of in distances])
             ribbons[name] = own[0].steps, np.array([(nearest == k).mean(0) for k in range(order)])
     if not ribbons:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
-from results.claims.subsequences.alignment import PROBE, column, pearson
+from results.claims.subsequences.alignment import PROBE, column, pearson_r
 from results.claims.subsequences.depth import layers_needed, length_of
 from results.claims.subsequences.gradients import rank
 from results.claims.subsequences.growth import LEARNED, Steps, arrays, learned_between
@@ -160,12 +160,12 @@ def _aligned(conditions: TaskConditions, probes: pa.Table) -> list[Drawn]:
         rows = of_replicates(members, by)
         columns = [(column(values, "exact"), column(values, "srep")) for values in rows]
         most = max((len(values) for pair in columns for values in pair), default=0)
-        whole = [pair for pair in columns if len(pair[0]) == len(pair[1]) == most]  # pairs of the others are not known
+        whole = [pair for pair in columns if len(pair[0]) == len(pair[1]) == most > 0]  # pairs of the others are not known
         if not whole:
             continue
         exact, said = np.array(whole).transpose(1, 0, 2)  # each [replicates, pairs]
         if all(np.ptp(own) > 0 for own in exact):
-            correlations.append(f"{np.median([pearson(values) for values in rows]):.2f} for {name}")
+            correlations.append(f"{np.median([pearson_r(*pair) for pair in zip(said, exact, strict=True)]):.2f} for {name}")
         middle = np.median(exact, 0)
         bands = bands_of([(middle[pair], said[:, pair]) for pair in np.argsort(middle, kind="stable")])
         if bands is not None:

@@ -28,6 +28,10 @@ FAMILIES = (
     "a5",
     "alignment",
     "p7",
+    "dyck-lengths",
+    "trained-generators",
+    "vgb-long-run",
+    "ngram-stationarity",
 )  # studies of which all readers have something to read
 GONE = object()
 DEEP: Any = []

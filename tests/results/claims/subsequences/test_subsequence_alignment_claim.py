@@ -14,8 +14,8 @@ LAW = np.linspace(0.95, 0.25, PAIRS)
 BEST = 0.4  # error of the best answers
 
 
-def judged(folder, conditions, srep, law=LAW):
-    """The finding where srep(seed) are the pairs' S_rep, their P is `law`; None: not probed."""
+def judged(folder, conditions, srep, law=LAW, lost=None):
+    """The finding where srep(seed) are the pairs' S_rep, their P is `law`; None: not probed. lost: an item that has no rows."""
     store = open_store(str(folder), "claims")
     write(store, {"S6": {"value": 0.72}}, conditions)
     for row in committed(store).to_pylist():
@@ -25,6 +25,7 @@ def judged(folder, conditions, srep, law=LAW):
         items = {"least error": BEST}
         for pair in range(PAIRS):
             items |= {f"pair={pair} srep": said[pair], f"pair={pair} exact": law[pair], f"pair={pair} planted": pair % 2}
+        items.pop(lost, None)
         base = {"key": row["key"], "stage": 0, "step": row["steps"], "layer": None, "head": None}
         add(store, row["pack"], "alignment", [base | {"item": item, "value": float(value)} for item, value in items.items()])
     (verdict,) = scoreboard(store)
@@ -66,6 +67,13 @@ def learned(n, error=0.41):
 )
 def test_alignment_gives_the_verdict_that_its_rows_deserve(verdict, conditions, srep, tmp_path):
     assert judged(tmp_path, conditions, srep).verdict == verdict
+
+
+@pytest.mark.parametrize("lost", ["least error", "pair=3 srep", "pair=3 exact"])
+def test_rows_of_a_foreign_store_that_are_missing_settle_the_claim(tmp_path, lost):
+    found = judged(tmp_path, learned(10), noisy(0.1), lost=lost)
+    assert found.verdict == NOT_RUN
+    assert "probe the study again" in found.reason
 
 
 def test_pairs_that_are_equally_sure_say_nothing(tmp_path):

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 from harness.run import run
@@ -66,6 +67,19 @@ def test_every_seed_and_every_median_is_drawn_at_its_values(store):
             assert sorted(zip(*seeds.get_data(), strict=True)) == sorted(zip(x, y, strict=True))
             assert [each[0] for each in median.get_data()] == [np.median(x), np.median(y)]
         assert panel.get_xscale() == "log"
+
+
+@pytest.mark.parametrize(("lost", "left"), [("distance", ["plain"]), ("generator_queries", ["plain"]), ("wrong", [])])
+def test_a_condition_that_lacks_rows_of_a_seed_is_left_out(store, monkeypatch, lost, left):
+    plain = [row["key"] for row in committed(store).to_pylist() if row["condition"] == "plain"]
+
+    def lacking(*asked, **more):
+        rows = read(*asked, **more)
+        return rows.filter(~((pc.field("metric") == lost) & (pc.field("key") == plain[0])))
+
+    monkeypatch.setattr(page, "read", lacking)
+    shown = {text.get_text() for each in drawn(store) for legend in each[3].legends for text in legend.get_texts()}
+    assert {"plain"} - shown == set(left)
 
 
 def test_the_line_joins_what_no_other_condition_beats():

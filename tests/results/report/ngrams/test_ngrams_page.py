@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from results.claims.claim import Settled
 from results.claims.evidence import gather
-from results.claims.ngrams.courses import courses
+from results.claims.ngrams.courses import courses, heads_of
 from results.report.citations import references
 from results.report.ngrams import FAMILY, page
 from results.rows.looks import averages, watched
@@ -118,6 +120,29 @@ def test_the_ribbon_is_the_share_of_seeds_by_nearest_estimator(drawn, rows):
     for k, ribbon in enumerate(panel.collections):
         path = ribbon.get_paths()[0].vertices
         assert {edges[k], edges[k + 1]} <= set(path[np.abs(path[:, 0] - step) <= 8, 1].tolist())
+
+
+def test_rows_of_a_foreign_store_that_are_missing_or_named_oddly_leave_out_what_needs_them(opened):
+    store, manifest, known, finished = opened
+    own = {known[0].key, known[1].key}
+    evidence = gather(manifest, known, averages=averages(store, finished), watched=watched(store, finished))
+    (condition, *_) = evidence.conditions
+    two = replace(condition, replicates=tuple(r for r in condition.replicates if r.key in own))
+    looks, means = (rows.filter(pc.field("key").isin(sorted(own))) for rows in (evidence.watched, evidence.averages))
+    odd = looks.set_column(2, "metric", pc.replace_substring(looks["metric"], "lag 0.0.0", "lag 0.x"))
+    assert len(heads_of(replace(evidence, watched=looks), two)) == 2
+    one_look = (pc.field("metric") == "lag 0.1.2") & (pc.field("step") == 16384)
+    for rows in (odd, looks.filter(~one_look)):
+        with pytest.raises(Settled, match="need"):
+            heads_of(replace(evidence, watched=rows), two)
+    whole = replace(evidence, watched=looks, averages=means)
+    shown = {condition.name: (two, courses(whole, two), [])}
+    assert len(page._nearest(whole, shown)) == 1
+    for lost in (pc.field("metric") == "kl 2-gram", (pc.field("metric") == "kl 2-gram") & (pc.field("step") == 16384)):
+        assert page._nearest(replace(whole, averages=means.filter(~lost)), shown) == []
+    twice = pa.concat_tables([means, means.slice(0, means.num_rows // 2)])
+    with pytest.raises(Settled, match="two losses of one look"):
+        courses(replace(whole, averages=twice), two)
 
 
 def test_a_study_of_another_task_has_none_of_it():

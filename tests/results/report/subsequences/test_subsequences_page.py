@@ -126,6 +126,17 @@ def test_alignment_is_s_rep_against_the_generators_own_probability():
     assert (x, y) == (pytest.approx(np.sort(exact)), pytest.approx(said[np.argsort(exact)]))
 
 
+def test_a_replicate_without_the_rows_of_a_pair_is_left_out(monkeypatch):
+    def lacking(*asked, **more):
+        rows = read(*asked, **more)
+        first = rows["key"][0]
+        return rows.filter(~((pc.field("key") == first) & (pc.field("item") == "pair=0 srep")))
+
+    monkeypatch.setattr(subsequences_page, "read", lacking)
+    (_, _, caption, _), *_ = drawn(subsequences_page, "subsequences", "alignment").values()
+    assert "Pearson's correlation over pairs" in caption
+
+
 def test_methods_stand_with_their_median_of_replicates_the_search_first():
     ((name, _, caption, figure),) = drawn(tracing_page, "subsequences", "additivity").values()
     panel, *theirs = figure.axes

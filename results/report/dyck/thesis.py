@@ -5,8 +5,16 @@ from typing import Any
 
 ByLayer = dict[int, tuple[float, float]]  # mean and standard deviation by layer, counted from 1
 
-# one fixed string of two types and depth 4, whole strings of at most 28 tokens, 40 seeds; by what the attention rests on
-FIXED: Mapping[str, ByLayer] = {"linear": {2: (2.20, 0.0)}, "none": {2: (2.27, 0.0)}, "minimal": {1: (0.24, 0.0)}}
+# one fixed string of two types and depth 4, of models of whole strings of at most 28 tokens, and of prefixes of 28; 40 seeds, and 30 of
+# the last; by what the attention rests on
+FIXED: Mapping[tuple[str, bool], ByLayer] = {
+    ("linear", True): {2: (2.20, 0.0)},
+    ("none", True): {2: (2.27, 0.0)},
+    ("minimal", True): {1: (0.24, 0.0)},
+    ("linear", False): {2: (11.92, 0.0)},
+    ("none", False): {2: (14.51, 0.0)},
+    ("minimal", False): {1: (0.34, 0.0)},
+}
 FIXED_RANDOM = 2.85
 # 40 random strings of 19 tokens; by types, depth and layers
 RANDOM: Mapping[tuple[int, int, int], ByLayer] = {
@@ -24,12 +32,13 @@ RANDOM_RANDOM = 3.33
 
 def on_fixed_string(settings: Mapping[str, Any]) -> ByLayer | None:
     """The thesis' variation of models with these settings on its fixed string; None where it has none."""
-    if [settings.get(f"task.{name}") for name in ("types", "depth", "complete")] != [2, 4, True]:
+    if [settings.get(f"task.{name}") for name in ("types", "depth")] != [2, 4]:
         return None
+    complete = bool(settings["task.complete"])
     model = {name: settings.get(f"model.{name}") for name in ("name", "layers", "norm", "encoding", "attention", "positions")}
     if model["name"] == "minimal_first_layer":
-        return FIXED["minimal"] if (model["encoding"], model["attention"]) == ("pair", "learned") else None
-    return FIXED.get(str(model["positions"])) if (model["layers"], model["norm"]) == (2, "feed_forward") else None
+        return FIXED["minimal", complete] if (model["encoding"], model["attention"]) == ("pair", "learned") else None
+    return FIXED.get((str(model["positions"]), complete)) if (model["layers"], model["norm"]) == (2, "feed_forward") else None
 
 
 def on_random_strings(settings: Mapping[str, Any]) -> ByLayer | None:

@@ -1,4 +1,4 @@
-"""Tables 3.1, 3.2, 3.3 and 3.16 of Li's thesis (CMU-ML-25-120) beside the same numbers of trained generators.
+"""Tables 3.1, 3.2, 3.3, 3.5 and 3.16 of Li's thesis (CMU-ML-25-120) beside the same numbers of trained generators.
 
 A generator's value is the mean over its verifiers.
 """
@@ -26,6 +26,12 @@ ERRORS: Mapping[str, tuple[str, float, float]] = {
     "fresh top=1 plain wrong": ("no nucleus, alone", 461.8, 8.304),
     f"fresh top=1 thesis {HEADLINE} verifier={{n}} wrong": ("no nucleus, backtracking", 200.0, 3.225),
 }
+# distinct completions of ten of a prompt, mean and standard deviation over 100 prompts (table 3.5)
+DISTINCT: Mapping[str, tuple[str, float, float]] = {
+    "diverse top=0.9 plain distinct": ("nucleus 0.9, alone", 5.47, 3.06),
+    "diverse top=1 plain distinct": ("no nucleus, alone", 5.84, 3.29),
+    f"diverse top=1 thesis {HEADLINE} verifier={{n}} distinct": ("no nucleus, backtracking", 5.52, 3.28),
+}
 ONE_CUT = {1: 0.366, 2: 0.438, 4: 0.591, 8: 0.790}  # table 3.1: the share that ends well, by the length of the only cut
 QUOTA_AND_STRIDE = ((0.421, 0.500, 0.604), (0.457, 0.634, 0.762), (0.518, 0.762, 0.921))  # table 3.2: a row a quota
 
@@ -42,7 +48,14 @@ def drawings(generators: Sequence[Values]) -> list[Drawn]:
             f"median. The thesis has one generator; its bar is a standard error. Backtracking: with a trained verifier, {HEADLINE}. "
             "Sampled: the same, but the tokens after a cut are sampled, not the most probable ones."
         )
-        drawn.append(("errors-beside", "Tables 3.3 and 3.16 of the thesis, and here", caption, _errors(errors)))
+        drawn.append(("errors-beside", "Tables 3.3 and 3.16 of the thesis, and here", caption, _beside(errors, ERRORS)))
+    distinct = {form: of_generators(generators, form) for form in DISTINCT}
+    if all(values.size for values in distinct.values()):
+        caption = (
+            "Distinct completions of ten of one prompt, the mean over prompts. A faint point is a generator, a bold one their median. The "
+            "thesis has one generator; its bar is the standard deviation over 100 prompts."
+        )
+        drawn.append(("distinct-beside", "Table 3.5 of the thesis, and here", caption, _beside(distinct, DISTINCT)))
     cells = [
         [_median(generators, f"error thesis Q={quota} B={stride} verifier={{n}} right") for stride in STRIDES]
         for quota in QUOTAS
@@ -72,26 +85,29 @@ def _median(generators: Sequence[Values], form: str) -> float | None:
     return float(np.median(values)) if values.size else None
 
 
-def _errors(errors: Mapping[str, Floats]) -> Figure:
-    """A place on the x axis a sampler: generators here on the left, the thesis on the right."""
+def _beside(here: Mapping[str, Floats], thesis: Mapping[str, tuple[str, float, float]]) -> Figure:
+    """A place on the x axis a sampler: generators here on the left, the thesis on the right; errors are on a logarithmic axis."""
     with mpl.rc_context(STYLE):
         figure, (panel,) = rows_of_panels(1, 7.4, 3.8, "none", 0.3)
-        for place, (form, (_, theirs, deviation)) in enumerate(ERRORS.items()):
-            own, left, right = errors[form], place - 0.14, place + 0.14
+        for place, (form, (_, theirs, deviation)) in enumerate(thesis.items()):
+            own, left, right = here[form], place - 0.14, place + 0.14
             (points,) = panel.plot([left] * own.size, own, "o", ms=4, color=colour_of(0), alpha=max(0.35, faint(own.size)))
-            (here,) = panel.plot([left], [np.median(own)], marker_of(0), ms=9, color=colour_of(0), mec=INK)
+            (median,) = panel.plot([left], [np.median(own)], marker_of(0), ms=9, color=colour_of(0), mec=INK)
             panel.plot([right, right], [theirs - deviation, theirs + deviation], color=INK, lw=1.4)
             (there,) = panel.plot([right], [theirs], marker_of(1), ms=8, color=colour_of(1), mec=INK)
             tell(points, "here")
-            tell(here, "here")
+            tell(median, "here")
             tell(there, "thesis")
-        panel.set_yscale("log")
-        panel.yaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")
-        panel.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
-        names = [name for name, *_ in ERRORS.values()]
+        if thesis is ERRORS:
+            panel.set_yscale("log")
+            panel.yaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")
+            panel.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+        else:
+            panel.set_ylim(0, 10)
+        names = [name for name, *_ in thesis.values()]
         panel.set_xticks(range(len(names)), names, rotation=20, ha="right", rotation_mode="anchor")
         panel.tick_params(axis="x", length=0)
-        panel.set_ylabel("errors in 10,000")
+        panel.set_ylabel("errors in 10,000" if thesis is ERRORS else "distinct of ten")
         panel.grid(axis="y")
-        legend(figure, {"here, median of generators": here, "thesis": there})
+        legend(figure, {"here, median of generators": median, "thesis": there})
     return figure

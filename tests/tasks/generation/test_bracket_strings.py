@@ -13,11 +13,12 @@ from tasks.generation.processes import leaf_law
 DRAW = Draw(torch.tensor([2, 5]), step=7)
 
 
-def test_strings_follow_the_law_of_the_process():
+@pytest.mark.parametrize("count", [4_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_strings_follow_the_law_of_the_process(count):
     """χ² over all strings of 6 brackets; a false alarm would have a chance of 1e-5 with other seeds."""
     task = tasks.build("bracket_strings", length=6, depth=2)
     law = leaf_law(task.law, task.law.law)[0]
-    strings = task.strings(DRAW, 4_000)
+    strings = task.strings(DRAW, count)
     numbers = (strings * 4 ** torch.arange(5, -1, -1)).sum(-1)
     possible = law > 0
     for own in numbers:

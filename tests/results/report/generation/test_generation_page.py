@@ -150,10 +150,16 @@ def test_tables_of_the_thesis_stand_beside_the_same_numbers_here():
             for b in (2, 4, 6)
             for n in (0, 1)
         }
+        values |= {form.replace("{n}", "7"): g + place for place, form in enumerate(thesis_tables.DISTINCT, 1)}
         generators.append(values | {f"error once B={b} right": (b + g) / 10 for b in (1, 2, 4, 8)})
-    errors, quotas, cuts = thesis_tables.drawings(generators)
-    (panel,) = errors[3].axes
-    bold = [line for line in panel.lines if line.get_markersize() in (8, 9)]
+    errors, distinct, quotas, cuts = thesis_tables.drawings(generators)
+
+    def bold_of(drawing):
+        (panel,) = drawing[3].axes
+        return [line for line in panel.lines if line.get_markersize() in (8, 9)]
+
+    assert [line.get_ydata()[0] for line in bold_of(distinct)] == [2, 5.47, 3, 5.84, 4, 5.52]
+    bold = bold_of(errors)
     assert [line.get_ydata()[0] for line in bold[::2]] == pytest.approx([200, 400, 600, 800, 1000])
     assert [line.get_ydata()[0] for line in bold[1::2]] == [240.0, 179.4, 245.8, 461.8, 200.0]
     here, theirs = ([text.get_text() for text in each.texts] for each in quotas[3].axes)
@@ -165,5 +171,5 @@ def test_tables_of_the_thesis_stand_beside_the_same_numbers_here():
     ]
     for values in generators:
         del values["error once B=8 right"], values["fresh top=1 plain wrong"]
-    assert [name for name, *_ in thesis_tables.drawings(generators)] == ["quota-and-stride"]
+    assert [name for name, *_ in thesis_tables.drawings(generators)] == ["distinct-beside", "quota-and-stride"]
     assert thesis_tables.drawings([]) == []

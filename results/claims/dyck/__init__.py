@@ -1,4 +1,4 @@
-"""Claims on Dyck languages of Li's thesis (CMU-ML-25-120), section 2.2, which is Wen et al. 2023."""
+"""The claims on Dyck languages (Li 2025, section 2.2; Wen et al. 2023)."""
 
 from results.claims.claim import Claim, by_id
 from results.claims.dyck import balance, variation

@@ -1,4 +1,4 @@
-"""Claims of Varre, Yüce & Flammarion 2025, "Learning in-context n-grams with transformers" (arXiv 2508.12837)."""
+"""The claims on in-context n-grams (Varre et al. 2025)."""
 
 from results.claims.claim import Claim, by_id
 from results.claims.ngrams import gradients, lags, plateaus, stationarity

@@ -76,7 +76,7 @@ def deeper_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         all(ratio.interval.low > 0.5 for ratio in ratios.values()),
         any(ratio.interval.high < 0.5 for ratio in ratios.values()),
         "; ".join(
-            f"{machine} with {min(groups[machine])} layers errs {ratio} as much as with {max(groups[machine])}"
+            f"{machine} with {counted(min(groups[machine]), 'layer')} errs {ratio} as much as with {max(groups[machine])}"
             for machine, ratio in ratios.items()
         ),
         "P is the chance that a replicate with fewest layers errs more than one with most, and must lie above 1/2 for every group",

@@ -112,7 +112,8 @@ def gate_gap(seen: Looks, groups: Sequence[Arms]) -> None:
             about = f"the median transition of {group.teacher.name} is at {said(teacher)}, that of {labels.name} at {said(own)}"
             if np.isinf(teacher) or own < GAP * teacher or horizon < GAP * teacher:
                 settle(
-                    PRECONDITION, f"{about} of {horizon:,} steps, and it must be {GAP:g} times as late: nothing is to distil"
+                    PRECONDITION,
+                    f"{about} of {horizon:,} steps, and it must be {GAP:g} times as late: there is nothing to distil",
                 )
 
 

@@ -100,7 +100,7 @@ def best_where_robust_peaks(evidence: Evidence, terms: Terms, needs: int) -> Fin
     return decide(
         holds,
         fails,
-        f"L_robust of 3-grams peaks at steps {min(peaks)} to {max(peaks)}; the rapid phase is of steps {rises}; median accuracy by first "
+        f"L_robust of 3-grams peaks at steps {min(peaks)} to {max(peaks)}; the rapid phase is at steps {rises}; median accuracy by first "
         f"checkpoint {shown}; that of the peak is {quantile(np.array(short), 0.5):.4f} short of the best, median of seeds; "
         f"{sum(sign > 0 for sign in good)} of {len(good)} replicates hold",
         f"in more than half of all replicates the checkpoint with the largest L_robust must be within {terms.value:g} of the best one "

@@ -129,9 +129,7 @@ def last_stage_equals_simply_transitive(evidence: Evidence, terms: Terms, needs:
         )
     behind = np.array([last_stage[seeds] - transitive[seeds] for seeds in common])  # positive: fewer sentences right
     if quantile(np.array([transitive[seeds] for seeds in common]), 0.5) > 1 - FAR:
-        settle(
-            PRECONDITION, f"the median accuracy of {other.name} at {longest} is below {FAR:g}, which nobody calls near-perfect"
-        )
+        settle(PRECONDITION, f"the median accuracy of {other.name} at {longest} is below {FAR:g}, which is not near-perfect")
     interval = quantile_interval(behind, 0.5)
     a, b = (1 - quantile(np.array([errors[seeds] for seeds in common]), 0.5) for errors in (last_stage, transitive))
     return decide(

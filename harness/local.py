@@ -22,7 +22,7 @@ from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome, attempts
 from harness.machine.cores import cores
 from harness.machine.interrupt import Interrupt
-from harness.planning.manifest import plan_of, read
+from harness.planning.manifest import name_of_content, plan_of, read
 from harness.planning.pack import Pack, resolve
 from harness.planning.stage_order import by_stage, ready
 from harness.planning.throughput import Rate, measure, room
@@ -31,6 +31,7 @@ from harness.study.slot_kinds import Kind
 from models.custom.custom import allow
 from results.errors import STATUS_MENDABLE, StoreError, StudyError, tell_of_defect
 from results.store.filesystem import reason
+from results.store.manifest import write_manifest
 from results.store.tables import Store, open_store, scored
 from results.terminal import say
 
@@ -121,6 +122,7 @@ def run_manifest(path: Path, uri: str, device: str) -> int:
     manifest = read(data, str(path))
     store = open_store(uri, manifest["study"])
     store.check_writable()
+    write_manifest(store, name_of_content(data), data)  # so that the folder that comes back is a study, as one that `run` made
     local = Local(device)
     rows = scored(store)
     have = set(rows["pack"].to_pylist()) - set(rows.filter(pc.field("lacking"))["pack"].to_pylist())

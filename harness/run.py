@@ -56,7 +56,7 @@ def _run(study: Study, feed: LiveFeed, say: Callable[[str], None], retry: bool) 
                 executor = _larger(study, executor, prepared, interrupt, say)
             if study.adaptive is None:
                 outcomes = begun + train_all(prepared, executor, interrupt)
-                _keep_metrics(prepared)
+                _keep_manifest(prepared)
             else:
                 prepared, outcomes = _train_rounds(prepared, executor, interrupt, retry, say)
             stopped = interrupt.requested()
@@ -122,13 +122,15 @@ def _larger(study: Study, executor: Executor, prepared: Prepared, interrupt: Int
     return cluster
 
 
-def _keep_metrics(prepared: Prepared) -> None:
-    """Write a manifest where the study says another thing of its metrics than the newest one: readers go by that."""
-    if prepared.study.is_experimental and not prepared.plan.packs:
-        newest = newest_manifest(prepared.store)
-        stated = manifests.build(prepared.plan, prepared.numerics, {}).get("metrics")
-        if newest is not None and newest[1].get("metrics") != stated:
-            _write_manifest(prepared)
+def _keep_manifest(prepared: Prepared) -> None:
+    """Write a manifest of a study of which nothing is left to train, where its store has none or one that says another thing of the
+    metrics of experiments: readers go by that."""
+    if prepared.plan.packs:
+        return
+    newest = newest_manifest(prepared.store)
+    stated = manifests.build(prepared.plan, prepared.numerics, {}).get("metrics")
+    if newest is None or (prepared.study.is_experimental and newest[1].get("metrics") != stated):
+        _write_manifest(prepared)
 
 
 def _train_rounds(

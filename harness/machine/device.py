@@ -62,6 +62,12 @@ def _deterministic() -> bool:
     return torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled()
 
 
+def finish(device: torch.device) -> None:
+    """Wait until the device has done what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def release(device: torch.device) -> None:
     """Give back what a pack's tensors have left in the allocator, so that the next pack finds all of the device free."""
     if device.type == "cuda":

@@ -15,6 +15,7 @@ import torch
 
 import harness.training.weights as artifacts
 from harness import compiled_draw
+from harness.machine.device import finish
 from harness.machine.memory import Memory, free_memory
 from harness.planning.pack import Pack, ScoredSet
 from harness.training.evaluate import batch_size, score
@@ -199,10 +200,8 @@ def best_rate(rate_of: Callable[[int], Rate], largest: int, device: str, space: 
 
 
 def _timed(device: torch.device, run: Callable[[], object]) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    finish(device)
     started = time.perf_counter()
     run()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    finish(device)
     return time.perf_counter() - started

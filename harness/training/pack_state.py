@@ -21,7 +21,7 @@ import harness.training.self_labels as parents
 import harness.training.sgd_loop as sequential
 import harness.training.weights as artifacts
 from harness.draw import Draw
-from harness.machine.device import allow_unordered
+from harness.machine.device import allow_unordered, finish
 from harness.machine.precision import autocast, set_matmul
 from harness.planning.pack import Pack, ScoredSet
 from harness.training.attention_penalty import Sharpness
@@ -325,7 +325,12 @@ class Training:
     def record(self, should_stop: Callable[[], bool] = lambda: False) -> bool:
         """The curves and evaluation sets that are due at this step; False where asked to stop before all were scored."""
         rows, steps = Rows(), self.train.steps
-        if self.step % self.pack.curve_every == 0 or self.step == steps:
+        due = [sets for sets in self.pack.sets if sets[0].due(self.step, steps)]
+        curves = self.step % self.pack.curve_every == 0 or self.step == steps
+        monitor, watch = self.train.monitor, self.pack.watch
+        if curves or due or any(look is not None and self.step % look.every == 0 for look in (monitor, watch)):
+            self._wait()
+        if curves:
             for slot, loss in enumerate(self._mean(self.recent, self.pack.curve_every).tolist()):
                 lr = self.scalars.lr(slot, self.step)
                 rows.curves += [self._row(slot, metric="loss", value=loss), self._row(slot, metric="lr", value=lr)]
@@ -335,13 +340,11 @@ class Training:
         annotator = self.feed.annotator
         if self.step == steps and annotator is not None and self.train.pool:
             rows.curves += [self._row(slot, metric=LABELS_RIGHT, value=value) for slot, value in enumerate(annotator.right())]
-        due = [sets for sets in self.pack.sets if sets[0].due(self.step, steps)]
         started = time.perf_counter()
         self._watch()
         if due and not self._score(due, rows, should_stop):
             return False
         # after the scores, which may be broken off and begun again: a look at the monitor counts once
-        monitor = self.train.monitor
         if monitor is not None and self.step % monitor.every == 0:
             seen = self.monitored()
             rows.curves += [self._row(slot, metric="monitor_loss", value=value) for slot, value in enumerate(seen)]
@@ -353,6 +356,12 @@ class Training:
         self.rows.averages += rows.averages
         self.recorded = self.step
         return True
+
+    def _wait(self) -> None:
+        """Let a GPU do the steps that it was given, which is time of training: it works on behind, and `advance` returns at once."""
+        started = time.perf_counter()
+        finish(self.device)
+        self.train_s += time.perf_counter() - started
 
     def _watch(self) -> None:
         """What the pack watches at this step. It is kept at once: where scores are broken off here, no later run has this gradient."""

@@ -19,6 +19,7 @@ from harness.run import run
 from harness.study.load import load
 from harness.training.evaluate import score
 from results.errors import StoreError
+from results.store.manifest import newest_manifest
 from results.store.merge import merge
 from results.store.tables import commit, committed, open_store, read, read_files, table_files
 from tests.environments import without
@@ -66,6 +67,15 @@ def test_running_again_trains_nothing(study, whole):
     before = files(whole)
     assert study(store="whole") == 0
     assert files(whole) == before
+
+
+def test_rows_without_a_manifest_become_a_study_by_running_it(study, whole):
+    """Rows of a machine that wrote none, or whose manifests were lost, are all that was asked for."""
+    shutil.rmtree(whole / "tiny" / "manifests")
+    before = tables(whole)
+    assert study(store="whole") == 0
+    assert tables(whole) == before
+    assert newest_manifest(open_store(str(whole), "tiny")) is not None
 
 
 @pytest.mark.parametrize("executor", ["run", "manifest"])

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.first_gpu.__main__ import PARTS, main
+from results.store.manifest import newest_manifest
 from results.store.tables import committed, open_store
 from tests.environments import environment_without
 
@@ -51,7 +52,9 @@ def test_a_check_that_was_made_is_not_made_again(folder, capsys):
 def test_trainings_come_back_as_one_archive(folder, tmp_path, part, study, count):
     with tarfile.open(folder / "out" / f"{part}.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
-    assert committed(open_store(str(tmp_path / "runs"), study))["status"].to_pylist() == ["finished"] * count
+    store = open_store(str(tmp_path / "runs"), study)
+    assert committed(store)["status"].to_pylist() == ["finished"] * count
+    assert newest_manifest(store) is not None  # a study like any other, where it is brought back
 
 
 def test_a_peer_that_is_not_installed_is_said_to_be(folder):

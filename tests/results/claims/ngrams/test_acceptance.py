@@ -1,6 +1,6 @@
 """The numbers that the committed studies of in-context n-grams have to meet: levels of plateaus, losses at the end, and the first lag.
 
-They are read off figures 3 and 6 of Varre et al. 2025 and off a run of our own in another framework.
+They are read off figures 3, 4, 6 and 7 of Varre et al. 2025 and off a run of our own in another framework.
 """
 
 import numpy as np
@@ -17,17 +17,21 @@ from results.store.tables import committed, open_store, read
 LEVELS = {"ngram-stages": (1.634, 0.01, 1.62), "ngram-gradients": (1.50, 0.02, 1.31)}
 
 
-@pytest.fixture(scope="module", params=LEVELS)
-def study(request):
-    """Name, courses, and the loss of each on the set that is scored at the end."""
-    store = open_store("docs/studies/ngrams", request.param)
+def _opened(name):
+    """Courses of the replicates of a study, and the loss of each on the set that is scored at the end."""
+    store = open_store("docs/studies/ngrams", name)
     manifest, finished = newest_manifest(store)[1], committed(store)
     replicates = replicates_of(manifest, finished, read(store, "evaluations"), read(store, "failures"))
     means = averages(store, finished)
     evidence = gather(manifest, replicates, averages=means, watched=watched(store, finished))
     (condition,) = evidence.conditions
     last = series(means, ("loss",), "test")
-    return request.param, courses(evidence, condition), [last[each.key]["loss"].values[-1] for each in condition.replicates]
+    return courses(evidence, condition), [last[each.key]["loss"].values[-1] for each in condition.replicates]
+
+
+@pytest.fixture(scope="module", params=LEVELS)
+def study(request):
+    return request.param, *_opened(request.param)
 
 
 def test_plateaus_and_last_losses_are_those_of_the_figures(study):
@@ -44,3 +48,20 @@ def test_plateaus_and_last_losses_are_those_of_the_figures(study):
 def test_lag_1_is_learned_first_by_19_seeds_in_20(study):
     _, own, _ = study
     assert np.mean([next(iter(course.learned)) == 1 for course in own]) >= 0.95
+
+
+def test_attention_alone_comes_by_way_of_the_bigram_below_the_last_level_of_figure_4():
+    own, last = _opened("ngram-attention-only")
+    assert len(own) == 5
+    for course, end in zip(own, last, strict=True):
+        assert course.loss[0] < np.log(3)  # where it starts exactly: tests/models/ngrams
+        assert course.plateau(2) == pytest.approx(1.03, abs=0.02)
+        assert end < 0.98
+
+
+def test_models_with_mlps_stay_at_the_level_of_figure_7():
+    own, _ = _opened("ngram-mlp")
+    assert len(own) == 2
+    for course in own:
+        early = course.loss[course.steps <= 2000]
+        assert np.median(early) == pytest.approx(1.603, abs=0.01)

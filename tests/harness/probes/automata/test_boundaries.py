@@ -15,6 +15,7 @@ from tasks.automata.automata import Automaton
 from tasks.automata.composition import states_after
 from tasks.automata.named_automata import semiautomaton
 from tests.harness.probes.fixed_attention import Fixed, by_place
+from tests.rounding import rounded_single
 
 GRID = Automaton(automaton="Grid4", length=12)
 STUDY = """
@@ -59,11 +60,11 @@ def patterns(tokens):
 def test_hand_made_patterns_have_the_masses_that_they_were_made_of():
     count = 9
     rows = by_place(boundaries(Fixed(4, patterns), GRID, count), "head", "item")
-    assert [rows[0, item] for item in ("visits", "latest", "before", "peak")] == pytest.approx([1, 1, 0, 1])
-    assert rows[3, "visits"] == pytest.approx(1)
-    assert rows[3, "latest"] + rows[3, "before"] == pytest.approx(1)
+    assert [rows[0, item] for item in ("visits", "latest", "before", "peak")] == rounded_single([1, 1, 0, 1])
+    assert rows[3, "visits"] == rounded_single(1)
+    assert rows[3, "latest"] + rows[3, "before"] == rounded_single(1)
     for item in ("visits", "latest", "before"):
-        assert rows[1, item] == pytest.approx(rows[None, f"uniform {item}"])
+        assert rows[1, item] == rounded_single(rows[None, f"uniform {item}"])
     (batch,) = strings(GRID, count, count)
     mass, first, before, queries = 0.0, 0, 0, 0
     for word in batch.inputs[0].tolist():
@@ -73,8 +74,8 @@ def test_hand_made_patterns_have_the_masses_that_they_were_made_of():
             if visits:
                 queries, mass = queries + 1, mass + len(visits) / (t + 1)
                 first, before = first + (0 in visits), before + (visits[-1] > 0)
-    assert rows[None, "uniform visits"] == pytest.approx(mass / queries)
-    assert (rows[2, "visits"], rows[2, "before"]) == pytest.approx((first / queries, before / queries))
+    assert rows[None, "uniform visits"] == rounded_single(mass / queries)
+    assert (rows[2, "visits"], rows[2, "before"]) == rounded_single((first / queries, before / queries))
 
 
 @pytest.mark.parametrize("last", [1, 3, 8])

@@ -8,6 +8,7 @@ from harness.draw import Draw
 from harness.probes.distillation.ngrams import NGrams, ngrams
 from harness.probes.strings import strings
 from tasks.distillation.pcfg import MASK, PADDING, PCFG
+from tests.rounding import rounded
 
 MASKED = PCFG(root=13, length=28)
 NEXT = PCFG(root=13, length=28, objective="next")
@@ -32,29 +33,29 @@ class Copies:
         return torch.where(unseen[..., None], torch.zeros(8), logits)
 
 
-WHOLE = pytest.approx(7 / 8)  # from certainty to the uniform law over 8 tokens, half the L1 distance
+WHOLE = rounded(7 / 8)  # from certainty to the uniform law over 8 tokens, half the L1 distance
 
 
 def test_a_model_that_copies_its_neighbour_needs_nothing_but_the_window():
     found = by_item(ngrams(Copies(-1), MASKED, 20, SOME))
     for n in (2, 3, 4):
-        assert found[f"close n={n} tv"] == pytest.approx(0)
+        assert found[f"close n={n} tv"] == rounded(0)
         assert found[f"robust n={n} tv"] == WHOLE
-        assert found[f"robust n={n} l1"] == pytest.approx(7 / 4)
+        assert found[f"robust n={n} l1"] == rounded(7 / 4)
 
 
 def test_windows_reach_further_back_than_ahead():
     ahead, back = (by_item(ngrams(Copies(offset), MASKED, 20, SOME)) for offset in (1, -2))
-    assert [ahead[f"robust n={n} tv"] for n in (2, 3, 4)] == [pytest.approx(0), WHOLE, WHOLE]
-    assert [back[f"robust n={n} tv"] for n in (2, 3, 4)] == [pytest.approx(0), pytest.approx(0), WHOLE]
-    assert [back[f"close n={n} tv"] for n in (2, 3, 4)] == [WHOLE, WHOLE, pytest.approx(0)]
+    assert [ahead[f"robust n={n} tv"] for n in (2, 3, 4)] == [rounded(0), WHOLE, WHOLE]
+    assert [back[f"robust n={n} tv"] for n in (2, 3, 4)] == [rounded(0), rounded(0), WHOLE]
+    assert [back[f"close n={n} tv"] for n in (2, 3, 4)] == [WHOLE, WHOLE, rounded(0)]
 
 
 def test_a_causal_model_keeps_its_last_token():
     last, before = (by_item(ngrams(Copies(offset, next_token=True), NEXT, 20, SOME)) for offset in (-1, -2))
-    assert all(last[f"{measure} n={n} tv"] == pytest.approx(0) for measure in ("robust", "close") for n in (2, 3, 4))
-    assert [before[f"close n={n} tv"] for n in (2, 3, 4)] == [WHOLE, pytest.approx(0), pytest.approx(0)]
-    assert [before[f"robust n={n} tv"] for n in (2, 3, 4)] == [pytest.approx(0), WHOLE, WHOLE]
+    assert all(last[f"{measure} n={n} tv"] == rounded(0) for measure in ("robust", "close") for n in (2, 3, 4))
+    assert [before[f"close n={n} tv"] for n in (2, 3, 4)] == [WHOLE, rounded(0), rounded(0)]
+    assert [before[f"robust n={n} tv"] for n in (2, 3, 4)] == [rounded(0), WHOLE, WHOLE]
 
 
 @pytest.mark.parametrize("case", ["masked", "masked, attended to", "next"])

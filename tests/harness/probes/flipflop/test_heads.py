@@ -18,6 +18,7 @@ from results.rows.probe_values import by_key
 from results.store.tables import committed, open_store, read
 from tasks.flipflop.simulation import Simulation
 from tests.harness.probes.flipflop.decoders import build_decoder, heads_in_loops, values_by_place
+from tests.rounding import rounded_single
 
 STUDY = """
 name: sim
@@ -51,23 +52,23 @@ def test_rows_are_those_of_attention_in_loops(seed, scale):
             read = weights * norms
             for i, write in enumerate(last):
                 at = {name: found[layer, head, f"i={i} {name}"] for name in ("key", "weight", "norm", "write", "norm_key")}
-                assert at["weight"] == pytest.approx(float(weights[i].max()))
+                assert at["weight"] == rounded_single(float(weights[i].max()))
                 key = int(at["key"])
-                assert float(weights[i, key]) == pytest.approx(float(weights[i].max()))
+                assert float(weights[i, key]) == rounded_single(float(weights[i].max()))
                 assert at["write"] == (key == write)
-                assert at["norm"] == pytest.approx(float(read[i, key]))
-                assert float(read[i, int(at["norm_key"])]) == pytest.approx(float(read[i].max()))
-                assert found[layer, head, f"i={i} weight_write"] == pytest.approx(float(weights[i, write]))
-                assert found[layer, head, f"i={i} norm_write"] == pytest.approx(float(read[i, write]))
+                assert at["norm"] == rounded_single(float(read[i, key]))
+                assert float(read[i, int(at["norm_key"])]) == rounded_single(float(read[i].max()))
+                assert found[layer, head, f"i={i} weight_write"] == rounded_single(float(weights[i, write]))
+                assert found[layer, head, f"i={i} norm_write"] == rounded_single(float(read[i, write]))
             away = sum((float(weights[i, j]) - float(j == last[i])) ** 2 for i in range(8) for j in range(8))
-            assert found[layer, head, "ideal"] == pytest.approx(math.sqrt(away))
+            assert found[layer, head, "ideal"] == rounded_single(math.sqrt(away))
     strings = task.sample(Draw(torch.tensor([0]), "evaluate").rows(0), 5).inputs[0]
     for layer in (0, 1):
         apart = []
         for string in strings:
             (one, _), (other, _) = heads_in_loops(model, string)[layer]
             apart.append(math.sqrt(sum(float(one[i, j] - other[i, j]) ** 2 for i in range(9) for j in range(9))))
-        assert found[layer, 0, "distance 1"] == pytest.approx(sum(apart) / 5)
+        assert found[layer, 0, "distance 1"] == rounded_single(sum(apart) / 5)
 
 
 @pytest.mark.parametrize("norm", ["pre", "none", "post", "branch"])
@@ -125,25 +126,25 @@ def test_a_largest_weight_on_a_noop_may_bring_less_than_the_write():
                 elsewhere_norm += answer == seen[-1] - 1 and first
                 norm_write += len(seen) == 1 or (first and max(j for j in range(i) if string[j]) == 0)
     assert found[None, None, "rows"] == rows
-    assert found[None, None, "wrong"] == pytest.approx(1 - right / rows)
-    assert found[0, 0, "elsewhere"] == pytest.approx(right / rows)
-    assert found[0, 0, "elsewhere_norm"] == pytest.approx(elsewhere_norm / rows)
-    assert found[0, 0, "norm_write"] == pytest.approx(norm_write / rows)
+    assert found[None, None, "wrong"] == rounded_single(1 - right / rows)
+    assert found[0, 0, "elsewhere"] == rounded_single(right / rows)
+    assert found[0, 0, "elsewhere_norm"] == rounded_single(elsewhere_norm / rows)
+    assert found[0, 0, "norm_write"] == rounded_single(norm_write / rows)
     assert 0 < elsewhere_norm < right < rows
     assert found[0, 0, "i=1 key"] == 1
     assert found[0, 0, "i=1 write"] == 0
     assert found[0, 0, "i=1 norm_key"] == 0
-    assert found[0, 0, "i=1 weight"] == pytest.approx(math.e / (1 + math.e))
-    assert found[0, 0, "i=1 norm"] == pytest.approx(0.01 * math.e / (1 + math.e))
-    assert found[0, 0, "i=1 norm_write"] == pytest.approx(1 / (1 + math.e))
+    assert found[0, 0, "i=1 weight"] == rounded_single(math.e / (1 + math.e))
+    assert found[0, 0, "i=1 norm"] == rounded_single(0.01 * math.e / (1 + math.e))
+    assert found[0, 0, "i=1 norm_write"] == rounded_single(1 / (1 + math.e))
 
 
 def test_norms_of_weights_are_of_the_named_maps():
     model, task = by_hand(noop=3.0, write=4.0)
     found = values_by_place(heads(model, task, 1))
-    assert found[0, None, "norm query"] == pytest.approx(math.sqrt(2))
-    assert found[0, None, "norm key"] == pytest.approx(math.sqrt(9 + 16 + 16))
-    assert found[0, None, "norm value"] == pytest.approx(math.sqrt(2 + 0.01**2))
+    assert found[0, None, "norm query"] == rounded_single(math.sqrt(2))
+    assert found[0, None, "norm key"] == rounded_single(math.sqrt(9 + 16 + 16))
+    assert found[0, None, "norm value"] == rounded_single(math.sqrt(2 + 0.01**2))
     assert found[0, None, "norm out"] == 1
     assert found[None, None, "norm"] == pytest.approx(math.sqrt(2 + 41 + 2.0001 + 1 + 6 + 2), rel=1e-6)
 
@@ -191,5 +192,5 @@ def test_a_pattern_and_its_largest_weights_agree():
     for head in (0, 1):
         for i in range(8):
             row = [square[0, head, f"{i},{j}"] for j in range(8)]
-            assert found[0, head, f"i={i} weight"] == pytest.approx(max(row))
+            assert found[0, head, f"i={i} weight"] == rounded_single(max(row))
             assert row[int(found[0, head, f"i={i} key"])] == max(row)

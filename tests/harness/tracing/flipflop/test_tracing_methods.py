@@ -19,6 +19,7 @@ from harness.tracing.flipflop.trace import Settings, evidence, searched, trace
 from harness.tracing.last_logits import logits_at
 from harness.tracing.search import Search
 from tasks.flipflop.flipflop import SYMBOL, FlipFlop
+from tests.rounding import rounded, rounded_single
 
 QUICK = Settings(strings=1024, search=Search(size=3))
 
@@ -41,7 +42,7 @@ def test_a_trace_is_a_function_of_model_prompt_settings_and_seed():
     assert set(first.of(2).events) == defect.truth[0] == set(other.of(2).events)
     assert first.of(9) == first.causes[-1]
     assert first.best.bound == max(each.bound for each in first.causes)
-    assert first.of(2).psi == pytest.approx(math.log(first.of(2).mean / first.of(2).base))
+    assert first.of(2).psi == rounded(math.log(first.of(2).mean / first.of(2).base))
 
 
 @pytest.mark.parametrize(
@@ -84,10 +85,10 @@ def test_srep_is_the_share_of_wrong_reads_around_the_events():
     for family in FAMILIES:
         corpus = conditioned(prompt, [], family, 300, prompt.draw(0))
         soft, hard = hits(defect, corpus)
-        assert nothing.hard[family] == pytest.approx(float(hard[corpus.known].mean()))
-        assert nothing.soft[family] == pytest.approx(float(soft[corpus.known].mean()))
+        assert nothing.hard[family] == rounded(float(hard[corpus.known].mean()))
+        assert nothing.soft[family] == rounded(float(soft[corpus.known].mean()))
         kept = (corpus.truth == prompt.truth)[corpus.known].double().mean()
-        assert nothing.preserved[family] == pytest.approx(float(kept))
+        assert nothing.preserved[family] == rounded(float(kept))
 
 
 def test_an_absolute_cause_is_lost_in_shifted_strings():
@@ -142,7 +143,7 @@ def test_hits_are_those_of_one_string_after_the_other():
     small = logits_at(model, corpus.tokens, corpus.query, size=3)
     assert torch.allclose(small, logits_at(model, corpus.tokens, corpus.query), atol=1e-5)
     soft, hard = wrongness(torch.tensor([[9.0, 9, 9, 1, 0]]), torch.tensor([1]))
-    assert (float(soft), float(hard)) == (pytest.approx(1 / (1 + math.exp(-1))), 1.0)
+    assert (float(soft), float(hard)) == (rounded_single(1 / (1 + math.exp(-1))), 1.0)
 
 
 def test_attention_is_that_of_the_read_by_event():
@@ -153,13 +154,13 @@ def test_attention_is_that_of_the_read_by_event():
     model(tokens, attend=lambda layer, weights: seen.append(weights[0, 0].detach().double()))
     last = seen[-1].mean(0)[-1]
     expected = [float(last[2 * j] + last[2 * j + 1]) for j in range(prompt.query)]
-    assert attention(model, prompt).tolist() == pytest.approx(expected)
+    assert attention(model, prompt).tolist() == rounded_single(expected)
     flow = torch.eye(tokens.shape[-1], dtype=torch.float64)
     for weights in seen:
         flow = (0.5 * weights.mean(0) + 0.5 * torch.eye(len(flow), dtype=torch.float64)) @ flow
     row = flow[-1]
-    assert float(row.sum()) == pytest.approx(1)
-    assert rollout(model, prompt).tolist() == pytest.approx([float(row[2 * j] + row[2 * j + 1]) for j in range(prompt.query)])
+    assert float(row.sum()) == rounded_single(1)
+    assert rollout(model, prompt).tolist() == rounded_single([float(row[2 * j] + row[2 * j + 1]) for j in range(prompt.query)])
 
 
 def test_gradient_times_input_is_that_of_finite_differences():

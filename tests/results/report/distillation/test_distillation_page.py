@@ -17,6 +17,7 @@ from results.store.manifest import newest_manifest
 from results.store.tables import committed, open_store, read
 from tests.harness.distilled import GRAMMAR, PARITY
 from tests.harness.killed import without_report
+from tests.rounding import rounded
 
 TREE = yaml.safe_load(PARITY) | {
     "keep": "steps(15, 30, 45)",
@@ -86,7 +87,7 @@ def test_students_and_their_teacher_share_axes_and_hold_the_rows(study, drawn):
         steps, values = curve(study, rows, name, stage)
         (line,) = [each for each in bold if each.get_color() == names[label].get_color() and same_marker(each, names[label])]
         assert line.get_xdata().tolist() == steps
-        assert line.get_ydata().tolist() == pytest.approx(values)
+        assert line.get_ydata().tolist() == rounded(values)
 
 
 def same_marker(one, other):
@@ -129,9 +130,9 @@ def test_without_the_default_probe_there_are_no_spikes_and_with_it_they_hold_the
     for bit in ("x0", "x1"):
         (line,) = [each for each in panel.lines if each.get_color() == names[bit].get_color()]
         assert line.get_xdata().tolist() == steps
-        assert line.get_ydata().tolist() == pytest.approx([values[f"degree=1 {bit}", step] for step in steps])
+        assert line.get_ydata().tolist() == rounded([values[f"degree=1 {bit}", step] for step in steps])
     (outside,) = [each for each in panel.lines if each.get_linewidth() == 1.4 and each.get_marker() == "None"]
-    assert outside.get_ydata().tolist() == pytest.approx([values["degree=1 outside", step] for step in steps])
+    assert outside.get_ydata().tolist() == rounded([values["degree=1 outside", step] for step in steps])
 
 
 def test_the_nodes_of_hierarchical_parity_are_lines(tmp_path):

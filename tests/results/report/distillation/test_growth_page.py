@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pytest
 
 from results.report.distillation import heads_page
 from results.report.distillation.growth_page import by_size, steps_of
@@ -11,6 +10,7 @@ from results.rows.summary import Replicate, replicates_of
 from results.rows.task_conditions import TaskConditions
 from results.store.manifest import newest_manifest
 from results.store.tables import committed, open_store, read
+from tests.rounding import rounded
 
 
 def study(steps):
@@ -30,8 +30,8 @@ def test_steps_are_those_of_the_looks_and_never_is_above_all():
     assert arms == {"one_shot": {20: [100.0], 30: [200.0], 40: [math.inf]}}  # labels have two lengths alone
     (panel,) = by_size(arms, "length", 0.9).axes
     middle = next(line for line in panel.lines if len(line.get_xdata()) == 3)
-    np.testing.assert_allclose(middle.get_xdata(), [20, 30, 40])
-    np.testing.assert_allclose(middle.get_ydata(), [100, 200, 320])
+    assert middle.get_xdata().tolist() == rounded([20, 30, 40])
+    assert middle.get_ydata().tolist() == rounded([100, 200, 320])
 
 
 def test_steps_by_heads_are_those_of_the_first_look_at_three_quarters():
@@ -50,6 +50,6 @@ def test_steps_by_heads_are_those_of_the_first_look_at_three_quarters():
         of_condition.setdefault(each.condition, []).append(steps.get(each.key, math.inf))
     lines = {line.get_label(): line for line in figure.axes[0].lines if len(line.get_xdata()) == 3}
     medians = [np.median(of_condition[f"model.heads={heads}, model.width={8 * heads}"]) for heads in (2, 4, 8)]
-    assert next(iter(lines.values())).get_ydata() == pytest.approx(medians)
+    assert next(iter(lines.values())).get_ydata() == rounded(medians)
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["8 dimensions a head", "width 64", "32 dimensions a head and width 64, heads averaged"]

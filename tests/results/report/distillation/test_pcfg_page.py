@@ -16,6 +16,7 @@ from results.store.tables import committed, open_store, read
 from tests.harness.tiny import STUDY
 from tests.results.claims.distillation.pcfg_rows import planned
 from tests.results.report.panel_lines import bold_lines
+from tests.rounding import rounded
 
 NONE = SCHEMAS["replicates"].empty_table()
 SMALL = {"model": {"heads": 1, "width": 8}, "labels": "teacher"}
@@ -91,11 +92,11 @@ def test_lines_are_of_each_strategy_by_horizon_and_of_the_better_one_shot(drawn)
     figures, known = drawn
     figure = figures["strategies"][3]
     whole, half = (np.median(accuracies(known, name)) for name in ("teacher", "teacher_half"))
-    assert bold_lines(figure, "teacher") == {"heads: 1": ([0.5, 1], pytest.approx([half, whole]))}
+    assert bold_lines(figure, "teacher") == {"heads: 1": ([0.5, 1], rounded([half, whole]))}
     better = max((accuracies(known, name) for name in ("one_shot_half, stage 1", "one_shot_cold_half, stage 1")), key=np.mean)
-    assert bold_lines(figure, "one-shot") == {"heads: 1": ([0.5], pytest.approx([np.median(better)]))}
+    assert bold_lines(figure, "one-shot") == {"heads: 1": ([0.5], rounded([np.median(better)]))}
     labels = [np.median(accuracies(known, name)) for name in ("labels_half", "labels")]
-    assert bold_lines(figure, "labels") == {"heads: 1": ([0.5, 1], pytest.approx(labels))}
+    assert bold_lines(figure, "labels") == {"heads: 1": ([0.5, 1], rounded(labels))}
     assert bold_lines(figure, "progressive")["heads: 1"][0] == [0.5, 1]
 
 
@@ -113,20 +114,20 @@ def test_the_sweep_is_drawn_beside_its_teacher(study, drawn):
     figure = figures["sweep"][3]
     students = bold_lines(figure, "T = 2")["Student's accuracy by its first checkpoint"]
     expected = [np.median(accuracies(known, name)) for name in ("at_4_t2, stage 1", "at_12_t2, stage 1")]
-    assert students == ([25, 75], pytest.approx(expected))
+    assert students == ([25, 75], rounded(expected))
     last = np.median(accuracies(known, "one_shot_half, stage 1"))  # of their temperature
-    assert bold_lines(figure, "the last alone")["Student's accuracy by its first checkpoint"] == ([100], pytest.approx([last]))
+    assert bold_lines(figure, "the last alone")["Student's accuracy by its first checkpoint"] == ([100], rounded([last]))
     rows = by_step(read(study, "probes"), "ngrams")
     mine = [rows[each.key] for each in known if each.condition == "teacher"]
     robust = [np.median([each[step]["robust n=3 tv"] for each in mine]) for step in (4, 8, 12, 16)]
     assert bold_lines(figure, "L_robust of 3-grams")["Teacher's L_robust of 3-grams"] == (
         [25, 50, 75, 100],
-        pytest.approx(robust),
+        rounded(robust),
     )
     looked = [row for row in read(study, "evaluations").to_pylist() if row["set"] == "online" and row["step"] == 8]
     keys = {each.key for each in known if each.condition == "teacher"}
     first = np.median([1 - row["errors"] / row["count"] for row in looked if row["key"] in keys])
-    assert bold_lines(figure, "teacher")["Teacher's accuracy"][1][0] == pytest.approx(first)
+    assert bold_lines(figure, "teacher")["Teacher's accuracy"][1][0] == rounded(first)
     theirs = bold_lines(figure, "thesis, best T")["The same in figure 4.7 of the thesis"]
     assert theirs[0][2] == 12.5
     assert max(zip(*theirs, strict=True), key=lambda point: point[1]) == (12.5, 0.925)
@@ -138,7 +139,7 @@ def test_measures_are_of_students_at_one_horizon(study, drawn):
     rows = by_step(read(study, "probes"), "ngrams")
     (mine,) = [[rows[each.key][16] for each in known if each.condition == "progressive" and each.stage]]
     expected = [np.median([each[f"close n={n} tv"] for each in mine]) for n in (2, 3, 4)]
-    assert bold_lines(figure, "progressive, stage 1")["L_close by n"] == ([2, 3, 4], pytest.approx(expected))
+    assert bold_lines(figure, "progressive, stage 1")["L_close by n"] == ([2, 3, 4], rounded(expected))
     assert bold_lines(figure, "labels")["Probe of non-terminals by level from the root"][0] == [4, 5]
 
 

@@ -166,7 +166,7 @@ def answer_of_values(summary: pa.Table) -> str:
         return f"{what} the same for all {len(others) + 1} conditions: {show(best)}."
     first, last = ends if higher else ends[::-1]
     worst = others[-1]
-    return f"{what} {first} for {best['condition']}, {show(best)}, and {last} for {worst['condition']}, {show(worst)}."
+    return f"{what} {first}, {show(best)}, for {best['condition']}, and {last}, {show(worst)}, for {worst['condition']}."
 
 
 def _median_value(row: Row) -> str:
@@ -214,8 +214,8 @@ def _medians(rows: Sequence[Row], sets: int) -> str:
     ratio = f", {factor(high / low)} as much" if low and high < float("inf") else ""
     where = f"Conditions differ most on {best['set']}" if sets > 1 else f"On {best['set']}"
     return (
-        f"{where}: the median error is lowest for {_name(best)}, {format_rate(low)} {_interval(best)}, and highest for "
-        f"{_name(worst)}, {format_rate(high)} {_interval(worst)}{ratio}."
+        f"{where}: the median error is lowest, {format_rate(low)} {_interval(best)}, for {_name(best)}, and highest, "
+        f"{format_rate(high)} {_interval(worst)}{ratio}, for {_name(worst)}."
     )
 
 

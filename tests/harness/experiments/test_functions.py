@@ -125,8 +125,9 @@ def test_a_report_and_a_comparison_come_of_the_rows(shifted):
     medians = {
         shift: shift + np.median([np.random.default_rng(seed).standard_normal() for seed in range(12)]) for shift in (0, 3)
     }
-    best, worst = (f"{shift}, {medians[shift]:.4g}".replace("-", "−") for shift in (3, 0))
-    assert re.search(rf"The median score is highest for shift={best} \(95 %: .*\), and lowest for shift={worst} \(", page)
+    best, worst = (f"{medians[shift]:.4g}".replace("-", "−") for shift in (3, 0))
+    said = rf"The median score is highest, {best} \(95.%: .*\), for shift=3, and lowest, {worst} \(.*\), for shift=0"
+    assert re.search(said, page)
     assert page.index('id="figure-values"') < page.index('id="summary-table"'), "the key figure is on the first screen"
     assert "true in 6 of 12" in page
     assert "lower values count as better" in page  # of drawn, which is not declared

@@ -41,9 +41,8 @@ def test_conditions_that_differ_in_replicates_without_error_are_told_apart_by_th
 def test_conditions_that_always_err_are_told_apart_by_their_medians() -> None:
     text = said(row("a", 0.3, 0), row("b", 0.3, 0), row("a", 0.02, 0, name="dense"), row("b", 0.134, 0, name="dense"))
     assert text == (
-        "Conditions differ most on dense: the median error is lowest for a, 0.02 (95 %: 0.01 to 0.04), and highest for b, 0.134 "
-        "(95 %: 0.067 to 0.268), "
-        "6.7× as much."
+        "Conditions differ most on dense: the median error is lowest, 0.02 (95 %: 0.01 to 0.04), for a, and highest, 0.134 "
+        "(95 %: 0.067 to 0.268), 6.7× as much, for b."
     )
     assert said(row("a", 0.3, 0), row("b", 0.3, 0)) == (
         "All 2 conditions are alike: 0 of 10 replicates of each make no error on either set."
@@ -54,8 +53,8 @@ def test_an_interval_without_an_end_names_no_number() -> None:
     open_above = row("a", 0.02, 0) | {"median_high": math.inf}
     unknown = row("b", 0.5, 0) | {"median_low": 0.0, "median_high": math.inf}
     assert said(open_above, unknown) == (
-        "Conditions differ most on sparse: the median error is lowest for a, 0.02 (95 %: at least 0.01), and highest for b, 0.5 "
-        "(too few replicates for an interval), 25.0× as much."
+        "Conditions differ most on sparse: the median error is lowest, 0.02 (95 %: at least 0.01), for a, and highest, 0.5 "
+        "(too few replicates for an interval), 25.0× as much, for b."
     )
 
 
@@ -71,9 +70,9 @@ def value_row(condition: str, median: float, better: str = "lower", **more) -> d
 def test_experiments_are_told_apart_by_the_best_and_the_worst_median() -> None:
     rows = value_row("a", 3.0), value_row("b", -2.0, median_low=-math.inf), value_row("c", 1.0)
     assert values_said(*rows) == (
-        "The median loss is lowest for b, −2 (95 %: at most −1), and highest for a, 3 (95 %: 2 to 4)."
+        "The median loss is lowest, −2 (95 %: at most −1), for b, and highest, 3 (95 %: 2 to 4), for a."
     )
-    assert values_said(*(each | {"better": "higher"} for each in rows)).startswith("The median loss is highest for a, 3")
+    assert values_said(*(each | {"better": "higher"} for each in rows)).startswith("The median loss is highest, 3")
     assert values_said(value_row("a", math.inf)) == "The median loss is diverged (95 %: diverged)."
     assert values_said(value_row("a", 1.0), value_row("b", 1.0)) == (
         "The median loss is the same for all 2 conditions: 1 (95 %: 0 to 2)."
@@ -87,8 +86,8 @@ def test_experiments_with_flags_alone_are_told_apart_by_how_often_they_are_true(
         for name, true in (("a", 2), ("b", 8))
     ]
     assert values_said(*flags) == (
-        "loss is true most for b, in 8 of 10 replicates (95 %: 40.0 to 100.0 %), and least for a, in 2 of 10 replicates "
-        "(95 %: 10.0 to 100.0 %)."
+        "loss is true most, in 8 of 10 replicates (95 %: 40.0 to 100.0 %), for b, and least, in 2 of 10 replicates "
+        "(95 %: 10.0 to 100.0 %), for a."
     )
 
 

@@ -31,7 +31,7 @@ def test_a_replicate_has_a_page_with_its_curves_scores_and_provenance(study: Any
     for told in (
         key,
         "transformer: init seed 0, data seed 0",
-        "Finished</span>, 1000 steps",
+        "Finished</span>, 1,000 steps",
         "train.lr",
         "torch 2.13.0",
         "0123456789abcdef",
@@ -39,9 +39,11 @@ def test_a_replicate_has_a_page_with_its_curves_scores_and_provenance(study: Any
         assert told in text
     assert text.count("<figure") == 1
     assert '"title":"sparse_online"' in text.split('class="plot">')[1].split("</script>")[0]
-    scores = re.findall(r'<tr><th scope="row">(\w+)</th><td>(\d+)</td><td>(\d+)</td><td>\S+</td><td>\S+ to \S+</td></tr>', text)
+    scores = re.findall(
+        r'<tr><th scope="row">(\w+)</th><td>([\d,]+)</td><td>([\d,]+)</td><td>\S+</td><td>\S+ to \S+</td></tr>', text
+    )
     assert [name for name, *_ in scores] == ["sparse_online", "sparse", "dense"]
-    assert [int(reads) for *_, reads in scores] == [3567, 3540, 46120]
+    assert [reads for *_, reads in scores] == ["3,567", "3,540", "46,120"]
 
 
 def test_a_replicate_that_diverged_says_where_and_still_has_its_curve(tmp_path: Path) -> None:

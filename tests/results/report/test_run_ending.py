@@ -75,5 +75,5 @@ def test_experiments_end_with_their_values(tmp_path, monkeypatch):
         ["flat", "solved", "11/12", "1", "0/12", "–", "–", "–"],
     ]
     assert last == (
-        "The median accuracy is highest for deep, 0.65 (95 %: 0.61 to 0.69), and lowest for flat, 0.245 (95 %: 0.21 to 0.28)."
+        "The median accuracy is highest, 0.65 (95 %: 0.61 to 0.69), for deep, and lowest, 0.245 (95 %: 0.21 to 0.28), for flat."
     )

@@ -101,7 +101,7 @@ def test_few_glitches_of_a_model_without_heads_or_sisters_say_so(tmp_path: Path)
     for sentence in ("All 3 glitches", "has no heads to look at", "Only the weights of the end", "No other replicate"):
         assert sentence in text
     glitches.write(store, told, [])
-    assert "No glitch in the 4000 strings" in write_glitch_page(store, told.key, "dense").read_text(encoding="utf-8")
+    assert "No glitch in the 4,000 strings" in write_glitch_page(store, told.key, "dense").read_text(encoding="utf-8")
 
 
 def test_what_is_printed_is_a_line_a_glitch(study: Store) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from yaml import safe_load
 
+from benchmarks.coming_from import TOOLS, lines_of
 from harness.exchange.finished_runs import Columns, import_runs
 from harness.run import run
 from harness.study.load import load
@@ -108,3 +109,10 @@ def test_those_who_come_from_another_tool_find_the_same_study_as_a_script_and_as
     with open(folder / "runs" / "rates-function" / "report" / "replicates.csv") as stream:
         found = {(row["condition"], row["seed"]): float(row["accuracy"]) for row in csv.DictReader(stream)}
     assert found["lr=0.1", "1"] == pytest.approx(expected)
+
+
+def test_the_page_counts_the_lines_of_each_tool():
+    text = (ROOT / "docs" / "guides" / "coming-from.md").read_text()
+    for tool in TOOLS:
+        assert f"| {tool.name} | {lines_of(*tool.files)} |" in text
+    assert f"| W&B sweep | {lines_of('sweep.yaml', 'train_wandb.py')} |" in text

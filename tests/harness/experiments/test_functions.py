@@ -60,6 +60,25 @@ def start(tmp_path):
     return started
 
 
+def test_the_estimate_follows_what_replicates_take_while_they_run(start, monkeypatch, capsys):
+    """The first is over at once; each of the other nine then takes 10 s, by a clock that the function moves."""
+    now, calls, measured = [1000.0], [], own_functions.measure
+
+    def slow(seed, settings):
+        calls.append(seed)
+        now[0] += 10.0 if len(calls) > 1 else 0.01
+        return measured(seed, settings)
+
+    monkeypatch.setattr("harness.executing.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(own_functions, "measure", slow)
+    status, said = start("measure", "experiment.shift=0", "replicates=10", "pack.size=1")
+    assert (status, len(calls)) == (0, 10)
+    (planned,) = [line for line in said if "to do: 9 replicates" in line]
+    assert re.search(r"about \d(\.\d)? s", planned)  # by the first, so nearly nothing but the start and the report
+    left = re.findall(r"/9 packs .*\((.*) left\)$", capsys.readouterr().out, re.MULTILINE)
+    assert left[:5] == ["80 s", "70 s", "60 s", "50 s", "40 s"]  # of the first minute, in which lines come often
+
+
 @pytest.fixture
 def shifted(start, tmp_path):
     """The rows of two conditions that differ by a shift of 3."""

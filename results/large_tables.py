@@ -1,4 +1,4 @@
-"""Settings of a process that reads and draws very many rows: they save it a quarter of its time."""
+"""Settings of a process that reads and draws hundreds of thousands of rows. They save a quarter of its time."""
 
 import gc
 from collections.abc import Iterator

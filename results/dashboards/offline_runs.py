@@ -5,6 +5,7 @@ record that does not fit goes on in the next block. Each whole is a `Record` as 
 """
 
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,7 +63,8 @@ def offline_run(path: Path) -> OfflineRun:
 
 
 def _records(data: bytes) -> Iterator[bytes]:
-    """The records of a log; one whose end is missing, as of a process that was killed, is left out."""
+    """The records of a log; one whose end is missing, as of a process that was killed, is left out. ValueError for damaged ones: W&B
+    itself now and then leaves zeros at the end of a block."""
     at, whole = _HEADER, b""
     while at + _HEADER <= len(data):
         left = _BLOCK - at % _BLOCK
@@ -70,11 +72,16 @@ def _records(data: bytes) -> Iterator[bytes]:
             at += left
             continue
         size, kind = int.from_bytes(data[at + 4 : at + 6], "little"), data[at + 6]
+        checksum = int.from_bytes(data[at : at + 4], "little")
         at += _HEADER + size
+        if at > len(data):
+            return
+        if zlib.crc32(data[at - size - 1 : at]) != checksum:
+            raise ValueError(f"bytes {at - size:,} to {at - 1:,} are damaged, move the run away")
         if kind in (1, 2):  # the first part of one
             whole = b""
         whole += data[at - size : at]
-        if kind in _LAST and at <= len(data):
+        if kind in _LAST:
             yield whole
 
 

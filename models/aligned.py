@@ -24,22 +24,15 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if (inputs, outputs) != (deep, wide):
         weight = pad(weight, (0, wide - outputs, 0, deep - inputs))
         bias = None if bias is None else pad(bias, (0, wide - outputs))
-    return _cut(_multiply(x, weight, bias), rows, outputs)
-
-
-def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if bias is None:
-        return torch.bmm(x, weight)
-    if (
-        x.is_cuda
-    ):  # there a bias is spread over a matrix first, and the product adds to it: added afterwards it joins the next pass
         out = torch.bmm(x, weight)
-        return out + bias[:, None].to(out.dtype)
-    return torch.baddbmm(bias[:, None], x, weight)
-
-
-def _cut(out: Tensor, rows: int, outputs: int) -> Tensor:
-    return out if out.shape[1:] == (rows, outputs) else out[:, :rows, :outputs]
+    elif x.is_cuda:
+        # baddbmm spreads the bias over a matrix first; added afterwards it can join the next pass over memory
+        out = torch.bmm(x, weight)
+        out = out + bias[:, None].to(out.dtype)
+    else:
+        out = torch.baddbmm(bias[:, None], x, weight)
+    return out if (rows, outputs) == (tall, wide) else out[:, :rows, :outputs]
 
 
 @functools.cache

@@ -53,7 +53,7 @@ def prepare(device: torch.device, share: int = 1) -> None:
 
 
 def allow_unordered(device: torch.device, allowed: bool) -> None:
-    """Let kernels whose sums have no fixed order run on a GPU, for a model of which nobody knows whether it has others; else they raise."""
+    """Whether an operation without a fixed order of sums may run on a GPU, or raises. A person's own model may have no other."""
     if device.type == "cuda" and torch.are_deterministic_algorithms_enabled():
         torch.use_deterministic_algorithms(True, warn_only=allowed)
 

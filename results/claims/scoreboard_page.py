@@ -7,10 +7,13 @@ from types import ModuleType
 import pyarrow.fs
 
 from results.claims import FAMILIES, reductions, scoreboard
-from results.claims.claim import NOT_RUN, Claim, Verdict
+from results.claims.claim import NOT_REPRODUCED, NOT_RUN, REPRODUCED, SCALED, VERDICTS, Claim, Verdict
 from results.store.manifest import newest_manifest
 from results.store.tables import Store
 
+_Row = tuple[str, Verdict, Mapping[str, object]]  # a study's folder, what it says of a claim, its manifest
+OPEN, DIFFERS = "open", "differs by study"
+_OUTCOMES = (REPRODUCED, NOT_REPRODUCED, DIFFERS, OPEN, NOT_RUN)
 _SEEN = 160  # characters of what was measured; `manyseeds claims` prints all of it
 _HEAD = """# Studies that were run
 
@@ -21,45 +24,78 @@ that was measured, and why.
 - A verdict is *(scaled)* where anything is smaller than in the paper; the command prints what.
 - *Precondition not met*: a compared condition has not learned what it was trained on.
 - *Too few replicates*: the numbers decide neither for the claim nor against it.
-- *Not run*: no committed study has the rows; the study that is named decides it.
+- *Not run*: no committed study has the rows that the claim asks for; the study that is named decides it.
+- Where several studies have rows for a claim, a decided verdict comes first.
 - The pages of the families tell what was seen and what it means.
 - `manyseeds report docs/studies/<folder>` makes a study's report from its tables.
+
+How many claims came out how, at whatever size they ran. *Open* is a precondition that is not met, or too few
+replicates:
 """
 
 
 def markdown(stores: Mapping[str, Store]) -> str:
     """The page. stores: the committed studies by their folders, as the page links to them."""
-    verdicts: dict[str, list[tuple[str, Verdict, Mapping[str, object]]]] = {}
+    verdicts: dict[str, list[_Row]] = {}
     for folder, store in stores.items():
         newest = newest_manifest(store)
         for verdict in scoreboard(store):
             verdicts.setdefault(verdict.claim.id, []).append((folder, verdict, newest[1] if newest else {}))
+    told = {name: _telling(rows) for name, rows in verdicts.items()}
     figures = {folder: _figure(folder, store) for folder, store in stores.items()}
-    return "\n".join([_HEAD, *(_family(family, verdicts, figures) for family in FAMILIES)])
+    return "\n".join([_HEAD, _tally(told), *(_family(family, told, figures) for family in FAMILIES)])
 
 
-def _family(
-    family: ModuleType, verdicts: Mapping[str, Sequence[tuple[str, Verdict, Mapping[str, object]]]], figures: Mapping[str, str]
-) -> str:
+def _telling(rows: Sequence[_Row]) -> list[_Row]:
+    """The rows of a claim from the most decided on; those of studies that have nothing on it only where no other study has."""
+    ran = [row for row in rows if row[1].verdict != NOT_RUN]
+    return sorted(ran or rows, key=lambda row: VERDICTS.index(row[1].verdict))
+
+
+def _tally(verdicts: Mapping[str, Sequence[_Row]]) -> str:
+    """A table of how many claims of each family came out how."""
+    lines = [f"| family | claims | {' | '.join(_OUTCOMES)} |", "|---|---|" + "---|" * len(_OUTCOMES)]
+    for family in FAMILIES:
+        outcomes = [claim_outcome([row[1] for row in verdicts.get(name, [])]) for name in family.CLAIMS]
+        counts = [str(outcomes.count(outcome) or "") for outcome in _OUTCOMES]
+        lines.append(f"| {_title(family)} | {len(outcomes)} | {' | '.join(counts)} |")
+    return "\n".join(lines) + "\n"
+
+
+def claim_outcome(verdicts: Sequence[Verdict]) -> str:
+    """What the studies of a claim say together, as one of _OUTCOMES."""
+    decided = {verdict.refuted for verdict in verdicts if verdict.refuted or verdict.verdict in (REPRODUCED, SCALED)}
+    if decided:
+        return DIFFERS if len(decided) > 1 else NOT_REPRODUCED if True in decided else REPRODUCED
+    return OPEN if any(verdict.verdict != NOT_RUN for verdict in verdicts) else NOT_RUN
+
+
+def _title(family: ModuleType) -> str:
+    title = (family.__doc__ or family.__name__).split("\n")[0].removeprefix("The claims on ").rstrip(".")
+    return title[0].upper() + title[1:]
+
+
+def _family(family: ModuleType, verdicts: Mapping[str, Sequence[_Row]], figures: Mapping[str, str]) -> str:
     name = family.__name__.rpartition(".")[2]
-    title = (family.__doc__ or name).split("\n")[0].removeprefix("The claims on ").rstrip(".")
-    lines = [f"## {title[0].upper()}{title[1:]}\n"]
+    lines = [f"## {_title(family)}\n"]
     if any(folder.startswith(f"{name}/") for folder in figures):
         lines.append(f"[What was seen and what it means]({name}/README.md)\n")
     lines += ["| claim | verdict | what was seen | replicates | scale | study |", "|---|---|---|---|---|---|"]
     for claim in family.CLAIMS.values():
         rows = verdicts.get(claim.id, [])
-        lines += [_row(folder, verdict, manifest, figures[folder]) for folder, verdict, manifest in rows] or [_open(claim)]
+        names = [_named(claim), *[f"**{claim.id}**"] * len(rows)]  # the sentence stands in a claim's first row
+        lines += [_row(name, row, figures[row[0]]) for name, row in zip(names, rows, strict=False)] or [_open(claim)]
     return "\n".join(lines) + "\n"
 
 
-def _row(folder: str, verdict: Verdict, manifest: Mapping[str, object], figure: str) -> str:
+def _row(name: str, row: _Row, figure: str) -> str:
+    folder, verdict, manifest = row
     seen = verdict.finding.measured or verdict.finding.reason
     counts = sorted({condition["replicates"] for condition in manifest["conditions"]})  # type: ignore[attr-defined]
     scale = str(manifest["scale"]) if not reductions(dict(manifest)) or manifest["scale"] != "paper" else "reduced"
     links = f"[{folder.rpartition('/')[2]}]({folder})" + (f", [figure]({figure})" if figure else "")
     shown = [
-        _named(verdict.claim),
+        name,
         verdict.verdict,
         _cell(_short(seen)),
         "–".join(dict.fromkeys(str(count) for count in (counts[0], counts[-1]))),

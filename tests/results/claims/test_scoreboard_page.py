@@ -2,10 +2,25 @@
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from launch.cli.read import claims
 from results.claims import FAMILIES, REGISTRY
+from results.claims.claim import (
+    NOT_REPRODUCED,
+    NOT_REPRODUCED_SCALED,
+    NOT_RUN,
+    PRECONDITION,
+    REPRODUCED,
+    SCALED,
+    TOO_FEW,
+    VERDICTS,
+    Finding,
+    Terms,
+    Verdict,
+)
+from results.claims.scoreboard_page import claim_outcome
 
 ROOT = Path(__file__).parents[3]
 
@@ -17,8 +32,37 @@ def test_the_scoreboard_is_current(monkeypatch):
     assert made.output == page, "run manyseeds claims docs/studies --markdown > docs/studies/README.md"
     for claim in REGISTRY.values():
         assert f"| **{claim.id}** " in page
+    rows = [line.split(" | ") for line in page.split("\n") if line.startswith("| **")]
+    for claim in REGISTRY.values():
+        places = [VERDICTS.index(row[1]) for row in rows if row[0].startswith(f"| **{claim.id}**")]
+        assert places == sorted(places), f"{claim.id}: what is decided comes first"
+        assert len(places) == 1 or VERDICTS.index(NOT_RUN) not in places, f"{claim.id}: another study has rows for it"
     prose = [line for line in page.split("\n") if not line.startswith(("|", "#"))]
     assert max(map(len, prose)) <= 110
     for family in FAMILIES:
         folder = ROOT / "docs/studies" / family.__name__.rpartition(".")[2]
         assert folder.exists() == (folder / "README.md").exists()
+
+
+def test_the_tally_counts_each_claim_once():
+    page = (ROOT / "docs/studies/README.md").read_text(encoding="utf-8")
+    lines = [line.split(" | ") for line in page.split("\n## ")[0].split("\n") if line.startswith("| ")][1:]
+    assert [int(line[1]) for line in lines] == [len(family.CLAIMS) for family in FAMILIES]
+    for line in lines:
+        assert sum(int(count.strip(" |") or 0) for count in line[2:]) == int(line[1])
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "outcome"),
+    [
+        ([SCALED, TOO_FEW], "reproduced"),
+        ([PRECONDITION, NOT_REPRODUCED_SCALED], "not reproduced"),
+        ([REPRODUCED, NOT_REPRODUCED], "differs by study"),
+        ([NOT_RUN, PRECONDITION], "open"),
+        ([NOT_RUN], "not run"),
+        ([], "not run"),
+    ],
+)
+def test_the_outcome_of_several_studies(verdicts, outcome):
+    claim = next(iter(REGISTRY.values()))
+    assert claim_outcome([Verdict(claim, Terms(1.0), Finding(verdict, "", "")) for verdict in verdicts]) == outcome

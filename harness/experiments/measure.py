@@ -50,10 +50,11 @@ CHECKPOINT_S = 20.0  # between checkpoints of a pack
 
 @dataclass
 class Measured:
-    """Of one replicate: what it returned, and the seconds it took."""
+    """Of one replicate: what it returned, the seconds it took, and the ids of W&B runs that a script made of its own."""
 
     entries: list[Entry]
     seconds: float
+    own_wandb: list[str]
 
 
 @dataclass
@@ -125,12 +126,14 @@ def measure(
         if experiment.command:
             pauses.pause()
             refuse_other_code(replicates[0].condition)  # a file may have been edited since the replicate before
-            found, seconds = [run_script(pack, replicates[0], pauses.pause)], time.perf_counter() - started
+            entries, own_wandb = run_script(pack, replicates[0], pauses.pause)
+            found, seconds = [entries], time.perf_counter() - started
         else:
             found, seconds = _from_function(pack, replicates if experiment.packed else replicates[:1], device, pauses)
+            own_wandb = []
         for replicate, entries in zip(replicates, found, strict=False):
             kept = patiently(partial(keep, store, pack, replicate, checked(entries)), should_stop, say)
-            pauses.done.append(Measured(kept, seconds / len(found)))
+            pauses.done.append(Measured(kept, seconds / len(found), own_wandb))
         report(len(pauses.done))
     return _tables(pack, pauses.done, device, began, datetime.datetime.now(datetime.UTC))
 
@@ -212,7 +215,7 @@ def _save(store: Store, pack: Pack, done: list[Measured], begun: Begun | None) -
     tensors: dict[str, torch.Tensor] = {}
     state = {
         "keys": [replicate.key for replicate in pack.replicates],
-        "done": [[each.seconds, [entry.as_json() for entry in each.entries]] for each in done],
+        "done": [[each.seconds, [entry.as_json() for entry in each.entries], each.own_wandb] for each in done],
     }
     number = sum(len(each.entries) for each in done)
     if begun is not None:
@@ -239,7 +242,10 @@ def _restored(store: Store, pack: Pack, say: Callable[[str], None]) -> tuple[lis
     if found is None:
         return [], None
     tensors, state = found
-    done = [Measured([entry_from_json(entry) for entry in entries], seconds) for seconds, entries in state["done"]]
+    done = [  # a checkpoint of an older version has no ids of W&B runs
+        Measured([entry_from_json(entry) for entry in entries], seconds, wandb_runs[0] if wandb_runs else [])
+        for seconds, entries, *wandb_runs in state["done"]
+    ]
     if "begun" not in state:
         return done, None
     parts = state["begun"]
@@ -290,6 +296,7 @@ def _tables(
                 "steps": max(entry.step for entry in measured.entries),
                 "train_s": measured.seconds,
                 "slot": slot,
+                "own_wandb": ", ".join(measured.own_wandb) or None,
             }
         )
         place = {"key": replicate.key, "stage": 0, "pack": pack.id, "weights": "raw"}

@@ -20,6 +20,7 @@ from typing import Any
 from harness.experiments import supervisor
 from harness.experiments.entries import BadResult, Entry, entries_of
 from harness.experiments.event_files import scalars_of
+from harness.experiments.own_wandb_runs import keep_own_runs
 from harness.planning.pack import Pack, Replicate
 from harness.study.experiment import Experiment
 from harness.study.foreign_code import imported_files
@@ -45,9 +46,9 @@ class ScriptFailed(RuntimeError):
         self.kind = kind
 
 
-def run_script(pack: Pack, replicate: Replicate, stop_where_asked: Callable[[], None]) -> list[Entry]:
-    """The entries of one replicate. ScriptFailed with the reason and the end of the log; whatever `stop_where_asked` raises ends the
-    command first."""
+def run_script(pack: Pack, replicate: Replicate, stop_where_asked: Callable[[], None]) -> tuple[list[Entry], list[str]]:
+    """The entries of one replicate, and the ids of the W&B runs that the script made. ScriptFailed with the reason and the end of the log;
+    whatever `stop_where_asked` raises ends the command first."""
     experiment = replicate.condition.experiment
     if experiment is None:
         raise ValueError(f"{replicate.key} trains: it has no command")
@@ -59,9 +60,14 @@ def run_script(pack: Pack, replicate: Replicate, stop_where_asked: Callable[[], 
         printed = log.read_bytes().decode(errors="replace")
         for line in printed.splitlines():
             say(line)  # kept with the failure, if this is one
-        _refuse(account, experiment, printed)
-        result = folder / experiment.metrics.removeprefix("{folder}/")
-        return list(entries_of(_results(result, experiment), pack.metrics))
+        try:
+            _refuse(account, experiment, printed)
+            entries = list(
+                entries_of(_results(folder / experiment.metrics.removeprefix("{folder}/"), experiment), pack.metrics)
+            )
+        finally:
+            wandb_runs = keep_own_runs(Path(root))
+        return entries, wandb_runs
 
 
 def environment_of(experiment: Experiment, replicate: Replicate, folder: Path) -> dict[str, str]:
@@ -69,8 +75,8 @@ def environment_of(experiment: Experiment, replicate: Replicate, folder: Path) -
     passed = {name: os.environ[name] for name in (*_PASSED, *experiment.environment) if name in os.environ}
     given = {"MANYSEEDS_SEED": str(replicate.init_seed), "MANYSEEDS_FOLDER": str(folder), "PYTHONUNBUFFERED": "1"}
     name = f"{replicate.condition.name}, seed {replicate.init_seed}"
-    wandb = {"WANDB_RUN_GROUP": replicate.condition.name, "WANDB_NAME": name, "WANDB_DIR": str(Path.cwd())}
-    return passed | dict.fromkeys(_THREADS, "1") | given | {key: value for key, value in wandb.items() if key not in passed}
+    named = {"WANDB_RUN_GROUP": replicate.condition.name, "WANDB_NAME": name} | passed
+    return named | dict.fromkeys(_THREADS, "1") | given | {"WANDB_DIR": str(folder.parent)}
 
 
 def _link(experiment: Experiment, here: Path, folder: Path) -> None:

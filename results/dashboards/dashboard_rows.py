@@ -100,7 +100,8 @@ def runs_of(store: Store, per: str, rows: Rows) -> Iterator[Run]:
 
 
 def experiment_runs(store: Store, rows: Rows, per: str) -> Iterator[Run]:
-    """As `runs_of`, of a study of experiments: tables of values, and the values of each replicate by step."""
+    """As `runs_of`, of a study of experiments: tables of values, and the values by step of each replicate whose script made no W&B run
+    of its own."""
     measures = measures_of(rows.manifest, rows.evaluations)
     summary, replicates = summarise_values(rows.replicates, measures), value_rows(rows.replicates, measures)
     tables = {"summary": _plain(summary), "replicates": _plain(replicates.slice(0, MOST_ROWS))}
@@ -129,8 +130,9 @@ def experiment_runs(store: Store, rows: Rows, per: str) -> Iterator[Run]:
         history: dict[str, dict[int, dict[str, float]]] = {}
         for row in rows.evaluations.filter(pc.field("value").is_valid()).to_pylist():
             history.setdefault(row["key"], {}).setdefault(row["step"], {})[labels[row["set"], row["metric"]]] = row["value"]
+        with_own_run = set(rows.finished.filter(pc.field("own_wandb").is_valid())["key"].to_pylist())
         for replicate, final in zip(rows.replicates, replicates.to_pylist(), strict=True):
-            if replicate.status in ("finished", "diverged"):
+            if replicate.status in ("finished", "diverged") and replicate.key not in with_own_run:
                 about = {
                     "study": rows.study,
                     "condition": replicate.condition,

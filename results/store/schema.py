@@ -53,6 +53,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             _required("sets", pa.list_(pa.string())),  # set_hash of every evaluation set this row's pack has scored
             pa.field("own_git", pa.string()),  # of the checkout that a person's own code is in
             pa.field("own_dirty", pa.bool_()),
+            pa.field("own_wandb", pa.string()),  # ids of the W&B runs that the replicate's own script made
         ]
     ),
     "evaluations": pa.schema(

@@ -17,6 +17,8 @@ from harness.replicates.rerun import rerun
 from harness.run import run
 from harness.study.load import load
 from models.custom import custom
+from results.dashboards import dashboard_rows
+from results.dashboards.offline_runs import offline_run
 from results.errors import StudyError
 from results.progress.failures import log_path
 from results.store.tables import committed, open_store, read
@@ -136,13 +138,72 @@ def test_a_script_sees_its_sources_one_thread_and_no_other_variables(start, tmp_
         "    assert 'SECRET_TOKEN' not in os.environ and os.environ['ALLOWED'] == 'y'\n"
         "    assert os.environ['CUDA_VISIBLE_DEVICES'] == '2'\n"
         "    assert os.environ['WANDB_RUN_GROUP'] == 'work' and os.environ['WANDB_NAME'] == 'work, seed 0'\n"
-        f"    assert os.environ['WANDB_DIR'] == {str(tmp_path)!r}\n"
+        "    assert os.environ['WANDB_DIR'] == os.path.dirname(os.getcwd())\n"
         "    return float(os.environ['OMP_NUM_THREADS'])\n"
     )
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")  # as of a slot that is a GPU
     for name in ("WANDB_RUN_GROUP", "WANDB_NAME", "WANDB_DIR"):
         monkeypatch.delenv(name, raising=False)
     assert start("experiment.environment=[ALLOWED]", "replicates=1") == 0
+
+
+LOGS = """
+import os, sys, time
+from pathlib import Path
+mode, seed, given = sys.argv[1], int(sys.argv[2]), Path(os.environ["WANDB_DIR"])
+if mode == "real" and seed < 2:
+    import wandb
+    for place in (None, "."):  # where W&B is told to write, and where a script may tell it to
+        with wandb.init(mode="offline", dir=place) as run:
+            run.log({"score": 1.0})
+elif seed != 2:
+    for number, folder in enumerate((given, Path("."))):
+        run = folder / "wandb" / f"offline-run-20260101_000000-of{seed}n{number}"
+        run.mkdir(parents=True)
+        (run / f"run-of{seed}n{number}.wandb").write_bytes(b":W&B")
+begun = Path(__file__).resolve().with_name("begun")
+if seed == 2 and not begun.exists():
+    begun.touch()
+    time.sleep(900)
+Path("metrics.jsonl").write_text('{"score": 1.0}')
+sys.exit(3 if mode == "fails" else 0)
+"""
+
+
+@pytest.mark.parametrize("mode", ["good", pytest.param("real", marks=pytest.mark.slow)])
+def test_a_replicate_whose_script_makes_its_own_wandb_run_gets_no_second_one(start, tmp_path, monkeypatch, mode):
+    """Nor where the study is stopped before the pack is committed. real: by W&B itself, which takes seconds to start."""
+    monkeypatch.delenv("WANDB_DIR", raising=False)
+    monkeypatch.setattr(dashboard_rows, "draw_values", lambda *arguments: [])
+    (tmp_path / "work.py").write_text(LOGS)
+    overrides = (
+        f"experiment.mode={mode}",
+        "experiment.sources=[work.py]",
+        "experiment.command=[python, work.py, '{mode}', '{seed}']",
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(Interrupt, "requested", lambda self: (tmp_path / "begun").exists())
+        assert start(*overrides, "experiment.time_limit=600") == 130
+    assert start(*overrides, "experiment.time_limit=600") == 0
+    ids = {file.name[4:-6] for file in tmp_path.glob("wandb/offline-run-*/run-*.wandb")}
+    assert len(ids) == 4
+    store = open_store(tmp_path / "runs", "scripted")
+    rows = {row["init_seed"]: row for row in committed(store).to_pylist()}
+    assert {own for seed in (0, 1) for own in rows[seed]["own_wandb"].split(", ")} == ids
+    assert rows[2]["own_wandb"] is None
+    made = [
+        run.id for run in dashboard_rows.runs_of(store, "replicate", dashboard_rows.rows_of(store)) if run.kind == "replicate"
+    ]
+    assert made == [f"scripted-{rows[2]['key'][:16]}-s0"]
+    if mode == "real":
+        assert {offline_run(file).history[0]["score"] for file in tmp_path.glob("wandb/*/run-*.wandb")} == {1.0}
+
+
+def test_the_wandb_runs_of_a_script_that_fails_are_kept(start, tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_DIR", "mine")
+    (tmp_path / "work.py").write_text(LOGS)
+    assert start("experiment.mode=fails", "seeds.from=3", "replicates=1", "experiment.sources=[work.py]") == 1
+    assert len(list(tmp_path.glob("mine/wandb/offline-run-*-of3n?/run-*.wandb"))) == 2
 
 
 def test_local_files_that_a_script_imports_need_not_be_named_and_are_part_of_its_code(start, tmp_path):

@@ -37,6 +37,7 @@ replicates
   sets: list<item: string> not null
   own_git: string
   own_dirty: bool
+  own_wandb: string
 evaluations
   key: string not null
   stage: int32 not null

@@ -88,7 +88,7 @@ def _timed(advance: Callable[[], Any], device: torch.device, steps: int) -> floa
 def packed_step(case: Case, size: int, needed: bool, device: torch.device, precision: str) -> Callable[[], None]:
     """The harness' step with its optimiser and its data marked; on a GPU kernel by kernel, since a graph's launches have no names."""
     training = Training(pack(case, size, needed, precision), device)
-    training.replay = None
+    training.replays = []
     training.optimizer.step = _marked("optimiser", training.optimizer.step)  # type: ignore[method-assign]
     training.feed.at = _marked("data", training.feed.at)  # type: ignore[method-assign]
     return training.advance

@@ -120,9 +120,9 @@ def _trained(
 ) -> tuple[Tensor, Tensor, bool]:
     """Losses [steps, R] and weights [R, P] of a pack whose seeds begin at `first`, and whether a graph was replayed."""
     training = Training(pack(case, size, True, precision, compiled, first), device)
-    replayed = training.replay is not None
+    replayed = bool(training.replays)
     if not graph:
-        training.replay = None
+        training.replays = []
     for _ in range(steps):
         training.advance()
     return training.recent[1 : steps + 1].cpu().clone(), training.flat.values.detach().cpu().clone(), replayed and graph
@@ -170,7 +170,7 @@ def _gradients(case: Case, size: int, device: torch.device, precision: str) -> F
         gradients.append(training.flat.gradient.detach().cpu().clone())
     one, other = gradients
     apart = ((one - other).norm(dim=1) / one.norm(dim=1)).max()
-    return {"graph": training.replay is not None, "apart": float(apart), "agree": agree(one, other, precision)}
+    return {"graph": bool(training.replays), "apart": float(apart), "agree": agree(one, other, precision)}
 
 
 def _memory(case: Case, size: int, device: torch.device, precision: str) -> Found:

@@ -1,7 +1,8 @@
 """The step of a pack as a CUDA graph: hundreds of kernels are launched by one call, so that the host is no floor.
 
 Everything that changes from step to step (strings, learning rates, the step's number for dropout) is copied into fixed places first. A
-step whose strings overflow the block of K needed positions has another shape and is computed eagerly.
+step whose strings overflow the block of K needed positions has another shape: there is a second graph for two blocks, and the very few
+steps with more are computed eagerly.
 """
 
 import contextlib
@@ -55,18 +56,27 @@ class Replay:
         return self.outputs
 
 
-def cuda_capture(run: Callable[[], Any]) -> Callable[[], None]:
-    """Capture `run` after some eager calls on a side stream of the current device; returns the replay."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(_WARM_UP):
+def cuda_captures() -> Callable[[Callable[[], Any]], Callable[[], None]]:
+    """What captures `run` after some eager calls on a side stream of the current device, and returns the replay.
+
+    All that it captures shares one pool of memory, as large as the largest needs: one graph is replayed at a time, and its results are
+    read before the next.
+    """
+    pool = torch.cuda.graph_pool_handle()
+
+    def capture(run: Callable[[], Any]) -> Callable[[], None]:
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(_WARM_UP):
+                run()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with no_collection(), torch.cuda.graph(graph, pool=pool):
             run()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with no_collection(), torch.cuda.graph(graph):
-        run()
-    return graph.replay
+        return graph.replay
+
+    return capture
 
 
 @contextlib.contextmanager

@@ -71,12 +71,17 @@ def first_block(whole: Needed, count: int) -> Needed:
     return _gathered(whole.order[..., :count], whole.targets[:, :, :count], whole.weights[..., :count], count)
 
 
-def twice(whole: Needed) -> Needed:
-    """The same positions in twice as many blocks."""
+def twice(values: Tensor, most: int) -> Tensor:
+    """[R, B, K, …] with the positions repeated: 2K of them, but at most `most`."""
+    return torch.cat([values, values], 2)[:, :, :most]
+
+
+def two_blocks(whole: Needed, most: int) -> Needed:
+    """The same positions again in a second block, in the shape of strings with more than K: 2K positions, but at most `most`."""
     if whole.order is None or whole.blocks is None:
         raise ValueError("all positions are one block")
-    order, weights = (torch.cat([each, each], -1) for each in (whole.order, whole.weights))
-    return _gathered(order, torch.cat([whole.targets] * 2, 2), weights, whole.blocks[0].shape[-1])
+    order, targets, weights = (twice(values, most) for values in (whole.order, whole.targets, whole.weights))
+    return _gathered(order, targets, weights, whole.blocks[0].shape[-1])
 
 
 def _at(values: Tensor, order: Tensor) -> Tensor:

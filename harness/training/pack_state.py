@@ -25,10 +25,10 @@ from harness.machine.device import allow_unordered, finish
 from harness.machine.precision import autocast, set_matmul
 from harness.planning.pack import Pack, ScoredSet
 from harness.training.attention_penalty import Sharpness
-from harness.training.cuda_graph import Replay, agree, cuda_capture
+from harness.training.cuda_graph import Replay, agree, cuda_captures
 from harness.training.evaluate import Scores, baseline_losses, score
 from harness.training.key_mask import hiding
-from harness.training.loss_positions import Needed, first_block, twice
+from harness.training.loss_positions import Needed, first_block, twice, two_blocks
 from harness.training.measured_rows import Record, rounded
 from harness.training.optimizer import Average, FlatParameters, Optimizer
 from harness.training.schedule import Plateau, Scalars
@@ -114,7 +114,7 @@ class Training:
         self.forward = _compiled(self.model) if pack.numerics.get("compile") else self.model
         self.compiled = self.forward if self.forward is not self.model and device.type == "cuda" else None
         self.watcher = Watcher(self.model, self.flat, self.feed, pack)
-        self.replay: Replay | None = None
+        self.replays: list[Replay] = []  # one for each number of blocks that strings fill, from one on
         self.loop: sequential.Loop | None = None
         self._speed_up()
         if self.teachers is not None:
@@ -124,7 +124,7 @@ class Training:
         """Take the compiled loop where it is for this pack, and on a GPU the step as a CUDA graph."""
         if sequential.takes(self.pack, self.device) and not sequential.missing():
             self.loop = sequential.Loop(self.pack, self.feed, self.model, self.flat, self.scalars, self.teachers)
-        if self.device.type == "cuda" and not self.fix(cuda_capture):
+        if self.device.type == "cuda" and not self.fix(cuda_captures()):
             warnings.warn(
                 "the CUDA graph of this pack computes another step than its kernels: they are launched one by one", stacklevel=1
             )
@@ -162,10 +162,8 @@ class Training:
             return
         step = self.step + 1
         strings, scalars = self._answered(self.feed.at(step), step), self.scalars.at(step)
-        if self.replay is not None and self.replay.fits(strings):
-            losses = self.replay(strings, scalars, step)
-        else:
-            losses = self.compute(strings, scalars, self._number(step))
+        replay = next((replay for replay in self.replays if replay.fits(strings)), None)
+        losses = replay(strings, scalars, step) if replay is not None else self.compute(strings, scalars, self._number(step))
         loss = losses[0]
         self.recent[step % WINDOW] = loss
         if self.penalties is not None:
@@ -212,12 +210,20 @@ class Training:
     def fix(self, capture: Callable[[Callable[[], Any]], Callable[[], None]]) -> bool:
         """Replay the step from now on instead of launching it, if the replay does what the step does. Only at step 0.
 
-        capture(run) returns the replay of `run` (`graph.cuda_capture`). Returns False, and stays eager, where the replayed step has other
-        gradients than the eager one.
+        capture(run) returns the replay of `run` (`cuda_graph.cuda_captures`). Strings that overflow their block of positions have a replay
+        of their own. Returns False, and stays eager, where a replayed step has other gradients than the eager one.
         """
-        strings, scalars = self.usual_strings(), self.scalars.at(1)
+        shapes = [self.usual_strings(), self.overflowing_strings()]
+        replays = [self._replay(strings, capture) for strings in shapes if strings is not None]
+        self.replays = [replay for replay in replays if replay is not None]
+        if len(self.replays) < len(replays):
+            self.replays = []
+        return bool(self.replays)
+
+    def _replay(self, strings: Strings, capture: Callable[[Callable[[], Any]], Callable[[], None]]) -> Replay | None:
+        """The replay of a step on strings of this shape; None where its gradients are not those of the eager step."""
+        scalars = self.scalars.at(1).clone()
         # with a learning rate of 0 no weight moves, so that no copy of them is needed
-        scalars = scalars.clone()
         scalars[Scalars.LR] = 0
         self.compute(strings, scalars, 1)
         eager = self.flat.gradient.to("cpu", copy=True)
@@ -227,8 +233,7 @@ class Training:
         replay(strings, scalars, 1)
         same = agree(eager, self.flat.gradient, self.train.precision)
         self._forget()
-        self.replay = replay if same else None
-        return same
+        return replay if same else None
 
     def usual_strings(self) -> Strings:
         """Strings of the first step in the shape of nearly all steps: the positions that overflow their block are left out."""
@@ -244,11 +249,15 @@ class Training:
     def overflowing_strings(self) -> Strings | None:
         """Strings of the first step in the shape of one that takes a second block of positions; None where no step does."""
         usual = self.usual_strings()
-        wanted = usual.needed
-        if wanted.order is None or bool((wanted.weights > 0).all()):
+        wanted, tokens = usual.needed, usual.inputs.shape[-1]
+        if wanted.order is None or wanted.order.shape[-1] == tokens or bool((wanted.weights > 0).all()):
             return None
-        soft = None if usual.soft is None else torch.cat([usual.soft] * 2, 2)
-        return replace(usual, needed=twice(wanted), soft=soft)
+        soft, view = usual.soft, usual.view
+        if soft is not None:
+            soft = twice(soft, tokens)
+        if view is not None:
+            view = View(view.inputs, twice(view.places, tokens), twice(view.weights, tokens))
+        return replace(usual, needed=two_blocks(wanted, tokens), soft=soft, view=view)
 
     @torch.no_grad()
     def _forget(self) -> None:

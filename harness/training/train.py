@@ -108,7 +108,7 @@ def _shared_columns(state: Training) -> dict[str, Any]:
     """The columns of `replicates` that are equal in all rows of a pack."""
     pack, train = state.pack, state.train
     size, samples, loop = len(pack.replicates), train.steps * train.batch, "" if state.loop is None else sequential.name()
-    bits = numerics(state.device, train.precision, bool(pack.numerics.get("compile")), state.replay is not None, loop)
+    bits = numerics(state.device, train.precision, bool(pack.numerics.get("compile")), bool(state.replays), loop)
     return {
         **{"stage": pack.stage, "pack": pack.id, "pack_size": size, "attempt": pack.attempt},
         **{"steps": train.steps, "samples": samples, "tokens": samples * state.task.tokens, "parameters": state.flat.count},

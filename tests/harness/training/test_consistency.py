@@ -82,16 +82,21 @@ def test_a_replicate_in_a_pack_of_several_weights_equals_its_own_and_a_stopped_o
     assert {"penalty", "loss"} <= set(whole["curves"].column("metric").to_pylist())
 
 
-def test_a_replayed_training_equals_an_eager_one_in_weights_and_penalties():
-    """A capture that calls the step again: it reads the views, too, from its fixed places."""
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_a_replayed_training_equals_an_eager_one_in_weights_and_penalties(blocks):
+    """A capture that calls the step again: it reads the views, too, from its fixed places, also those of a second block."""
     one = _pack([_condition(0.3), _condition(0.9, name="other")], [1, 2])
     eager, replayed = Training(one, CPU), Training(one, CPU)
+    for state in (eager, replayed):
+        state.feed.count = 9 if blocks == 1 else 5
     assert replayed.fix(called_again)
+    steps = [replayed.feed.at(step) for step in range(1, 7)]
+    assert max(len(strings.needed.blocks) for strings in steps) == blocks
+    assert all(any(replay.fits(strings) for replay in replayed.replays) for strings in steps)
     for _ in range(6):
         eager.advance()
         replayed.advance()
         assert torch.equal(replayed.penalties, eager.penalties)
-    assert replayed.replay is not None
     assert torch.equal(replayed.flat.values, eager.flat.values)
 
 

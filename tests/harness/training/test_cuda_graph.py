@@ -33,27 +33,31 @@ def test_a_replayed_training_equals_an_eager_one(name):
     assert state.rows == eager.rows
 
 
-def test_steps_that_overflow_the_block_are_computed_eagerly():
+@pytest.mark.parametrize(("count", "blocks"), [(4, {1, 2}), (2, {2, 3, 4})])
+def test_steps_of_two_blocks_have_a_replay_of_their_own_and_those_of_more_are_computed_eagerly(count, blocks):
     one = pack(condition(length=32, steps=40, batch=16), [(1, 1), (2, 2)])
     states = [Training(one, CPU) for _ in range(2)]
     for state in states:
-        state.feed.count = 5  # below the quantile, so that overflow is common
+        state.feed.count = count  # below the quantile, so that overflow is common
     assert states[1].fix(called_again)
-    fitted = []
+    taken = set()
     for step in range(1, 41):
-        fitted.append(states[1].replay.fits(states[1].feed.at(step)))
+        strings = states[1].feed.at(step)
+        fits = [replay.fits(strings) for replay in states[1].replays]
+        taken.add(len(strings.needed.blocks))
+        assert fits == [len(strings.needed.blocks) == number for number in (1, 2)]
         for state in states:
             state.advance()
         assert torch.equal(states[0].recent, states[1].recent)
-    assert True in fitted
-    assert False in fitted
+    assert torch.equal(states[0].flat.values, states[1].flat.values)
+    assert taken == blocks
 
 
 def test_a_replay_that_computes_something_else_is_not_used():
     state = Training(pack(condition(), [(1, 1), (2, 2)]), CPU)
     before = state.flat.values.clone()
     assert not state.fix(lambda captured: captured() or (lambda: None))
-    assert state.replay is None
+    assert not state.replays
     assert torch.equal(state.flat.values, before)
     assert all(not tensor.any() for tensor in state.optimizer.state().values())
 

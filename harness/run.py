@@ -43,19 +43,17 @@ def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -
 
 def _run(study: Study, feed: LiveFeed, say: Callable[[str], None], retry: bool) -> int:
     executor = starter_of(study, say)
-    begun: list[Outcome] = []
     try:
         with Interrupt() as interrupt:
             executor.asked = interrupt.requested
             prepared = replace(prepare(study, executor, retry, say), watcher=feed.offer)
             if prepared.first:
-                prepared, begun = _begin(prepared, executor, interrupt, retry, say)
-                prepared = replace(prepared, watcher=feed.offer)
+                prepared = replace(_begin(prepared, executor, interrupt, retry, say), watcher=feed.offer)
             announce(prepared, say, retry)
             if study.executor == "auto" and not prepared.small and not interrupt.requested():
                 executor = _larger(study, executor, prepared, interrupt, say)
             if study.adaptive is None:
-                outcomes = begun + train_all(prepared, executor, interrupt)
+                outcomes = train_all(prepared, executor, interrupt)
                 _keep_manifest(prepared)
             else:
                 prepared, outcomes = _train_rounds(prepared, executor, interrupt, retry, say)
@@ -79,18 +77,17 @@ def _run(study: Study, feed: LiveFeed, say: Callable[[str], None], retry: bool) 
     if bad or prepared.plan.failed:
         count = sum(outcome.replicates for outcome in bad) + len(prepared.plan.failed)
         say(
-            f"{count} replicates failed: their tracebacks are in {prepared.store.path('failures')}; manyseeds retry runs them again"
+            f"{count} replicate{'s' * (count > 1)} failed, with the traceback in {prepared.store.path('failures')}; manyseeds retry runs "
+            f"{'them' if count > 1 else 'it'} again"
         )
     if unstored:
         say(f"{unstored} replicates were trained and the store would not take them: the same command trains them again")
     return 1 if bad or prepared.plan.failed or unstored else 0
 
 
-def _begin(
-    prepared: Prepared, executor: Executor, interrupt: Interrupt, retry: bool, say: Callable[[str], None]
-) -> tuple[Prepared, list[Outcome]]:
-    """Run the first replicates of experiments that nothing is known of, and plan the rest by what they took."""
-    outcomes: list[Outcome] = []
+def _begin(prepared: Prepared, executor: Executor, interrupt: Interrupt, retry: bool, say: Callable[[str], None]) -> Prepared:
+    """Run the first replicates of experiments that nothing is known of, and plan the rest by what they took; those that fail are in the
+    new plan as failed."""
     guesses: dict[str, float] = {}
     for attempt in range(_TRIES):
         for pack in prepared.first:
@@ -100,17 +97,14 @@ def _begin(
             started = time.monotonic()
             alone = replace(prepared, plan=replace(prepared.plan, packs=(pack,)))
             ended = train_all(alone, executor, interrupt)
-            outcomes += ended
-            if any(outcome.status == "failed" for outcome in ended):
-                say(f"that replicate failed: {ended[-1].message}")
-                if attempt == _TRIES - 1:
-                    guesses[words] = time.monotonic() - started
+            if attempt == _TRIES - 1 and any(outcome.status == "failed" for outcome in ended):
+                guesses[words] = time.monotonic() - started
             if interrupt.requested():
-                return prepared, outcomes
+                return prepared
         prepared = replace(prepare(prepared.study, executor, False, say, guesses=guesses), watcher=prepared.watcher)
         if not prepared.first:
             break
-    return prepare(prepared.study, executor, retry, say, guesses=guesses) if retry else prepared, outcomes
+    return prepare(prepared.study, executor, retry, say, guesses=guesses) if retry else prepared
 
 
 def _larger(study: Study, executor: Executor, prepared: Prepared, interrupt: Interrupt, say: Callable[[str], None]) -> Executor:

@@ -162,12 +162,27 @@ def _is_local(path: Path) -> bool:
         return False
     if any(path.is_relative_to(folder) for folder in _python_folders()):
         return False
+    if not _installed_elsewhere(tuple(sys.path)).isdisjoint((path, *path.parents)):
+        return False
     return not any(path.is_relative_to(ROOT / name) for name in NAMES)
 
 
 @cache
 def _python_folders() -> tuple[Path, ...]:
     return tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
+
+
+@lru_cache(maxsize=16)
+def _installed_elsewhere(entries: tuple[str, ...]) -> frozenset[Path]:
+    """Files and folders that packages have in folders of a search path which are not Python's own, as after `pip install --target`."""
+    return frozenset(
+        Path(entry).resolve() / first
+        for entry in entries
+        if entry and not set(Path(entry).parts) & set(_INSTALLED)
+        for record in Path(entry).glob("*.dist-info/RECORD")
+        for line in record.read_text(errors="replace").splitlines()
+        if (first := line.replace(",", "/").split("/")[0])  # none of an absolute path, or of an empty line
+    )
 
 
 def _traced(path: Path, root: Path, module: str) -> dict[str, Path]:

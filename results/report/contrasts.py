@@ -122,8 +122,12 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
 def show_value_contrasts(
     study: str, replicates: Sequence[Replicate], measures: Sequence[Measure], baseline: str | None, say: Callable[[str], None]
 ) -> None:
-    """The table of a study of experiments: differences take the place of ratios, which mean nothing for numbers of any sign."""
-    table = contrasts(replicates, [measure.label for measure in measures], baseline, rates=False)
+    """The table of a study of experiments: differences take the place of ratios, which mean nothing for numbers of any sign.
+
+    Where the study names metrics, they alone are compared: whatever else a script logs would only correct their p upwards.
+    """
+    compared = [measure for measure in measures if measure.declared] or measures
+    table = contrasts(replicates, [measure.label for measure in compared], baseline, rates=False)
     name, count = baseline or replicates[0].condition, sum(contrast.compared is not None for contrast in table)
     by_label = {measure.label: measure for measure in measures}
     say(
@@ -137,6 +141,9 @@ def show_value_contrasts(
     for contrast in table:
         say(f"| {' | '.join(_value_line(contrast, by_label[contrast.set], replicates, name, len(columns)))} |")
     _say_out_of_reach(table, say)
+    if others := [measure.label for measure in measures if measure not in compared]:
+        say("")
+        say(f"Not compared, as evaluate.metrics does not name them: {', '.join(others)}.")
 
 
 def _of_this_table(count: int) -> str:

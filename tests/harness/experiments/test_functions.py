@@ -156,6 +156,8 @@ def test_a_report_and_a_comparison_come_of_the_rows(shifted):
     assert "12 pairs" in line
     assert "1.00 [" in line  # every seed is better by 3
     assert "| 3 [3, 3] |" in line
+    assert "over the one comparison of this table" in said[1]
+    assert said[-1] == "Not compared, as evaluate.metrics does not name them: drawn, even."
 
 
 def test_a_killed_run_goes_on_at_the_replicate_and_ends_equal(start, tmp_path, monkeypatch):

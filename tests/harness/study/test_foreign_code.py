@@ -66,6 +66,16 @@ def test_the_files_that_a_module_leads_to_are_its_code_and_no_others(folder):
     assert code.folder == folder
 
 
+def test_packages_that_are_installed_into_a_folder_of_any_name_are_not_a_persons_own_code(folder):
+    """As by `pip install --target .`, beside the files of one's own."""
+    (folder / "near-1.0.dist-info").mkdir()
+    (folder / "near-1.0.dist-info" / "RECORD").write_text(
+        "near.py,sha256=x,1\npackage/inner.py,,\n/etc/near.conf,,\n\nnear-1.0.dist-info/RECORD,,\n"
+    )
+    __import__("mine")
+    assert code_of_modules(["mine"]).files == ("mine.py",)
+
+
 def test_a_change_of_any_of_them_is_other_code_and_a_change_elsewhere_is_not(folder):
     before = digest()
     assert digest((folder / "unused.py", "1")) == before

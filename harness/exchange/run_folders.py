@@ -24,7 +24,7 @@ def read_folder(path: Path, metrics: Iterable[str], step: str, say: Callable[[st
     wandb_files = sorted(file for file in path.rglob(PATTERN) if not file.parent.is_symlink())  # latest-run is a link
     if wandb_files:
         rows = _of_wandb(wandb_files, step, say)
-    elif folders := sorted({file.parent for file in path.rglob(EVENTS)}):
+    elif folders := sorted({_run_folder(file.parent, path) for file in path.rglob(EVENTS)}):
         rows = [(_settings_of(folder.relative_to(path)), _by_step(_scalars(folder), step)) for folder in folders]
     else:
         raise StudyError(
@@ -71,9 +71,18 @@ def _by_step(entries: Iterable[Mapping[str, Any]], step: str) -> list[dict[str, 
 
 def _scalars(folder: Path) -> list[dict[str, Any]]:
     try:
-        return list(scalars_of(folder, deep=False))
+        return list(scalars_of(folder))
     except BadResult as error:
         raise StudyError(f"{folder}: {error}") from error
+
+
+def _run_folder(folder: Path, root: Path) -> Path:
+    """The folder of the run that a folder of event files belongs to: the last one whose name says a setting. Writers of several series, as
+    of training and validation, make folders within it."""
+    within = folder
+    while within != root and not _SETTING.search(within.name):
+        within = within.parent
+    return folder if within == root else within
 
 
 def _settings_of(folder: Path) -> dict[str, Any]:

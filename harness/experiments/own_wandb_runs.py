@@ -7,21 +7,48 @@ W&B's files are expected: WANDB_DIR of this process, or the current folder.
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
+from harness.experiments.entries import BadResult
+from results.dashboards.offline_runs import offline_run
 from results.errors import output_errors
 
 
-def keep_own_runs(root: Path) -> list[str]:
-    """Move the folders of all W&B runs below `root` to W&B's own folder, and return the ids of these runs. StudyError where that fails."""
+def keep_own_runs(folder: Path) -> list[str]:
+    """Move the folders of all W&B runs below `folder` to W&B's own, and return the ids of these runs. StudyError where that fails."""
     place = Path.cwd() / os.environ.get("WANDB_DIR", "") / "wandb"
+    files = _files(folder)
+    for file in files:
+        with output_errors(place):
+            _move(file.parent, place)
+    return [file.stem.removeprefix("run-") for file in files]
+
+
+def values_of_run(folder: Path) -> list[dict[str, Any]]:
+    """What the one W&B run below a folder has logged, by W&B's steps; nothing where there is no run. BadResult for several."""
+    files = _files(folder)
+    if len(files) > 1:
+        raise BadResult(f"the script made {len(files)} W&B runs, and the metrics of one are read: log into one")
     found = []
-    for folder, _, files in sorted(os.walk(root)):
-        for file in files:
-            if file.startswith("run-") and file.endswith(".wandb"):
-                with output_errors(place):
-                    _move(Path(folder), place)
-                found.append(file.removeprefix("run-").removesuffix(".wandb"))
-    return found
+    for run in map(offline_run, files):
+        if run.status is None:
+            raise BadResult("the script's W&B run has not ended: call its finish(), or end the script without os._exit")
+        history = [entry | {"step": entry.get("_step")} for entry in run.history]
+        logged = {name for entry in history for name in entry}
+        summary = {name: value for name, value in run.summary.items() if name not in logged}
+        last = {"step": history[-1]["step"]} if history else {}
+        found += [*history, *([last | summary] if summary else [])]
+    return [{name: value for name, value in entry.items() if not name.startswith("_")} for entry in found]
+
+
+def _files(folder: Path) -> list[Path]:
+    """W&B's own file of every run below a folder; links are not followed, such as that to the latest run."""
+    return sorted(
+        Path(place, file)
+        for place, _, files in os.walk(folder)
+        for file in files
+        if file.startswith("run-") and file.endswith(".wandb")
+    )
 
 
 def _move(run: Path, place: Path) -> None:

@@ -4,32 +4,31 @@ The folder holds links to the study's `sources`, and to the local Python files t
 one, and nothing else, so what the command needs is what the key has hashed. It is removed afterwards.
 """
 
-import csv
 import json
-import math
 import os
+import re
 import select
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from harness.experiments import supervisor
-from harness.experiments.entries import BadResult, Entry, entries_of
-from harness.experiments.event_files import scalars_of
+from harness.experiments.entries import Entry, entries_of
+from harness.experiments.metrics_file import results_in
 from harness.experiments.own_wandb_runs import keep_own_runs
+from harness.machine.logs import keep
 from harness.planning.pack import Pack, Replicate
 from harness.study.experiment import Experiment
 from harness.study.foreign_code import imported_files
-from results.terminal import say
 
 MOST_LOG = 2**18  # bytes of what a command prints that are kept
-MOST_RESULT = 2**26  # bytes of the file of metrics
-TAIL = 400  # characters of the log that a failure quotes
+TAIL = 400  # characters of the last line of the log that a failure quotes
 _POLL_S = 0.1
+_MISSING = re.compile(r"No such file or directory: '([^'/][^']*)'")  # of Python's FileNotFoundError, relative to the folder
 _PASSED = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TEMP", "SYSTEMROOT"),
     *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_HOME", "CUDA_VISIBLE_DEVICES"),
@@ -58,15 +57,13 @@ def run_script(pack: Pack, replicate: Replicate, stop_where_asked: Callable[[], 
         _link(experiment, Path.cwd(), folder)
         account = _supervised(experiment, replicate, folder, log, stop_where_asked)
         printed = log.read_bytes().decode(errors="replace")
-        for line in printed.splitlines():
-            say(line)  # kept with the failure, if this is one
+        keep(printed)
         try:
             _refuse(account, experiment, printed)
-            entries = list(
-                entries_of(_results(folder / experiment.metrics.removeprefix("{folder}/"), experiment), pack.metrics)
-            )
+            path = folder / experiment.metrics.removeprefix("{folder}/")
+            entries = list(entries_of(results_in(path, experiment.metrics, experiment.step, pack.metrics), pack.metrics))
         finally:
-            wandb_runs = keep_own_runs(Path(root))
+            wandb_runs = keep_own_runs(folder)
         return entries, wandb_runs
 
 
@@ -76,7 +73,7 @@ def environment_of(experiment: Experiment, replicate: Replicate, folder: Path) -
     given = {"MANYSEEDS_SEED": str(replicate.init_seed), "MANYSEEDS_FOLDER": str(folder), "PYTHONUNBUFFERED": "1"}
     name = f"{replicate.condition.name}, seed {replicate.init_seed}"
     named = {"WANDB_RUN_GROUP": replicate.condition.name, "WANDB_NAME": name} | passed
-    return named | dict.fromkeys(_THREADS, "1") | given | {"WANDB_DIR": str(folder.parent)}
+    return named | dict.fromkeys(_THREADS, "1") | given | {"WANDB_DIR": str(folder)}
 
 
 def _link(experiment: Experiment, here: Path, folder: Path) -> None:
@@ -127,8 +124,8 @@ def _supervised(
 
 def _refuse(account: dict[str, Any], experiment: Experiment, printed: str) -> None:
     """ScriptFailed unless the command ended with status 0."""
-    tail = printed[-TAIL:].strip()
-    last = f"; the last it printed: {tail}" if tail else "; it printed nothing"
+    lines = printed.strip().splitlines()
+    last = f"; the last it printed: {lines[-1].strip()[-TAIL:]}" if lines else "; it printed nothing"
     status = account["status"]
     if account["reason"] == "missing":
         raise ScriptFailed(account["text"])
@@ -143,54 +140,6 @@ def _refuse(account: dict[str, Any], experiment: Experiment, printed: str) -> No
         memory = ", as when a machine runs out of memory" if name == "SIGKILL" else ""
         raise ScriptFailed(f"the command was ended by the signal {name}{memory}{last}", "died")
     if status:
-        raise ScriptFailed(f"the command ended with exit status {status}{last}")
-
-
-def _results(path: Path, experiment: Experiment) -> Iterator[dict[str, Any]]:
-    """The mappings in the file of metrics. BadResult where there is no such file, or another kind of file."""
-    events = experiment.metrics.endswith("/")
-    if events and (found := list(scalars_of(path))):
-        yield from found
-        return
-    if events or not path.is_file():
-        raise BadResult(
-            f"the command ended with exit status 0 and left no {experiment.metrics}: a run without a result has failed"
-        )
-    if path.stat().st_size > MOST_RESULT:
-        raise BadResult(
-            f"{experiment.metrics} has {path.stat().st_size:,} bytes, and at most {MOST_RESULT:,} are read: write fewer lines"
-        )
-    text = path.read_text(errors="replace")
-    if path.suffix == ".csv":
-        yield from _of_csv(text, experiment.metrics)
-        return
-    for number, line in enumerate([text] if path.suffix == ".json" else text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            where = "" if path.suffix == ".json" else f"line {number} of "
-            raise BadResult(f"{where}{experiment.metrics} is no JSON ({error}): {line[:80]!r}") from None
-        yield from found if isinstance(found, list) else [found]
-
-
-def _of_csv(text: str, name: str) -> Iterator[dict[str, Any]]:
-    for number, row in enumerate(csv.DictReader(text.splitlines()), 2):
-        if None in row or None in row.values():
-            raise BadResult(f"line {number} of {name} has another number of values than its header")
-        found: dict[str, Any] = {}
-        for column, value in row.items():
-            if column == "set":
-                found[column] = value
-            elif value.strip():
-                found[column] = _cell(value, f"line {number} of {name}: {column}", column in ("step", "count"))
-        yield found
-
-
-def _cell(value: str, where: str, whole: bool) -> float | int:
-    try:
-        number = float(value)
-        return int(number) if whole and math.isfinite(number) and number.is_integer() else number
-    except ValueError:
-        raise BadResult(f"{where} = {value[:60]!r} is no number") from None
+        missing = [name for name in _MISSING.findall(printed[-MOST_LOG:]) if name and (Path.cwd() / name).exists()]
+        hint = f"; {missing[-1]} is in the study's folder: add it to experiment.sources" if missing else ""
+        raise ScriptFailed(f"the command ended with exit status {status}{hint}{last}")

@@ -14,13 +14,14 @@ import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Concatenate, ParamSpec
 
 from harness.planning.pack import Pack
 from results.errors import StoreError
 from results.progress.failures import log_path
 from results.store.tables import Store, write_bytes
-from results.terminal import say
+from results.terminal import printable, say
 
 _MOST = 2**18  # characters that are kept: the last ones
 _Rest = ParamSpec("_Rest")
@@ -62,6 +63,19 @@ class _Kept:
         return "".join(self._parts)[-_MOST:]
 
 
+_open: ContextVar[_Kept | None] = ContextVar("_open", default=None)
+
+
+def keep(text: str) -> None:
+    """Keep the lines of `text` in the log of the pack that runs, and print them only where none does."""
+    kept = _open.get()
+    for line in text.splitlines():
+        if kept is None:
+            say(line)
+        else:
+            kept.add(printable(line) + "\n")
+
+
 @contextmanager
 def captured() -> Iterator[_Kept]:
     """What Python code of this process prints and logs meanwhile, from any thread; it still goes where it went."""
@@ -72,9 +86,11 @@ def captured() -> Iterator[_Kept]:
     sys.stdout, sys.stderr = _Tee(out, kept.add), _Tee(error, kept.add)  # type: ignore[assignment]
     if handler is not None:
         root.addHandler(handler)
+    token = _open.set(kept)
     try:
         yield kept
     finally:
+        _open.reset(token)
         sys.stdout, sys.stderr = out, error
         if handler is not None:
             root.removeHandler(handler)

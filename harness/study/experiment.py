@@ -35,8 +35,9 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Experiment:
-    """A function by its import path or its registered name (`name`), or a command with the file that it leaves its metrics in.
+    """A function by its import path or its registered name (`name`), or a command with the file or folder that it leaves its metrics in.
 
+    step: the name of the steps in that file, "" where it is `step`, written as metrics: {file: "{folder}/log.csv", step: epoch}.
     sources: files and folders that the code needs beside what it imports; environment: variables that the command sees beside the usual
     ones; time_limit: seconds that a command may take, None for no limit.
     """
@@ -44,6 +45,7 @@ class Experiment:
     name: str = ""
     command: tuple[str, ...] = ()
     metrics: str = ""
+    step: str = ""
     sources: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
     time_limit: float | None = None
@@ -51,7 +53,8 @@ class Experiment:
 
     def config(self) -> dict[str, Any]:
         """What is hashed, the empty parts left out."""
-        parts: dict[str, Any] = {"name": self.name, "command": list(self.command), "metrics": self.metrics}
+        metrics = {"file": self.metrics, "step": self.step} if self.step else self.metrics
+        parts: dict[str, Any] = {"name": self.name, "command": list(self.command), "metrics": metrics}
         parts |= {"sources": list(self.sources), "environment": list(self.environment), "settings": dict(self.settings)}
         built_in = self.built_in
         parts["rev"] = built_in.rev if built_in is not None and built_in.rev != 1 else None
@@ -185,12 +188,19 @@ def _of_command(options: Mapping[str, Any], sources: tuple[str, ...], settings: 
         raise StudyError(
             f"experiment.{unused[0]} is not used by the command: write {{{unused[0]}}} where it belongs, or leave it out"
         )
-    metrics = options.get("metrics")
+    metrics, step = options.get("metrics"), ""
+    if isinstance(metrics, Mapping):
+        if metrics.keys() != {"file", "step"} or not isinstance(metrics["step"], str) or not metrics["step"]:
+            raise StudyError(
+                f"experiment.metrics = {dict(metrics)!r} must be a file, or a file and the name of the steps in it, such as "
+                '{file: "{folder}/log.csv", step: epoch}'
+            )
+        metrics, step = metrics["file"], metrics["step"]
     inside = isinstance(metrics, str) and metrics.startswith("{folder}/") and ".." not in Path(metrics).parts
     if not inside or not (str(metrics).endswith("/") or Path(str(metrics)).suffix in FORMATS):
         raise StudyError(
             f'experiment.metrics = {metrics!r} must be a file that the script writes, such as "{{folder}}/metrics.jsonl"; it ends in '
-            f"{', '.join(FORMATS)}"
+            f"{', '.join(FORMATS)}, or in / where it is a folder with TensorBoard's files or a W&B run"
         )
     if not sources:
         raise StudyError("experiment.sources is missing: the files that the command needs, such as [train.py, src]")
@@ -198,7 +208,15 @@ def _of_command(options: Mapping[str, Any], sources: tuple[str, ...], settings: 
     if limit is not None and (type(limit) not in (int, float) or not limit > 0 or not math.isfinite(limit)):
         raise StudyError(f"experiment.time_limit = {limit!r} must be a number of seconds above 0")
     environment = _words(options.get("environment", []), "experiment.environment", "[CUDA_HOME]")
-    return Experiment("", command, str(metrics), sources, environment, None if limit is None else float(limit), settings)
+    return Experiment(
+        command=command,
+        metrics=str(metrics),
+        step=step,
+        sources=sources,
+        environment=environment,
+        time_limit=None if limit is None else float(limit),
+        settings=settings,
+    )
 
 
 def _words(value: Any, where: str, example: str) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def offline_run(path: Path) -> OfflineRun:
     if path.stat().st_size > _MOST:
         raise StudyError(f"{path} has {path.stat().st_size:,} bytes, and at most {_MOST:,} are read: export the runs as CSV")
     data = path.read_bytes()
-    if not data.startswith(_START):
+    if data[: len(_START)] != _START[: len(data)]:  # W&B may not have written all of it
         raise StudyError(f"{path} is no file of a W&B run")
     run = OfflineRun(path)
     try:

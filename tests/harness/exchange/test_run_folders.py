@@ -1,18 +1,17 @@
 """Folders that W&B and TensorBoard wrote themselves, and W&B's export: imported with the numbers that were logged."""
 
-import json
 import math
-import zlib
 
 import pytest
 import wandb
 from tensorboardX import SummaryWriter
-from wandb.proto import wandb_internal_pb2
 
 from harness.exchange.finished_runs import Columns, import_runs
 from results.dashboards.offline_runs import offline_run
 from results.errors import StudyError
 from results.store.tables import committed, open_store, read
+from tests.harness.offline_log import offline_log, run_record
+from tests.results.dashboards.offline_file import read_records
 
 SEEDS, RATES = (0, 1), (0.1, 0.2)
 COLUMNS = Columns("seed", ("lr",), {"accuracy": "higher"})
@@ -34,7 +33,9 @@ def offline(tmp_path_factory):
         for step in range(3):
             run.log({"accuracy": accuracy(seed, lr, step), "epoch": step + 1, "loss/test": math.nan if seed else 1.0})
         run.finish(exit_code=status)
-        return next(folder.rglob(f"run-{run.id}.wandb"))
+        file = next(folder.rglob(f"run-{run.id}.wandb"))
+        read_records(file.parent)  # waits for W&B's own process, which writes on after `finish` has returned
+        return file
 
     for seed in SEEDS:
         for lr in RATES:
@@ -119,49 +120,24 @@ def test_event_files_of_tensorboard_have_their_values_by_step(tmp_path, import_)
     assert {step: value for (_, _, metric, step), value in found.items() if metric == "accuracy"} == {1: 0.25, 2: 0.5}
 
 
-def _log(*records):
-    """A file as W&B writes it, of records in the order given: parts of blocks of 32 KiB, each with its checksum."""
-    log = b":W&B\xe1\xbe\x00"
-    for record in records:
-        parts, at = [], len(log)
-        while record or not parts:
-            left = 2**15 - at % 2**15
-            if left < 7:
-                parts.append((b"\0" * left, None))
-                at += left
-                continue
-            part, record = record[: left - 7], record[left - 7 :]
-            parts.append((part, len(parts)))
-            at += 7 + len(part)
-        whole = [part for part in parts if part[1] is not None]
-        for part, number in parts:
-            if number is None:
-                log += part
-                continue
-            first, last = (part, number) == whole[0], (part, number) == whole[-1]
-            kind = bytes([1 if first and last else 2 if first else 4 if last else 3])
-            log += zlib.crc32(kind + part).to_bytes(4, "little") + len(part).to_bytes(2, "little") + kind + part
-    return log
-
-
-def _run(**config):
-    record = wandb_internal_pb2.Record()
-    for name, value in config.items():
-        record.run.config.update.add(key=name, value_json=json.dumps(value))
-    return record.SerializeToString()
-
-
 @pytest.mark.parametrize("length", [1, 2**15 - 60, 2**15, 3 * 2**15 + 7])
 def test_a_record_of_any_length_is_read_from_its_blocks(tmp_path, length):
     path = tmp_path / "run-1.wandb"
-    path.write_bytes(_log(_run(words="a" * length), _run(seed=3)))
+    path.write_bytes(offline_log(run_record(words="a" * length), run_record(seed=3)))
     assert offline_run(path).config == {"words": "a" * length, "seed": 3}
+
+
+@pytest.mark.parametrize("size", [0, 2, 7])
+def test_a_file_that_has_hardly_begun_is_a_run_that_has_not_ended(tmp_path, size):
+    path = tmp_path / "run-1.wandb"
+    path.write_bytes(offline_log()[:size])
+    assert offline_run(path).status is None
 
 
 def test_a_block_that_lost_its_end_is_refused(tmp_path):
     """As W&B was seen to leave one: 40 zeros in the place of what was written."""
     path = tmp_path / "run-1.wandb"
-    log = _log(_run(words="a" * 2**15))
+    log = offline_log(run_record(words="a" * 2**15))
     path.write_bytes(log[: 2**15 - 40] + bytes(40) + log[2**15 :])
     with pytest.raises(StudyError, match=r"can't be read as a W&B run: bytes 14 to 32,767 are damaged, move the run away"):
         offline_run(path)

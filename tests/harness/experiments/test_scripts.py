@@ -12,13 +12,13 @@ from tensorboardX import SummaryWriter
 from harness.experiments import supervisor
 from harness.experiments.entries import BadResult
 from harness.experiments.event_files import scalars_of
+from harness.experiments.own_wandb_runs import values_of_run
 from harness.machine.interrupt import Interrupt
 from harness.replicates.rerun import rerun
 from harness.run import run
 from harness.study.load import load
 from models.custom import custom
 from results.dashboards import dashboard_rows
-from results.dashboards.offline_runs import offline_run
 from results.errors import StudyError
 from results.progress.failures import log_path
 from results.store.tables import committed, open_store, read
@@ -79,7 +79,8 @@ def start(tmp_path, monkeypatch):
     (tmp_path / "scripted.yaml").write_text(STUDY)
 
     def started(*overrides, store="runs"):
-        return run(load("scripted.yaml", [f"store={tmp_path / store}", *overrides]), say=lambda text: None)
+        started.said = []
+        return run(load("scripted.yaml", [f"store={tmp_path / store}", *overrides]), say=started.said.append)
 
     return started
 
@@ -94,7 +95,7 @@ def test_each_replicate_has_what_its_process_wrote(start, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["beside.py", "scripted.yaml", "work.py"]
 
 
-def test_whatever_a_script_does_is_recorded_with_its_reason_and_disturbs_no_other(start, tmp_path):
+def test_whatever_a_script_does_is_recorded_with_its_reason_and_disturbs_no_other(start, tmp_path, capsys):
     assert start("experiment.mode=odd", "replicates=9", "experiment.time_limit=2") == 1
     store = open_store(tmp_path / "runs", "scripted")
     done = {row["init_seed"] for row in committed(store).to_pylist()}
@@ -115,6 +116,7 @@ def test_whatever_a_script_does_is_recorded_with_its_reason_and_disturbs_no_othe
     three = next(row for said, row in failures.items() if "three!" in said)
     assert "three!" in Path(store.path(log_path(three["pack"], three["attempt"]))).read_text()
     assert not running("time.sleep(600)")
+    assert "xxx" not in capsys.readouterr().out  # what scripts print is for the log
 
 
 def test_a_request_to_stop_ends_the_process_and_the_same_command_goes_on(start, tmp_path, monkeypatch):
@@ -138,7 +140,7 @@ def test_a_script_sees_its_sources_one_thread_and_no_other_variables(start, tmp_
         "    assert 'SECRET_TOKEN' not in os.environ and os.environ['ALLOWED'] == 'y'\n"
         "    assert os.environ['CUDA_VISIBLE_DEVICES'] == '2'\n"
         "    assert os.environ['WANDB_RUN_GROUP'] == 'work' and os.environ['WANDB_NAME'] == 'work, seed 0'\n"
-        "    assert os.environ['WANDB_DIR'] == os.path.dirname(os.getcwd())\n"
+        "    assert os.environ['WANDB_DIR'] == os.environ['MANYSEEDS_FOLDER'] == os.getcwd()\n"
         "    return float(os.environ['OMP_NUM_THREADS'])\n"
     )
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")  # as of a slot that is a GPU
@@ -153,11 +155,11 @@ from pathlib import Path
 mode, seed, given = sys.argv[1], int(sys.argv[2]), Path(os.environ["WANDB_DIR"])
 if mode == "real" and seed < 2:
     import wandb
-    for place in (None, "."):  # where W&B is told to write, and where a script may tell it to
+    for place in (None, "logs"):  # where W&B is told to write, and where a script may tell it to
         with wandb.init(mode="offline", dir=place) as run:
             run.log({"score": 1.0})
 elif seed != 2:
-    for number, folder in enumerate((given, Path("."))):
+    for number, folder in enumerate((given, Path("logs"))):
         run = folder / "wandb" / f"offline-run-20260101_000000-of{seed}n{number}"
         run.mkdir(parents=True)
         (run / f"run-of{seed}n{number}.wandb").write_bytes(b":W&B")
@@ -196,7 +198,7 @@ def test_a_replicate_whose_script_makes_its_own_wandb_run_gets_no_second_one(sta
     ]
     assert made == [f"scripted-{rows[2]['key'][:16]}-s0"]
     if mode == "real":
-        assert {offline_run(file).history[0]["score"] for file in tmp_path.glob("wandb/*/run-*.wandb")} == {1.0}
+        assert all(values_of_run(run) == [{"step": 0, "score": 1.0}] for run in tmp_path.glob("wandb/*/"))
 
 
 def test_the_wandb_runs_of_a_script_that_fails_are_kept(start, tmp_path, monkeypatch):
@@ -223,14 +225,31 @@ def test_a_script_that_is_edited_while_its_study_runs_is_not_run_as_the_old_one(
     assert all("was planned with the code" in row["exception"] for row in read(store, "failures").to_pylist())
 
 
+def test_a_file_that_the_study_does_not_name_is_said_to_belong_to_its_sources(start, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "words.txt").write_text("a")
+    (tmp_path / "work.py").write_text("open('data/words.txt')")
+    assert start("replicates=1") == 1
+    (row,) = read(open_store(tmp_path / "runs", "scripted"), "failures").to_pylist()
+    assert start.said[-1].startswith("1 replicate failed, with the traceback in")
+    assert (
+        "exit status 1; data/words.txt is in the study's folder: add it to experiment.sources; the last it printed: "
+        in row["exception"]
+    )
+    assert row["exception"].endswith("No such file or directory: 'data/words.txt'")
+
+
 def test_metrics_may_be_csv_or_one_json_file(start, tmp_path):
-    for suffix, text in (
-        ("csv", "step,set,score\n1,test,0.25\n2,test,0.5\n"),
-        ("json", '[{"step": 2, "set": "test", "score": 0.5}]'),
+    for suffix, text, metrics in (
+        ("csv", "step,set,score\n1,test,0.25\n2,test,0.5\n", "'{folder}/m.csv'"),
+        ("csv", "epoch,set,score\n1,test,0.25\n2,test,0.5\n", "{file: '{folder}/m.csv', step: epoch}"),
+        ("json", '[{"step": 2, "set": "test", "score": 0.5}]', "'{folder}/m.json'"),
     ):
         (tmp_path / "work.py").write_text(f"import sys\nopen('m.{suffix}', 'w').write({text!r})  # {{seed}}\n")
-        assert start(f"experiment.metrics='{{folder}}/m.{suffix}'", "replicates=1", store=suffix) == 0
-        rows = read(open_store(tmp_path / suffix, "scripted"), "evaluations").to_pylist()
+        name = f"{suffix}{len(metrics)}"
+        assert start(f"experiment.metrics={metrics}", "replicates=1", store=name) == 0
+        assert start(f"experiment.metrics={metrics}", "replicates=1", store=name) == 0  # planned again from what is written
+        rows = read(open_store(tmp_path / name, "scripted"), "evaluations").to_pylist()
         assert [(row["step"], row["set"], row["value"]) for row in rows][-1] == (2, "test", 0.5)
 
 
@@ -268,6 +287,7 @@ def test_metrics_may_be_event_files_of_tensorboard(tmp_path):
         ("experiment.command=[python, work.py, '{seed}']", "experiment.mode is not used by the command"),
         ("experiment.command=[python, work.py, '{seed}', '{mode}', '{lr}']", "names {lr}, and there is no such setting"),
         ("experiment.metrics=metrics.jsonl", 'must be a file that the script writes, such as "{folder}/metrics.jsonl"'),
+        ("experiment.metrics={file: '{folder}/m.csv'}", "must be a file, or a file and the name of the steps in it, such as"),
         ("experiment.sources=[]", "experiment.sources is missing"),
         ("experiment.sources=[gone.py]", "there is no 'gone.py'"),
         ("experiment.sources=[../work.py]", "'../work.py' must be a file or folder in the current one"),

@@ -1,0 +1,98 @@
+"""What a script leaves as its metrics, read as it is: JSON lines, JSON, CSV, TensorBoard's event files, or a W&B run of its own.
+
+What is no number is left out: a script may log its arguments beside its losses.
+"""
+
+import csv
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.experiments.entries import PLACES, BadResult
+from harness.experiments.event_files import scalars_of
+from harness.experiments.own_wandb_runs import values_of_run
+
+MOST_BYTES = 2**26  # of a file
+
+
+def results_in(path: Path, name: str, step: str = "", declared: Collection[str] = ()) -> Iterator[Any]:
+    """The mappings at `path`, a file or a folder that the study calls `name`. BadResult where there are none, or another kind of file.
+
+    step: what the file calls its steps; declared: metrics that the study names, which are kept whatever they are.
+    """
+    step_name, stepped, texts, numbers = step or "step", not step, dict[str, Any](), set[str]()
+    for result in _in_folder(path, name) if name.endswith("/") else _in_file(path, name):
+        if not isinstance(result, Mapping):
+            yield result
+            continue
+        stepped = stepped or step_name in result
+        places = {"step": _whole(result.get(step_name)), "set": result.get("set"), "count": _whole(result.get("count"))}
+        values = {}
+        for key, value in result.items():
+            if key in (*PLACES, step_name, "") or value is None:  # pandas writes its index under no name
+                continue
+            if isinstance(value, int | float):
+                numbers.add(key)
+            else:
+                texts[key] = value
+            if isinstance(value, int | float) or key in declared:
+                values[key] = value
+        if values:
+            yield {place: value for place, value in places.items() if value is not None} | values
+    if mixed := sorted(numbers & texts.keys()):
+        raise BadResult(f"{name}: {mixed[0]} is a number in one line and {str(texts[mixed[0]])[:60]!r} in another")
+    if not numbers:
+        raise BadResult(f"{name} holds no number: a run without a result has failed")
+    if not stepped:
+        raise BadResult(f"{name} holds no {step_name}, which experiment.metrics names as its step")
+
+
+def _in_folder(path: Path, name: str) -> Iterator[dict[str, Any]]:
+    found = list(scalars_of(path)) or values_of_run(path)
+    if not found:
+        raise _nothing(name)
+    yield from found
+
+
+def _in_file(path: Path, name: str) -> Iterator[Any]:
+    if not path.is_file():
+        raise _nothing(name)
+    if path.stat().st_size > MOST_BYTES:
+        raise BadResult(f"{name} has {path.stat().st_size:,} bytes, and at most {MOST_BYTES:,} are read: write fewer lines")
+    text = path.read_text(errors="replace")
+    if path.suffix == ".csv":
+        yield from _of_csv(text, name)
+        return
+    for number, line in enumerate([text] if path.suffix == ".json" else text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            where = "" if path.suffix == ".json" else f"line {number} of "
+            raise BadResult(f"{where}{name} is no JSON ({error}): {line[:80]!r}") from None
+        yield from found if isinstance(found, list) else [found]
+
+
+def _nothing(name: str) -> BadResult:
+    return BadResult(f"the command ended with exit status 0 and left no {name}: a run without a result has failed")
+
+
+def _of_csv(text: str, name: str) -> Iterator[dict[str, Any]]:
+    for number, row in enumerate(csv.DictReader(text.splitlines()), 2):
+        if None in row or None in row.values():
+            raise BadResult(f"line {number} of {name} has another number of values than its header")
+        yield {column: value if column == "set" else _cell(value) for column, value in row.items() if value.strip()}
+
+
+def _cell(value: str) -> float | bool | str:
+    try:
+        return float(value)
+    except ValueError:
+        return {"True": True, "False": False}.get(value.strip(), value)
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and math.isfinite(value) and value.is_integer() else value

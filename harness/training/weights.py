@@ -14,10 +14,10 @@ from torch import nn
 
 from harness.planning.pack import Pack, Replicate
 from harness.study.identity import canonical
-from results.errors import DamagedFile, StoreError, store_errors
+from results.errors import DamagedFile, store_errors
 from results.store.filesystem import content as read_file
 from results.store.filesystem import info_of, names
-from results.store.manifest import newest_manifest, reported
+from results.store.manifest import manifest_of, reported
 from results.store.seal import BLANK, seal, state
 from results.store.tables import Store, committed, read, write_file
 
@@ -93,10 +93,7 @@ def keep_worst(store: Store, count: int, needed: Collection[str | None] = ()) ->
     replicates of this study are looked at.
     """
     rows = committed(store).select(["key", "stage", "condition", "status", "steps"]).to_pylist()
-    newest = newest_manifest(store)
-    if newest is None:
-        raise StoreError(f"{store.path()} holds no manifest, so it is not known which errors are reported: nothing is removed")
-    scores = read(store, "evaluations", ["key", "stage", "step", "errors", "count"], reported(newest[1])).to_pylist()
+    scores = read(store, "evaluations", ["key", "stage", "step", "errors", "count"], reported(manifest_of(store))).to_pylist()
     worst: dict[tuple[str, int], float] = {}
     last = {(row["key"], row["stage"]): row["steps"] for row in rows}
     for score in scores:

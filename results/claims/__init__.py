@@ -28,13 +28,14 @@ from results.claims.claim import (
     terms_of,
 )
 from results.claims.evidence import Evidence, gather
-from results.errors import DamagedFile, StudyError
+from results.errors import DamagedFile
 from results.rows.looks import averages, watched
 from results.rows.probe_values import Name, by_key
-from results.rows.summary import Replicate, replicates_of
-from results.store.manifest import newest_manifest, reported
+from results.rows.study_rows import read_study
+from results.rows.summary import Replicate
+from results.store.manifest import manifest_of
 from results.store.schema import LABELS_RIGHT
-from results.store.tables import Store, committed, read
+from results.store.tables import Store, read
 
 FAMILIES = (flipflop, automata, lego, distillation, subsequences, ngrams, generation, dyck)
 REGISTRY: dict[str, Claim] = by_id(claim for family in FAMILIES for claim in family.CLAIMS.values())
@@ -47,19 +48,14 @@ def scoreboard(store: Store) -> list[Verdict]:
 
     Raises ValueError where there is no manifest, or one that states a claim this code does not know.
     """
-    newest = newest_manifest(store)
-    if newest is None:
-        raise StudyError(f"{store.path()} holds no study: run it first")
-    manifest = newest[1]
+    manifest = manifest_of(store)
     if not manifest.get("claims"):
         return []
-    finished = committed(store)
-    rows = read(store, "evaluations", filter=reported(manifest), winning=finished)
-    replicates = replicates_of(manifest, finished, rows, read(store, "failures"))
-    measured = read(store, "probes", winning=finished)
-    curves = read(store, "curves", filter=pc.field("metric").isin(["loss", LABELS_RIGHT]), winning=finished)
-    looks = averages(store, finished), watched(store, finished)
-    return verdicts(manifest, replicates, by_key(measured), rows, measured, curves, *looks)
+    study = read_study(store, manifest)
+    measured = read(store, "probes", winning=study.committed)
+    curves = read(store, "curves", filter=pc.field("metric").isin(["loss", LABELS_RIGHT]), winning=study.committed)
+    looks = averages(store, study.committed), watched(store, study.committed)
+    return verdicts(manifest, study.replicates, by_key(measured), study.evaluations, measured, curves, *looks)
 
 
 def verdicts(

@@ -11,7 +11,7 @@ from typing import Any
 from results.dashboards.publish import project
 from results.errors import StudyError
 from results.rows.summary import reported_sets
-from results.store.manifest import newest_manifest, stage_of
+from results.store.manifest import manifest_of, stage_of
 from results.store.tables import Store
 
 _MOST_LINES = 30  # of a panel: three quantiles of ten conditions
@@ -31,11 +31,8 @@ class Content:
 
 
 def content_of(store: Store) -> Content:
-    """The content of a study's newest manifest. Raises ValueError where there is none."""
-    newest = newest_manifest(store)
-    if newest is None:
-        raise StudyError(f"{store.path('manifests')} has no manifest, so there is no study to show: run it first")
-    manifest = newest[1]
+    """The content of a study's newest manifest. Raises StudyError where there is none."""
+    manifest = manifest_of(store)
     names = [
         condition["name"] + (f"/stage {stage_of(condition)}" if stage_of(condition) else "")
         for condition in manifest["conditions"]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from results.errors import DamagedFile
 from results.store.filesystem import listing
-from results.store.manifest import label, newest_manifest, stage_of
+from results.store.manifest import label, stage_of
 from results.store.tables import Store, read
 
 # of `replicates`: all that a snapshot needs
@@ -76,11 +76,9 @@ class Snapshot:
     ends: datetime.datetime | None
 
 
-def take(store: Store) -> Snapshot:
-    """The snapshot of now. Raises ValueError, naming the file, where the store holds one that is none of its tables."""
-    newest = newest_manifest(store)
-    rows = read(store, "replicates", COLUMNS)
-    return snapshot(store.study, newest[1] if newest else None, rows, failed_keys(store), in_flight(store))
+def take(store: Store, manifest: dict[str, Any] | None) -> Snapshot:
+    """The snapshot of now, with the newest manifest. Raises ValueError, naming the file, where a file is none of the store's tables."""
+    return snapshot(store.study, manifest, read(store, "replicates", COLUMNS), failed_keys(store), in_flight(store))
 
 
 def failed_keys(store: Store) -> set[str]:

@@ -3,26 +3,23 @@
 from collections.abc import Callable
 
 from results.progress.adaptive_status import CAUTION, lines
-from results.progress.snapshot import COLUMNS, Snapshot, failed_keys, in_flight, snapshot
-from results.rows.summary import replicates_of
-from results.store.manifest import newest_manifest, reported
-from results.store.tables import Store, committed, read
+from results.progress.snapshot import Snapshot, take
+from results.rows.study_rows import read_study
+from results.store.manifest import newest_manifest
+from results.store.tables import Store
 
 
 def show_status(store: Store, say: Callable[[str], None]) -> None:
     """Print committed of planned by condition, failures, packs in flight and the rate of the last hour."""
     newest = newest_manifest(store)
     manifest = newest[1] if newest else None
-    at = snapshot(store.study, manifest, read(store, "replicates", COLUMNS), failed_keys(store), in_flight(store))
+    at = take(store, manifest)
     say(head(at))
     for condition in at.conditions:
         extra = f", {condition.diverged} diverged" if condition.diverged else ""
         say(f"  {condition.name}: {condition.committed} of {condition.planned}{extra}")
     if manifest and manifest.get("adaptive"):
-        finished = committed(store)
-        evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
-        replicates = replicates_of(manifest, finished, evaluations, read(store, "failures"))
-        for line in lines(manifest, replicates):
+        for line in lines(manifest, read_study(store, manifest).replicates):
             say(f"  {line}")
         say(f"  {CAUTION}")
     if at.packs.in_flight:

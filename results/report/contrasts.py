@@ -11,15 +11,16 @@ import numpy as np
 from results.errors import StudyError
 from results.rows.measures import Measure, is_experimental, measures_of
 from results.rows.pooled import show_pooled
-from results.rows.summary import Replicate, replicates_of, reported_sets
+from results.rows.study_rows import read_study
+from results.rows.summary import Replicate, reported_sets
 from results.statistics.bootstrap import Ratio
 from results.statistics.comparison import QUANTILES, Compared, compare, differences, holm, pair_superiority
 from results.statistics.intervals import CONFIDENCE, Interval
 from results.statistics.real_values import median_difference
 from results.statistics.sample_size import POWER, Needed, to_settle
 from results.statistics.unpaired import superiority
-from results.store.manifest import newest_manifest, reported
-from results.store.tables import Store, committed, read
+from results.store.manifest import manifest_of
+from results.store.tables import Store
 
 Seeds = tuple[int, int]
 
@@ -89,22 +90,19 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
 
     across: a setting over whose values conditions are pooled (`results.rows.pooled`).
     """
-    newest = newest_manifest(store)
-    if newest is None:
-        raise StudyError(f"{store.path()} holds no study: run it first")
-    finished = committed(store)
-    rows = read(store, "evaluations", filter=reported(newest[1]), winning=finished)
-    replicates = replicates_of(newest[1], finished, rows, read(store, "failures"))
-    if is_experimental(newest[1]):
-        measures = measures_of(newest[1], rows)
+    manifest = manifest_of(store)
+    study = read_study(store, manifest)
+    replicates = study.replicates
+    if is_experimental(manifest):
+        measures = measures_of(manifest, study.evaluations)
         if across is not None:
-            show_pooled(newest[1], replicates, measures, across, baseline, say)
+            show_pooled(manifest, replicates, measures, across, baseline, say)
         else:
             show_value_contrasts(store.study, replicates, measures, baseline, say)
         return
     if across is not None:
         raise StudyError(f"--across compares the values that experiments return, and {store.study} trains: leave it out")
-    table = contrasts(replicates, reported_sets(newest[1]), baseline)
+    table = contrasts(replicates, reported_sets(manifest), baseline)
     name = baseline or replicates[0].condition
     count = sum(contrast.compared is not None for contrast in table)
     say(f"{store.study}: each condition against {name}; P(errs more) above 0.5 and ratios above 1 are worse than {name}.")

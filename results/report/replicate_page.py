@@ -28,7 +28,7 @@ from results.rows.measures import ARRAY, is_experimental, label
 from results.rows.options import flatten
 from results.rows.summary import replicates_of, set_names
 from results.store.json_columns import entries
-from results.store.manifest import newest_manifest, reported
+from results.store.manifest import manifest_of, reported
 from results.store.tables import Store, read
 
 MAX_VALUES = 1000  # rows of the table of an experiment's values
@@ -40,13 +40,10 @@ def write_replicate_page(
 ) -> Path:
     """Write replicate-<beginning of its key>.html into `out` (default: the study's report folder); returns the path.
 
-    Raises FileNotFoundError where the store has no manifest of the study, ValueError where no key of its newest plan begins with
-    `prefix`, several do, or the replicate has not ended.
+    Raises StudyError where the store has no such study, where no key of its newest plan begins with `prefix` or several do, and
+    where the replicate has not ended.
     """
-    newest = newest_manifest(store)
-    if newest is None:
-        raise StudyError(f"no study {store.study!r} in {store.root}: it has no manifests/*.yaml; correct the store or the name")
-    manifest = newest[1]
+    manifest = manifest_of(store)
     row = planned(manifest, prefix)
     own = pc.field("key") == row[0]
     ended = read(store, "replicates", filter=own).sort_by("stage")

@@ -21,7 +21,6 @@ from markupsafe import Markup
 from results import second_process
 from results.claims import verdicts
 from results.claims.show import html as claims_html
-from results.errors import StudyError
 from results.large_tables import for_large_tables
 from results.output import OutputFolder, report_folder
 from results.progress.adaptive_status import CAUTION, lines
@@ -58,7 +57,7 @@ from results.rows.task_conditions import is_of
 from results.statistics.intervals import zero_error_bound
 from results.statistics.real_values import share_below_largest
 from results.store.manifest import label as stage_label
-from results.store.manifest import newest_manifest, reported_rows, scoring_of, stage_of
+from results.store.manifest import manifest_of, reported_rows, scoring_of, stage_of
 from results.store.tables import ROW, Store, committed, read
 
 MAX_OPEN_ROWS, MAX_ROWS = 200, 500  # rows of a table that is shown open; rows of a large table
@@ -71,15 +70,9 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
 
     `out` is a local folder: `<store>/<study>/report` by default, or `./report-<study>` when the store is not local. `families` are
     those whose sections are drawn.
-    Raises FileNotFoundError where the store has no manifest of the study, ValueError where a file of the store is broken.
+    Raises StudyError where the store has no such study, DamagedFile where a file of the store is broken.
     """
-    newest = newest_manifest(store)
-    if newest is None:
-        raise StudyError(
-            f"no study {store.study!r} in {store.root}: it has no manifests/*.yaml; "
-            "run the study first, or correct store= or the name"
-        )
-    manifest = newest[1]
+    manifest = manifest_of(store)
     folder = report_folder(store, out)
     if is_experimental(manifest):
         for name, data in values_report(store, manifest, families).items():

@@ -8,10 +8,11 @@ import pyarrow.compute as pc
 
 from results.errors import StudyError
 from results.rows.measures import is_experimental
-from results.rows.summary import replicates_of, reported_sets
+from results.rows.study_rows import read_study
+from results.rows.summary import reported_sets
 from results.statistics.variance import effective, icc_interval, split
-from results.store.manifest import label, newest_manifest, reported
-from results.store.tables import Store, committed, read
+from results.store.manifest import label, manifest_of
+from results.store.tables import Store
 
 _COLUMNS = ("condition", "set", "replicates", "left out", "mean error", "correlation [95 %]", "share between", "p", "outcome")
 _COUNTS = ("errors", "count", "sequences", "errors_sq", "errors_x_count", "count_sq")
@@ -19,15 +20,11 @@ _COUNTS = ("errors", "count", "sequences", "errors_sq", "errors_x_count", "count
 
 def show_spread(store: Store, say: Callable[[str], None]) -> None:
     """Print the table as Markdown. ValueError where the store holds no such study."""
-    newest = newest_manifest(store)
-    if newest is None:
-        raise StudyError(f"{store.path()} holds no study: run it first")
-    manifest, replicates = newest[1], committed(store)
+    manifest = manifest_of(store)
     if is_experimental(manifest):
         raise StudyError(f"{store.study} has values and no counts of errors, whose spread could be split: see its report")
-    rows = read(store, "evaluations", filter=reported(manifest), winning=replicates)
-    planned = replicates_of(manifest, replicates, rows, read(store, "failures"))
-    counts = _last(replicates, rows)
+    study = read_study(store, manifest)
+    counts = _last(study.committed, study.evaluations)
     say(
         f"{store.study}: correlation of two reads of one replicate, and the share of the rates' variance that is between replicates."
     )
@@ -35,8 +32,8 @@ def show_spread(store: Store, say: Callable[[str], None]) -> None:
     say("")
     say(f"| {' | '.join(_COLUMNS)} |")
     say(f"|{'---|' * len(_COLUMNS)}")
-    for condition, stage in dict.fromkeys((replicate.condition, replicate.stage) for replicate in planned):
-        members = [replicate for replicate in planned if (replicate.condition, replicate.stage) == (condition, stage)]
+    for condition, stage in dict.fromkeys((replicate.condition, replicate.stage) for replicate in study.replicates):
+        members = [replicate for replicate in study.replicates if (replicate.condition, replicate.stage) == (condition, stage)]
         for name in reported_sets(manifest):
             ended = [member for member in members if name in member.scores and member.status == "finished"]
             scored = [counts[replicate.key, replicate.stage, name] for replicate in ended]

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from results.errors import StoreError, StudyError
-from results.rows.summary import Replicate, replicates_of
+from results.rows.study_rows import read_study
+from results.rows.summary import Replicate
 from results.statistics.intervals import Interval
 from results.statistics.unpaired import superiority
-from results.store.manifest import newest_manifest, reported
-from results.store.tables import Store, committed, open_store, read
+from results.store.manifest import manifest_of
+from results.store.tables import open_store
 from results.terminal import say
 
 
@@ -51,16 +52,6 @@ def compare(first: ArrayLike, second: ArrayLike, margin: float) -> Comparison:
     return Comparison(len(np.asarray(first)), len(np.asarray(second)), estimate, narrow, margin, verdict)
 
 
-def _replicates(store: Store) -> list[Replicate]:
-    """Every planned replicate of a study."""
-    newest = newest_manifest(store)
-    if newest is None:
-        raise StudyError(f"{store.path()} holds no study: run it first")
-    finished = committed(store)
-    rows = read(store, "evaluations", filter=reported(newest[1]), winning=finished)
-    return replicates_of(newest[1], finished, rows, read(store, "failures"))
-
-
 def _errors(replicates: Sequence[Replicate], condition: str, name: str) -> list[float]:
     """Final error rates of a condition on a set. ValueError where the condition is unknown or a replicate has no number."""
     members = [replicate for replicate in replicates if replicate.condition == condition]
@@ -89,7 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--margin", type=float, required=True, help="fixed before the study was looked at")
     options = parser.parse_args(arguments)
     try:
-        replicates = _replicates(open_store(options.store, options.study))
+        store = open_store(options.store, options.study)
+        replicates = read_study(store, manifest_of(store)).replicates
         say("| set | replicates | P(second errs more) | 90 % interval | margin | verdict |")
         say("|---|---|---|---|---|---|")
         for name in options.sets:

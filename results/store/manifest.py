@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs
 
-from results.errors import DamagedFile, StoreError, store_errors
-from results.store.filesystem import info_of, reason
+from results.errors import DamagedFile, StoreError, StudyError, store_errors
+from results.store.filesystem import info_of, public, reason
 from results.store.manifest_schema import problem
 from results.store.tables import Store, list_names, read_bytes, write_bytes
 
@@ -54,6 +54,17 @@ def newest_manifest(store: Store) -> tuple[str, dict[str, Any]] | None:
     last = max(info.mtime_ns for info in infos)
     hashes = [name.removesuffix(SUFFIX) for name, info in zip(names, infos, strict=True) if info.mtime_ns == last]
     return max(((name, read_manifest(store, name)) for name in hashes), key=lambda named: len(named[1]["replicates"]))
+
+
+def manifest_of(store: Store) -> dict[str, Any]:
+    """The content of a study's newest manifest. Raises StudyError where the store has no such study, DamagedFile as above."""
+    newest = newest_manifest(store)
+    if newest is None:
+        raise StudyError(
+            f"there is no study {store.study!r} in {public(store.root)}, since it has no manifest: run it first, or correct the store or "
+            "the name"
+        )
+    return newest[1]
 
 
 def named_manifest(store: Store) -> str | None:

@@ -19,7 +19,7 @@ from harness.study.config import Condition
 from harness.training.evaluate import strings
 from harness.training.loss_positions import Needed, needed
 from results.errors import StudyError
-from results.store.manifest import newest_manifest
+from results.store.manifest import manifest_of
 from results.store.tables import Store, committed
 from tasks.batch import Batch
 
@@ -46,10 +46,7 @@ def weights_of(store: Store, row: dict[str, Any]) -> Kept:
 
 def sets_of(store: Store, condition: Condition) -> tuple[ScoredSet, ...]:
     """The evaluation sets of the study's newest manifest, as the condition is scored on them. ValueError where there is no manifest."""
-    newest = newest_manifest(store)
-    if newest is None:
-        raise StudyError(f"{store.path('manifests')} has no manifest, so the study's evaluation sets are not known")
-    return scored_sets(manifests.study_of(newest[1]), condition)
+    return scored_sets(manifests.study_of(manifest_of(store)), condition)
 
 
 @dataclass(frozen=True)

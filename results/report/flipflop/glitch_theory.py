@@ -15,12 +15,11 @@ import pyarrow.compute as pc
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from results.errors import StoreError
 from results.report.figures import STYLE
 from results.report.flipflop.glitches import About
 from results.report.palette import COLOURS
 from results.rows.probe_values import Items, Name, by_key, parts
-from results.store.manifest import newest_manifest, reported
+from results.store.manifest import manifest_of, reported
 from results.store.tables import Store, committed, read
 
 Place = tuple[int, int]  # layer and head, from 0
@@ -64,11 +63,8 @@ def dilution(store: Store, about: About, glitches: pa.Table) -> Dilution | None:
             items.setdefault(int(length), {}).setdefault((layer or 0, head or 0), Items())[kind] = value
     if not items:
         return None
-    newest = newest_manifest(store)
-    if newest is None:
-        raise StoreError(f"{store.path()} holds no manifest, so it is not known which of its rows are reported: bring it there")
     own = (pc.field("key") == about.key) & (pc.field("stage") == about.stage) & (pc.field("step") == about.step)
-    scored = read(store, "evaluations", filter=own & reported(newest[1]) & (pc.field("weights") == "raw"))
+    scored = read(store, "evaluations", filter=own & reported(manifest_of(store)) & (pc.field("weights") == "raw"))
     pooled = scored.filter(pc.is_valid(pc.field("errors")) & (pc.field("set") != about.set)).group_by("length")
     sums = pooled.aggregate([("errors", "sum"), ("count", "sum")]).to_pylist()
     errors = {row["length"]: row["errors_sum"] / row["count_sum"] for row in sums if row["count_sum"] and row["length"]}

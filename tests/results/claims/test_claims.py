@@ -463,7 +463,7 @@ def test_a_manifest_without_claims_and_one_of_an_unknown_claim(tmp_path: Path) -
     write(unknown, {"R99": {"value": 1}}, [base()])
     with pytest.raises(ValueError, match="states the claim R99; there is R1"):
         scoreboard(unknown)
-    with pytest.raises(ValueError, match="holds no study"):
+    with pytest.raises(ValueError, match="no study 'nothing'"):
         scoreboard(open_store(str(tmp_path), "nothing"))
 
 

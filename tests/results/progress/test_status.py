@@ -15,7 +15,7 @@ from results.progress.failures import log_path, show_failures
 from results.progress.snapshot import COLUMNS, Packs, in_flight, snapshot, take
 from results.progress.status import show_status
 from results.store import tables as stores
-from results.store.manifest import manifest_path
+from results.store.manifest import manifest_of, manifest_path
 from results.store.merge import compact
 from results.store.schema import SCHEMAS
 from results.store.tables import commit, committed, open_store, read, winners, write_bytes
@@ -118,7 +118,7 @@ def test_the_status_says_it_in_words(tmp_path):
     text = "\n".join(said)
     assert "quick: 2 of 3 replicates committed, 1 failed" in text
     assert "transformer: 2 of 3, 1 diverged" in text
-    assert take(at).packs == Packs(1, 0, 0, 1)
+    assert take(at, manifest_of(at)).packs == Packs(1, 0, 0, 1)
 
 
 def test_a_failure_is_listed_with_where_its_log_and_traceback_lie(tmp_path, capsys):

@@ -18,7 +18,7 @@ import results.progress.watch as watching
 from launch.cli import main
 from results.progress.snapshot import COLUMNS, take
 from results.progress.watch import Follower, drawn, lines, watch
-from results.store.manifest import manifest_path
+from results.store.manifest import manifest_of, manifest_path
 from results.store.merge import compact
 from results.store.tables import commit, open_store, read, write_bytes
 from tests.results.store.sample_rows import commit_pack, failure, in_order, manifest
@@ -37,7 +37,7 @@ def at(tmp_path):
 
 
 def test_a_look_names_packs_conditions_nodes_and_failures(at):
-    text = "\n".join(lines(take(at)))
+    text = "\n".join(lines(take(at, manifest_of(at))))
     assert "quick: 2 of 3 replicates committed, 1 failed" in text
     assert "packs: 1 committed, 0 in flight, 0 waiting, 0 failed" in text
     assert "no commit in the last hour; the last was 2026-11-01 12:00:00 UTC" in text
@@ -106,7 +106,7 @@ def test_the_table_shows_names_as_they_are_and_says_what_it_leaves_out(at):
     write_bytes(at, manifest_path("1" * 16), json.dumps(manifest(names)).encode())
     out = io.StringIO()
     console = Console(file=out, width=120, force_terminal=True)
-    console.print(drawn(take(at)))
+    console.print(drawn(take(at, manifest_of(at))))
     console.print(drawn("quick: the store is gone"))
     text = out.getvalue()
     assert "[bold]c0" in text

@@ -244,7 +244,7 @@ def test_a_manifest_with_complete_settings_is_quoted_and_else_defaults_are_point
 
 
 def test_a_study_that_is_not_there_is_named_with_its_store(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"'nowhere' .*run the study first"):
+    with pytest.raises(StudyError, match=r"'nowhere' .*run it first"):
         write_report(open_store(str(tmp_path), "nowhere"))
     store = open_store(str(tmp_path), "broken")
     write_bytes(store, "manifests/0.yaml", b"{")

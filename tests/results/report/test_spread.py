@@ -30,5 +30,5 @@ def test_every_condition_and_set_has_the_split_of_its_finished_replicates(tmp_pa
 
 
 def test_a_store_without_the_study_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="holds no study: run it first"):
+    with pytest.raises(ValueError, match=r"no study 'none' .*: run it first"):
         show_spread(open_store(str(tmp_path), "none"), print)

@@ -66,4 +66,4 @@ def test_the_command_prints_a_verdict_a_set_and_refuses_what_is_unfinished(tmp_p
     assert main([str(half), *words[1:]]) == 2
     assert "have no number on sparse: finish the study first" in capsys.readouterr().err
     assert main([str(tmp_path / "none"), *words[1:]]) == 2
-    assert "holds no study" in capsys.readouterr().err
+    assert "there is no study" in capsys.readouterr().err

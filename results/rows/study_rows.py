@@ -1,0 +1,30 @@
+"""A study as its store has it now: its newest manifest, and the rows that count.
+
+study = read_study(store, manifest_of(store))
+worst = max(replicate.error("sparse") for replicate in study.replicates)
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from results.rows.summary import Replicate, replicates_of
+from results.store.manifest import reported
+from results.store.tables import Store, committed, read
+
+
+@dataclass(frozen=True)
+class StudyRows:
+    """committed: the winning rows of `replicates`; evaluations: theirs that are reported; replicates: every planned one."""
+
+    committed: pa.Table
+    evaluations: pa.Table
+    replicates: list[Replicate]
+
+
+def read_study(store: Store, manifest: dict[str, Any]) -> StudyRows:
+    """Read what is said of a study's replicates: neither curves nor profiles nor probes."""
+    winning = committed(store)
+    evaluations = read(store, "evaluations", filter=reported(manifest), winning=winning)
+    return StudyRows(winning, evaluations, replicates_of(manifest, winning, evaluations, read(store, "failures")))

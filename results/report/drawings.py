@@ -1,6 +1,7 @@
 """Which replicates the figures of a report show, and their numbers: from tables to calls of `results.report.figures`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,17 +14,30 @@ from results.report.family import ReportFamily
 from results.report.family_sections import FAMILIES
 from results.report.page_parts import Drawing
 from results.report.survival_figure import baseline, survival_drawing
-from results.rows.summary import (
-    Replicate,
-    reported_sets,
-    set_names,
-)
+from results.rows.summary import Replicate, reported_sets
+from results.rows.task_conditions import is_of
 from results.store.manifest import label as stage_label
 
 MAX_CURVES, MAX_PANELS = 75, 24  # curves a figure; the interactive one has its own
 SWEEP = 4  # conditions of a small study
 
 Who = tuple[str, int]  # key and stage of a replicate
+
+
+@dataclass(frozen=True)
+class _Study:
+    """What the figures of a study share.
+
+    groups: every replicate by what a figure calls its condition; shown: the conditions whose replicates are drawn one by one;
+    reported: names of sets; places: of each (key, stage) in the study's list.
+    """
+
+    manifest: dict[str, Any]
+    groups: dict[str, list[Replicate]]
+    shown: dict[str, list[Replicate]]
+    reported: list[str]
+    places: dict[Who, int]
+    families: Sequence[ReportFamily]
 
 
 def draw_all(
@@ -35,90 +49,107 @@ def draw_all(
     losses: pa.Table,
     families: Sequence[ReportFamily] = FAMILIES,
 ) -> list[Drawing]:
-    """Every figure that there are rows for."""
-    label, groups = _labels(known), _by_label(known)
-    reported, drawings = reported_sets(manifest), []
-    errors, places = _errors(groups, reported), {(r.key, r.stage): i for i, r in enumerate(known)}
-    if any(values.size for by in errors.values() for values in by.values()):
-        caption = (
-            "Error rate of every replicate. Bars: minimum, 25 %, median (bold), 75 %, maximum over all replicates; shading: "
-            "density of the positive rates on the log axis. Replicates without a single error are a category of their own below "
-            "the broken axis" + (", diverged ones above it." if any(r.status == "diverged" for r in known) else ".")
-        )
-        if len(groups) > SWEEP:
-            first = baseline(manifest, groups, families) or next(iter(groups))
-            caption += f" Each set has its own order, by the median; the dashed line is the median of the baseline, “{first}”."
-            caption = caption.replace("below the broken axis", "left of the broken axis").replace("above it", "right of it")
-            drawings.append(Drawing("errors", "Error by condition", caption, partial(violins.sweep, errors, first)))
-            groups = shown_conditions(manifest, known, families)
-        else:
-            rows = {
-                name: {
-                    condition: [places[r.key, r.stage] for r in members if r.error(name) is not None]
-                    for condition, members in groups.items()
-                }
-                for name in reported
+    """Every figure that there are rows for, in the order of the page."""
+    shown, places = _shown_conditions(manifest, known, families), {(r.key, r.stage): i for i, r in enumerate(known)}
+    study = _Study(manifest, _by_label(known), shown, reported_sets(manifest), places, families)
+    return [
+        *_errors_by_condition(study),
+        *_error_against_error(study),
+        *_errors_by_distance(study, profiles, replicates),
+        *_error_curves(study, evaluations),
+        *_loss_curves(study, losses, replicates),
+    ]
+
+
+def _errors_by_condition(study: _Study) -> Iterator[Drawing]:
+    """Every replicate's error by condition, then the survival curves."""
+    groups, errors = study.groups, _errors(study.groups, study.reported)
+    if not any(values.size for by in errors.values() for values in by.values()):
+        return
+    diverged = any(r.status == "diverged" for members in groups.values() for r in members)
+    caption = (
+        "Error rate of every replicate. Bars: minimum, 25 %, median (bold), 75 %, maximum over all replicates; shading: "
+        "density of the positive rates on the log axis. Replicates without a single error are a category of their own below "
+        "the broken axis" + (", diverged ones above it." if diverged else ".")
+    )
+    if len(groups) > SWEEP:
+        first = baseline(study.manifest, groups, study.families) or next(iter(groups))
+        caption += f" Each set has its own order, by the median; the dashed line is the median of the baseline, “{first}”."
+        caption = caption.replace("below the broken axis", "left of the broken axis").replace("above it", "right of it")
+        figure = partial(violins.sweep, errors, first)
+    else:
+        rows = {
+            name: {
+                condition: [study.places[r.key, r.stage] for r in members if r.error(name) is not None]
+                for condition, members in groups.items()
             }
-            drawings.append(
-                Drawing("errors", "Error by condition", caption, partial(figures.errors_by_condition, errors, rows))
-            )
-        caption, figure = survival_drawing(manifest, _by_label(known), reported, families)
-        drawings.append(Drawing("survival", "Survival curves of error", caption, figure))
-    if len(reported) > 1:
-        x, y = ("sparse", "dense") if {"sparse", "dense"} <= set(reported) else (reported[0], reported[1])
-        pairs, scored = {}, {}
-        for condition, members in groups.items():
-            both = [r for r in members if r.error(x) is not None and r.error(y) is not None]
-            if both:
-                pairs[condition] = tuple(np.array([(r.error(x), r.error(y)) for r in both], dtype=np.float64).T)
-                scored[condition] = [places[r.key, r.stage] for r in both]
-        if pairs:
-            caption = (
-                f"A point is a replicate: its error rate on {x} across, on {y} upwards. The shaded strips hold the replicates with "
-                "exactly 0 errors; the place inside a strip has no meaning."
-            )
-            drawings.append(
-                Drawing("scatter", f"Error on {y} against error on {x}", caption, partial(figures.scatter, pairs, x, y, scored))
-            )
-    drawn = [r for members in groups.values() for r in members if r.status == "finished"]
-    alive = {(r.key, r.stage): label[r.key, r.stage] for r in drawn}
-    for axis, (title, axis_label) in _axes(profiles, families).items():
-        by_set = _profiles(profiles, replicates, axis, reported, alive, places)
+            for name in study.reported
+        }
+        figure = partial(figures.errors_by_condition, errors, rows)
+    yield Drawing("errors", "Error by condition", caption, figure)
+    caption, figure = survival_drawing(study.manifest, groups, study.reported, study.families)
+    yield Drawing("survival", "Survival curves of error", caption, figure)
+
+
+def _error_against_error(study: _Study) -> Iterator[Drawing]:
+    """The error on one set against that on another; of studies with sparse and dense, of these."""
+    if len(study.reported) < 2:
+        return
+    x, y = ("sparse", "dense") if {"sparse", "dense"} <= set(study.reported) else study.reported[:2]
+    pairs, scored = {}, {}
+    for condition, members in study.shown.items():
+        both = [r for r in members if r.error(x) is not None and r.error(y) is not None]
+        if both:
+            pairs[condition] = tuple(np.array([(r.error(x), r.error(y)) for r in both], dtype=np.float64).T)
+            scored[condition] = [study.places[r.key, r.stage] for r in both]
+    if pairs:
+        caption = (
+            f"A point is a replicate: its error rate on {x} across, on {y} upwards. The shaded strips hold the replicates with "
+            "exactly 0 errors; the place inside a strip has no meaning."
+        )
+        yield Drawing("scatter", f"Error on {y} against error on {x}", caption, partial(figures.scatter, pairs, x, y, scored))
+
+
+def _errors_by_distance(study: _Study, profiles: pa.Table, replicates: pa.Table) -> Iterator[Drawing]:
+    """A figure an axis of the profiles."""
+    finished = {(r.key, r.stage): label for label, members in study.shown.items() for r in members if r.status == "finished"}
+    caption = (
+        "Bold: errors divided by reads, pooled over the replicates of a condition (diverged ones aside); light: each "
+        "replicate; dashed: the median over replicates; shading: from their 25 % to their 75 % quantile, where one replicate has "
+        "reads enough to show the pooled rate (of more than three conditions, of the one pointed at). A point stands for a bin of "
+        "distances, at its geometric middle. An open triangle is the upper bound (95 %, were reads independent) of a bin with "
+        "reads and no error; bins without a read are left out."
+    )
+    for axis, (title, axis_label) in _axes(study, profiles).items():
+        by_set = _profiles(profiles, replicates, axis, study.reported, finished, study.places)
         if by_set:
-            caption = (
-                "Bold: errors divided by reads, pooled over the replicates of a condition (diverged ones aside); light: each "
-                "replicate; dashed: the median over replicates; shading: from their 25 % to their 75 % quantile, where one replicate has "
-                "reads enough to show the pooled rate (of more than three conditions, of the one pointed at). A point stands for a bin of "
-                "distances, at its geometric middle. An open triangle is the upper bound (95 %, were reads independent) of a bin with "
-                "reads and no error; bins without a read are left out."
-            )
-            draw = partial(figures.errors_by_distance, by_set, axis_label)
-            drawings.append(Drawing(f"profile-{axis}", title, caption, draw))
-    for name in (name for name in set_names(manifest) if manifest["sets"][name].get("every") is not None):
+            yield Drawing(f"profile-{axis}", title, caption, partial(figures.errors_by_distance, by_set, axis_label))
+
+
+def _error_curves(study: _Study, evaluations: pa.Table) -> Iterator[Drawing]:
+    """A figure a set that is scored on the way."""
+    label = _labels(study.groups)
+    for name in (name for name, value in study.manifest["sets"].items() if value.get("every") is not None):
         used = evaluations.select(["key", "stage", "step", "set", "weights", "errors", "count"])
         rows = used.filter((pc.field("set") == name) & (pc.field("weights") == "raw") & (pc.field("count") > 0))
         rate = pc.divide(rows["errors"].cast(pa.float64()), rows["count"].cast(pa.float64()))
         curves, who, left_out = _curves(rows, rate, _with_rows(label, rows))
         if curves:
             caption = f"Error rate on “{name}” during training: raw in light, the best so far in bold. {left_out}"
-            drawings.append(
-                Drawing(
-                    f"curves-{name}",
-                    f"Training curves: {name}",
-                    caption,
-                    partial(figures.error_curves, curves, _at(places, who)),
-                )
-            )
-    curves, who, left_out = _curves(losses, losses["value"], ended_by_condition(known, replicates))
+            draw = partial(figures.error_curves, curves, _at(study.places, who))
+            yield Drawing(f"curves-{name}", f"Training curves: {name}", caption, draw)
+
+
+def _loss_curves(study: _Study, losses: pa.Table, replicates: pa.Table) -> Iterator[Drawing]:
+    curves, who, left_out = _curves(losses, losses["value"], _trained(study.groups, replicates))
     if curves:
         caption = f"Training loss in nats per scored token, the mean of the steps since the point before. {left_out}"
-        drawings.append(Drawing("loss", "Training loss", caption, partial(figures.loss_curves, curves, _at(places, who))))
-    return drawings
+        yield Drawing("loss", "Training loss", caption, partial(figures.loss_curves, curves, _at(study.places, who)))
 
 
-def _labels(known: Iterable[Replicate]) -> dict[tuple[str, int], str]:
+def _labels(groups: Mapping[str, Sequence[Replicate]]) -> dict[Who, str]:
     """What a figure calls the condition of each (key, stage); the last of those that share it."""
-    return {(r.key, r.stage): name for name, members in _by_label(list(known)).items() for r in members}
+    return {(r.key, r.stage): label for label, members in groups.items() for r in members}
 
 
 def _by_label(known: Sequence[Replicate]) -> dict[str, list[Replicate]]:
@@ -128,10 +159,13 @@ def _by_label(known: Sequence[Replicate]) -> dict[str, list[Replicate]]:
     return groups
 
 
-def _axes(profiles: pa.Table, families: Sequence[ReportFamily]) -> dict[str, tuple[str, str]]:
-    """Title and label by axis of the rows: what families call theirs, then the others by their names."""
-    present = profiles["axis"].unique().to_pylist()
-    named = {axis: text for family in families for axis, text in family.axes.items() if axis in present}
+def _axes(study: _Study, profiles: pa.Table) -> dict[str, tuple[str, str]]:
+    """Title and label by axis of the rows: what families call theirs, then the others by their names. Without those that families draw
+    in their own way."""
+    tasks = [(task, axes) for family in study.families for task, axes in family.hidden_axes.items()]
+    hidden = {axis for task, axes in tasks if is_of(study.manifest, task) for axis in axes}
+    present = [axis for axis in profiles["axis"].unique().to_pylist() if axis not in hidden]
+    named = {axis: text for family in study.families for axis, text in family.axes.items() if axis in present}
     plain_names = {axis: axis.replace("_", " ") for axis in sorted(present) if axis not in named}
     return named | {axis: (f"Error by {name}", name) for axis, name in plain_names.items()}
 
@@ -142,7 +176,7 @@ def _profiles(
     """Last-step profiles along one axis by set and condition, with the replicates' bins aligned."""
     last = replicates.select(["key", "stage", "pack", "steps"]).rename_columns(["key", "stage", "pack", "step"])
     rows = profiles.filter(pc.field("axis") == axis).join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
-    cells: dict[str, dict[str, dict[tuple[str, int], dict[tuple[int, int], tuple[int, int]]]]] = {}
+    cells: dict[str, dict[str, dict[Who, dict[tuple[int, int], tuple[int, int]]]]] = {}
     wanted = pa.array([key for key, _ in label], pa.string())
     for row in rows.filter(pc.field("key").isin(wanted)).to_pylist():
         who = (row["key"], row["stage"])
@@ -176,7 +210,7 @@ def _errors(groups: dict[str, list[Replicate]], names: Sequence[str]) -> dict[st
     }
 
 
-def shown_conditions(
+def _shown_conditions(
     manifest: dict[str, Any], known: Sequence[Replicate], families: Sequence[ReportFamily]
 ) -> dict[str, list[Replicate]]:
     """The conditions that figures of single replicates show, in the study's order: of a large study those furthest from its baseline."""
@@ -188,27 +222,38 @@ def shown_conditions(
     return {name: members for name, members in groups.items() if name in kept}
 
 
-def _pairs(rows: pa.Table) -> set[tuple[str, int]]:
+def _pairs(rows: pa.Table) -> set[Who]:
     """Every (key, stage) of a table."""
     pairs = rows.select(["key", "stage"]).group_by(["key", "stage"], use_threads=False).aggregate([])
     return set(zip(pairs["key"].to_pylist(), pairs["stage"].to_pylist(), strict=True))
 
 
-def _with_rows(label: dict[tuple[str, int], str], rows: pa.Table) -> dict[str, list[tuple[str, int]]]:
+def _with_rows(label: Mapping[Who, str], rows: pa.Table) -> dict[str, list[Who]]:
     """By condition the planned (key, stage) of which a table has rows, in the plan's order, whatever ended first."""
-    pairs, by = _pairs(rows), dict[str, list[tuple[str, int]]]()
+    pairs, by = _pairs(rows), dict[str, list[Who]]()
     for who, condition in label.items():
         if who in pairs:
             by.setdefault(condition, []).append(who)
     return by
 
 
-def ended_by_condition(known: Sequence[Replicate], replicates: pa.Table) -> dict[str, list[tuple[str, int]]]:
+def _trained(groups: Mapping[str, Sequence[Replicate]], replicates: pa.Table) -> dict[str, list[Who]]:
     """As `_with_rows`, of the committed replicates that were trained."""
-    return _with_rows(_labels(known), replicates.filter(pc.field("steps") > 0))
+    return _with_rows(_labels(groups), replicates.filter(pc.field("steps") > 0))
 
 
-def first_of_each(by: dict[str, list[tuple[str, int]]]) -> dict[str, list[tuple[str, int]]]:
+def with_losses_drawn(known: Sequence[Replicate], replicates: pa.Table) -> list[str]:
+    """Keys of the replicates whose loss curves are drawn."""
+    chosen = _first_of_each(_trained(_by_label(known), replicates))
+    return [key for members in chosen.values() for key, _ in members]
+
+
+def with_profiles_drawn(manifest: dict[str, Any], known: Sequence[Replicate], families: Sequence[ReportFamily]) -> list[str]:
+    """Keys of the replicates whose profiles are drawn."""
+    return [r.key for members in _shown_conditions(manifest, known, families).values() for r in members]
+
+
+def _first_of_each(by: dict[str, list[Who]]) -> dict[str, list[Who]]:
     """The first of each condition, at most MAX_CURVES of MAX_PANELS conditions together."""
     total, panels = sum(map(len, by.values())), dict(list(by.items())[:MAX_PANELS])
     quota = max(1, MAX_CURVES // max(len(panels), 1)) if total > MAX_CURVES else total
@@ -216,13 +261,13 @@ def first_of_each(by: dict[str, list[tuple[str, int]]]) -> dict[str, list[tuple[
 
 
 def _curves(
-    rows: pa.Table, values: pa.Array | pa.ChunkedArray, by: dict[str, list[tuple[str, int]]]
+    rows: pa.Table, values: pa.Array | pa.ChunkedArray, by: dict[str, list[Who]]
 ) -> tuple[dict[str, list[tuple[figures.Floats, figures.Floats]]], dict[str, list[Who]], str]:
-    """(step, value) of the `first_of_each` replicates of `by`, who they are, and a sentence on what is left out."""
-    total, chosen = sum(map(len, by.values())), first_of_each(by)
+    """(step, value) of the `_first_of_each` replicates of `by`, who they are, and a sentence on what is left out."""
+    total, chosen = sum(map(len, by.values())), _first_of_each(by)
     wanted = pc.is_in(rows["key"], pa.array([key for members in chosen.values() for key, _ in members], pa.string()))
     kept = rows.filter(wanted)  # the others never become Python objects
-    found: dict[tuple[str, int], list[tuple[int, float]]] = {}
+    found: dict[Who, list[tuple[int, float]]] = {}
     columns = (kept["key"].to_pylist(), kept["stage"].to_pylist(), kept["step"].to_pylist(), values.filter(wanted).to_pylist())
     for key, stage, step, value in zip(*columns, strict=True):
         found.setdefault((key, stage), []).append((step, value))

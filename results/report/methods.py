@@ -16,7 +16,7 @@ from results.claims import reductions
 from results.progress.adaptive_status import lines
 from results.report.family import ReportFamily
 from results.report.family_sections import FAMILIES
-from results.rows.options import flatten
+from results.rows.options import flatten, split
 from results.rows.plural import counted, ranges
 from results.rows.summary import ENDINGS, Replicate, reported_sets
 from results.statistics.intervals import CONFIDENCE
@@ -101,11 +101,9 @@ def _options(condition: dict[str, Any], options: Mapping[str, tuple[str, ...]]) 
 def _part(part: str, manifest: dict[str, Any], configs: Sequence[Settings], rows: pa.Table, phrases: Sequence[str] = ()) -> str:
     """One sentence on the task, the model or the training: what all conditions share, `phrases` included, then what differs."""
     own = [{name: value for name, value in config.items() if name.startswith(f"{part}.")} for config in configs]
-    names = list(dict.fromkeys(name for config in own for name in config))
-    if not names:
+    shared, varied = split(own)
+    if not shared and not varied:
         return ""
-    shared = {name: own[0][name] for name in names if all(name in config and config[name] == own[0][name] for config in own)}
-    varied = [name for name in names if name not in shared]
     said = [_words(name, value) for name, value in shared.items()]
     if part == "train" and "train.pool" in shared and not shared["train.pool"]:
         said[list(shared).index("train.pool")] = "fresh strings at every step"

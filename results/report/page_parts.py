@@ -1,7 +1,7 @@
 """What every report says of its rows: what failed, what ran where, and the figures that a page shows."""
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,11 +14,16 @@ from markupsafe import Markup
 from results import second_process
 from results.names import slug
 from results.report import figure_files, figures
+from results.report.family import ReportFamily
+from results.report.first_screen import changes, paper_shows
 from results.report.interactive import inline, plot
 from results.report.page_template import plain
+from results.rows.options import split
+from results.rows.summary import ENDINGS, QUANTILES, Replicate
 from results.store.json_columns import entries
+from results.store.tables import Store
 
-MAX_FAILURES = 20
+MAX_FAILURES, MAX_OPEN_ROWS = 20, 200  # failures that are listed; rows of a table that is shown open
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,40 @@ def _drawn(drawing: Drawing) -> tuple[str, bytes, Markup | None]:
     return *figure_files.documents(figure), plot(figure)
 
 
+def family_drawings(
+    store: Store, manifest: dict[str, Any], known: Sequence[Replicate], replicates: pa.Table, families: Sequence[ReportFamily]
+) -> list[Drawing]:
+    """The figures of the families' sections."""
+    sections = [section for family in families for section in family.sections]
+    return [Drawing(*drawn) for section in sections for drawn in section(store, manifest, known, replicates)]
+
+
+def every_study(
+    manifest: dict[str, Any],
+    known: Sequence[Replicate],
+    replicates: pa.Table,
+    failures: pa.Table,
+    families: Sequence[ReportFamily],
+) -> dict[str, Any]:
+    """The values of `study_page.html`, whatever the study measures."""
+    keys, statuses = {replicate.key for replicate in known}, [replicate.status for replicate in known]
+    own = replicates.filter(pc.field("key").isin(pa.array(list(keys), pa.string())))
+    return {
+        "manifest": manifest,
+        "title": manifest.get("question") or manifest["study"],
+        "paper_shows": paper_shows(manifest, (family.paper_shows for family in families)),
+        "changes": changes(manifest),
+        "counts": {ending: statuses.count(ending) for ending in ENDINGS},
+        "ended": sum(status in ("finished", "diverged", "no_transition") for status in statuses),
+        "planned": len(known),
+        "left_out": replicates.num_rows - own.num_rows,
+        "quantiles": list(QUANTILES),
+        "many": len(known) > MAX_OPEN_ROWS,
+        "failures": newest_failures(failures, keys),
+        "provenance": provenance(own, manifest),
+    }
+
+
 def newest_failures(failures: pa.Table, keys: set[str]) -> list[dict[str, Any]]:
     """The newest failures that concern this plan."""
     rows = [row for row in failures.to_pylist() if keys & set(row["keys"])]
@@ -95,21 +134,16 @@ def newest_failures(failures: pa.Table, keys: set[str]) -> list[dict[str, Any]]:
 
 def provenance(replicates: pa.Table, manifest: dict[str, Any]) -> dict[str, Any]:
     """What ran where: every distinct value with the number of replicates it holds for."""
-    columns = ["device", "versions", "numerics", "git", "dirty", "pack_size"]
-    counts = {name: counted(replicates[name]) for name in columns}
-    commits: dict[str, int] = {}
-    for git, dirty in zip(replicates["git"].to_pylist(), replicates["dirty"].to_pylist(), strict=True):
-        name = "not in a git repository" if git is None else git + (" with uncommitted changes" if dirty else "")
-        commits[name] = commits.get(name, 0) + 1
-    versions = [({k: plain(v) for k, v in entries(text).items()}, count) for text, count in counts["versions"]]
-    numerics = [({k: plain(v) for k, v in entries(text).items()}, count) for text, count in counts["numerics"]]
+    named = {
+        column: [({k: plain(v) for k, v in entries(text).items()}, count) for text, count in counted(replicates[column])]
+        for column in ("versions", "numerics")
+    }
     hours = [(pc.sum(replicates[name]).as_py() or 0.0) / 3600 for name in ("train_s", "evaluate_s")]
     return {
-        "devices": counts["device"],
-        "versions": versions,
-        "numerics": numerics,
-        "pack_sizes": counts["pack_size"],
-        "commits": list(commits.items()),
+        "devices": counted(replicates["device"]),
+        **named,
+        "pack_sizes": counted(replicates["pack_size"]),
+        "commits": commits(replicates, "git", "dirty"),
         "hosts": len(replicates["host"].unique()),
         "train_hours": hours[0],
         "evaluate_hours": hours[1],
@@ -117,6 +151,25 @@ def provenance(replicates: pa.Table, manifest: dict[str, Any]) -> dict[str, Any]
         "ended": pc.max(replicates["ended"]).as_py(),
         "plan": {"git": manifest.get("git"), "dirty": manifest.get("dirty")},
     }
+
+
+def commits(replicates: pa.Table, git: str, dirty: str) -> list[tuple[str, int]]:
+    """The commits that two columns name, with the replicates of each."""
+    return list(Counter(map(commit, replicates[git].to_pylist(), replicates[dirty].to_pylist())).items())
+
+
+def commit(git: str | None, dirty: bool | None) -> str:
+    """A commit as pages name it."""
+    return "not in a git repository" if git is None else git + (" with uncommitted changes" if dirty else "")
+
+
+def settings_table(labels: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The settings that all conditions share, the names of the others, and these by condition; of flat options."""
+    shared, varied = split(settings)
+    values = [
+        {"name": label, "values": [own.get(name) for name in varied]} for label, own in zip(labels, settings, strict=True)
+    ]
+    return {"shared": shared, "varied": varied, "conditions": values}
 
 
 def counted(column: pa.ChunkedArray) -> list[tuple[Any, int]]:

@@ -21,6 +21,7 @@ from results.report import figure_files, figures
 from results.report.family import Links, ReportFamily
 from results.report.family_sections import FAMILIES
 from results.report.interactive import inline, plot
+from results.report.page_parts import commit
 from results.report.page_template import FOLDER, plain, render
 from results.rows.arrays import KeptArray
 from results.rows.arrays import arrays as arrays_of
@@ -127,7 +128,7 @@ def values_page(
     provenance = _provenance(record)
     provenance["run"] = provenance.pop("trained")
     provenance["seconds"] = f"{record['train_s']:.1f}"
-    own = "" if record["own_git"] is None else record["own_git"] + (" with uncommitted changes" if record["own_dirty"] else "")
+    own = "" if record["own_git"] is None else commit(record["own_git"], record["own_dirty"])
     return render(
         FOLDER / "values_replicate.html",
         study=manifest["study"],
@@ -159,13 +160,12 @@ def _curves(evaluations: pa.Table, stage: int, hashes: dict[str, str], names: li
 
 def _provenance(record: dict[str, Any]) -> dict[str, str]:
     """Where and how a stage of the replicate ran, as {name: text}."""
-    git = "not in a git repository" if record["git"] is None else record["git"]
     return {
         "trained": f"{record['started']:%Y-%m-%d %H:%M} to {record['ended']:%Y-%m-%d %H:%M} UTC",
         "seconds": f"{record['train_s']:.1f} of training, {record['evaluate_s']:.1f} of evaluation (its share of the pack)",
         "pack": f"{record['pack']}, slot {record['slot']} of {record['pack_size']}, attempt {record['attempt']}",
         "device": f"{record['device']} on {record['host']}",
-        "code": git + (" with uncommitted changes" if record["dirty"] else ""),
+        "code": commit(record["git"], record["dirty"]),
         "numerics": _joined(record["numerics"]),
         "versions": _joined(record["versions"]),
     }

@@ -8,7 +8,6 @@ still runs, and needs neither torch nor ray.
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import Future
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -26,13 +25,14 @@ from results.output import OutputFolder, report_folder
 from results.progress.adaptive_status import CAUTION, lines
 from results.report import pareto, violins
 from results.report.downloads import for_a_paper, more_tables
-from results.report.drawings import draw_all, ended_by_condition, first_of_each, shown_conditions
+from results.report.drawings import draw_all, with_losses_drawn, with_profiles_drawn
 from results.report.family import ReportFamily
 from results.report.family_sections import FAMILIES
-from results.report.first_screen import answer, changes, paper_shows
+from results.report.first_screen import answer
 from results.report.interactive import replicates_data
-from results.report.page_parts import Drawing, begin_drawing, drawn_files, newest_failures, provenance
+from results.report.page_parts import Drawing, begin_drawing, drawn_files, every_study, family_drawings, settings_table
 from results.report.page_template import FOLDER, render
+from results.report.report_tables import ReportTables
 from results.report.values_report import values_report
 from results.rows.looks import averages, watched
 from results.rows.measures import is_experimental
@@ -40,10 +40,7 @@ from results.rows.options import flatten
 from results.rows.plural import ranges
 from results.rows.probe_values import by_key
 from results.rows.summary import (
-    ENDINGS,
-    QUANTILES,
     Replicate,
-    copy_of,
     raw_rows,
     replicates_of,
     reported_sets,
@@ -53,14 +50,13 @@ from results.rows.summary import (
     to_latex,
     to_parquet,
 )
-from results.rows.task_conditions import is_of
 from results.statistics.intervals import zero_error_bound
 from results.statistics.real_values import share_below_largest
 from results.store.manifest import label as stage_label
 from results.store.manifest import manifest_of, reported_rows, scoring_of, stage_of
-from results.store.tables import ROW, Store, committed, read
+from results.store.tables import Store
 
-MAX_OPEN_ROWS, MAX_ROWS = 200, 500  # rows of a table that is shown open; rows of a large table
+MAX_ROWS = 500  # rows of a large table
 MAX_SUMMARY = 24  # rows of the summary; a longer one is folded
 MANY = 2_000  # replicates of a study whose report two processes make
 
@@ -85,84 +81,46 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
 
 
 def _files(store: Store, manifest: dict[str, Any], folder: OutputFolder, families: Sequence[ReportFamily]) -> dict[str, bytes]:
-    """The report's files by their names, the page last."""
+    """The report's files by their paths in its folder; the page is the last, as it links to the others."""
     shared = len(manifest["replicates"]) >= MANY and store.is_local and second_process.worthwhile()
     if shared:
         second_process.submit(drawn_files, ())  # which loads what it draws with later
-    finished = committed(store)
-    files = {"tables/replicates.parquet": to_parquet(finished)}
-    copies: dict[str, Future[bytes]] = {}
+    tables = ReportTables(store, shared)
+    failures, evaluations = tables.read("failures"), reported_rows(manifest, tables.read("evaluations"))
+    known = replicates_of(manifest, tables.replicates, evaluations, failures)
+    profiles = tables.read("profiles", with_profiles_drawn(manifest, known, families))
+    stated = bool(manifest.get("claims"))  # a claim may look at every curve; the figure shows a few
+    curves = tables.read("curves", None if stated else with_losses_drawn(known, tables.replicates))
+    losses, measured = curves.filter(pc.field("metric") == "loss"), tables.read("probes")
 
-    def whole(table: str) -> pa.Table:
-        """Read once: on an object store a table of many packs takes long."""
-        rows = read(store, table, winning=finished)
-        files[f"tables/{table}.parquet"] = to_parquet(rows)
-        return rows
-
-    def rows_of(table: str, keys: pa.Array | None) -> pa.Table:
-        """The rows of these replicates, or all; the second process reads the whole table of a large study."""
-        chosen = None if keys is None else pc.field("key").isin(keys)
-        if not shared:
-            return whole(table) if chosen is None else whole(table).filter(chosen)
-        packs = None if keys is None else set(_packs(finished, keys).to_pylist())
-        return read(store, table, filter=chosen, winning=finished, packs=packs)
-
-    if shared:  # for the second process, while this one reads and summarises
-        copies = {table: second_process.submit(copy_of, store, table, finished.select(ROW)) for table in ("profiles", "curves")}
-    failures, evaluations = whole("failures"), reported_rows(manifest, whole("evaluations"))
-    known = replicates_of(manifest, finished, evaluations, failures)
+    drawings = draw_all(manifest, known, tables.replicates, evaluations, profiles, losses, families)
+    drawings += family_drawings(store, manifest, known, tables.replicates, families)
+    drawn_figures = begin_drawing(drawings, shared)  # in the second process, during what follows
     summary, rows = summarise(manifest, known), raw_rows(manifest, known)
-    drawn = pa.array([r.key for members in shown_conditions(manifest, known, families).values() for r in members], pa.string())
-    profiles = rows_of("profiles", drawn)
-    hidden = [
-        axis for family in families for task, axes in family.hidden_axes.items() if is_of(manifest, task) for axis in axes
-    ]
-    profiles = profiles.filter(~pc.field("axis").isin(pa.array(hidden, pa.string())))
-    # a claim may look at every curve; the figure shows a few
-    first = pa.array(
-        [key for members in first_of_each(ended_by_condition(known, finished)).values() for key, _ in members], pa.string()
-    )
-    losses = rows_of("curves", None if manifest.get("claims") else first).filter(pc.field("metric") == "loss")
-    measured = whole("probes")
-    drawings = draw_all(manifest, known, finished, evaluations, profiles, losses, families)
-    sections = [section for family in families for section in family.sections]
-    drawings += [Drawing(*drawn) for section in sections for drawn in section(store, manifest, known, finished)]
-    drawn_figures = begin_drawing(drawings, shared)
-    files |= {
+    beside_the_page = {
         "summary.csv": to_csv(summary),
         "summary.tex": to_latex(summary).encode(),
         "summary.parquet": to_parquet(summary),
         "replicates.csv": to_csv(rows),
-        **more_tables(known, rows, finished, evaluations),
+        **more_tables(known, rows, tables.replicates, evaluations),
     }
     interactive = pareto.section(manifest, known, evaluations, families)
-    drawn_as, shown = drawn_figures()
-    files |= drawn_as
-    pages = sorted(path.name for path in folder.folder.glob("replicate-*.html"))
-    files["index.html"] = page(
+    looks = (averages(store, tables.replicates), watched(store, tables.replicates)) if stated else ()
+    claims = verdicts(manifest, known, by_key(measured), evaluations, measured, losses, *looks)
+    figures, shown = drawn_figures()
+    whole_page = page(
         manifest,
         known,
         summary,
-        finished,
+        tables.replicates,
         failures,
         shown,
-        claims_html(
-            verdicts(
-                manifest,
-                known,
-                by_key(measured),
-                evaluations,
-                measured,
-                losses,
-                averages(store, finished) if manifest.get("claims") else None,
-                watched(store, finished) if manifest.get("claims") else None,
-            )
-        ),
+        claims_html(claims),
         interactive=interactive,
         families=families,
-        replicates_data=replicates_data(manifest, known, pages),
-    ).encode()  # last: it links to the others
-    return {f"tables/{name}.parquet": copy.result() for name, copy in copies.items()} | files
+        replicates_data=replicates_data(manifest, known, sorted(path.name for path in folder.folder.glob("replicate-*.html"))),
+    )
+    return {**tables.copies(), **beside_the_page, **figures, "index.html": whole_page.encode()}
 
 
 def page(
@@ -178,28 +136,19 @@ def page(
     replicates_data: Markup | None = None,
 ) -> str:
     """The page as one string of HTML."""
-    keys = {replicate.key for replicate in known}
-    statuses = [replicate.status for replicate in known]
     key = _key_figure(drawings, families)
     return render(
         FOLDER / "report.html",
-        manifest=manifest,
+        **every_study(manifest, known, replicates, failures, families),
         covers=share_below_largest,
         adaptive=lines(manifest, known),
         adaptive_caution=CAUTION,
-        title=manifest.get("question") or manifest["study"],
-        counts={ending: statuses.count(ending) for ending in ENDINGS},
-        ended=sum(status in ("finished", "diverged", "no_transition") for status in statuses),
-        planned=len(known),
         groups=_groups(summary),
         answer=answer(summary, reported_sets(manifest)),
-        paper_shows=paper_shows(manifest, (family.paper_shows for family in families)),
-        changes=changes(manifest),
         key_figure=key,
         long=len(summary) > MAX_SUMMARY,
         bounded=any(row["zero_error_most"] > row["zero_error_least"] for row in summary.to_pylist()),
         names=set_names(manifest),
-        quantiles=list(QUANTILES),
         drawings=[pair for pair in drawings if pair is not key],
         claims=claims,
         replicates_data=replicates_data,
@@ -209,11 +158,7 @@ def page(
         **for_a_paper(manifest, known, replicates, summary, families),
         known=_worst(manifest, known),
         conditions_drawn=violins.MAX_CONDITIONS,
-        many=len(known) > MAX_OPEN_ROWS,
         staged=any(replicate.stage for replicate in known),
-        failures=newest_failures(failures, keys),
-        provenance=provenance(replicates.filter(pc.field("key").isin(pa.array(list(keys), pa.string()))), manifest),
-        left_out=pc.sum(pc.invert(pc.is_in(replicates["key"], pa.array(list(keys), pa.string())))).as_py() or 0,
     )
 
 
@@ -234,11 +179,6 @@ def _definition(manifest: dict[str, Any], families: Sequence[ReportFamily]) -> s
 
     wrong = "; or ".join(dict.fromkeys(map(error, manifest["conditions"])))
     return f"An error is {wrong}. The error rate is errors divided by such positions over a whole set, at the last step."
-
-
-def _packs(replicates: pa.Table, keys: pa.Array) -> pa.Array:
-    """The packs that hold replicates of these keys."""
-    return replicates.filter(pc.is_in(replicates["key"], keys))["pack"].unique()
 
 
 def _worst(manifest: dict[str, Any], known: Sequence[Replicate]) -> Sequence[Replicate]:
@@ -265,9 +205,6 @@ def _methods(manifest: dict[str, Any], summary: pa.Table) -> dict[str, Any]:
     complete = all("settings" in condition for condition in conditions)
     configs = [condition["settings" if complete else "config"] for condition in conditions]
     flat = [flatten({name: part for name, part in config.items() if part not in ([], {}, None)}) for config in configs]
-    names = list(dict.fromkeys(name for settings in flat for name in settings))
-    shared = {name: flat[0].get(name) for name in names if all(name in f and f[name] == flat[0].get(name) for f in flat)}
-    varied = [name for name in names if name not in shared]
     sizes = {row["set"]: row["reads"] for row in summary.to_pylist() if row["reads"] is not None}
     sets = [
         {
@@ -283,15 +220,9 @@ def _methods(manifest: dict[str, Any], summary: pa.Table) -> dict[str, Any]:
         }
         for name, value in manifest["sets"].items()
     ]
-    settings = [
-        {"name": stage_label(c["name"], stage_of(c)), "values": [f.get(name) for name in varied]}
-        for c, f in zip(conditions, flat, strict=True)
-    ]
     return {
-        "shared": shared,
+        **settings_table([stage_label(condition["name"], stage_of(condition)) for condition in conditions], flat),
         "complete": complete,
-        "varied": varied,
-        "conditions": settings,
         "sets": sets,
         "init_seeds": ranges((row[2] for row in manifest["replicates"]), " … "),
         "data_seeds": ranges((row[3] for row in manifest["replicates"]), " … "),

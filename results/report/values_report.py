@@ -6,24 +6,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from markupsafe import Markup
 
 from results.claims import reductions, verdicts
 from results.claims.show import html as claims_html
 from results.report.family import ReportFamily
-from results.report.first_screen import answer_of_values, changes, paper_shows
-from results.report.page_parts import Drawing, drawn_files, newest_failures, provenance
+from results.report.first_screen import answer_of_values
+from results.report.page_parts import Drawing, commits, drawn_files, every_study, family_drawings, settings_table
 from results.report.page_template import FOLDER, render
 from results.report.values_figure import Curve, curves_by_condition, needs_log, values_by_condition
 from results.rows.measures import ARRAY, Measure, label, measures_of
 from results.rows.options import flatten
 from results.rows.plural import ranges
-from results.rows.summary import ENDINGS, QUANTILES, Replicate, replicates_of, to_csv, to_parquet
+from results.rows.summary import Replicate, replicates_of, to_csv, to_parquet
 from results.rows.value_summary import column_of, costs, summarise_values, value_rows
 from results.store.manifest import reported
 from results.store.tables import Store, committed, read
 
-MAX_PANELS, MAX_CURVES, MAX_OPEN_ROWS, MAX_ROWS, MAX_DRAWN = 9, 75, 200, 1000, 30  # metrics, lines a figure, rows, conditions
+MAX_PANELS, MAX_CURVES, MAX_ROWS, MAX_DRAWN = 9, 75, 1000, 30  # metrics, lines a figure, rows, conditions
 
 
 def values_report(store: Store, manifest: dict[str, Any], families: Sequence[ReportFamily]) -> dict[str, bytes]:
@@ -42,16 +41,31 @@ def values_report(store: Store, manifest: dict[str, Any], families: Sequence[Rep
         "replicates.parquet": to_parquet(rows),
         **{f"tables/{name}.parquet": to_parquet(table) for name, table in tables.items()},
     }
-    sections = [section for family in families for section in family.sections]
-    drawings = [Drawing(*drawn) for section in sections for drawn in section(store, manifest, planned, finished)]
+    drawings = family_drawings(store, manifest, planned, finished, families)
     drawn, shown = drawn_files(drawings + draw_values(planned, measures, evaluations))
-    files |= drawn
-    claims = claims_html(verdicts(manifest, planned, evaluations=evaluations), bool(reductions(manifest)))
-    theirs = paper_shows(manifest, (family.paper_shows for family in families))
-    files["index.html"] = _page(
-        manifest, planned, measures, summary, rows, finished, failures, shown, claims, _arrays(evaluations), theirs
-    ).encode()
-    return files
+    page = render(
+        FOLDER / "values.html",
+        **every_study(manifest, planned, finished, failures, families),
+        groups=[
+            {"measure": measure, "rows": [line for line in summary.to_pylist() if line["metric"] == measure.label]}
+            for measure in measures
+        ],
+        measures=measures,
+        arrays=_arrays(evaluations),
+        column_of=column_of,
+        answer=answer_of_values(summary),
+        undeclared=list(
+            dict.fromkeys(measure.metric for measure in measures if not measure.declared and measure.kind == "number")
+        ),
+        infinity=float("inf"),
+        claims=claims_html(verdicts(manifest, planned, evaluations=evaluations), bool(reductions(manifest))),
+        key_figure=shown[0] if shown else None,
+        drawings=shown[1:],
+        methods=_methods(manifest),
+        known=rows.slice(0, MAX_ROWS).to_pylist(),
+        own_commits=commits(_with_own_code(manifest, finished), "own_git", "own_dirty"),
+    )
+    return {**files, **drawn, "index.html": page.encode()}
 
 
 def draw_values(planned: Sequence[Replicate], measures: Sequence[Measure], evaluations: pa.Table) -> list[Drawing]:
@@ -103,56 +117,6 @@ def _curves(groups: dict[str, list[Replicate]], measure: Measure, evaluations: p
     return curves
 
 
-def _page(
-    manifest: dict[str, Any],
-    planned: Sequence[Replicate],
-    measures: Sequence[Measure],
-    summary: pa.Table,
-    rows: pa.Table,
-    replicates: pa.Table,
-    failures: pa.Table,
-    drawings: Sequence[tuple[Drawing, Markup]],
-    claims: Markup,
-    arrays: Sequence[tuple[str, int]],
-    theirs: str | None,
-) -> str:
-    keys, statuses = {replicate.key for replicate in planned}, [replicate.status for replicate in planned]
-    own = replicates.filter(pc.field("key").isin(pa.array(list(keys), pa.string())))
-    lines = summary.to_pylist()
-    return render(
-        FOLDER / "values.html",
-        manifest=manifest,
-        changes=changes(manifest),
-        title=manifest.get("question") or manifest["study"],
-        counts={ending: statuses.count(ending) for ending in ENDINGS},
-        ended=sum(status in ("finished", "diverged") for status in statuses),
-        planned=len(planned),
-        groups=[
-            {"measure": measure, "rows": [line for line in lines if line["metric"] == measure.label]} for measure in measures
-        ],
-        measures=measures,
-        arrays=arrays,
-        column_of=column_of,
-        answer=answer_of_values(summary),
-        paper_shows=theirs,
-        undeclared=list(
-            dict.fromkeys(measure.metric for measure in measures if not measure.declared and measure.kind == "number")
-        ),
-        quantiles=list(QUANTILES),
-        infinity=float("inf"),
-        claims=claims,
-        key_figure=drawings[0] if drawings else None,
-        drawings=drawings[1:],
-        methods=_methods(manifest),
-        known=rows.slice(0, MAX_ROWS).to_pylist(),
-        many=len(planned) > MAX_OPEN_ROWS,
-        failures=newest_failures(failures, keys),
-        provenance=provenance(own, manifest),
-        own_commits=_own_commits(own.filter(_has_code(manifest, own))),
-        left_out=replicates.num_rows - own.num_rows,
-    )
-
-
 def _arrays(evaluations: pa.Table) -> list[tuple[str, int]]:
     """The arrays that replicates returned by name, and of how many steps of replicates."""
     by = evaluations.filter(pc.field("kind") == ARRAY).group_by(["set", "metric"]).aggregate([("key", "count")]).to_pylist()
@@ -163,23 +127,11 @@ def _methods(manifest: dict[str, Any]) -> dict[str, Any]:
     """What runs, the settings that all conditions share, those that differ, the seeds and the digests of the code."""
     configs = [condition["config"]["experiment"] for condition in manifest["conditions"]]
     flat = [flatten(_settings(condition)) for condition in manifest["conditions"]]
-    names = list(dict.fromkeys(name for settings in flat for name in settings))
-    shared = {
-        name: flat[0].get(name)
-        for name in names
-        if all(name in settings and settings[name] == flat[0].get(name) for settings in flat)
-    }
-    varied = [name for name in names if name not in shared]
     what = dict.fromkeys(config.get("name") or " ".join(config.get("command", [])) for config in configs)
     conditions = manifest["conditions"]
     return {
         "what": ", ".join(what),
-        "shared": shared,
-        "varied": varied,
-        "conditions": [
-            {"name": c["name"], "values": [settings.get(name) for name in varied]}
-            for c, settings in zip(conditions, flat, strict=True)
-        ],
+        **settings_table([condition["name"] for condition in conditions], flat),
         "seeds": ranges((row[2] for row in manifest["replicates"]), " … "),
         "codes": list(dict.fromkeys(code[:12] for condition in conditions if (code := condition["config"].get("code")))),
     }
@@ -192,17 +144,8 @@ def _settings(condition: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in complete.items() if name not in config}
 
 
-def _has_code(manifest: dict[str, Any], replicates: pa.Table) -> pa.Array:
-    """Whether a row of `replicates` ran a person's own code."""
+def _with_own_code(manifest: dict[str, Any], replicates: pa.Table) -> pa.Table:
+    """The rows of `replicates` that ran a person's own code."""
     coded = [bool(condition["config"].get("code")) for condition in manifest["conditions"]]
-    own = {row[0] for row in manifest["replicates"] if coded[row[1]]}
-    return pa.array([key in own for key in replicates["key"].to_pylist()], pa.bool_())
-
-
-def _own_commits(replicates: pa.Table) -> list[tuple[str, int]]:
-    """The commits of the checkouts that the code is in, with the replicates of each."""
-    counts: dict[str, int] = {}
-    for git, dirty in zip(replicates["own_git"].to_pylist(), replicates["own_dirty"].to_pylist(), strict=True):
-        name = "not in a git repository" if git is None else git + (" with uncommitted changes" if dirty else "")
-        counts[name] = counts.get(name, 0) + 1
-    return list(counts.items())
+    keys = [row[0] for row in manifest["replicates"] if coded[row[1]]]
+    return replicates.filter(pc.field("key").isin(pa.array(keys, pa.string())))

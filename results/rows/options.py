@@ -1,6 +1,6 @@
 """Nested options as one flat mapping."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from results.errors import DamagedFile
@@ -21,3 +21,11 @@ def flatten(node: Mapping[str, Any], prefix: str = "") -> Settings:
     for name, value in node.items():
         flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) and value else {f"{prefix}{name}": value}
     return flat
+
+
+def split(configs: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list[str]]:
+    """What all of these flat options share, and the names of those that differ or that not all have; in the order they are met."""
+    names = list(dict.fromkeys(name for config in configs for name in config))
+    first = configs[0] if configs else {}
+    shared = {name: first[name] for name in names if all(name in config and config[name] == first[name] for config in configs)}
+    return shared, [name for name in names if name not in shared]

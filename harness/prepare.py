@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import harness.planning.adaptive as adaptive
 import harness.planning.experiment_rates as experiment_rates
@@ -23,7 +22,9 @@ from harness.planning.stage_order import refuse_lost
 from harness.planning.throughput import Rate
 from harness.study.config import Study
 from results.errors import StudyError
+from results.plain_values import Tree
 from results.store.manifest import FOLDER, manifest_bytes
+from results.store.manifest_types import Manifest
 from results.store.tables import Store, committed, list_names, open_store, read, scored
 
 SMALL_S = 60.0  # of work of one slot, below which `executor: auto` starts no Ray
@@ -40,7 +41,7 @@ class Prepared:
     plan: Plan
     rates: dict[str, Rate]
     cost: Estimate
-    numerics: dict[str, Any]
+    numerics: Tree
     slots: int
     parts: Mapping[str, Sequence[Part]] = field(default_factory=dict)
     measured: int = 0  # packs; the rates of the others were kept from earlier commands
@@ -144,7 +145,7 @@ def _prepare_experiments(
     uri: str,
     store: Store,
     first: Plan,
-    numerics: dict[str, Any],
+    numerics: Tree,
     slots: int,
     retry: bool,
     guesses: Mapping[str, float],
@@ -183,7 +184,7 @@ def _planned(
     study: Study,
     store: Store,
     sizes: int | dict[str, int],
-    numerics: dict[str, Any],
+    numerics: Tree,
     slots: int,
     retry: bool,
     targets: Mapping[str, int] | None = None,
@@ -204,7 +205,7 @@ def _planned(
     )
 
 
-def _manifests(store: Store) -> list[dict[str, Any]]:
+def _manifests(store: Store) -> list[Manifest]:
     names = list_names(store, FOLDER)
     return [manifests.read(manifest_bytes(store, name), store.path(FOLDER, name)) for name in names]
 

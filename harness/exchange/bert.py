@@ -7,7 +7,7 @@ position gets by default, is added to the position vectors.
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -17,9 +17,10 @@ from harness.exchange.folder import read_folder, write_folder
 from harness.exchange.weights import single, take
 from models.transformer.transformer import Decoder
 from results.errors import StudyError
+from results.plain_values import Options, Tree
 
 # Hugging Face leaves values of its own defaults out of a config.json
-_DEFAULTS: dict[str, Any] = {
+_DEFAULTS: Tree = {
     "vocab_size": 30522,
     "hidden_size": 768,
     "num_hidden_layers": 12,
@@ -47,7 +48,7 @@ _HEAD = "cls.predictions"
 _UNUSED = ("bert.pooler.", "cls.seq_relationship.", "bert.embeddings.position_ids")
 
 
-def to_bert(model: Decoder, folder: str | os.PathLike[str], slot: int = 0, about: Mapping[str, Any] | None = None) -> Path:
+def to_bert(model: Decoder, folder: str | os.PathLike[str], slot: int = 0, about: Options | None = None) -> Path:
     """Write the replicate in `slot` as a folder that `BertForMaskedLM.from_pretrained` opens; `about` goes into its config.json.
 
     Raises ValueError naming the option of the model that BERT has not.

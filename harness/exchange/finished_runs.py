@@ -27,8 +27,10 @@ from harness.study.config import nearest
 from harness.study.identity import canonical, digest, key
 from harness.study.tree import short
 from results.errors import StudyError
+from results.plain_values import Options, Tree, Value
 from results.store.filesystem import reason
 from results.store.manifest import newest_manifest, write_manifest
+from results.store.manifest_types import Manifest, Planned
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, commit, committed, read
 
@@ -52,7 +54,7 @@ class Columns:
 class Run:
     """A run of the table, and the rows it is in, counted as a person does."""
 
-    settings: dict[str, Any]
+    settings: Tree
     seed: int
     entries: list[Entry] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
@@ -62,7 +64,7 @@ class Run:
         return ", ".join(f"{name}={short(value)}" for name, value in self.settings.items()) or "all runs"
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Tree:
         return {"experiment": {"name": "imported", "settings": self.settings}}
 
     @property
@@ -172,7 +174,7 @@ def _refuse_unnamed(table: pa.Table, names: Sequence[str], where: str) -> None:
         )
 
 
-def _setting(value: Any, name: str, number: int, where: str) -> Any:
+def _setting(value: Value, name: str, number: int, where: str) -> Any:
     if type(value) in (str, bool, int, type(None)) or (type(value) is float and math.isfinite(value)):
         return value
     raise StudyError(
@@ -180,7 +182,7 @@ def _setting(value: Any, name: str, number: int, where: str) -> Any:
     )
 
 
-def _seed(row: Mapping[str, Any], columns: Columns, number: int, where: str) -> int:
+def _seed(row: Mapping[str, Value], columns: Columns, number: int, where: str) -> int:
     value = row[columns.seed]
     if type(value) is float and value.is_integer():
         value = int(value)
@@ -189,7 +191,7 @@ def _seed(row: Mapping[str, Any], columns: Columns, number: int, where: str) -> 
     return value
 
 
-def _refuse_other_study(store: Store, newest: tuple[str, dict[str, Any]] | None) -> None:
+def _refuse_other_study(store: Store, newest: tuple[str, Manifest] | None) -> None:
     conditions = [] if newest is None else newest[1]["conditions"]
     if any(each["config"].get("experiment", {}).get("name") != "imported" for each in conditions):
         raise StudyError(f"the study {store.study} in {store.root} was run by manyseeds: import into another one, with --name")
@@ -238,29 +240,29 @@ def _write(store: Store, runs: Sequence[Run], path: Path, columns: Columns) -> N
 def _manifest(
     store: Store,
     runs: Sequence[Run],
-    newest: tuple[str, dict[str, Any]] | None,
+    newest: tuple[str, Manifest] | None,
     columns: Columns,
     path: Path,
     question: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The plan that these runs and those imported before would have followed."""
     names: dict[str, str] = {}
     members: dict[str, dict[int, str]] = {}
-    before = {} if newest is None else newest[1]
-    for row_key, index, seed, _ in (row[:4] for row in before.get("replicates", ())):
+    before: Planned = {"conditions": [], "replicates": [], "sets": {}} if newest is None else newest[1]
+    for row_key, index, seed, _ in (row[:4] for row in before["replicates"]):
         condition = before["conditions"][index]
         names.setdefault(canonical(condition["config"]), condition["name"])
         members.setdefault(canonical(condition["config"]), {})[seed] = row_key
     for run in runs:
         names.setdefault(canonical(run.config), run.condition)
         members.setdefault(canonical(run.config), {})[run.seed] = run.key
-    configs = {canonical(run.config): run.config for run in runs}
-    configs |= {canonical(each["config"]): each["config"] for each in before.get("conditions", ())}
+    stated: list[Options] = [run.config for run in runs] + [condition["config"] for condition in before["conditions"]]
+    configs = {canonical(config): config for config in stated}
     metrics = {name: {"better": better, "kind": ""} for name, better in columns.metrics.items()}
     commit_id, dirty = code_state()
     return {
         "study": store.study,
-        "question": question or before.get("question", "") or f"Runs of {path.name}",
+        "question": question or (newest[1]["question"] if newest else "") or f"Runs of {path.name}",
         "source": {"file": path.name},
         **{"scale": "paper", "reductions": [], "overrides": [], "wandb": "off", "keep": "none", "device": "auto"},
         **{"executor": "local", "store": "", "pack_size": None, "curve_every": 10, "sets": {}, "claims": {}},

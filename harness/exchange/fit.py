@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from models.model import config_of
 from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
+from results.plain_values import Options, Value
 
 # what a table of position vectors can say, with and without training
 TABLES = ("learned", "sinusoidal", "linear", "none")
@@ -68,7 +69,7 @@ def unfit(model: nn.Module, form: str) -> str | None:
     return None
 
 
-def imported(kind: str, described: Mapping[str, Any], options: Mapping[str, Any], expected: Mapping[str, Any]) -> Transformer:
+def imported(kind: str, described: Options, options: Options, expected: Options) -> Transformer:
     """The configuration of a model of theirs. ValueError where its config.json has another value than `expected` of a key."""
     for name, value in expected.items():
         if described.get(name, value) != value:
@@ -113,5 +114,5 @@ def bias_of(tensors: Mapping[str, Tensor], name: str, size: int) -> Tensor:
     return tensors.get(f"{name}.bias", torch.zeros(size))
 
 
-def _word(value: Any) -> str:
+def _word(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

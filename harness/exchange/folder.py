@@ -4,13 +4,13 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
 from results.errors import StudyError, output_errors
+from results.plain_values import Options, Tree
 from results.store.filesystem import reason, write_local
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -23,7 +23,7 @@ def refuse_used(folder: str | os.PathLike[str]) -> None:
         raise StudyError(f"{path} exists already: give the name of a new or empty folder")
 
 
-def write_folder(folder: str | os.PathLike[str], config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Path:
+def write_folder(folder: str | os.PathLike[str], config: Options, tensors: Mapping[str, Tensor]) -> Path:
     """Write both files, the weights first; tensors are copied, so that none shares memory. ValueError where it is in use."""
     refuse_used(folder)
     path = Path(folder).absolute()
@@ -35,7 +35,7 @@ def write_folder(folder: str | os.PathLike[str], config: Mapping[str, Any], tens
     return path
 
 
-def read_folder(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def read_folder(folder: str | os.PathLike[str]) -> tuple[Tree, dict[str, Tensor]]:
     """config.json and the tensors by name. ValueError naming the file that is missing or is not what it should be."""
     path = Path(folder)
     for name in (CONFIG, WEIGHTS):

@@ -7,7 +7,7 @@ bias of the last norm. What it always has and ours may lack (biases in attention
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -17,9 +17,10 @@ from harness.exchange.folder import read_folder, write_folder
 from harness.exchange.weights import single, take
 from models.transformer.transformer import Decoder
 from results.errors import StudyError
+from results.plain_values import Options, Tree
 
 # Hugging Face leaves values of its own defaults out of a config.json
-_DEFAULTS: dict[str, Any] = {
+_DEFAULTS: Tree = {
     "vocab_size": 50257,
     "n_positions": 1024,
     "n_embd": 768,
@@ -41,7 +42,7 @@ _EXPECTED = {
 _NORMS = {"ln_1": "norm1", "ln_2": "norm2"}
 
 
-def to_gpt2(model: Decoder, folder: str | os.PathLike[str], slot: int = 0, about: Mapping[str, Any] | None = None) -> Path:
+def to_gpt2(model: Decoder, folder: str | os.PathLike[str], slot: int = 0, about: Options | None = None) -> Path:
     """Write the replicate in `slot` as a folder that `GPT2LMHeadModel.from_pretrained` opens; `about` goes into its config.json.
 
     Raises ValueError naming the option of the model that GPT-2 has not, or where the head's bias can't be folded.

@@ -21,6 +21,7 @@ from harness.exchange.weights import single
 from harness.study.config import from_dict
 from harness.training import weights as artifacts
 from results.errors import DamagedFile, StudyError
+from results.plain_values import Tree
 from results.store.filesystem import names
 from results.store.tables import Store, read
 
@@ -37,11 +38,11 @@ class Kept:
     key: str
     stage: int
     step: int
-    config: dict[str, Any]
+    config: Tree
     seeds: dict[str, int]
     tensors: dict[str, Tensor]
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Tree:
         """{task, model, train, seeds, step, key}, and the stage or stages where there is more than one: plain data."""
         stage = {"stage": self.stage} if self.stage else {}
         return self.config | {"seeds": self.seeds, "step": self.step, "key": self.key} | stage
@@ -123,7 +124,7 @@ def find(store: Store, key: str, step: int | None = None) -> Kept:
         raise DamagedFile(f"{where} lacks the configuration that the study wrote: it is another file") from error
 
 
-def _module(about: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[nn.Module, Any]:
+def _module(about: Tree, tensors: dict[str, Tensor]) -> tuple[nn.Module, Any]:
     sections = {name: about[name] for name in ("task", "model", "train", "stages") if name in about}
     condition = from_dict({"name": about["key"], "config": sections})
     task = condition.task

@@ -1,7 +1,7 @@
 """Folders that other tools leave behind, as a table with a row a run or a step: W&B's offline runs, and TensorBoard's event files."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from harness.experiments.event_files import EVENTS, scalars_of
 from harness.study.config import nearest
 from results.dashboards.offline_runs import PATTERN, offline_run
 from results.errors import StudyError
+from results.plain_values import Options, Row, Tree
 
 _SETTING = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*?)=([^,/_ ]+)")  # in the name of a folder: lr=0.1_seed=3
 
@@ -43,7 +44,7 @@ def read_folder(path: Path, metrics: Iterable[str], step: str, say: Callable[[st
     )
 
 
-Rows = list[tuple[dict[str, Any], list[dict[str, Any]]]]
+Rows = list[tuple[dict[str, Any], list[Row]]]
 
 
 def _of_wandb(files: Iterable[Path], step: str, say: Callable[[str], None]) -> Rows:
@@ -61,7 +62,7 @@ def _of_wandb(files: Iterable[Path], step: str, say: Callable[[str], None]) -> R
     return runs
 
 
-def _by_step(entries: Iterable[Mapping[str, Any]], step: str) -> list[dict[str, Any]]:
+def _by_step(entries: Iterable[Options], step: str) -> list[Row]:
     """The entries of one step as one, in their order; without a step all as one, in which the last value of each name stays."""
     steps: dict[Any, dict[str, Any]] = {}
     for entry in entries:
@@ -69,7 +70,7 @@ def _by_step(entries: Iterable[Mapping[str, Any]], step: str) -> list[dict[str, 
     return [entry for at, entry in steps.items() if at is not None or not step]
 
 
-def _scalars(folder: Path) -> list[dict[str, Any]]:
+def _scalars(folder: Path) -> list[Row]:
     try:
         return list(scalars_of(folder))
     except BadResult as error:
@@ -85,7 +86,7 @@ def _run_folder(folder: Path, root: Path) -> Path:
     return folder if within == root else within
 
 
-def _settings_of(folder: Path) -> dict[str, Any]:
+def _settings_of(folder: Path) -> Tree:
     """What the names of folders say of a run, as in lr=0.1/seed=3 or lr=0.1_seed=3: numbers where they read as such."""
     settings = dict(_SETTING.findall(folder.as_posix()))
     if not settings:

@@ -41,6 +41,7 @@ from harness.planning.throughput import Rate
 from harness.study.slot_kinds import Kind
 from models.custom.custom import allowed
 from results.errors import StudyError
+from results.plain_values import Tree
 from results.store.tables import Store
 
 _RECYCLE = 200  # packs a worker lives for: long-lived processes leak
@@ -229,7 +230,7 @@ class _Run:
         self.metrics = cluster.metrics(store.study)
         leases = Leases(store, cluster.leases)
         self.dispatch = Dispatch(packs, store, progress, leases, interrupt.requested, self.metrics.ended)
-        options: dict[str, Any] = {"num_cpus": 0, "max_restarts": -1}
+        options: Tree = {"num_cpus": 0, "max_restarts": -1}
         if not ray.util.client.ray.is_connected():  # on the driver's node: the two end together
             here = ray.get_runtime_context().get_node_id()
             options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(here, soft=False)

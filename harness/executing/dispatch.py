@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -17,6 +16,7 @@ from harness.machine.logs import account, keep_accounts
 from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack
 from results.errors import StoreError
+from results.plain_values import Row
 from results.store.filesystem import info_of
 from results.store.parquet import COMPACTED, SUFFIX
 from results.store.tables import Store, check_there, read_files, table_files
@@ -178,7 +178,7 @@ class Dispatch:
     def _committed(self, pack: Pack) -> Outcome | None:
         """The outcome of a pack that another driver has committed meanwhile, scored on all its sets."""
 
-        def rows_of(table: str, columns: list[str]) -> list[dict[str, Any]]:
+        def rows_of(table: str, columns: list[str]) -> list[Row]:
             compacted = [name for name in table_files(self.store, table) if name.startswith(COMPACTED)] if not alone else []
             rows = read_files(self.store, table, [own] if alone else compacted, [*columns, "pack"])
             return rows.filter(pc.field("pack") == pack.id).to_pylist()

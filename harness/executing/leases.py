@@ -12,8 +12,8 @@ import socket
 import time
 import uuid
 from dataclasses import dataclass, field
-from typing import Any
 
+from results.plain_values import Tree
 from results.store.filesystem import info_of, refuse_links_out
 from results.store.tables import Store, check_there, delete, list_names, read_bytes, write_bytes
 
@@ -136,7 +136,7 @@ def _living(store: Store, pack: str) -> str | None:
     return holder if 0 < expires - time.time() < 2 * LEASE_S and not _gone(holder) else None
 
 
-def _content(store: Store, pack: str) -> dict[str, Any] | None:
+def _content(store: Store, pack: str) -> Tree | None:
     """A lease as it stands in the store, its values unchecked."""
     try:
         info = info_of(store.filesystem, store.path(_path(pack)))

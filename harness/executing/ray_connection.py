@@ -5,7 +5,6 @@ import os
 import secrets
 import socket
 from collections.abc import Callable
-from typing import Any
 
 import ray
 import ray.job_config
@@ -14,6 +13,7 @@ import ray.util.client
 from harness.machine.cores import cores
 from harness.own_packages import ROOT, refuse_hidden_from_workers
 from results.errors import StudyError
+from results.plain_values import Tree
 
 _ANSWER_S = 10.0  # for a cluster to answer
 _OBJECT_STORE = 100 * 2**20  # bytes; packs and outcomes are small
@@ -26,7 +26,7 @@ def connect(say: Callable[[str], None]) -> None:
     # Workers look for our packages where this driver has them: nothing needs to be installed on a machine that sees the folder. Ray itself
     # adds the current folder only, and a runtime_env would conflict with that of a job.
     refuse_hidden_from_workers(os.getcwd())
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.WARNING}
+    options: Tree = {"log_to_driver": False, "logging_level": logging.WARNING}
     options["job_config"] = ray.job_config.JobConfig(_py_driver_sys_path=[str(ROOT)])
     if address:
         host, _, port = address.rpartition(":")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 from harness.draw import Draw
 from harness.experiments.generation import EXPERIMENTS as GENERATION
 from harness.experiments.ngrams import EXPERIMENTS as NGRAMS
+from results.plain_values import Options
 
 
 class BuiltIn(Protocol):
@@ -24,7 +25,7 @@ class BuiltIn(Protocol):
     rev: ClassVar[int]
     """Revision of what the experiment means. It is hashed into every key unless it is 1."""
 
-    def measure(self, draw: Draw) -> Iterator[Mapping[str, Any]]:
+    def measure(self, draw: Draw) -> Iterator[Options]:
         """Mappings of names to [R] numbers, as a packed function of a person's own returns them (docs/guides/experiments.md)."""
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from harness.experiments.entries import BadResult
+from results.plain_values import Row
 
 EVENTS = "events.out.tfevents*"
 _LENGTH, _CHECKSUM = 8, 4
@@ -20,7 +21,7 @@ _PACKAGES = {"tensorboardX": "tensorboardX.proto.event_pb2", "tensorboard": "ten
 _KINDS = {1: "<f4", 2: "<f8"}  # of TensorFlow's tensors
 
 
-def scalars_of(folder: Path) -> Iterator[dict[str, Any]]:
+def scalars_of(folder: Path) -> Iterator[Row]:
     """{"step": …, tag: value} of every event with scalars in the event files of a folder and of those below it. BadResult for other bytes.
 
     Writers with several folders may use one tag in all of them, as for training and validation: it is called FOLDER/tag then.

@@ -42,6 +42,7 @@ from harness.study.identity import canonical, digest
 from harness.study.running_code import own_checkout, refuse_other_code
 from harness.training.pack_state import Stopped
 from results.errors import StoreError
+from results.plain_values import Options
 from results.store.schema import SCHEMAS
 from results.store.tables import Store
 
@@ -65,7 +66,7 @@ class Begun:
     entries: list[list[Entry]]
     seconds: float
     state: Any
-    generators: Mapping[str, Any]
+    generators: Options
 
 
 class _Pauses:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from harness.experiments.entries import BadResult
+from results.plain_values import Options, Tree
 
 
 def encode(value: Any, tensors: dict[str, Tensor], where: str = "what save() returned") -> list[Any]:
@@ -48,12 +49,12 @@ def decode(data: list[Any], tensors: Mapping[str, Tensor]) -> Any:
     return content
 
 
-def generators() -> dict[str, Any]:
+def generators() -> Tree:
     """The state of the global generators of Python, numpy and torch, which a replicate may draw from."""
     return {"python": random.getstate(), "numpy": np.random.get_state(), "torch": torch.get_rng_state()}
 
 
-def set_generators(state: Mapping[str, Any]) -> None:
+def set_generators(state: Options) -> None:
     """Go on drawing where `generators` was called."""
     random.setstate(state["python"])
     np.random.set_state(state["numpy"])

@@ -14,7 +14,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from harness.experiments import supervisor
 from harness.experiments.entries import Entry, entries_of
@@ -24,6 +23,7 @@ from harness.machine.logs import keep
 from harness.planning.pack import Pack, Replicate
 from harness.study.experiment import Experiment
 from harness.study.foreign_code import imported_files
+from results.plain_values import Tree
 
 MOST_LOG = 2**18  # bytes of what a command prints that are kept
 TAIL = 400  # characters of the last line of the log that a failure quotes
@@ -86,7 +86,7 @@ def _link(experiment: Experiment, here: Path, folder: Path) -> None:
 
 def _supervised(
     experiment: Experiment, replicate: Replicate, folder: Path, log: Path, stop_where_asked: Callable[[], None]
-) -> dict[str, Any]:
+) -> Tree:
     """What the supervisor says of the command. Its standard input stays open as long as this process lives and wants the result."""
     words = experiment.command_for(replicate.init_seed, str(folder))
     if words[0] in ("python", "python3"):
@@ -116,13 +116,13 @@ def _supervised(
     with process.stdout:
         output = process.stdout.read()
     try:
-        account: dict[str, Any] = json.loads(output.splitlines()[-1])
+        account: Tree = json.loads(output.splitlines()[-1])
     except (IndexError, ValueError):
         raise ScriptFailed(f"what watches the command was ended itself (status {said})", "died") from None
     return account
 
 
-def _refuse(account: dict[str, Any], experiment: Experiment, printed: str) -> None:
+def _refuse(account: Tree, experiment: Experiment, printed: str) -> None:
     """ScriptFailed unless the command ended with status 0."""
     lines = printed.strip().splitlines()
     last = f"; the last it printed: {lines[-1].strip()[-TAIL:]}" if lines else "; it printed nothing"

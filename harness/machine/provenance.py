@@ -7,8 +7,8 @@ import platform
 import socket
 import subprocess
 from pathlib import Path
-from typing import Any
 
+from results.plain_values import Tree
 from results.version import VERSION
 
 _PACKAGES = ("torch", "ray", "pyarrow", "numpy")
@@ -37,7 +37,7 @@ def code_state() -> tuple[str | None, bool | None]:
         return None, None
 
 
-def columns(device: str, numerics: str) -> dict[str, Any]:
+def columns(device: str, numerics: str) -> Tree:
     """Columns of `replicates` that say on which machine and with which code a row was made."""
     commit, dirty = code_state()
     code = {"versions": json.dumps(versions(), sort_keys=True), "git": commit, "dirty": dirty}

@@ -7,16 +7,17 @@ follow from the seconds in the rows too.
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 
 from harness.planning.plan import replicates_of
 from harness.study.config import Study
+from results.plain_values import Row
 from results.progress.adaptive_status import error_of
 from results.rows.summary import replicates_of as known_of
 from results.statistics.adaptive_rules import PENDING, Decision, Error, Rule, narrowing
 from results.statistics.adaptive_rules import decide as decide_errors
+from results.store.manifest_types import Planned
 
 Errors = dict[str, tuple[Error, ...]]
 
@@ -27,10 +28,16 @@ def errors_of(study: Study, tables: Mapping[str, pa.Table], retry: bool = False)
     tables: replicates, evaluations and failures. retry: failed seeds are to be trained again, so they have not ended.
     """
     rule = rule_of(study)
-    seen = {
+    hashes = {condition.name: study.set_hashes(condition) for condition in study.conditions}
+    seen: Planned = {
         "conditions": [
-            {"name": condition.name, "sets": {name: {"hash": digits} for name, digits in study.set_hashes(condition).items()}}
-            for condition in study.conditions
+            {
+                "name": name,
+                "config": {},
+                "sets": {set_name: {"hash": digits} for set_name, digits in own.items()},
+                "replicates": 0,
+            }
+            for name, own in hashes.items()
         ],
         "sets": study.set_entries(),
         "replicates": [replicate.entry() for replicate in replicates_of(study.conditions)],
@@ -125,7 +132,7 @@ def _ended(errors: tuple[Error, ...], decision: Decision) -> int:
 def _hours(study: Study, replicates: pa.Table) -> dict[str, list[float]]:
     names = {planned.key: study.conditions[planned.condition].name for planned in replicates_of(study.conditions)}
     out: dict[str, list[float]] = {condition.name: [] for condition in study.conditions}
-    rows: list[dict[str, Any]] = replicates.select(["key", "train_s", "evaluate_s"]).to_pylist()
+    rows: list[Row] = replicates.select(["key", "train_s", "evaluate_s"]).to_pylist()
     for row in rows:
         if row["key"] in names:
             out[names[row["key"]]].append((row["train_s"] + row["evaluate_s"]) / 3600)

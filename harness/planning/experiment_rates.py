@@ -7,7 +7,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +16,7 @@ from harness.planning.throughput import Rate
 from harness.study.config import Condition, Metric, Study
 from harness.study.experiment import Experiment
 from harness.study.identity import canonical
+from results.plain_values import Options
 
 PACK_S = 10.0  # that a pack should take, so that little is lost with it and little time goes into files
 _MOST = 512  # replicates of a pack
@@ -48,7 +48,7 @@ def rates(
     return measured
 
 
-def first_packs(study: Study, first: Plan, rates: Mapping[str, Rate], numerics: Mapping[str, Any]) -> list[PlannedPack]:
+def first_packs(study: Study, first: Plan, rates: Mapping[str, Rate], numerics: Options) -> list[PlannedPack]:
     """A pack for each function or command whose seconds are not known: its first missing replicate, or the first few at once."""
     chosen: dict[str, PlannedPack] = {}
     for pack in first.packs:
@@ -104,5 +104,5 @@ def _seconds(committed: pa.Table) -> tuple[dict[str, float], dict[str, float]]:
     return own, {words: total / count for words, (total, count) in sums.items()}
 
 
-def _words_of(config: Mapping[str, Any]) -> str:
+def _words_of(config: Options) -> str:
     return Experiment(name=config.get("name", ""), command=tuple(config.get("command", ()))).words

@@ -13,11 +13,11 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
 
 from harness.planning.pack import Pack
 from harness.planning.throughput import Rate
 from harness.study.identity import canonical, digest
+from results.plain_values import Tree, Value
 
 _MOST = 4096  # files; half of them go, the oldest first
 _MOST_BYTES = 2**20  # of a file
@@ -67,7 +67,7 @@ class KeptRates:
         except OSError as error:
             self._once(f"measurements can't be kept for the next command: {error}")
 
-    def _path(self, key: dict[str, Any]) -> Path:
+    def _path(self, key: Tree) -> Path:
         return self._root / f"{digest(key, 32)}.json"
 
     def _thin_out(self) -> None:
@@ -88,7 +88,7 @@ def _lasting(pack: Pack) -> bool:
     return all(":" not in str(replicate.condition.config()["model"]["name"]) for replicate in pack.replicates[:1])
 
 
-def _key(pack: Pack, machine: str) -> dict[str, Any]:
+def _key(pack: Pack, machine: str) -> Tree:
     """All that a rate follows from."""
     return {
         "code": _code(),
@@ -110,7 +110,7 @@ def _code() -> str:
     return code.hexdigest()[:32]
 
 
-def _rate(content: Any, key: dict[str, Any]) -> Rate:
+def _rate(content: Value, key: Tree) -> Rate:
     """ValueError where the content is not a rate of `key`."""
     if not isinstance(content, dict) or content.get("key") != key or not isinstance(content.get("rate"), dict):
         raise ValueError("it is of something else")

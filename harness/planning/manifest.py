@@ -8,7 +8,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
 from harness.planning.plan import Part, Plan, PlannedPack, replicates_of
 from harness.study.config import Condition, EvaluationSet, Metric, Study, Watch, from_dict, name_of, refuse_unknown, to_dict
@@ -16,8 +15,10 @@ from harness.study.identity import describe
 from harness.study.slot_kinds import parse as parse_kinds
 from harness.study.stages import link_of
 from results.errors import DamagedFile, StudyError
+from results.plain_values import Options, Tree
 from results.store.filesystem import public, public_override
 from results.store.manifest import MOST_BYTES, checked
+from results.store.manifest_types import Manifest
 from tasks.task import Task
 
 _KEYS = tuple(
@@ -28,8 +29,8 @@ _ADDED = ("claims", "adaptive", "slots", "parts", "wandb_runs", "watch", "metric
 
 
 def build(
-    plan: Plan, numerics: Mapping[str, Any], versions: Mapping[str, str], git: str | None = None, dirty: bool | None = None
-) -> dict[str, Any]:
+    plan: Plan, numerics: Options, versions: Mapping[str, str], git: str | None = None, dirty: bool | None = None
+) -> dict[str, object]:
     """The manifest of a plan as plain containers. StudyError where it would be larger than readers take."""
     study = plan.study
     size = sum(len(pack.signature) + 12 * len(pack.replicates) + 100 for pack in plan.packs) + 100 * len(plan.replicates)
@@ -80,7 +81,7 @@ def build(
     }
 
 
-def to_bytes(manifest: Mapping[str, Any]) -> bytes:
+def to_bytes(manifest: Mapping[str, object]) -> bytes:
     return (json.dumps(manifest, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
 
 
@@ -89,7 +90,7 @@ def name_of_content(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def read(content: bytes, where: str = "the manifest") -> dict[str, Any]:
+def read(content: bytes, where: str = "the manifest") -> Manifest:
     """The manifest of `to_bytes`. ValueError where it is something else."""
     manifest = checked(content, where)
     refuse_unknown(manifest, (*_KEYS, *_ADDED), where)
@@ -99,7 +100,7 @@ def read(content: bytes, where: str = "the manifest") -> dict[str, Any]:
     return manifest
 
 
-def plan_of(manifest: Mapping[str, Any]) -> Plan:
+def plan_of(manifest: Manifest) -> Plan:
     """The plan that a manifest was made from; ValueError where this code gives its replicates other keys.
 
     The keys that were done or failed when it was written are not in a manifest: `done` and `failed` are empty.
@@ -122,12 +123,12 @@ def plan_of(manifest: Mapping[str, Any]) -> Plan:
     return Plan(study, replicates, packs, frozenset(), frozenset(), parts_of(manifest))
 
 
-def parts_of(manifest: Mapping[str, Any]) -> dict[str, tuple[Part, ...]]:
+def parts_of(manifest: Manifest) -> dict[str, tuple[Part, ...]]:
     """What each kind of slot takes, by signature; {} where the manifest has one kind."""
     return {name: tuple(Part(**part) for part in parts) for name, parts in manifest.get("parts", {}).items()}
 
 
-def study_of(manifest: Mapping[str, Any]) -> Study:
+def study_of(manifest: Manifest) -> Study:
     """The study of a manifest, its conditions with the seeds of the planned replicates."""
     return Study(
         name=manifest["study"],
@@ -159,14 +160,14 @@ def study_of(manifest: Mapping[str, Any]) -> Study:
     )
 
 
-def conditions_of(manifest: Mapping[str, Any]) -> tuple[Condition, ...]:
+def conditions_of(manifest: Manifest) -> tuple[Condition, ...]:
     seeds: list[list[tuple[int, int]]] = [[] for _ in manifest["conditions"]]
     for _, condition, init, data in manifest["replicates"]:
         seeds[condition].append((init, data))
     return tuple(from_dict(entry, seeds[index]) for index, entry in enumerate(manifest["conditions"]))
 
 
-def _about(condition: Condition) -> dict[str, Any]:
+def _about(condition: Condition) -> Tree:
     """What readers must know of a condition beside its configuration: all its settings, and how a training is scored."""
     if condition.experiment is not None:
         return {"settings": settings_of(condition)}
@@ -174,7 +175,7 @@ def _about(condition: Condition) -> dict[str, Any]:
     return {"settings": settings_of(condition), "scored": scored, "scoring": scoring}
 
 
-def settings_of(condition: Condition) -> dict[str, Any]:
+def settings_of(condition: Condition) -> Tree:
     """Every option of a condition, defaults included: what a methods section says."""
     if condition.experiment is not None:
         config = condition.experiment.config()
@@ -189,7 +190,7 @@ def settings_of(condition: Condition) -> dict[str, Any]:
     }
 
 
-def _scoring(task: Task) -> dict[str, Any]:
+def _scoring(task: Task) -> Tree:
     """What a reader of the rows must know of a task (`results.store.manifest.Scoring`)."""
     return {
         "metrics": list(task.metrics),
@@ -200,7 +201,7 @@ def _scoring(task: Task) -> dict[str, Any]:
     }
 
 
-def _sets(study: Study, condition: Condition) -> dict[str, Any]:
+def _sets(study: Study, condition: Condition) -> Tree:
     out = {}
     for scored in study.sets:
         task = scored.task(condition.task)

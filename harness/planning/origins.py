@@ -1,6 +1,6 @@
 """`manyseeds show`: every setting of a study as it will be used, and who set it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from harness.study.config import Condition, Study
 from harness.study.load import Sources, from_tree, sources_of
 from harness.study.sweep import VARIED, Point, points_of
 from harness.study.tree import leaves, nested, read_file, short
+from results.plain_values import Options, Value
 
 DEFAULT, CONDITION = "default", "condition"
 _ELSEWHERE = ("name", *VARIED[: VARIED.index("replicates")], "conditions", "grid", "sweeps")  # keys that conditions show
@@ -20,7 +21,7 @@ class Setting:
     """origin: default, study, scale NAME, command line, condition, or stage N."""
 
     path: str
-    value: Any
+    value: Value
     origin: str
 
 
@@ -80,7 +81,7 @@ def condition_settings(condition: Condition, sources: Sources) -> list[Setting]:
     points = points_of(sources.merged | {"replicates": 1} if rule else sources.merged)
     point = next(point for point in points if point.name == condition.name)
     said = _origins(sources.layers)
-    layers: list[tuple[str, Mapping[str, Any]]] = [*sources.layers, (CONDITION, point.sets)]
+    layers: list[tuple[str, Options]] = [*sources.layers, (CONDITION, point.sets)]
     layers += [(f"stage {number}", stage) for number, stage in enumerate(_later(point, sources)[: condition.stage], 1)]
     own = _origins(layers)
     for path, who in own.items():
@@ -92,11 +93,11 @@ def condition_settings(condition: Condition, sources: Sources) -> list[Setting]:
     return [Setting(path, value, own.get(path, DEFAULT)) for path, value in leaves(settings_of(condition))]
 
 
-def _later(point: Point, sources: Sources) -> list[Mapping[str, Any]]:
+def _later(point: Point, sources: Sources) -> list[Options]:
     return point.sets.get("stages", sources.merged.get("stages")) or []
 
 
-def _origins(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
+def _origins(layers: Iterable[tuple[str, Options]]) -> dict[str, str]:
     """Who set each path last. A changed name of a task or model forgets the settings of the one before, as in `merge`."""
     setters: dict[str, tuple[Any, str]] = {}
     for origin, words in layers:

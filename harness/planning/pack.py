@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from harness.planning.plan import Plan, PlannedPack, numerics_on, pack_id, shape
 from harness.study.config import Condition, Metric, Study, Watch, keep_steps
@@ -10,6 +9,7 @@ from harness.study.experiment import Experiment
 from harness.study.identity import canonical
 from harness.study.stages import taken_from
 from harness.training.key_mask import refuse_hiding
+from results.plain_values import Options
 from tasks.task import Task
 
 
@@ -51,7 +51,7 @@ class Pack:
     signature: str
     replicates: tuple[Replicate, ...]
     curve_every: int
-    numerics: Mapping[str, Any]
+    numerics: Options
     keep: bool = False
     stage: int = 0
     attempt: int = 1
@@ -87,7 +87,7 @@ class Pack:
         return replace(self, id=pack_id(keys, sets, self.numerics, self.stage), replicates=replicates, attempt=1)
 
 
-def resolve(plan: Plan, numerics: Mapping[str, Any], attempts: Mapping[str, int]) -> list[Pack]:
+def resolve(plan: Plan, numerics: Options, attempts: Mapping[str, int]) -> list[Pack]:
     """The packs of a plan with their conditions and sets. attempts: failed attempts so far, by pack id."""
     study = plan.study
     sets = [scored_sets(study, condition) for condition in study.conditions]

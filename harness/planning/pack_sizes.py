@@ -6,9 +6,8 @@ Rates that are kept from an earlier command are used as they are (`harness.plann
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import harness.planning.amounts as amounts
 from harness.executor import Executor, KindsExecutor
@@ -22,6 +21,8 @@ from harness.study.identity import canonical
 from harness.study.slot_kinds import Kind
 from harness.study.stages import taken_from
 from results.errors import StudyError
+from results.plain_values import Options
+from results.store.manifest_types import Manifest
 
 _SAY_S = 2.0  # between lines
 _OTHER_SEEDS = (1_000, 2_000)  # the first of those that are tried where a pack can't be trained
@@ -88,8 +89,8 @@ def measure(
     study: Study,
     first: Plan,
     executor: Executor,
-    earlier: Sequence[Mapping[str, Any]],
-    numerics: Mapping[str, Any],
+    earlier: Sequence[Manifest],
+    numerics: Options,
     timer: Timer | None = None,
 ) -> dict[str, Rate]:
     """A rate for every signature with missing replicates; a size that an earlier manifest settled is kept, so packs stay the same."""
@@ -115,8 +116,8 @@ def measure_kinds(
     study: Study,
     first: Plan,
     executor: KindsExecutor,
-    earlier: Sequence[Mapping[str, Any]],
-    numerics: Mapping[str, Any],
+    earlier: Sequence[Manifest],
+    numerics: Options,
     timer: Timer | None = None,
 ) -> tuple[dict[str, Rate], dict[str, tuple[Part, ...]]]:
     """As `measure`, by shape, and what each kind of slot takes of each signature; tells the executor what decides where packs run.
@@ -186,7 +187,7 @@ def _shapes(study: Study, first: Plan, timer: Timer) -> Iterator[tuple[str, Cond
         yield name, conditions[name], counts[name]
 
 
-def _probe(study: Study, name: str, condition: Condition, numerics: Mapping[str, Any], kind: str = "") -> Callable[[int], Pack]:
+def _probe(study: Study, name: str, condition: Condition, numerics: Options, kind: str = "") -> Callable[[int], Pack]:
     """Packs of n replicates of a shape, to be measured."""
     sets = scored_sets(study, condition)
     needed = taken_from(study.conditions)  # by a later stage

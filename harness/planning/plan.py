@@ -15,6 +15,8 @@ from harness.study.config import Condition, EvaluationSet, Study, name_of, neare
 from harness.study.identity import canonical, describe, digest
 from harness.study.stages import keys, parent_of, spans_of
 from results.errors import StudyError
+from results.plain_values import Options, Tree
+from results.store.manifest_types import Manifest
 
 # of `train`; these become vectors over the replicates of a pack
 VECTORS = (
@@ -88,9 +90,9 @@ def plan(
     sizes: int | Mapping[str, int],
     targets: Mapping[str, int] | None = None,
     *,
-    numerics: Mapping[str, Any],
+    numerics: Options,
     slots: int = 1,
-    manifests: Sequence[Mapping[str, Any]] = (),
+    manifests: Sequence[Manifest] = (),
     failed: Collection[str] = (),
     retry: bool = False,
     checkpoints: Collection[str] = (),
@@ -167,7 +169,7 @@ def shape(signature: str, kind: str) -> str:
     return f"{kind} {signature}" if kind else signature
 
 
-def numerics_on(numerics: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+def numerics_on(numerics: Options, kind: str) -> Options:
     """The planned numerics of a pack for a kind of slot, whose name begins with its device."""
     return {**numerics, "device": kind.partition(" ")[0]} if kind else numerics
 
@@ -192,24 +194,24 @@ def signature(condition: Condition, sets: Sequence[EvaluationSet] = ()) -> str:
     model = {name: value for name, value in config["model"].items() if name not in loose}
     model |= {name: "on" for name in loose if getattr(condition.model, name)}
     scored = [[test.name, test.sequences, test.every, _shape(test.task(condition.task))] for test in sets]
-    later: dict[str, Any] = {"stages": [condition.stage, condition.stages[-1]]} if condition.stages else {}
+    later: Tree = {"stages": [condition.stage, condition.stages[-1]]} if condition.stages else {}
     if spans_of(condition) and (parent := parent_of(condition)) is not None:
         later["teacher"] = parent.config()["model"]
     return canonical(config | {"train": shared, "model": model, "task": _shape(condition.task), "sets": scored} | later)
 
 
-def _shape(task: Any) -> dict[str, Any]:
+def _shape(task: Any) -> Tree:
     """The fields of a task that decide the shapes of its batches."""
     loose = task.vectors
     fields = {name: value for name, value in describe(task, name_of(task)).items() if name not in loose}
     return fields | {"positions": task.scored_positions()}
 
 
-def pack_id(keys: Collection[str], sets: int, numerics: Mapping[str, Any], stage: int = 0) -> str:
+def pack_id(keys: Collection[str], sets: int, numerics: Options, stage: int = 0) -> str:
     """More evaluation sets sort first, so that "the smallest pack id wins" prefers the row that was scored on more."""
     if not 0 <= sets <= 255:
         raise StudyError(f"{sets} evaluation sets are more than the 255 that a pack can score: split the study")
-    content: dict[str, Any] = {"keys": sorted(keys), "numerics": dict(numerics)}
+    content: Tree = {"keys": sorted(keys), "numerics": dict(numerics)}
     return f"{255 - sets:02x}-{digest(content | ({'stage': stage} if stage else {}), 16)}"
 
 
@@ -236,7 +238,7 @@ def _refuse_redefined(
     conditions: Sequence[Condition],
     asked: Sequence[Mapping[str, str]],
     scored: Mapping[str, Sequence[frozenset[str]]],
-    manifests: Sequence[Mapping[str, Any]],
+    manifests: Sequence[Manifest],
 ) -> None:
     """A committed set, for the same task configuration, with another hash under its name or another name for its hash."""
     committed = {set_hash for rows in scored.values() for row in rows for set_hash in row}
@@ -265,7 +267,7 @@ def _refuse_redefined(
 
 
 def _refuse_changed_code(
-    conditions: Sequence[Condition], committed_keys: Collection[str], manifests: Sequence[Mapping[str, Any]]
+    conditions: Sequence[Condition], committed_keys: Collection[str], manifests: Sequence[Manifest]
 ) -> None:
     """StudyError where a condition has committed replicates that ran with other code of the person's own, unless an earlier plan has it
     with the code of now too: the person has said then that it is meant."""
@@ -288,7 +290,7 @@ def _refuse_changed_code(
                 )
 
 
-def _codeless(config: Mapping[str, Any]) -> dict[str, Any]:
+def _codeless(config: Options) -> Tree:
     return {name: value for name, value in config.items() if name != "code"}
 
 
@@ -297,7 +299,7 @@ def _refuse_exchanged(
     asked: Sequence[Mapping[str, str]],
     replicates: Sequence[PlannedReplicate],
     scored: Mapping[str, Sequence[frozenset[str]]],
-    manifests: Sequence[Mapping[str, Any]],
+    manifests: Sequence[Manifest],
 ) -> None:
     """A set taken away from committed keys while another is added: neither row would hold what the other does."""
     names = {
@@ -347,7 +349,7 @@ def _pack(
     members: Sequence[int],
     name: str,
     sets: int,
-    numerics: Mapping[str, Any],
+    numerics: Options,
     kind: str,
 ) -> PlannedPack:
     held, stage = [replicates[index].key for index in members], replicates[members[0]].stage
@@ -360,7 +362,7 @@ def _split(
     checkpoints: frozenset[str],
     replicates: Sequence[PlannedReplicate],
     sets: int,
-    numerics: Mapping[str, Any],
+    numerics: Options,
 ) -> list[PlannedPack]:
     """Halve the largest of `packs`, which had lost members anyway, until no slot is idle; one with a checkpoint stays whole."""
     packs = list(packs)

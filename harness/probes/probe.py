@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from models.model import Model
 from models.transformer.transformer import Decoder
+from results.plain_values import Row
 from tasks.task import Task
 
 if TYPE_CHECKING:
     from results.store.tables import Store
 
-Rows = list[dict[str, Any]]
+Rows = list[Row]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from harness.study.identity import describe, typed
 from harness.training import weights as artifacts
 from models.transformer.transformer import Decoder
 from results.errors import StudyError
+from results.plain_values import Row
 from results.rows.probe_values import add, compared, probed
 from results.store.filesystem import names
 from results.store.tables import Store, committed
@@ -94,7 +95,7 @@ def _named(probe: str, settings: Any) -> str:
     return "-".join([probe, *(f"{name}-{value}" for name, value in sorted(describe(settings).items()))])
 
 
-def _probe(store: Store, rows: list[dict[str, Any]], probe: str, count: int, settings: Any) -> int:
+def _probe(store: Store, rows: list[Row], probe: str, count: int, settings: Any) -> int:
     """Probe the replicates that lack it at a step; how many. Rows are added a replicate at a time."""
     own = _named(probe, settings)
     held, fresh = probed(store, own), 0
@@ -115,12 +116,12 @@ def _probe(store: Store, rows: list[dict[str, Any]], probe: str, count: int, set
     return fresh
 
 
-def _compare(store: Store, rows: list[dict[str, Any]], probe: str, count: int, settings: Any) -> int:
+def _compare(store: Store, rows: list[Row], probe: str, count: int, settings: Any) -> int:
     """Compare each replicate with all of its condition that come before it, by seeds; how many lacked some. All of a replicate's rows
     are written at once, so that a replicate that came late is compared with those that were there before."""
     chosen, own, fresh = registry.probe(probe), _named(probe, settings), 0
     assert isinstance(chosen, PairProbe)
-    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, int], list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["init_seed"], row["data_seed"], row["key"])):
         if find(store, row["key"]).stage == row["stage"]:
             groups.setdefault((row["config"], row["stage"]), []).append(row)
@@ -157,7 +158,7 @@ def _step_rows(probe: str, own: str, model: Decoder, task: Task, count: int, set
     return chosen.beside(model, task) | {own: chosen.run(model, task, count, settings)}
 
 
-def _model(store: Store, row: dict[str, Any], step: int) -> tuple[Decoder, Task]:
+def _model(store: Store, row: Row, step: int) -> tuple[Decoder, Task]:
     """A replicate with its weights of a step, as a pack with R = 1, and its task."""
     condition = condition_of(row)
     task = condition.task

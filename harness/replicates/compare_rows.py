@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from results.plain_values import Row, Value
 from results.store.schema import IDENTITY_COLUMNS
 
 # what names a row of a table within one replicate; the other columns are values
@@ -54,7 +55,7 @@ def _rows(table: pa.Table, names: tuple[str, ...]) -> dict[tuple, dict[str, Any]
     return {tuple(row[name] for name in names): row for row in table.to_pylist()}
 
 
-def _distance(column: str, a: Any, b: Any, row: dict[str, Any], tolerance: float) -> float:
+def _distance(column: str, a: Value, b: Value, row: Row, tolerance: float) -> float:
     """0 where the two agree; else how far apart they are, infinity where that is no number."""
     if a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b)):
         # 0.0 == -0.0 but their bits differ

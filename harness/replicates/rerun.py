@@ -8,7 +8,6 @@ import json
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +30,7 @@ from harness.training.train import train
 from models.custom.custom import Custom
 from models.unfit import UnfitModel
 from results.errors import StudyError, settings_errors
+from results.plain_values import Row, Tree
 from results.store.filesystem import content, info_of
 from results.store.manifest import FOLDER, manifest_bytes
 from results.store.schema import SCHEMAS
@@ -112,13 +112,13 @@ def rerun(
     return next((comparison for comparison in kept if not comparison.agrees), kept[-1])
 
 
-def _row(store: Store, key: str) -> dict[str, Any] | None:
+def _row(store: Store, key: str) -> Row | None:
     """The committed row of the replicate's last stage."""
     rows = read(store, "replicates", filter=pc.field("key") == key).to_pylist()
     return max(rows, key=lambda row: row["stage"], default=None)
 
 
-def _planned(store: Store, row: dict[str, Any]) -> tuple[Study, Condition]:
+def _planned(store: Store, row: Row) -> tuple[Study, Condition]:
     """The study and condition that the row's pack was planned from, else ones that ask for the row's evaluation sets."""
     plans = []
     for name in list_names(store, FOLDER):
@@ -145,7 +145,7 @@ def _planned(store: Store, row: dict[str, Any]) -> tuple[Study, Condition]:
     return study, condition
 
 
-def _differing(recorded: dict[str, Any], ours: dict[str, Any], row: dict[str, Any], condition: Condition) -> tuple[str, ...]:
+def _differing(recorded: Tree, ours: Tree, row: Row, condition: Condition) -> tuple[str, ...]:
     """What keeps the rerun from being the same bits, in words."""
     plain = json.loads(json.dumps(ours))
     differences = [
@@ -162,7 +162,7 @@ def _differing(recorded: dict[str, Any], ours: dict[str, Any], row: dict[str, An
     return tuple(differences)
 
 
-def _mismatch(key: str, row: dict[str, Any], wrong: str, ours: dict[str, pa.Table], differing: tuple[str, ...]) -> str:
+def _mismatch(key: str, row: Row, wrong: str, ours: dict[str, pa.Table], differing: tuple[str, ...]) -> str:
     code = ours["replicates"]["git"][0].as_py()
     other = f", its code was {row['git'][:12]} and this is {code[:12]}" if row["git"] and code and row["git"] != code else ""
     allowed = f" (allowed: {TOLERANCE:.0%}, as its numerics are others: {'; '.join(differing)})" if differing else ""
@@ -171,7 +171,7 @@ def _mismatch(key: str, row: dict[str, Any], wrong: str, ours: dict[str, pa.Tabl
 
 def _kept(
     store: Store,
-    row: dict[str, Any],
+    row: Row,
     step: int,
     weights: bytes,
     differing: tuple[str, ...],

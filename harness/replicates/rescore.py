@@ -22,6 +22,7 @@ from harness.study.config import EvaluationSet, condition_of
 from harness.training.evaluate import score
 from harness.training.key_mask import refuse_hiding
 from results.errors import DamagedFile, StudyError
+from results.plain_values import Row, Tree
 from results.statistics.intervals import FEW_WRONG, clopper_pearson, clustered_rates
 from results.store.filesystem import names, reason
 from results.store.manifest import newest_manifest
@@ -53,7 +54,7 @@ class Wanted:
 
 def parse(text: str, name: str | None = None) -> Wanted:
     """The set of a line such as `p_ignore=0.99 sequences=20000 seed=1`. ValueError in one sentence."""
-    fields: dict[str, Any] = {}
+    fields: Tree = {}
     for word in text.split():
         option, equals, value = word.partition("=")
         if not equals or not option or option in fields:
@@ -150,7 +151,7 @@ def show(
             say(f"  rows: {write(store, table)}")
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: Row) -> str:
     if row["count"] is None:
         return "no numbers: it diverged, or had no teacher to learn from"
     rate = row["errors"] / row["count"] if row["count"] else float("nan")
@@ -162,7 +163,7 @@ def _line(row: dict[str, Any]) -> str:
     return f"{text}; {wrong} of {row['sequences']} strings wrong [{share.low:.3g}, {share.high:.3g}]"
 
 
-def _prepared(store: Store, row: dict[str, Any], wanted: Wanted) -> tuple[ScoredSet, Any]:
+def _prepared(store: Store, row: Row, wanted: Wanted) -> tuple[ScoredSet, Any]:
     condition = condition_of(row)
     asked = wanted.set
     try:
@@ -194,7 +195,7 @@ def _has_weights(store: Store, key: str) -> bool:
     )
 
 
-def _interval(row: dict[str, Any]) -> dict[str, float | None]:
+def _interval(row: Row) -> dict[str, float | None]:
     if row["count"] is None:
         return {"low": None, "high": None}
     sums = (row[name] for name in ("errors", "count", "sequences", "errors_sq", "errors_x_count", "count_sq"))

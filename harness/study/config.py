@@ -20,6 +20,8 @@ from harness.training.key_mask import refuse_hiding
 from models.custom import custom
 from models.model import Model
 from results.errors import StudyError, nearest, settings_errors
+from results.plain_values import Options, Tree, Value
+from results.store.manifest_types import SetFields
 from tasks.task import Task
 
 SCHEDULES = ("linear", "constant", "cosine", "plateau")
@@ -186,7 +188,7 @@ class EvaluationSet:
     """
 
     name: str
-    definition: Mapping[str, Any]
+    definition: Options
     sequences: int
     every: int | None = None
 
@@ -259,7 +261,7 @@ class Condition:
         """0, or the number of stages before it (`harness.study.stages`)."""
         return max(0, len(self.stages) - 1)
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Tree:
         """Everything that is hashed but the seeds: {task, model, train, stages} or {experiment}, and code; defaults left out."""
         code = {} if self.code is None else {"code": self.code}
         if self.experiment is not None:
@@ -310,7 +312,7 @@ class Study:
     question: str
     conditions: tuple[Condition, ...]
     sets: tuple[EvaluationSet, ...]
-    source: Mapping[str, Any] = field(default_factory=dict)
+    source: Options = field(default_factory=dict)
     scale: str = "paper"
     reductions: tuple[str, ...] = ()
     overrides: tuple[str, ...] = ()
@@ -329,11 +331,9 @@ class Study:
     new_code: bool = False  # whether a condition is run again whose code has changed, instead of refused
     metrics: Mapping[str, Metric] = field(default_factory=dict)  # of experiments, the first of which is reported first
     wandb_runs: str = "study"  # what has W&B runs of its own: study, condition or replicate (results.dashboards.dashboard_rows)
-    claims: Mapping[str, Any] = field(default_factory=dict)  # {id: {value: …}} of `results.claims`; not hashed
+    claims: Options = field(default_factory=dict)  # {id: {value: …}} of `results.claims`; not hashed
     slots: tuple[Any, ...] = ()  # `kinds.Kind`s of device slots; (): all GPUs, or all cores where there is none. Not hashed
-    adaptive: Mapping[str, Any] | None = (
-        None  # fields of `results.statistics.adaptive_rules.Rule`; conditions have its maximum of seeds
-    )
+    adaptive: Options | None = None  # fields of `results.statistics.adaptive_rules.Rule`; conditions have its maximum of seeds
 
     @property
     def is_experimental(self) -> bool:
@@ -344,18 +344,20 @@ class Study:
         """{set name: hash} of what a replicate of `condition` is scored on; {} for an experiment."""
         return {scored.name: scored.hash(condition.task, self.evaluate_seed) for scored in self.sets}
 
-    def set_entries(self) -> dict[str, dict[str, Any]]:
+    def set_entries(self) -> dict[str, SetFields]:
         """{set name: its definition as a manifest has it}."""
         return {
             scored.name: {
-                **{"definition": dict(scored.definition), "sequences": scored.sequences},
-                **{"every": scored.every, "seed": self.evaluate_seed},
+                "definition": dict(scored.definition),
+                "sequences": scored.sequences,
+                "every": scored.every,
+                "seed": self.evaluate_seed,
             }
             for scored in self.sets
         }
 
 
-def build(section: str, node: Any) -> Any:
+def build(section: str, node: Value) -> Any:
     """The dataclass of a `task`, `model` or `train` section from a plain mapping, types and values checked."""
     if not isinstance(node, Mapping):
         raise StudyError(
@@ -384,7 +386,7 @@ def build(section: str, node: Any) -> Any:
     return _filled(section, kind, title, values)
 
 
-def _own_task(path: str, values: Mapping[str, Any]) -> Task:
+def _own_task(path: str, values: Options) -> Task:
     """The task of a user's own class, checked."""
     with settings_errors():
         kind = custom_tasks.task_class(path)
@@ -397,7 +399,7 @@ def _own_task(path: str, values: Mapping[str, Any]) -> Task:
     return task
 
 
-def _filled(section: str, kind: Any, title: str, values: Mapping[str, Any]) -> Any:
+def _filled(section: str, kind: Any, title: str, values: Options) -> Any:
     options = [declared.name for declared in dataclasses.fields(kind)]
     for option in values:
         if option not in options:
@@ -423,18 +425,18 @@ def name_of(config: Task | Model) -> str:
     raise StudyError(f"{type(config).__name__} is neither a registered task nor a registered model: add its line to REGISTRY")
 
 
-def to_dict(condition: Condition) -> dict[str, Any]:
+def to_dict(condition: Condition) -> Tree:
     """{name, config}: what a manifest holds of a condition beside its seeds; {time_limit} too where a command has one."""
     limit = None if condition.experiment is None else condition.experiment.time_limit
     return {"name": condition.name, "config": condition.config()} | ({} if limit is None else {"time_limit": limit})
 
 
-def condition_of(row: Mapping[str, Any]) -> Condition:
+def condition_of(row: Mapping[str, Value]) -> Condition:
     """The condition of a row of `replicates`, as `from_dict`."""
     return from_dict({"name": row["condition"], "config": json.loads(row["config"])})
 
 
-def from_dict(data: Mapping[str, Any], seeds: Iterable[tuple[int, int]] = ()) -> Condition:
+def from_dict(data: Options, seeds: Iterable[tuple[int, int]] = ()) -> Condition:
     """The inverse of `to_dict`. ValueError where this code has another revision than the one that wrote it, or lacks a field."""
     config = dict(data["config"])
     refuse_unknown(config, ("task", "model", "train", "stages", "experiment", "code"), f"condition {data['name']}")
@@ -461,7 +463,7 @@ def from_dict(data: Mapping[str, Any], seeds: Iterable[tuple[int, int]] = ()) ->
     return condition
 
 
-def _refuse_changed(condition: Condition, config: Mapping[str, Any]) -> None:
+def _refuse_changed(condition: Condition, config: Options) -> None:
     """StudyError where a person's own code is not that of the configuration."""
     if condition.code != config.get("code"):
         raise StudyError(

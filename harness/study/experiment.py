@@ -24,6 +24,7 @@ from harness.study.foreign_code import ForeignCode, code_of_modules, code_of_sou
 from harness.study.identity import canonical, describe, typed
 from models.custom import custom
 from results.errors import StudyError, settings_errors
+from results.plain_values import Options, Tree, Value
 
 GIVEN = ("seed", "folder")  # placeholders of a command that are no settings
 ALLOW_COMMANDS = "--allow-command"  # beside the modules that `custom.allow` names: studies may start commands
@@ -49,9 +50,9 @@ class Experiment:
     sources: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
     time_limit: float | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Options = field(default_factory=dict)
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Tree:
         """What is hashed, the empty parts left out."""
         metrics = {"file": self.metrics, "step": self.step} if self.step else self.metrics
         parts: dict[str, Any] = {"name": self.name, "command": list(self.command), "metrics": metrics}
@@ -66,7 +67,7 @@ class Experiment:
         return typed(REGISTRY[self.name], self.settings, "experiment") if self.name in REGISTRY else None
 
     @property
-    def all_settings(self) -> dict[str, Any]:
+    def all_settings(self) -> Tree:
         """The settings; of a built-in experiment with those that have their defaults."""
         return dict(self.settings) if self.built_in is None else asdict(self.built_in)
 
@@ -108,7 +109,7 @@ class Experiment:
         return [_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in self.command]
 
 
-def build_experiment(node: Any) -> Experiment:
+def build_experiment(node: Value) -> Experiment:
     """The experiment of a study's section, checked; its module is imported where `--allow-import` names it."""
     if not isinstance(node, Mapping) or ("name" in node) == ("command" in node):
         raise StudyError(
@@ -141,7 +142,7 @@ def build_experiment(node: Any) -> Experiment:
     return _of_command(options, sources, settings)
 
 
-def experiment_of(config: Mapping[str, Any]) -> Experiment:
+def experiment_of(config: Options) -> Experiment:
     """The inverse of `Experiment.config`."""
     parts = {name: value for name, value in config.items() if name not in ("settings", "rev")}
     built = build_experiment({**config.get("settings", {}), **parts})
@@ -152,7 +153,7 @@ def experiment_of(config: Mapping[str, Any]) -> Experiment:
     return built
 
 
-def _of_built_in(name: str, sources: tuple[str, ...], settings: Mapping[str, Any]) -> Experiment:
+def _of_built_in(name: str, sources: tuple[str, ...], settings: Options) -> Experiment:
     if name not in REGISTRY:
         match = difflib.get_close_matches(name, list(REGISTRY), n=1)
         raise StudyError(
@@ -167,7 +168,7 @@ def _of_built_in(name: str, sources: tuple[str, ...], settings: Mapping[str, Any
     return Experiment(name=name, settings=described)
 
 
-def _of_command(options: Mapping[str, Any], sources: tuple[str, ...], settings: Mapping[str, Any]) -> Experiment:
+def _of_command(options: Options, sources: tuple[str, ...], settings: Options) -> Experiment:
     example = '[python, train.py, --seed, "{seed}"]'
     command = _words(options["command"], "experiment.command", example)
     if ALLOW_COMMANDS not in custom.allowed():
@@ -219,13 +220,13 @@ def _of_command(options: Mapping[str, Any], sources: tuple[str, ...], settings: 
     )
 
 
-def _words(value: Any, where: str, example: str) -> tuple[str, ...]:
+def _words(value: Value, where: str, example: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(type(each) in (str, int, float) for each in value):
         raise StudyError(f"{where} = {value!r} must be a list of words, such as {example}")
     return tuple(str(each) for each in value)
 
 
-def _text(value: Any) -> str:
+def _text(value: Value) -> str:
     """A setting as a word of a command: text as it is, and other values as in JSON."""
     return value if isinstance(value, str) else canonical(value)
 

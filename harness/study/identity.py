@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from results.errors import StudyError
+from results.plain_values import Options, Tree
 
 PLACE, HASHED = "folder", "content"  # options of a task: where its files lie, in no hash, beside the hash of what they hold
 
@@ -29,7 +30,7 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def key(config: Mapping[str, Any], stage: int, init_seed: int, data_seed: int, parent: str | None = None) -> str:
+def key(config: Options, stage: int, init_seed: int, data_seed: int, parent: str | None = None) -> str:
     """First 128 bits of SHA-256 over {task, model, train, stages, init_seed, data_seed}; `config` is a `Condition.config()`.
 
     A later stage also hashes its number and its parent's key.
@@ -42,18 +43,18 @@ def key(config: Mapping[str, Any], stage: int, init_seed: int, data_seed: int, p
     return digest(identity, 32)
 
 
-def set_hash(task: Mapping[str, Any], sequences: int, seed: int, every: int | None = None) -> str:
+def set_hash(task: Options, sequences: int, seed: int, every: int | None = None) -> str:
     """16 digits that name an evaluation set: the task it samples (as `describe` writes it), its size, its seed and its cadence.
 
     The cadence belongs to it: a replicate scored only at the end lacks the rows that `every: 100` asks for.
     """
-    identity: dict[str, Any] = {**placeless({"task": task}), "sequences": sequences, "seed": seed}
+    identity: Tree = {**placeless({"task": task}), "sequences": sequences, "seed": seed}
     if every is not None:
         identity["every"] = every
     return digest(identity, 16)
 
 
-def placeless(config: Mapping[str, Any]) -> dict[str, Any]:
+def placeless(config: Options) -> Tree:
     """A `Condition.config()` without the `PLACE` of its tasks, also of earlier stages, that have the hash of their files."""
     kept = dict(config)
     if HASHED in kept.get("task", {}):
@@ -67,14 +68,14 @@ def digest(value: Any, digits: int) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:digits]
 
 
-def describe(config: Any, name: str | None = None) -> dict[str, Any]:
+def describe(config: Any, name: str | None = None) -> Tree:
     """A configuration dataclass as a dict: its name, its `rev` unless 1, and the fields that differ from their defaults.
 
     A field that is a dataclass is described likewise; a configuration with a method `described` says it itself.
     """
     if hasattr(config, "described"):
         return config.described()
-    out: dict[str, Any] = {} if name is None else {"name": name}
+    out: Tree = {} if name is None else {"name": name}
     if getattr(config, "rev", 1) != 1:
         out["rev"] = config.rev
     section: Any = type(config)
@@ -142,7 +143,7 @@ def typed(kind: Any, value: Any, where: str) -> Any:
     raise StudyError(f"{where} = {value!r} must be {_in_words(kind)}")
 
 
-def _section(kind: Any, value: Mapping[str, Any], where: str) -> Any:
+def _section(kind: Any, value: Options, where: str) -> Any:
     kinds = declared_types(kind)
     options = [field.name for field in dataclasses.fields(kind)]
     for name in value:

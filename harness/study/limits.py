@@ -6,9 +6,9 @@ docs/reference/study-file.md states the limits.
 
 from collections.abc import Mapping
 from dataclasses import is_dataclass
-from typing import Any
 
 from results.errors import StudyError
+from results.plain_values import Options, Value
 
 MOST_CONDITIONS = 10_000
 MOST_REPLICATES = 1_000_000  # of all conditions together
@@ -22,7 +22,7 @@ _OPTIONS = {"layers": 1000, "heads": 1000, "width": 100_000, "length": 100_000}
 _COUNTS_STEPS = ("steps", "warmup", "patience", "period", "start", "every")
 
 
-def refuse_large_options(section: str, options: Mapping[str, Any]) -> None:
+def refuse_large_options(section: str, options: Options) -> None:
     """StudyError for the first whole number of a task, model or train section that is out of proportion.
 
     options: of the types that they are declared with, so that a learning rate of 1e30 is no whole number.
@@ -31,7 +31,7 @@ def refuse_large_options(section: str, options: Mapping[str, Any]) -> None:
         _refuse(f"{section}.{option}", str(option), value)
 
 
-def _refuse(where: str, option: str, value: Any) -> None:
+def _refuse(where: str, option: str, value: Value) -> None:
     if isinstance(value, Mapping):
         for name, part in value.items():
             _refuse(f"{where}.{name}", str(name), part)
@@ -65,7 +65,7 @@ def refuse_many_replicates(count: int, where: str, conditions: int) -> None:
         )
 
 
-def refuse_large_training(tokens: int, vocabulary: int, outputs: int, batch: int, model: Mapping[str, Any]) -> None:
+def refuse_large_training(tokens: int, vocabulary: int, outputs: int, batch: int, model: Options) -> None:
     """StudyError where one replicate's weights, or the activations of one of its steps, fit into no machine; both are estimated.
 
     tokens: of a string; model: its options by name. A model without a width is not estimated.

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from harness.study import stages
 from harness.study.config import (
@@ -51,6 +50,7 @@ from harness.study.tree import (
 )
 from results.dashboards.dashboard_count import RUNS, check_count
 from results.errors import StudyError
+from results.plain_values import Tree, Value
 from results.statistics.adaptive_rules import Rule, as_dict, first_look, parse
 from results.store.filesystem import check_uri
 
@@ -70,7 +70,7 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Study:
     return from_tree(read_file(path), overrides, str(path))
 
 
-def from_tree(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = "the study") -> Study:
+def from_tree(tree: Tree, overrides: Sequence[str] = (), where: str = "the study") -> Study:
     """As `load`, from plain containers."""
     sources = sources_of(tree, overrides, where)
     scale, base, smaller, given, merged = sources.scale, sources.base, sources.smaller, sources.given, sources.merged
@@ -130,14 +130,14 @@ class Sources:
     it, with references resolved."""
 
     scale: str
-    base: dict[str, Any]
-    smaller: dict[str, Any]
-    given: dict[str, Any]
-    layers: tuple[tuple[str, dict[str, Any]], ...]
-    merged: dict[str, Any]
+    base: Tree
+    smaller: Tree
+    given: Tree
+    layers: tuple[tuple[str, Tree], ...]
+    merged: Tree
 
 
-def sources_of(tree: dict[str, Any], overrides: Sequence[str] = (), where: str = "the study") -> Sources:
+def sources_of(tree: Tree, overrides: Sequence[str] = (), where: str = "the study") -> Sources:
     """The words of a study before anything is built from them."""
     given = parse_words(overrides)
     for words, source in ((tree, where), (given, "the command line")):
@@ -147,7 +147,7 @@ def sources_of(tree: dict[str, Any], overrides: Sequence[str] = (), where: str =
         raise StudyError(
             "scales can't be set on the command line: write them into the study file, and choose one with scale=NAME"
         )
-    scales = {"paper": {}} | mapping(tree, "scales")
+    scales: Tree = {"paper": {}} | mapping(tree, "scales")
     scale = given.pop("scale", tree.get("scale", "paper"))
     if not isinstance(scale, str) or scale not in scales:
         raise StudyError(f"scale = {scale!r} is not a scale of {where}; scales: {', '.join(scales)}{nearest(scale, scales)}")
@@ -160,7 +160,7 @@ def sources_of(tree: dict[str, Any], overrides: Sequence[str] = (), where: str =
     return Sources(scale, base, smaller, given, (("study", first), (f"scale {scale}", second), ("command line", last)), merged)
 
 
-def _is_experimental(merged: dict[str, Any], where: str) -> bool:
+def _is_experimental(merged: Tree, where: str) -> bool:
     """Whether nothing is trained. StudyError where a study of experiments asks for what only a training has, or the reverse."""
     conditions = mapping(merged, "conditions")
     own = [
@@ -182,7 +182,7 @@ def _is_experimental(merged: dict[str, Any], where: str) -> bool:
     return True
 
 
-def _experiments(merged: dict[str, Any], points: list[Point]) -> tuple[Condition, ...]:
+def _experiments(merged: Tree, points: list[Point]) -> tuple[Condition, ...]:
     """Points built, those with equal configurations merged: the name of the first, the union of their seeds."""
     merged_points: dict[str, tuple[Condition, dict[tuple[int, int], None]]] = {}
     for point in points:
@@ -201,7 +201,7 @@ def _experiments(merged: dict[str, Any], points: list[Point]) -> tuple[Condition
     return conditions
 
 
-def _metrics(merged: dict[str, Any], conditions: Sequence[Condition]) -> dict[str, Metric]:
+def _metrics(merged: Tree, conditions: Sequence[Condition]) -> dict[str, Metric]:
     """What `evaluate.metrics` says of the numbers that an experiment returns, such as {accuracy: higher}; what it leaves out is as the
     built-in experiments of the conditions say."""
     node = mapping(merged, "evaluate")
@@ -220,7 +220,7 @@ def _refuse_namesakes(conditions: Sequence[Condition]) -> None:
             raise StudyError(f"two different conditions are called {name[0]!r}: rename the one under conditions")
 
 
-def _conditions(merged: dict[str, Any], points: list[Point]) -> tuple[Condition, ...]:
+def _conditions(merged: Tree, points: list[Point]) -> tuple[Condition, ...]:
     """Points built, those with equal configurations merged: the name of the first, the union of their seeds."""
     base = {section: merged[section] for section in TRAINED if section in merged}
     merged_points: dict[str, tuple[Condition, dict[tuple[int, int], None]]] = {}
@@ -238,7 +238,7 @@ def _conditions(merged: dict[str, Any], points: list[Point]) -> tuple[Condition,
     return tuple(conditions)
 
 
-def _chain(name: str, whole: dict[str, Any], later: Any) -> list[Condition]:
+def _chain(name: str, whole: Tree, later: Value) -> list[Condition]:
     """The condition of a point, and those of its later stages, each over the one before it."""
     task, model, train = (build(section, whole[section]) for section in TRAINED)
     chain = [Condition(name, task, model, train, code=own_digest(task, model))]
@@ -258,7 +258,7 @@ def _chain(name: str, whole: dict[str, Any], later: Any) -> list[Condition]:
     return chain
 
 
-def _evaluate(merged: dict[str, Any]) -> tuple[tuple[EvaluationSet, ...], int, int, Watch | None]:
+def _evaluate(merged: Tree) -> tuple[tuple[EvaluationSet, ...], int, int, Watch | None]:
     node = mapping(merged, "evaluate")
     refuse_unknown(node, ("seed", "sets", "curve_every", "watch"), "evaluate")
     sets = []
@@ -306,13 +306,13 @@ def _validate_sets(study: Study) -> None:
             hashes[digest] = asked.name
 
 
-def _one_spelling(words: dict[str, Any], source: str) -> dict[str, Any]:
+def _one_spelling(words: Tree, source: str) -> Tree:
     """The grid of one source with its dotted paths as nested mappings, so that a later source can replace a part of it."""
     grid = words.get("grid")
     return words | {"grid": nested(grid, f"grid of {source}")} if isinstance(grid, dict) else words
 
 
-def _merge_with_rule(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+def _merge_with_rule(base: Tree, over: Tree) -> Tree:
     """`over` into `base`. A rule over a plain number of replicates takes it as its maximum; one rule under `until` replaces another."""
     number, rule = base.get("replicates"), over.get("replicates")
     if isinstance(rule, dict) and type(number) is int:
@@ -324,7 +324,7 @@ def _merge_with_rule(base: dict[str, Any], over: dict[str, Any]) -> dict[str, An
     return merge(base, over)
 
 
-def _adaptive(merged: dict[str, Any]) -> Rule | None:
+def _adaptive(merged: Tree) -> Rule | None:
     """The rule of `replicates: {min, max, until}` with its `budget`; None where their number is fixed."""
     replicates = merged.get("replicates")
     if isinstance(replicates, dict):
@@ -367,7 +367,7 @@ def _validate_rule(study: Study, rule: Rule, points: list[Point]) -> None:
         )
 
 
-def _name(merged: dict[str, Any]) -> str:
+def _name(merged: Tree) -> str:
     name = merged.get("name")
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise StudyError(
@@ -376,7 +376,7 @@ def _name(merged: dict[str, Any]) -> str:
     return name
 
 
-def _claims(merged: dict[str, Any], experimental: bool) -> dict[str, Any]:
+def _claims(merged: Tree, experimental: bool) -> Tree:
     """What the study states of the paper's claims, checked: {id: {value: …}}. experimental: whether it trains nothing."""
     claims = mapping(merged, "claims")
     if not claims:
@@ -394,7 +394,7 @@ def _claims(merged: dict[str, Any], experimental: bool) -> dict[str, Any]:
     return claims
 
 
-def _keep(merged: dict[str, Any]) -> str:
+def _keep(merged: Tree) -> str:
     keep = typed(merged, "keep", str, "none")
     keep_tail(keep)
     return keep
@@ -407,26 +407,26 @@ def _validate_keep(study: Study) -> None:
         raise StudyError(f"keep = {study.keep!r}: no condition has a step {late[0]}, the longest training has {longest} steps")
 
 
-def _pack_size(merged: dict[str, Any]) -> int | None:
+def _pack_size(merged: Tree) -> int | None:
     pack = mapping(merged, "pack")
     refuse_unknown(pack, ("size", "compile"), "pack")
     return None if pack.get("size", "auto") == "auto" else count(pack, "size", "pack.", " or auto", MOST_REPLICATES)
 
 
-def _store(merged: dict[str, Any]) -> str:
+def _store(merged: Tree) -> str:
     store = typed(merged, "store", str, "runs")
     check_uri(store)
     return store
 
 
-def _device(merged: dict[str, Any]) -> str:
+def _device(merged: Tree) -> str:
     device = typed(merged, "device", str, "auto")
     if not re.fullmatch(r"auto|cpu|cuda(:[0-9]{1,3})?", device):
         raise StudyError(f"device = {device!r} must be auto, cpu, cuda or cuda:<number>")
     return device
 
 
-def _slots(merged: dict[str, Any]) -> tuple[Kind, ...]:
+def _slots(merged: Tree) -> tuple[Kind, ...]:
     if merged.get("slots") is None:
         return ()
     for key, fitting, why in (
@@ -438,11 +438,11 @@ def _slots(merged: dict[str, Any]) -> tuple[Kind, ...]:
     return parse_kinds(merged["slots"])
 
 
-def _choice(merged: dict[str, Any], key: str, default: str) -> str:
+def _choice(merged: Tree, key: str, default: str) -> str:
     return _one_of(merged.get(key, default), key, _CHOICES[key])
 
 
-def _one_of(value: Any, name: str, choices: tuple[str, ...]) -> str:
+def _one_of(value: Value, name: str, choices: tuple[str, ...]) -> str:
     if isinstance(value, bool):  # YAML 1.1 reads a bare `off` as false
         value = "on" if value else "off"
     if value not in choices:
@@ -450,20 +450,20 @@ def _one_of(value: Any, name: str, choices: tuple[str, ...]) -> str:
     return str(value)
 
 
-def _with_wandb(tree: dict[str, Any]) -> dict[str, Any]:
+def _with_wandb(tree: Tree) -> Tree:
     """`wandb: offline` as `wandb: {mode: offline}`, so that a file's and the command line's words merge."""
     value = tree.get("wandb", {})
     return tree if isinstance(value, dict) else tree | {"wandb": {"mode": value}}
 
 
-def _wandb(merged: dict[str, Any]) -> tuple[str, str]:
+def _wandb(merged: Tree) -> tuple[str, str]:
     """Its mode, and what gets a run of its own beside the study."""
     node = mapping(merged, "wandb")
     refuse_unknown(node, ("mode", "runs"), "wandb")
     return _one_of(node.get("mode", "offline"), "wandb", _WANDB), _one_of(node.get("runs", "study"), "wandb.runs", RUNS)
 
 
-def _reductions(base: dict[str, Any], smaller: dict[str, Any]) -> list[str]:
+def _reductions(base: Tree, smaller: Tree) -> list[str]:
     """What a scale changes, as "path: old -> new"."""
     defaults = {f"train.{name}": value for name, value in asdict(Train()).items()}
     old = defaults | dict(leaves(nested(base, "the study", unique=False)))

@@ -19,18 +19,19 @@ import tasks
 from harness.experiments.built_in import REGISTRY
 from harness.study.config import Train
 from harness.study.stages import Link
+from results.plain_values import Tree
 
 _NAMES = {int: "whole", float: "number", str: "text", bool: "flag", type(None): "null"}
 
 
-def option_kinds() -> dict[str, Any]:
+def option_kinds() -> Tree:
     """{section: {option: kind}} of `train` and `stage`; of `task` and `model` by the registered name, as of `experiment`."""
     named: dict[str, dict[str, Any]] = {"task": {**tasks.REGISTRY}, "model": {**models.REGISTRY}, "experiment": {**REGISTRY}}
     sections = {section: {name: _options(kind) for name, kind in registry.items()} for section, registry in named.items()}
     return {**sections, "train": _options(Train), "stage": _options(Link) | {"number": "whole"}}
 
 
-def _options(config: Any) -> dict[str, Any]:
+def _options(config: Any) -> Tree:
     kinds = typing.get_type_hints(config)
     return {field.name: _kind(kinds[field.name]) for field in dataclasses.fields(config)}
 

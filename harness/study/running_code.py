@@ -1,10 +1,9 @@
 """The code of a person's own that this process runs for a condition, beside that which the condition was planned with."""
 
-from typing import Any
-
 from harness.study.config import Condition, own_code
 from harness.study.foreign_code import ForeignCode, checkout_state
 from results.errors import StudyError
+from results.plain_values import Tree
 
 
 def running_code(condition: Condition) -> ForeignCode | None:
@@ -16,7 +15,7 @@ def running_code(condition: Condition) -> ForeignCode | None:
     return own_code(condition.task, condition.model, running=True)
 
 
-def own_checkout(condition: Condition) -> dict[str, Any]:
+def own_checkout(condition: Condition) -> Tree:
     """Columns of `replicates`: the commit of the checkout that a person's own code is in, and whether files there differ from it."""
     code = running_code(condition)
     commit, dirty = (None, None) if code is None else checkout_state(code.folder)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from results.errors import StudyError
+from results.plain_values import Options
 
 _MOST = 2**63
 _RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})")
@@ -33,7 +34,7 @@ def _most_seeds(spec: Any) -> int:
     return max(0, int(ends[2]) - int(ends[1]) + 1) if ends else 1
 
 
-def count_of(study: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[int, str]:
+def count_of(study: Options, own: Options) -> tuple[int, str]:
     """(how many replicates `pairs_of` gives at most, the key that says so); (0, "") where it refuses the study."""
     seeds = own.get("seeds", study.get("seeds", {"from": 0}))
     if _is_product(seeds) and not ("replicates" in own and "seeds" not in own):
@@ -42,7 +43,7 @@ def count_of(study: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[int, str
     return (replicates, f"replicates = {replicates}") if type(replicates) is int else (0, "")
 
 
-def pairs_of(study: Mapping[str, Any], own: Mapping[str, Any], where: str) -> list[tuple[int, int]]:
+def pairs_of(study: Options, own: Options, where: str) -> list[tuple[int, int]]:
     """(init, data) pairs of a point: a product {init, data}, or `replicates` pairs of equal seeds from 0 or `seeds: {from: N}`.
 
     own: what the point sets itself. Its `replicates` replace a product of the study, and begin where the study's begin.

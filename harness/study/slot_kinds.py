@@ -17,6 +17,7 @@ from typing import Any
 
 from harness.study.config import refuse_unknown
 from results.errors import StudyError
+from results.plain_values import Tree, Value
 
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _TOUCH = 0.001  # of a custom resource, which only names nodes: as Ray itself asks for an accelerator type
@@ -56,7 +57,7 @@ class Kind:
         cores = int(resources.get("CPU", 0))
         return cores if self.memory is None else min(cores, int(resources.get("memory", 0)) // self.memory)
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Tree:
         """What Ray is asked for a worker."""
         # rounded down to what Ray can count, so that all slots of a GPU find a place
         gpus = 1 if self.per_gpu == 1 else math.floor(10_000 / self.per_gpu) / 10_000
@@ -67,12 +68,12 @@ class Kind:
             asked["resources"] = {self.resource: _TOUCH}
         return asked if self.memory is None else asked | {"memory": self.memory}
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Tree:
         """What `parse` reads, without the fields that are not given."""
         return {field.name: getattr(self, field.name) for field in fields(self) if getattr(self, field.name) != field.default}
 
 
-def parse(given: Any) -> tuple[Kind, ...]:
+def parse(given: Value) -> tuple[Kind, ...]:
     """The kinds of a study's `slots`, in its order. ValueError with one sentence on anything wrong."""
     if not isinstance(given, Sequence) or isinstance(given, str) or not given:
         raise StudyError(
@@ -98,7 +99,7 @@ def _apart(one: Kind, other: Kind) -> bool:
     )
 
 
-def _kind(node: Any, where: str) -> Kind:
+def _kind(node: Value, where: str) -> Kind:
     if not isinstance(node, Mapping):
         raise StudyError(f"{where} = {node!r} must be a mapping such as {{device: cpu, resource: big}}")
     refuse_unknown(node, [field.name for field in fields(Kind)], where)
@@ -130,7 +131,7 @@ def _kind(node: Any, where: str) -> Kind:
     return Kind(**values)
 
 
-def _bytes(value: Any, where: str) -> int:
+def _bytes(value: Value, where: str) -> int:
     """8GB, 8 GiB, 500MB or a whole number of bytes."""
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?) ?(|[kMGT]|[KMGT]i)B?", str(value)) if type(value) in (int, str) else None
     size = int(float(match[1]) * _UNITS[match[2]]) if match else 0

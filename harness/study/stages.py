@@ -7,7 +7,7 @@ The first stage is the condition itself. Every stage is a `Condition` of its own
 parent's (`identity.key`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from harness.study.config import Condition, Train, from_dict, name_of, nearest, 
 from models.custom.custom import Custom
 from models.model import Model, refuse_blind
 from results.errors import StudyError, settings_errors
+from results.plain_values import Options, Tree, Value
 from tasks.task import Continued, Task
 
 _CHOICES = {"labels": ("task", "previous", "teacher"), "init": ("fresh", "previous")}
@@ -55,7 +56,7 @@ def link_of(condition: Condition) -> Link | None:
     return identity.typed(Link, condition.stages[-1], "stages") if condition.stages else None
 
 
-def link(node: Mapping[str, Any], where: str) -> Link:
+def link(node: Options, where: str) -> Link:
     """The link of one entry of `stages`. ValueError for unknown words, and where nothing is taken from the stage before."""
     refuse_unknown(node, KEYS, where)
     for option, choices in _CHOICES.items():
@@ -129,7 +130,7 @@ def parent_of(condition: Condition) -> Condition | None:
         return None
     *earlier, last = condition.stages[:-1]
     model = last.get("model", condition.config()["model"])
-    config: dict[str, Any] = {"task": last["task"], "model": model, "train": last["train"]}
+    config: Tree = {"task": last["task"], "model": model, "train": last["train"]}
     if earlier:
         own = {option: last[option] for option in OPTIONS if option in last}
         config["stages"] = [*earlier, own]
@@ -190,7 +191,7 @@ def taken_from(conditions: Sequence[Condition]) -> dict[str, frozenset[int]]:
     return steps
 
 
-def _described(condition: Condition, later: Any) -> dict[str, Any]:
+def _described(condition: Condition, later: Value) -> Tree:
     """An earlier stage as a later one's `stages` holds it; `later`: the model of the stage that follows it."""
     own = dict(condition.stages[-1]) if condition.stages else {}
     config = condition.config()

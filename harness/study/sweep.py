@@ -12,6 +12,7 @@ from harness.study.limits import refuse_many_conditions, refuse_many_replicates
 from harness.study.seeds import count_of, pairs_of
 from harness.study.tree import leaves, mapping, merge, nested, overlap, refuse_unprintable, short, typed
 from results.errors import StudyError
+from results.plain_values import Tree, Value
 
 TRAINED = ("task", "model", "train")
 HASHED = (*TRAINED, "experiment")
@@ -24,12 +25,12 @@ class Point:
 
     name: str
     condition: str | None
-    sets: dict[str, Any]
+    sets: Tree
     seeds: list[tuple[int, int]]
     own_seeds: bool = False  # not the study's
 
 
-def points_of(merged: dict[str, Any]) -> list[Point]:
+def points_of(merged: Tree) -> list[Point]:
     """The points of `conditions` × `grid`, then of every entry of `sweeps`; without either, the base alone."""
     conditions = mapping(merged, "conditions")
     for name in conditions:
@@ -60,12 +61,12 @@ class _Group:
     """Points that set the same and differ in what is swept. combinations: made one at a time, `size` of them."""
 
     condition: str | None
-    sets: dict[str, Any]
+    sets: Tree
     size: int
-    combinations: Iterable[dict[str, Any]]
+    combinations: Iterable[Tree]
 
 
-def _sweep(sweep: Any, where: str) -> _Group:
+def _sweep(sweep: Value, where: str) -> _Group:
     """The points of one entry of `sweeps`, over the base."""
     if not isinstance(sweep, dict):
         raise StudyError(f"{where} = {sweep!r} must be a mapping with grid, each or zip")
@@ -79,7 +80,7 @@ def _sweep(sweep: Any, where: str) -> _Group:
     own = {key: sweep[key] for key in ("replicates", "seeds") if key in sweep}
     if kinds[0] == "grid":
         return _Group(None, own, math.prod(map(len, axes.values())), _product(axes))
-    combinations: list[dict[str, Any]]
+    combinations: list[Tree]
     if kinds[0] == "each":
         combinations = [{path: value} for path, values in axes.items() for value in values]
     else:
@@ -90,7 +91,7 @@ def _sweep(sweep: Any, where: str) -> _Group:
     return _Group(None, own, len(combinations), combinations)
 
 
-def _axes(grid: dict[str, Any], where: str) -> dict[str, list[Any]]:
+def _axes(grid: Tree, where: str) -> dict[str, list[Any]]:
     """{dotted path: its values}."""
     axes = dict(leaves(nested(grid, where)))
     for path, values in axes.items():
@@ -101,11 +102,11 @@ def _axes(grid: dict[str, Any], where: str) -> dict[str, list[Any]]:
     return axes
 
 
-def _product(axes: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+def _product(axes: dict[str, list[Any]]) -> Iterator[Tree]:
     return (dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values()))
 
 
-def _point(merged: dict[str, Any], condition: str | None, sets: dict[str, Any], swept: dict[str, Any]) -> Point:
+def _point(merged: Tree, condition: str | None, sets: Tree, swept: Tree) -> Point:
     named = [f"{path.removeprefix('experiment.')}={short(value)}" for path, value in swept.items()]
     parts = [condition, *named] if condition else named
     name = ", ".join(parts) or _title(merged)
@@ -116,14 +117,14 @@ def _point(merged: dict[str, Any], condition: str | None, sets: dict[str, Any], 
     return Point(name, condition, merge(sets, nested(swept, name)), seeds, own)
 
 
-def _title(merged: dict[str, Any]) -> str:
+def _title(merged: Tree) -> str:
     """What the only condition of a study is called: its model, its function, or the file of its command."""
     if "experiment" in merged:
         return build_experiment(merged["experiment"]).title
     return str(merged.get("model", {}).get("name", "base"))
 
 
-def select(points: list[Point], only: Any) -> list[Point]:
+def select(points: list[Point], only: Value) -> list[Point]:
     """The points that `only` names, by condition or by full name."""
     if only is None:
         return points
@@ -136,7 +137,7 @@ def select(points: list[Point], only: Any) -> list[Point]:
     return [point for point in points if point.condition in only or point.name in only]
 
 
-def refuse_hidden_overrides(given: dict[str, Any], merged: dict[str, Any], points: list[Point]) -> None:
+def refuse_hidden_overrides(given: Tree, merged: Tree, points: list[Point]) -> None:
     """A command-line key that a condition sets too would be lost in silence."""
     for path, value in leaves({key: given[key] for key in VARIED if key in given}):
         setters = [point.name for point in points if any(overlap(path, other) for other, _ in leaves(point.sets))]
@@ -159,5 +160,5 @@ def refuse_hidden_overrides(given: dict[str, Any], merged: dict[str, Any], point
         )
 
 
-def _replaces(over: Any, base: dict[str, Any]) -> bool:
+def _replaces(over: Value, base: Tree) -> bool:
     return isinstance(over, dict) and over.get("name", base.get("name")) != base.get("name")

@@ -8,7 +8,7 @@ import copy
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 from harness.study.limits import MOST_STEPS
 from harness.study.safe_yaml import MOST_BYTES, read_yaml, refuse_odd_yaml
 from results.errors import StudyError
+from results.plain_values import Options, Tree, Value
 from results.store.filesystem import public_override, reason
 
 _MOST_WORDS = 1000  # overrides
@@ -26,7 +27,7 @@ _MOST_KEY = 200  # characters
 _REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.]+\}")
 
 
-def read_file(path: Path) -> dict[str, Any]:
+def read_file(path: Path) -> Tree:
     """The mapping of a YAML file. Also FileNotFoundError."""
     if not path.is_file():
         raise StudyError(f"there is no study file {path}: give the path of a YAML file")
@@ -38,7 +39,7 @@ def read_file(path: Path) -> dict[str, Any]:
     return read_tree(data, str(path))
 
 
-def read_tree(data: bytes, where: str) -> dict[str, Any]:
+def read_tree(data: bytes, where: str) -> Tree:
     """The mapping of the bytes of a YAML file. where: its name in sentences."""
     tree = read_yaml(data, where)
     if not tree:
@@ -46,7 +47,7 @@ def read_tree(data: bytes, where: str) -> dict[str, Any]:
     return _plain(tree, where)
 
 
-def parse_words(overrides: Iterable[str]) -> dict[str, Any]:
+def parse_words(overrides: Iterable[str]) -> Tree:
     """`key=value` words as one tree."""
     words = list(overrides)
     if len(words) > _MOST_WORDS:
@@ -75,7 +76,7 @@ def parse_words(overrides: Iterable[str]) -> dict[str, Any]:
     return _plain(tree, "the command line")
 
 
-def resolve(tree: dict[str, Any], where: str) -> dict[str, Any]:
+def resolve(tree: Tree, where: str) -> Tree:
     """With every `${key}` replaced by the value it points at."""
     if not _has_references(tree):  # OmegaConf takes most of the time that loading a study takes
         return _plain(copy.deepcopy(tree), where)
@@ -86,7 +87,7 @@ def resolve(tree: dict[str, Any], where: str) -> dict[str, Any]:
     return _plain(resolved, where)
 
 
-def _has_references(node: Any) -> bool:
+def _has_references(node: Value) -> bool:
     """Whether a value is for OmegaConf to read: `${key}`, or `???` for one that is missing."""
     if isinstance(node, dict):
         return any(map(_has_references, node.values()))
@@ -95,14 +96,14 @@ def _has_references(node: Any) -> bool:
     return isinstance(node, str) and ("${" in node or node == "???")
 
 
-def _plain(tree: Any, where: str) -> dict[str, Any]:
+def _plain(tree: Value, where: str) -> Tree:
     if not isinstance(tree, dict):
         raise StudyError(f"{where} must be a mapping with keys such as name, task, model and train")
     _refuse_odd(tree, where)
     return tree
 
 
-def _refuse_odd(node: Any, where: str, path: str = "") -> None:
+def _refuse_odd(node: Value, where: str, path: str = "") -> None:
     """StudyError for keys that are no words, and for values that no study can hold."""
     if isinstance(node, dict):
         for key, value in node.items():
@@ -133,7 +134,7 @@ def refuse_unprintable(name: Any, what: str, where: str) -> None:
         raise StudyError(f"{where}: {name!r} can't be the name of {what}: write a word or a few, on one line")
 
 
-def refuse_resolvers(node: Any, where: str) -> None:
+def refuse_resolvers(node: Value, where: str) -> None:
     """Only `${key.of.the.file}` is allowed: nothing in a study reads the environment or runs anything."""
     if isinstance(node, dict):
         for value in node.values():
@@ -145,7 +146,7 @@ def refuse_resolvers(node: Any, where: str) -> None:
         raise StudyError(f"{node!r} in {where} is refused: only ${{other.key}} may be referred to; write the value itself")
 
 
-def merge(base: Any, over: Any, root: bool = True) -> Any:
+def merge(base: Any, over: Value, root: bool = True) -> Any:
     """`over` into `base`; below the root, a node whose `name` changes is replaced."""
     if not isinstance(base, dict) or not isinstance(over, dict):
         return over
@@ -154,11 +155,11 @@ def merge(base: Any, over: Any, root: bool = True) -> Any:
     return base | {key: merge(base[key], value, root=False) if key in base else value for key, value in over.items()}
 
 
-def nested(node: Any, where: str, unique: bool = True) -> dict[str, Any]:
+def nested(node: Value, where: str, unique: bool = True) -> Tree:
     """A mapping whose keys may be dotted paths, as nested mappings. unique: whether a path that is given twice is refused."""
     if not isinstance(node, dict):
         raise StudyError(f"{where} = {node!r} must be a mapping, such as {{train.lr: 1e-3}}")
-    out: dict[str, Any] = {}
+    out: Tree = {}
     taken: set[str] = set()  # paths of values
     inside: set[str] = set()  # what these paths begin with
     for key, value in node.items():
@@ -178,13 +179,13 @@ def nested(node: Any, where: str, unique: bool = True) -> dict[str, Any]:
     return out
 
 
-def _united(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _united(one: Tree, other: Tree) -> Tree:
     """Two trees without a common leaf as one."""
     both = {key: _united(one[key], other[key]) for key in one.keys() & other.keys()}
     return one | other | both
 
 
-def leaves(node: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(node: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """(dotted path, value) of every value that is no mapping."""
     for key, value in node.items():
         if isinstance(value, dict) and value:
@@ -198,7 +199,7 @@ def overlap(one: str, other: str) -> bool:
     return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
 
 
-def short(value: Any) -> str:
+def short(value: Value) -> str:
     """As one would write it in YAML on one line."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {short(item)}" for key, item in value.items()) + "}"
@@ -207,7 +208,7 @@ def short(value: Any) -> str:
     return str(value).lower() if type(value) is bool else "null" if value is None else str(value)
 
 
-def mapping(node: Mapping[str, Any], key: str, prefix: str = "") -> dict[str, Any]:
+def mapping(node: Options, key: str, prefix: str = "") -> Tree:
     """The mapping under a key, {} where there is none. prefix: of the key in the sentence."""
     value = node.get(key)
     if value is None:
@@ -217,7 +218,7 @@ def mapping(node: Mapping[str, Any], key: str, prefix: str = "") -> dict[str, An
     return value
 
 
-def typed(node: Mapping[str, Any], key: str, kind: type, default: Any, prefix: str = "") -> Any:
+def typed(node: Options, key: str, kind: type, default: Any, prefix: str = "") -> Any:
     """The value under a key, or the default, of exactly this type. prefix: of the key in the sentence."""
     value = node.get(key, default)
     if type(value) is not kind:
@@ -226,7 +227,7 @@ def typed(node: Mapping[str, Any], key: str, kind: type, default: Any, prefix: s
     return value
 
 
-def count(node: Mapping[str, Any], key: str, prefix: str, alternative: str = "", most: int = MOST_STEPS) -> int:
+def count(node: Options, key: str, prefix: str, alternative: str = "", most: int = MOST_STEPS) -> int:
     """A whole number from 1 to `most`. prefix: of the key in the sentence; alternative: what else may be written there."""
     if type(node[key]) is not int or node[key] < 1:
         raise StudyError(f"{prefix}{key} = {node[key]!r} must be a whole number of at least 1{alternative}")

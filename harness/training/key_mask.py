@@ -1,7 +1,5 @@
 """Tokens that nobody attends to: what a model is told of them, and which models can be."""
 
-from typing import Any
-
 from torch import Tensor, nn
 
 from models.model import Model, config_of
@@ -9,7 +7,7 @@ from results.errors import StudyError
 from tasks.task import Task
 
 
-def hiding(model: nn.Module, hidden: Tensor | None) -> dict[str, Any]:
+def hiding(model: nn.Module, hidden: Tensor | None) -> dict[str, Tensor]:
     """Keyword arguments of a forward pass over strings whose `hidden` tokens, bool [R, B, T], nobody attends to.
 
     Empty where there are none. Also for a model without such a mask: padding stands behind the string, where a model that reads from

@@ -3,7 +3,6 @@
 import datetime
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 import torch
@@ -21,6 +20,7 @@ from harness.training.measured_rows import average_rows, watched_rows
 from harness.training.pack_state import WINDOW, Stopped, Training
 from harness.training.teachers import teachers_of
 from results.errors import StoreError
+from results.plain_values import Row, Tree
 from results.store.schema import SCHEMAS
 from results.store.tables import Store
 
@@ -85,7 +85,7 @@ def _save(state: Training, store: Store, say: Callable[[str], None]) -> bool:
     return True
 
 
-def _ending(diverged_at: int, without: str) -> dict[str, Any]:
+def _ending(diverged_at: int, without: str) -> Row:
     """diverged_at: a step, or below 0; without: what a teacher never reached, so that its student has learned nothing."""
     if without or diverged_at < 0:
         return {"status": "no_transition" if without else "finished", "diverged_at": None}
@@ -104,7 +104,7 @@ def _tables(state: Training, began: datetime.datetime, ended: datetime.datetime)
     return tables | {name: pa.concat_tables([tables[name], table]) for name, table in columnar.items()}
 
 
-def _shared_columns(state: Training) -> dict[str, Any]:
+def _shared_columns(state: Training) -> Row:
     """The columns of `replicates` that are equal in all rows of a pack."""
     pack, train = state.pack, state.train
     size, samples, loop = len(pack.replicates), train.steps * train.batch, "" if state.loop is None else sequential.name()
@@ -117,7 +117,7 @@ def _shared_columns(state: Training) -> dict[str, Any]:
     }
 
 
-def _replicate_rows(state: Training, diverged_at: list[int], shared: dict[str, Any]) -> list[dict[str, Any]]:
+def _replicate_rows(state: Training, diverged_at: list[int], shared: Tree) -> list[Row]:
     plans = None if state.teachers is None else state.teachers.schedules
     taken = parents.steps_of(state.pack) if plans is None else [None if plan.without else plan.first for plan in plans]
     losses = state.mean_loss(WINDOW).tolist()

@@ -6,7 +6,6 @@ q before the one it reads from, over the positions that have `lags` tokens befor
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +15,7 @@ from harness.training.key_mask import hiding
 from harness.training.optimizer import FlatParameters
 from harness.training.training_strings import Feed, Strings
 from models.model import config_of
+from results.plain_values import Tree
 
 _BATCH = 512  # strings of the sample in one forward pass
 
@@ -73,7 +73,7 @@ class Watcher:
 
         first = self._strings()[0]
         hidden = None if first.hidden is None else first.hidden[:, :strings]
-        extra: dict[str, Any] = hiding(self.model, hidden)
+        extra: Tree = hiding(self.model, hidden)
         self.model(first.inputs[:, :strings], None, None, attend, **extra)
         return masses_by_lag
 

@@ -7,7 +7,6 @@ its store against them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,6 +33,7 @@ from results.rows.probe_values import Name, by_key
 from results.rows.study_rows import read_study
 from results.rows.summary import Replicate
 from results.store.manifest import manifest_of
+from results.store.manifest_types import Manifest
 from results.store.schema import LABELS_RIGHT
 from results.store.tables import Store, read
 
@@ -59,7 +59,7 @@ def scoreboard(store: Store) -> list[Verdict]:
 
 
 def verdicts(
-    manifest: dict[str, Any],
+    manifest: Manifest,
     replicates: Sequence[Replicate],
     probes: Mapping[str, Mapping[Name, float]] | None = None,
     evaluations: pa.Table | None = None,
@@ -82,7 +82,7 @@ def verdicts(
     return [_verdict(REGISTRY[name], terms_of(REGISTRY[name], node), evidence, scaled) for name, node in stated.items()]
 
 
-def reductions(manifest: dict[str, Any]) -> list[str]:
+def reductions(manifest: Manifest) -> list[str]:
     """Lines that explain a verdict "(scaled)": the scale, its reductions, and what the command line changed."""
     scale = [f"scale: {manifest['scale']}"] if manifest["scale"] != "paper" else []
     changed = [override for override in manifest["overrides"] if override.startswith(REDUCING)]

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from results.claims.evidence import Evidence
 from results.errors import StudyError
+from results.plain_values import Value
 
 REPRODUCED = "reproduced"
 SCALED = "reproduced (scaled)"  # at another size than the paper's: the reductions are printed beside it
@@ -109,7 +110,7 @@ def decide(holds: bool, fails: bool, measured: str, reason: str) -> Finding:
     return Finding(TOO_FEW, measured, f"undecided: {reason}")
 
 
-def terms_of(claim: Claim, node: Any) -> Terms:
+def terms_of(claim: Claim, node: Value) -> Terms:
     """The terms of a mapping such as {value: 0.24, of: 25}. ValueError in one sentence on anything wrong."""
     where = f"claims.{claim.id}"
     if not isinstance(node, Mapping) or "value" not in node:

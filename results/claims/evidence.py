@@ -2,18 +2,19 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.errors import DamagedFile
+from results.plain_values import Options, Tree
 from results.rows.options import flatten
 from results.rows.probe_values import Name
 from results.rows.summary import Replicate, reported_sets
 from results.statistics.intervals import Floats
 from results.store.manifest import label, reported, stage_of
+from results.store.manifest_types import Manifest
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,9 @@ class Condition:
     `config`: what is hashed, the stages before it included."""
 
     name: str
-    settings: dict[str, Any]
+    settings: Tree
     replicates: tuple[Replicate, ...]
-    config: Mapping[str, Any] = field(default_factory=dict)
+    config: Options = field(default_factory=dict)
 
     def errors(self, name: str) -> Floats:
         """Error rates on a set of the replicates that have a number there; infinity for those that diverged."""
@@ -54,7 +55,7 @@ class Evidence:
     """
 
     conditions: tuple[Condition, ...]
-    definitions: Mapping[str, Mapping[str, Any]]
+    definitions: Mapping[str, Options]
     sequences: Mapping[str, int]
     probes: Mapping[str, Mapping[Name, float]] = field(default_factory=dict)
     evaluations: pa.Table | None = None
@@ -62,7 +63,7 @@ class Evidence:
     curves: pa.Table | None = None
     averages: pa.Table | None = None
     watched: pa.Table | None = None
-    online: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    online: Mapping[str, Options] = field(default_factory=dict)
 
     def probed(self, condition: Condition, probe: str) -> list[tuple[Replicate, dict[Name, float]]]:
         """The replicates of a condition that have values of a probe, with these by (probe, layer, head, item)."""
@@ -96,7 +97,7 @@ class Evidence:
 
 
 def gather(
-    manifest: dict[str, Any],
+    manifest: Manifest,
     replicates: Sequence[Replicate],
     probes: Mapping[str, Mapping[Name, float]] | None = None,
     evaluations: pa.Table | None = None,

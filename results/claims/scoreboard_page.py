@@ -8,10 +8,11 @@ import pyarrow.fs
 
 from results.claims import FAMILIES, reductions, scoreboard
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, REPRODUCED, SCALED, VERDICTS, Claim, Verdict
-from results.store.manifest import newest_manifest
+from results.store.manifest import manifest_of
+from results.store.manifest_types import Manifest
 from results.store.tables import Store
 
-_Row = tuple[str, Verdict, Mapping[str, object]]  # a study's folder, what it says of a claim, its manifest
+_Row = tuple[str, Verdict, Manifest]  # a study's folder, what it says of a claim, its manifest
 OPEN, DIFFERS = "open", "differs by study"
 _OUTCOMES = (REPRODUCED, NOT_REPRODUCED, DIFFERS, OPEN, NOT_RUN)
 _SEEN = 160  # characters of what was measured; `manyseeds claims` prints all of it
@@ -38,9 +39,9 @@ def markdown(stores: Mapping[str, Store]) -> str:
     """The page. stores: the committed studies by their folders, as the page links to them."""
     verdicts: dict[str, list[_Row]] = {}
     for folder, store in stores.items():
-        newest = newest_manifest(store)
+        manifest = manifest_of(store)
         for verdict in scoreboard(store):
-            verdicts.setdefault(verdict.claim.id, []).append((folder, verdict, newest[1] if newest else {}))
+            verdicts.setdefault(verdict.claim.id, []).append((folder, verdict, manifest))
     told = {name: _telling(rows) for name, rows in verdicts.items()}
     figures = {folder: _figure(folder, store) for folder, store in stores.items()}
     return "\n".join([_HEAD, _tally(told), *(_family(family, told, figures) for family in FAMILIES)])
@@ -91,8 +92,8 @@ def _family(family: ModuleType, verdicts: Mapping[str, Sequence[_Row]], figures:
 def _row(name: str, row: _Row, figure: str) -> str:
     folder, verdict, manifest = row
     seen = verdict.finding.measured or verdict.finding.reason
-    counts = sorted({condition["replicates"] for condition in manifest["conditions"]})  # type: ignore[attr-defined]
-    scale = str(manifest["scale"]) if not reductions(dict(manifest)) or manifest["scale"] != "paper" else "reduced"
+    counts = sorted({condition["replicates"] for condition in manifest["conditions"]})
+    scale = manifest["scale"] if not reductions(manifest) or manifest["scale"] != "paper" else "reduced"
     links = f"[{folder.rpartition('/')[2]}]({folder})" + (f", [figure]({figure})" if figure else "")
     shown = [
         name,

@@ -17,6 +17,7 @@ from results.claims import scoreboard
 from results.dashboards.dashboard_count import RUNS, check_count
 from results.errors import StudyError
 from results.output import report_folder
+from results.plain_values import Row, Tree
 from results.report.drawings import draw_all
 from results.report.figures import Figure
 from results.report.values_report import draw_values
@@ -26,6 +27,7 @@ from results.rows.options import flatten
 from results.rows.summary import QUANTILES, Replicate, raw_rows, replicates_of, summarise, to_parquet
 from results.rows.value_summary import summarise_values, value_rows
 from results.store.manifest import label, newest_manifest, stage_of
+from results.store.manifest_types import ConditionFields, Manifest
 from results.store.tables import Store, committed, read
 
 MOST_ROWS = 10_000  # of the table of replicates: what W&B shows of one table
@@ -43,7 +45,7 @@ class Run:
     name: str
     kind: str
     group: str | None
-    config: dict[str, Any]
+    config: Tree
     history: list[tuple[int, dict[str, float]]] = field(default_factory=list)
     tables: dict[str, tuple[list[str], list[list[Any]]]] = field(default_factory=dict)
     figures: dict[str, Figure] = field(default_factory=dict)
@@ -60,7 +62,7 @@ class Rows:
 
     study: str
     hash: str
-    manifest: dict[str, Any]
+    manifest: Manifest
     finished: pa.Table
     evaluations: pa.Table
     curves: pa.Table
@@ -123,7 +125,7 @@ def experiment_runs(store: Store, rows: Rows, per: str) -> Iterator[Run]:
                 for column, value in line.items()
                 if isinstance(value, int | float) and math.isfinite(value)
             }
-            about = {"study": rows.study, "condition": name} | settings[name]
+            about: Tree = {"study": rows.study, "condition": name} | settings[name]
             yield Run(f"{rows.study}-{rows.hash[:16]}-c{index}", name, "condition", name, about, summary=values)
     elif per == "replicate":
         labels = {(measure.set, measure.metric): measure.label for measure in measures}
@@ -133,12 +135,8 @@ def experiment_runs(store: Store, rows: Rows, per: str) -> Iterator[Run]:
         with_own_run = set(rows.finished.filter(pc.field("own_wandb").is_valid())["key"].to_pylist())
         for replicate, final in zip(rows.replicates, replicates.to_pylist(), strict=True):
             if replicate.status in ("finished", "diverged") and replicate.key not in with_own_run:
-                about = {
-                    "study": rows.study,
-                    "condition": replicate.condition,
-                    "key": replicate.key,
-                    "seed": replicate.init_seed,
-                }
+                seed = {"seed": replicate.init_seed}
+                about = {"study": rows.study, "condition": replicate.condition, "key": replicate.key} | seed
                 last = {name: final[name] for name in labels.values() if final[name] is not None} | {"status": replicate.status}
                 title, lines = f"{replicate.condition}, {replicate.init_seed}", sorted(history.get(replicate.key, {}).items())
                 run_id = f"{rows.study}-{replicate.key[:16]}-s0"
@@ -147,7 +145,7 @@ def experiment_runs(store: Store, rows: Rows, per: str) -> Iterator[Run]:
                 )
 
 
-def _study(store: Store, rows: Rows, bands: list[dict[str, Any]]) -> Run:
+def _study(store: Store, rows: Rows, bands: list[Row]) -> Run:
     manifest = rows.manifest
     summary, replicates = summarise(manifest, rows.replicates), raw_rows(manifest, rows.replicates)
     live = live_run(rows.study, rows.hash, manifest)
@@ -185,7 +183,7 @@ def _study(store: Store, rows: Rows, bands: list[dict[str, Any]]) -> Run:
     )
 
 
-def live_run(study: str, manifest_hash: str, manifest: dict[str, Any]) -> Run:
+def live_run(study: str, manifest_hash: str, manifest: Manifest) -> Run:
     """The study's run before anything is known of its replicates."""
     config = {name: value for name, value in manifest.items() if name not in _LEFT_OUT}
     config |= {"manifest": manifest_hash, "replicates_planned": len(manifest["replicates"])}
@@ -202,7 +200,7 @@ def live_run(study: str, manifest_hash: str, manifest: dict[str, Any]) -> Run:
     )
 
 
-def summary_of(manifest: dict[str, Any], replicates: list[Replicate], evaluations: pa.Table) -> pa.Table:
+def summary_of(manifest: Manifest, replicates: list[Replicate], evaluations: pa.Table) -> pa.Table:
     """One line per condition and set; for experiments, one per condition and metric."""
     if is_experimental(manifest):
         return summarise_values(replicates, measures_of(manifest, evaluations))
@@ -235,7 +233,7 @@ def _finite(values: dict[str, float | None]) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
 
 
-def _attached(store: Store, rows: Rows) -> dict[str, Any]:
+def _attached(store: Store, rows: Rows) -> Tree:
     """What the run of every study holds beside its tables: the report, and the rows that count as Parquet."""
     others = {name: read(store, name, winning=rows.finished) for name in ("profiles", "probes", "failures")}
     whole = {"replicates": rows.finished, "evaluations": rows.evaluations, "curves": rows.curves, **others}
@@ -246,7 +244,7 @@ def _attached(store: Store, rows: Rows) -> dict[str, Any]:
     }
 
 
-def _condition(rows: Rows, index: int, condition: dict[str, Any], bands: list[dict[str, Any]], summary: pa.Table) -> Run:
+def _condition(rows: Rows, index: int, condition: ConditionFields, bands: list[Row], summary: pa.Table) -> Run:
     name, stage = condition["name"], stage_of(condition)
     own = [band for band in bands if (band["condition"], band["stage"]) == (name, stage)]
     lines = summary.filter((pc.field("condition") == name) & (pc.field("stage") == stage)).to_pylist()

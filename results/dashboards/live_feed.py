@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any
 
 from results.errors import StudyError
+from results.plain_values import Tree
 from results.store.filesystem import public
 
 EVERY_S = 60.0  # between two lines of a live run
@@ -116,7 +117,7 @@ class LiveFeed:
                 self._process.stdin.close()
             self._process.wait()  # W&B's client writes the end of its file when its process ends
 
-    def _ask(self, question: dict[str, Any]) -> dict[str, Any] | None:
+    def _ask(self, question: Tree) -> Tree | None:
         """The answer of the process; None where it is gone."""
         with self._lock:
             if self._closed:
@@ -129,7 +130,7 @@ class LiveFeed:
             process.stdin.flush()
             for line in process.stdout:
                 self._heard = time.monotonic()
-                answer: dict[str, Any] = json.loads(line)
+                answer: Tree = json.loads(line)
                 news = [answer["say"]] if "say" in answer else answer.get("trouble", ())
                 for text in news:
                     if text not in self._told:

@@ -19,9 +19,11 @@ import pyarrow.compute as pc
 from results.dashboards.dashboard_rows import live_run, scalars, spreads, summary_of
 from results.dashboards.publish import LiveRun, publish, sync_line
 from results.errors import MissingFile, StoreError, StudyError
+from results.plain_values import Tree
 from results.rows.measures import is_experimental
 from results.rows.summary import replicates_of
 from results.store.manifest import newest_manifest, reported
+from results.store.manifest_types import Manifest
 from results.store.parquet import COMPACTED
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, first_rows, open_store, read, read_files, semi_join, table_files
@@ -40,7 +42,7 @@ class CommittedRows:
         self._replicates = SCHEMAS["replicates"].empty_table()
         self._evaluations = SCHEMAS["evaluations"].empty_table()
 
-    def summary(self, manifest: dict[str, Any]) -> pa.Table:
+    def summary(self, manifest: Manifest) -> pa.Table:
         """`results.dashboards.dashboard_rows.summary_of` what is committed now."""
         experimental = is_experimental(manifest)  # their last values may be of any step
         names = [name for name in table_files(self._store, "replicates") if name not in self._seen]
@@ -127,13 +129,13 @@ class Views:
             self._writer.flush()
 
 
-def answers(lines: Iterator[str], tell: Callable[[dict[str, Any]], None]) -> None:
+def answers(lines: Iterator[str], tell: Callable[[Tree], None]) -> None:
     """Answer every line until the input ends, or until `tell` raises DriverGone."""
     views = Views(json.loads(next(lines)), lambda line: tell({"say": line}))
     with contextlib.suppress(DriverGone):
         for line in lines:
             question = json.loads(line)
-            answer: dict[str, Any] = {"done": True}
+            answer: Tree = {"done": True}
             try:
                 if "state" in question:
                     views.show(question["state"])
@@ -153,10 +155,10 @@ def answers(lines: Iterator[str], tell: Callable[[dict[str, Any]], None]) -> Non
     views.close()
 
 
-def teller(to: IO[str]) -> Callable[[dict[str, Any]], None]:
+def teller(to: IO[str]) -> Callable[[Tree], None]:
     """A function that writes an answer to the driver. It raises DriverGone where the driver has died, after which `to` is mute."""
 
-    def tell(answer: dict[str, Any]) -> None:
+    def tell(answer: Tree) -> None:
         try:
             to.write(json.dumps(answer) + "\n")
             to.flush()

@@ -6,12 +6,13 @@ record that does not fit goes on in the next block. Each whole is a `Record` as 
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from results.errors import StudyError
+from results.plain_values import Options, Row, Tree
 
 PATTERN = "*.wandb"
 _BLOCK, _HEADER, _START = 2**15, 7, b":W&B"
@@ -25,8 +26,8 @@ class OfflineRun:
     ones, or what the script says they are; status: of its exit, None where it has not ended."""
 
     path: Path
-    config: dict[str, Any] = field(default_factory=dict)
-    history: list[dict[str, Any]] = field(default_factory=list)
+    config: Tree = field(default_factory=dict)
+    history: list[Row] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
     status: int | None = None
 
@@ -85,14 +86,14 @@ def _records(data: bytes) -> Iterator[bytes]:
             yield whole
 
 
-def _values(items: Any) -> dict[str, Any]:
+def _values(items: Any) -> Tree:
     """{name: value} of W&B's own items, its internal ones left out; a name of several parts is joined by dots."""
     values = {".".join(item.nested_key) or item.key: json.loads(item.value_json) for item in items}
     return {name: value for name, value in values.items() if not name.startswith("_wandb")}
 
 
-def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def _flat(config: Options) -> Tree:
+    flat: Tree = {}
     for name, value in config.items():
         if isinstance(value, dict) and value:
             flat |= {f"{name}.{inner}": deeper for inner, deeper in _flat(value).items()}

@@ -1,10 +1,10 @@
 """Where an adaptive study stands, in sentences, from its newest manifest and its rows: for the status and the report."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from results.rows.summary import Replicate
 from results.statistics.adaptive_rules import PENDING, Decision, Error, Rule, decide
+from results.store.manifest_types import Manifest
 
 CAUTION = (
     "The interval at a stop is not one of a fixed number of replicates: it was chosen for being narrow. "
@@ -12,9 +12,9 @@ CAUTION = (
 )
 
 
-def decisions_of(manifest: dict[str, Any], replicates: Sequence[Replicate]) -> dict[str, Decision]:
+def decisions_of(manifest: Manifest, replicates: Sequence[Replicate]) -> dict[str, Decision]:
     """The decision on every condition of a manifest that has a rule; seeds that it does not plan count as not ended."""
-    rule = Rule(**manifest["adaptive"])
+    rule = Rule(**(manifest["adaptive"] or {}))
     errors: dict[str, list[Error]] = {condition["name"]: [] for condition in manifest["conditions"]}
     for replicate in replicates:
         if replicate.stage == 0:
@@ -34,16 +34,17 @@ def error_of(replicate: Replicate, name: str, retry: bool = False) -> Error:
     return replicate.error(name)
 
 
-def lines(manifest: dict[str, Any], replicates: Sequence[Replicate]) -> list[str]:
+def lines(manifest: Manifest, replicates: Sequence[Replicate]) -> list[str]:
     """One line on the rule, one a condition; none where the number of replicates is fixed."""
-    if not manifest.get("adaptive"):
+    stated = manifest.get("adaptive")
+    if not stated:
         return []
-    rule = Rule(**manifest["adaptive"])
+    rule = Rule(**stated)
     head = f"Adaptive: {rule.minimum} to {rule.maximum} replicates a condition, until {rule.words}."
     return [head, *(_line(rule, name, decision, manifest) for name, decision in decisions_of(manifest, replicates).items())]
 
 
-def _line(rule: Rule, name: str, decision: Decision, manifest: dict[str, Any]) -> str:
+def _line(rule: Rule, name: str, decision: Decision, manifest: Manifest) -> str:
     looks = f"{decision.looks} look{'s'[: decision.looks != 1]}"
     planned = next(condition["replicates"] for condition in manifest["conditions"] if condition["name"] == name)
     if decision.reason == "narrow":

@@ -7,8 +7,10 @@ from typing import Any
 import pyarrow.fs
 
 from results.errors import store_errors
+from results.plain_values import Value
 from results.store.filesystem import info_of
 from results.store.manifest import label, newest_manifest, stage_of
+from results.store.manifest_types import Manifest
 from results.store.tables import Store, list_names, read
 
 _FOLDER = "logs"
@@ -46,7 +48,7 @@ def show_failures(store: Store, full: bool, say: Callable[[str], None]) -> None:
 
 def _show(
     store: Store,
-    row: Mapping[str, Any],
+    row: Mapping[str, Value],
     seeds: Mapping[str, str],
     done: set[str],
     logs: set[str],
@@ -72,7 +74,7 @@ def _show(
             say(f"    | {line}")
 
 
-def _who(manifest: Mapping[str, Any], row: list[Any]) -> str:
+def _who(manifest: Manifest, row: list[Any]) -> str:
     condition = manifest["conditions"][row[1]]
     return f"{label(condition['name'], stage_of(condition))}, seeds {row[2]} {row[3]}"
 

@@ -3,9 +3,8 @@
 import datetime
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from results.errors import DamagedFile
 from results.store.filesystem import listing
 from results.store.manifest import label, stage_of
+from results.store.manifest_types import Manifest
 from results.store.tables import Store, read
 
 # of `replicates`: all that a snapshot needs
@@ -76,7 +76,7 @@ class Snapshot:
     ends: datetime.datetime | None
 
 
-def take(store: Store, manifest: dict[str, Any] | None) -> Snapshot:
+def take(store: Store, manifest: Manifest | None) -> Snapshot:
     """The snapshot of now, with the newest manifest. Raises ValueError, naming the file, where a file is none of the store's tables."""
     return snapshot(store.study, manifest, read(store, "replicates", COLUMNS), failed_keys(store), in_flight(store))
 
@@ -99,7 +99,7 @@ def in_flight(store: Store) -> set[str]:
 
 def snapshot(
     study: str,
-    manifest: Mapping[str, Any] | None,
+    manifest: Manifest | None,
     rows: pa.Table,
     failures: Collection[str],
     flying: Collection[str],
@@ -131,7 +131,7 @@ def snapshot(
     )
 
 
-def _packs(manifest: Mapping[str, Any] | None, keys: set[str], failed: set[str], done: set[str], flying: set[str]) -> Packs:
+def _packs(manifest: Manifest | None, keys: set[str], failed: set[str], done: set[str], flying: set[str]) -> Packs:
     """Count packs by state; one that is neither committed nor in flight has failed if one of its replicates has, else it waits."""
     waiting = broken = 0
     if manifest:
@@ -145,7 +145,7 @@ def _packs(manifest: Mapping[str, Any] | None, keys: set[str], failed: set[str],
     return Packs(len(done), len(flying), waiting, broken)
 
 
-def _planned(manifest: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
+def _planned(manifest: Manifest) -> Iterator[tuple[str, np.ndarray]]:
     """Ids of the packs of a plan, with the places of their replicates in it."""
     count = len(manifest["replicates"])
     try:
@@ -160,7 +160,7 @@ def _planned(manifest: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
         ) from error
 
 
-def _conditions(manifest: Mapping[str, Any] | None, rows: pa.Table, failed: set[str]) -> tuple[Condition, ...]:
+def _conditions(manifest: Manifest | None, rows: pa.Table, failed: set[str]) -> tuple[Condition, ...]:
     done = _counts(rows["condition"])
     diverged = _counts(rows.filter(pc.equal(rows["status"], "diverged"))["condition"])
     listed = manifest["conditions"] if manifest else []

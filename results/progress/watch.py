@@ -14,6 +14,7 @@ from results.progress.snapshot import COLUMNS, Snapshot, failed_keys, in_flight,
 from results.progress.status import head
 from results.store.filesystem import listing
 from results.store.manifest import FOLDER, newest_manifest
+from results.store.manifest_types import Manifest
 from results.store.parquet import COMPACTED, SUFFIX, read_file
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, first_rows
@@ -30,7 +31,7 @@ class Follower:
     def __init__(self, store: Store):
         self.store = store
         self._parts: dict[_File, pa.Table] = {}
-        self._plan: tuple[list[_File], dict[str, Any] | None] = ([], None)
+        self._plan: tuple[list[_File], Manifest | None] = ([], None)
         self._failures: tuple[list[_File], set[str]] = ([], set())
 
     def take(self) -> Snapshot:

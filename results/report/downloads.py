@@ -1,15 +1,16 @@
 """What stands beside a report's page to be downloaded, and the part of the page that a paper takes over: methods, citations, tables."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.plain_values import Tree
 from results.report.citations import harness, references
 from results.report.family import ReportFamily
 from results.report.methods import methods_text
 from results.rows.summary import Replicate, to_parquet
+from results.store.manifest_types import Manifest
 from results.store.schema import TABLES as STORE_TABLES
 
 TABLES = (
@@ -41,12 +42,12 @@ def final_rows(planned: Sequence[Replicate], replicates: pa.Table, evaluations: 
 
 
 def for_a_paper(
-    manifest: dict[str, Any],
+    manifest: Manifest,
     planned: Sequence[Replicate],
     replicates: pa.Table,
     summary: pa.Table,
     families: Sequence[ReportFamily],
-) -> dict[str, Any]:
+) -> Tree:
     """The values that `methods.html` shows."""
     keys = pa.array([replicate.key for replicate in planned], pa.string())
     commits = replicates.filter(pc.is_in(replicates["key"], keys))["git"].drop_null().unique().to_pylist()

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from results.report.survival_figure import baseline, survival_drawing
 from results.rows.summary import Replicate, reported_sets
 from results.rows.task_conditions import is_of
 from results.store.manifest import label as stage_label
+from results.store.manifest_types import Manifest
 
 MAX_CURVES, MAX_PANELS = 75, 24  # curves a figure; the interactive one has its own
 SWEEP = 4  # conditions of a small study
@@ -32,7 +32,7 @@ class _Study:
     reported: names of sets; places: of each (key, stage) in the study's list.
     """
 
-    manifest: dict[str, Any]
+    manifest: Manifest
     groups: dict[str, list[Replicate]]
     shown: dict[str, list[Replicate]]
     reported: list[str]
@@ -41,7 +41,7 @@ class _Study:
 
 
 def draw_all(
-    manifest: dict[str, Any],
+    manifest: Manifest,
     known: Sequence[Replicate],
     replicates: pa.Table,
     evaluations: pa.Table,
@@ -211,7 +211,7 @@ def _errors(groups: dict[str, list[Replicate]], names: Sequence[str]) -> dict[st
 
 
 def _shown_conditions(
-    manifest: dict[str, Any], known: Sequence[Replicate], families: Sequence[ReportFamily]
+    manifest: Manifest, known: Sequence[Replicate], families: Sequence[ReportFamily]
 ) -> dict[str, list[Replicate]]:
     """The conditions that figures of single replicates show, in the study's order: of a large study those furthest from its baseline."""
     groups, first_set = _by_label(known), reported_sets(manifest)[:1]
@@ -248,7 +248,7 @@ def with_losses_drawn(known: Sequence[Replicate], replicates: pa.Table) -> list[
     return [key for members in chosen.values() for key, _ in members]
 
 
-def with_profiles_drawn(manifest: dict[str, Any], known: Sequence[Replicate], families: Sequence[ReportFamily]) -> list[str]:
+def with_profiles_drawn(manifest: Manifest, known: Sequence[Replicate], families: Sequence[ReportFamily]) -> list[str]:
     """Keys of the replicates whose profiles are drawn."""
     return [r.key for members in _shown_conditions(manifest, known, families).values() for r in members]
 

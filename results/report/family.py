@@ -4,19 +4,21 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 from matplotlib.figure import Figure
 
 from results.claims.claim import Settled
 from results.claims.evidence import Condition, Evidence
+from results.plain_values import Options
 from results.report.citations import Reference
 from results.rows.summary import Replicate
+from results.store.manifest_types import Manifest
 from results.store.tables import Store
 
 Drawn = tuple[str, str, str, Figure]  # name of its files, title, caption
-Section = Callable[[Store, dict[str, Any], Sequence[Replicate], pa.Table], list[Drawn]]
+Section = Callable[[Store, Manifest, Sequence[Replicate], pa.Table], list[Drawn]]
 Answer = TypeVar("Answer")
 Links = Mapping[str, Mapping[str, str]]  # heading → text → file beside the page
 
@@ -48,7 +50,7 @@ class ReportFamily:
     errors: Mapping[str, str] = field(default_factory=dict)
     references: Mapping[str, tuple[Reference, ...]] = field(default_factory=dict)
     task_options: tuple[str, ...] = ()
-    task_phrase: Callable[[Mapping[str, Any]], str | None] | None = None
+    task_phrase: Callable[[Options], str | None] | None = None
     replicate_links: Callable[[Store, str, str | os.PathLike[str] | None], Links] | None = None
     baseline: Callable[[Evidence], Condition] | None = None
     trade_off: Callable[[Evidence], tuple[str, str]] | None = None

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
-from results.report.palette import INK, PAPER, colour_of, marker_of
+from results.report.palette import INK, PAPER, Style, colour_of, marker_of
 from results.report.plot_data import log_coordinates, tell
 from results.statistics.intervals import quantile
 
@@ -105,7 +105,7 @@ def errors_by_condition(errors: Mapping[str, Errors], rows: Mapping[str, Rows] |
     scale = error_scale(*(values for by in errors.values() for values in by.values()))
     conditions = list(dict.fromkeys(name for by in errors.values() for name in by))
     many = len(conditions) > 8
-    turned: dict[str, Any] = {"rotation": 90 if many else 35, "ha": "right", "rotation_mode": "anchor"}
+    turned: Style = {"rotation": 90 if many else 35, "ha": "right", "rotation_mode": "anchor"}
     if many:
         turned["va"] = "center"
     elif len(conditions) <= 4 and max(map(len, conditions), default=0) <= 12:
@@ -151,7 +151,7 @@ def scatter(errors: Mapping[str, tuple[Floats, Floats]], x_set: str, y_set: str,
             marker, colour = marker_of(i), colour_of(i)
             label = f"{condition}: {len(x)}, {clean} at zero on both" if len(errors) <= 12 else condition
             # the fewer a condition has in the crowded corner, the further in front it is
-            style: dict[str, Any] = {
+            style: Style = {
                 "ms": 5,
                 "mfc": colour,
                 "mec": PAPER,
@@ -218,9 +218,9 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
                 shaded = panel.fill_between(centre, scale.place(low), scale.place(high), color=colour, alpha=0.16, lw=0)
                 shaded.set_visible(len(by) <= MOST_BANDS)
                 (dashed,) = panel.plot(centre, scale.place(median), color=colour, lw=1.2, ls="--")
-                open_marks: dict[str, Any] = {"marker": "v", "ms": 6, "mfc": "none", "mec": colour, "ls": "none"}
+                open_marks: Style = {"marker": "v", "ms": 6, "mfc": "none", "mec": colour, "ls": "none"}
                 (above,) = panel.plot(centre, scale.place(bounds), **open_marks)
-                style: dict[str, Any] = {"marker": marker_of(i), "ms": 4, "mec": PAPER, "mew": 0.4, "lw": 2}
+                style: Style = {"marker": marker_of(i), "ms": 4, "mec": PAPER, "mew": 0.4, "lw": 2}
                 (handles[condition],) = panel.plot(centre, scale.place(pooled), color=colour, **style)
                 tell(shaded, condition, quiet=len(by) > MOST_BANDS)
                 for artist in (dashed, above, handles[condition]):
@@ -393,7 +393,7 @@ def _error_axis(panel: Axes, scale: ErrorScale, direction: Literal["x", "y"], co
             edge = breaks[0] if category == "0" else breaks[-1]
             band(*((limits[0], edge) if category == "0" else (edge, limits[1])), color=INK, alpha=0.055, lw=0)
     panel.grid(axis=direction)
-    stroke: dict[str, Any] = {
+    stroke: Style = {
         "marker": [(-0.5, -1), (0.5, 1)] if horizontal else [(-1, -0.5), (1, 0.5)],
         "ms": 9,
         "mec": INK,

@@ -4,13 +4,14 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
+from results.plain_values import Options, Row
 from results.report.page_template import format_rate, format_real, format_share
 from results.rows.plural import counted, factor
 from results.store.manifest import label
+from results.store.manifest_types import Manifest
 
 MOST_NAMED = 3  # conditions that the answer gives a number each; of more it names the best and the worst
 MOST_CHANGES = 6  # in the line; the others unfold
@@ -21,8 +22,6 @@ _NUMBER = re.compile(r"\b\d{4,15}\b")
 _LONGEST = 40  # a longer value is left to the details
 _COUNTS = {"layers": "layer", "heads": "head", "steps": "step", "replicates": "replicate"}
 _OPERATIONAL = ("store", "wandb", "executor", "device", "scale", "pack.", "keep", "leases", "slots")
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -35,12 +34,12 @@ class Changes:
     overrides: Sequence[str]
 
 
-def of_a_paper(manifest: Mapping[str, Any]) -> bool:
+def of_a_paper(manifest: Manifest) -> bool:
     """Whether the study repeats a paper's; a user's own has none, and its page does not speak of one."""
     return bool((manifest.get("source") or {}).get("paper"))
 
 
-def changes(manifest: Mapping[str, Any]) -> Changes | None:
+def changes(manifest: Manifest) -> Changes | None:
     """How the study differs from the one it was written as; None where nothing that bears on its numbers was changed."""
     reductions = [str(reduction) for reduction in manifest.get("reductions") or ()]
     overrides = [override for override in manifest.get("overrides") or () if not str(override).startswith(_OPERATIONAL)]
@@ -48,20 +47,23 @@ def changes(manifest: Mapping[str, Any]) -> Changes | None:
         return None
     written = [text for reduction in _ordered(reductions) if (text := change_in_words(reduction)) is not None]
     return Changes(
-        _heading(manifest) if reductions else "Set on the command line", written[:MOST_CHANGES], reductions, overrides
+        _heading(manifest.get("source") or {}) if reductions else "Set on the command line",
+        written[:MOST_CHANGES],
+        reductions,
+        overrides,
     )
 
 
-def smaller_than(source: Mapping[str, Any], reductions: Sequence[str]) -> str:
+def smaller_than(source: Options, reductions: Sequence[str]) -> str:
     """All reductions of a study in one line; those without words are counted."""
     words = [change_in_words(reduction) for reduction in _ordered(reductions)]
     untold = words.count(None)
     told = [text for text in words if text is not None] + ([f"{untold} more in the report"] if untold else [])
-    return f"{_heading({'source': source})}: {', '.join(told)}"
+    return f"{_heading(source)}: {', '.join(told)}"
 
 
-def _heading(manifest: Mapping[str, Any]) -> str:
-    return "Smaller than the paper" if of_a_paper(manifest) else "Smaller than the study as written"
+def _heading(source: Options) -> str:
+    return "Smaller than the paper" if source.get("paper") else "Smaller than the study as written"
 
 
 def change_in_words(change: str) -> str | None:
@@ -118,7 +120,7 @@ def _grouped(value: str) -> str:
     return f"{int(value):,}" if value.isdigit() and len(value) < 16 else value
 
 
-def paper_shows(manifest: Mapping[str, Any], shown: Iterable[Mapping[tuple[str, str], str]]) -> str | None:
+def paper_shows(manifest: Manifest, shown: Iterable[Mapping[tuple[str, str], str]]) -> str | None:
     """What families say that the paper shows where this study looks; None where none of them does."""
     source = manifest.get("source") or {}
     place = (str(source.get("paper")), str(source.get("card")))

@@ -1,16 +1,17 @@
 """Figures of a page that can be pointed at, and what the page knows of each replicate: JSON that scripts/figures.js reads."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
+from results.plain_values import Tree
 from results.report import figure_files
 from results.report.page_template import script_json
 from results.report.plot_data import NotDrawable, plot_data
 from results.rows.summary import Replicate, reported_sets
 from results.store.manifest import label
+from results.store.manifest_types import Manifest
 
 SHORT_KEY = 12  # digits of a key; its page is called replicate-<these>.html
 MOST_SETS = 4  # of which a replicate's counts are told
@@ -31,7 +32,7 @@ def inline(document: str, name: str, title: str) -> Markup:
     return Markup('<div class="scroll" tabindex="0" role="region" aria-label="Figure: {}">{}</div>').format(title, drawn)
 
 
-def replicates_data(manifest: dict[str, Any], replicates: Sequence[Replicate], pages: Sequence[str]) -> Markup:
+def replicates_data(manifest: Manifest, replicates: Sequence[Replicate], pages: Sequence[str]) -> Markup:
     """JSON of the study's replicates in their order, by column, and the pages of replicates that lie beside the report's."""
     names = list(dict.fromkeys(label(replicate.condition, replicate.stage) for replicate in replicates))
     number = {name: place for place, name in enumerate(names)}
@@ -48,7 +49,7 @@ def replicates_data(manifest: dict[str, Any], replicates: Sequence[Replicate], p
     return script_json({"study": manifest["study"], "conditions": names, **columns, "sets": sets, "pages": list(pages)})
 
 
-def _counts(replicates: Sequence[Replicate], name: str) -> dict[str, Any]:
+def _counts(replicates: Sequence[Replicate], name: str) -> Tree:
     """Errors and reads by replicate; one number where all have as many reads."""
     scores = [replicate.scores.get(name) for replicate in replicates]
     reads = [None if score is None else score.reads for score in scores]

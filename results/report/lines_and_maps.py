@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import matplotlib as mpl
 import matplotlib.ticker
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from results.report.figures import INK, MOST_BANDS, STYLE, Floats, label_rows, legend, rows_of_panels
-from results.report.palette import colour_of, marker_of
+from results.report.palette import Style, colour_of, marker_of
 from results.report.plot_data import tell
 
 _MAP = "cividis"
@@ -96,7 +96,7 @@ def lines(
                 for edge in (bands.least, bands.most):
                     (line,) = panel.plot(bands.x, edge, color=colour_of(i), lw=0.7, alpha=0.6)
                     tell(line, name)
-                style: dict[str, Any] = {"marker": marker_of(i), "ms": 3.5} if len(bands.x) <= 40 else {}
+                style: Style = {"marker": marker_of(i), "ms": 3.5} if len(bands.x) <= 40 else {}
                 (handles[name],) = panel.plot(bands.x, bands.middle, color=colour_of(i), lw=2, **style)
                 tell(handles[name], name)
             for x in marked:

@@ -7,12 +7,12 @@ sets it, or where a reader asks for it (ASKED, and `task_options` of the familie
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.claims import reductions
+from results.plain_values import Options, Tree, Value
 from results.progress.adaptive_status import lines
 from results.report.family import ReportFamily
 from results.report.family_sections import FAMILIES
@@ -21,6 +21,7 @@ from results.rows.plural import counted, ranges
 from results.rows.summary import ENDINGS, Replicate, reported_sets
 from results.statistics.intervals import CONFIDENCE
 from results.store.json_columns import entries
+from results.store.manifest_types import ConditionFields, Manifest
 
 MOST = 8  # conditions, values or endings that are listed; of more, how many there are
 ASKED: dict[str, tuple[str, ...]] = {
@@ -42,11 +43,10 @@ WORDS: dict[str, str] = {
 }
 SCHEDULES = {"linear": "linear decay to 0"}
 NAMES = {"train.optimizer": {"adamw": "AdamW", "adam": "Adam", "sgd": "SGD"}, "train.schedule": SCHEDULES}
-Settings = Mapping[str, Any]
 
 
 def methods_text(
-    manifest: dict[str, Any],
+    manifest: Manifest,
     planned: Sequence[Replicate],
     replicates: pa.Table,
     summary: pa.Table,
@@ -77,7 +77,7 @@ def methods_text(
     return _one_line(" ".join(sentence for sentence in sentences if sentence))
 
 
-def _study(manifest: dict[str, Any], planned: Sequence[Replicate]) -> str:
+def _study(manifest: Manifest, planned: Sequence[Replicate]) -> str:
     conditions, stages = len(manifest["conditions"]), len({replicate.stage for replicate in planned})
     replicates = len({replicate.key for replicate in planned})
     staged = f", trained in {stages} stages," if stages > 1 else ""
@@ -87,10 +87,10 @@ def _study(manifest: dict[str, Any], planned: Sequence[Replicate]) -> str:
     )
 
 
-def _options(condition: dict[str, Any], options: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+def _options(condition: ConditionFields, options: Mapping[str, tuple[str, ...]]) -> Tree:
     """{dotted option: value} of one condition, of those that are named; defaults too where the manifest has them."""
     config, settings = condition.get("config", {}), condition.get("settings", {})
-    named: dict[str, Any] = {}
+    named: Tree = {}
     for part in ("task", "model", "train"):
         stated, complete = flatten(_mapping(config.get(part)), f"{part}."), flatten(_mapping(settings.get(part)), f"{part}.")
         asked = {name: complete[name] for name in (f"{part}.{option}" for option in options[part]) if name in complete}
@@ -98,7 +98,7 @@ def _options(condition: dict[str, Any], options: Mapping[str, tuple[str, ...]]) 
     return named
 
 
-def _part(part: str, manifest: dict[str, Any], configs: Sequence[Settings], rows: pa.Table, phrases: Sequence[str] = ()) -> str:
+def _part(part: str, manifest: Manifest, configs: Sequence[Options], rows: pa.Table, phrases: Sequence[str] = ()) -> str:
     """One sentence on the task, the model or the training: what all conditions share, `phrases` included, then what differs."""
     own = [{name: value for name, value in config.items() if name.startswith(f"{part}.")} for config in configs]
     shared, varied = split(own)
@@ -123,27 +123,27 @@ def _part(part: str, manifest: dict[str, Any], configs: Sequence[Settings], rows
     return text + "."
 
 
-def _phrases(manifest: dict[str, Any], families: Sequence[ReportFamily]) -> list[str]:
+def _phrases(manifest: Manifest, families: Sequence[ReportFamily]) -> list[str]:
     """Phrases that families add about the task, where it is the same for every condition."""
     tasks = [_mapping(condition.get("settings", {}).get("task")) for condition in manifest["conditions"]]
     said = [{family.task_phrase(task) for task in tasks} for family in families if family.task_phrase is not None]
     return [phrase for phrases in said if len(phrases) == 1 for phrase in phrases if phrase is not None]
 
 
-def _values(name: str, configs: Sequence[Settings]) -> str:
+def _values(name: str, configs: Sequence[Options]) -> str:
     values = list(dict.fromkeys(_value(name, config[name]) for config in configs if name in config))
     some = f"{len(values)} values" if len(values) > MOST else " | ".join(values)
     return f"{name.partition('.')[2]} ({some}{'' if all(name in config for config in configs) else ', or not set'})"
 
 
-def _words(name: str, value: Any) -> str:
+def _words(name: str, value: Value) -> str:
     short = name.partition(".")[2]
     if short == "name":
         return _value(name, value)
     return WORDS[name].format(_value(name, value)) if name in WORDS else f"{short} = {_value(name, value)}"
 
 
-def _value(name: str, value: Any) -> str:
+def _value(name: str, value: Value) -> str:
     if name in NAMES and isinstance(value, str):
         return NAMES[name].get(value, value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -159,7 +159,7 @@ def _parameters(rows: pa.Table, condition: str | None = None) -> str:
     return f", {sizes[0]:,} parameters" if len(sizes) == 1 else f", {sizes[0]:,} to {sizes[-1]:,} parameters"
 
 
-def _stages(manifest: dict[str, Any]) -> str:
+def _stages(manifest: Manifest) -> str:
     chains = {
         condition["name"]: stages
         for condition in manifest["conditions"]
@@ -171,7 +171,7 @@ def _stages(manifest: dict[str, Any]) -> str:
     return f"Stages after the first training: {texts}." if texts else ""
 
 
-def _sets(manifest: dict[str, Any], summary: pa.Table, averaged: bool) -> str:
+def _sets(manifest: Manifest, summary: pa.Table, averaged: bool) -> str:
     """Each set with its law, its size, and when it is scored. averaged: whether an average of the weights is scored as well."""
     reads: dict[str, list[int]] = {}
     for row in summary.select(["set", "reads"]).to_pylist():
@@ -197,7 +197,7 @@ def _sets(manifest: dict[str, Any], summary: pa.Table, averaged: bool) -> str:
     )
 
 
-def _seeds(manifest: dict[str, Any], planned: Sequence[Replicate]) -> str:
+def _seeds(manifest: Manifest, planned: Sequence[Replicate]) -> str:
     """Seeds and endings by condition, those that are alike together."""
     seeds: dict[str, list[tuple[int, int]]] = {condition["name"]: [] for condition in manifest["conditions"]}
     endings: dict[str, dict[str, int]] = {condition["name"]: dict.fromkeys(ENDINGS, 0) for condition in manifest["conditions"]}
@@ -220,12 +220,12 @@ def _seeds(manifest: dict[str, Any], planned: Sequence[Replicate]) -> str:
     return f"Planned replicates and how they ended: {_grouped(texts, len(texts))}."
 
 
-def _adaptive(manifest: dict[str, Any], planned: Sequence[Replicate]) -> str:
+def _adaptive(manifest: Manifest, planned: Sequence[Replicate]) -> str:
     sentences = lines(manifest, planned)
     return f"{sentences[0]} The interval at a stop is not one of a fixed number of replicates." if sentences else ""
 
 
-def _statistics(manifest: dict[str, Any], planned: Sequence[Replicate]) -> str:
+def _statistics(manifest: Manifest, planned: Sequence[Replicate]) -> str:
     level = f"{CONFIDENCE:.0%}".replace("%", " %")
     reported = reported_sets(manifest)
     parts = [
@@ -248,12 +248,12 @@ def _statistics(manifest: dict[str, Any], planned: Sequence[Replicate]) -> str:
     return "; ".join(parts) + "."
 
 
-def _reduced(manifest: dict[str, Any]) -> str:
+def _reduced(manifest: Manifest) -> str:
     changes = reductions({"scale": "paper", "reductions": [], "overrides": [], **manifest})
     return f"Reduced or changed against the study as written: {'; '.join(changes)}." if changes else ""
 
 
-def _made(manifest: dict[str, Any], rows: pa.Table) -> str:
+def _made(manifest: Manifest, rows: pa.Table) -> str:
     if not rows.num_rows:
         return "No replicate has been trained yet."
     commits = [
@@ -296,7 +296,7 @@ def _and(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _mapping(node: Any) -> dict[str, Any]:
+def _mapping(node: Value) -> Tree:
     return node if isinstance(node, dict) else {}
 
 

@@ -1,7 +1,7 @@
 """What every report says of its rows: what failed, what ran where, and the figures that a page shows."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from results import second_process
 from results.names import slug
+from results.plain_values import Options, Row, Tree
 from results.report import figure_files, figures
 from results.report.family import ReportFamily
 from results.report.first_screen import changes, paper_shows
@@ -21,6 +22,7 @@ from results.report.page_template import plain
 from results.rows.options import split
 from results.rows.summary import ENDINGS, QUANTILES, Replicate
 from results.store.json_columns import entries
+from results.store.manifest_types import Manifest
 from results.store.tables import Store
 
 MAX_FAILURES, MAX_OPEN_ROWS = 20, 200  # failures that are listed; rows of a table that is shown open
@@ -93,7 +95,7 @@ def _drawn(drawing: Drawing) -> tuple[str, bytes, Markup | None]:
 
 
 def family_drawings(
-    store: Store, manifest: dict[str, Any], known: Sequence[Replicate], replicates: pa.Table, families: Sequence[ReportFamily]
+    store: Store, manifest: Manifest, known: Sequence[Replicate], replicates: pa.Table, families: Sequence[ReportFamily]
 ) -> list[Drawing]:
     """The figures of the families' sections."""
     sections = [section for family in families for section in family.sections]
@@ -101,12 +103,12 @@ def family_drawings(
 
 
 def every_study(
-    manifest: dict[str, Any],
+    manifest: Manifest,
     known: Sequence[Replicate],
     replicates: pa.Table,
     failures: pa.Table,
     families: Sequence[ReportFamily],
-) -> dict[str, Any]:
+) -> Tree:
     """The values of `study_page.html`, whatever the study measures."""
     keys, statuses = {replicate.key for replicate in known}, [replicate.status for replicate in known]
     own = replicates.filter(pc.field("key").isin(pa.array(list(keys), pa.string())))
@@ -126,13 +128,13 @@ def every_study(
     }
 
 
-def newest_failures(failures: pa.Table, keys: set[str]) -> list[dict[str, Any]]:
+def newest_failures(failures: pa.Table, keys: set[str]) -> list[Row]:
     """The newest failures that concern this plan."""
     rows = [row for row in failures.to_pylist() if keys & set(row["keys"])]
     return sorted(rows, key=lambda row: row["at"], reverse=True)[:MAX_FAILURES]
 
 
-def provenance(replicates: pa.Table, manifest: dict[str, Any]) -> dict[str, Any]:
+def provenance(replicates: pa.Table, manifest: Manifest) -> Tree:
     """What ran where: every distinct value with the number of replicates it holds for."""
     named = {
         column: [({k: plain(v) for k, v in entries(text).items()}, count) for text, count in counted(replicates[column])]
@@ -163,7 +165,7 @@ def commit(git: str | None, dirty: bool | None) -> str:
     return "not in a git repository" if git is None else git + (" with uncommitted changes" if dirty else "")
 
 
-def settings_table(labels: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def settings_table(labels: Sequence[str], settings: Sequence[Options]) -> Tree:
     """The settings that all conditions share, the names of the others, and these by condition; of flat options."""
     shared, varied = split(settings)
     values = [

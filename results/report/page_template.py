@@ -14,6 +14,8 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
+from results.plain_values import Value
+
 FOLDER = Path(__file__).parent
 SCRIPTS, LIBRARY = FOLDER / "scripts", "uplot.js"  # the library puts its one name where the modules find it
 
@@ -70,7 +72,7 @@ def _policy(page: str) -> str:
     return f'<meta http-equiv="Content-Security-Policy" content="{rules}">'
 
 
-def script_json(value: Any) -> Markup:
+def script_json(value: Value) -> Markup:
     """Compact JSON that can stand in a `<script>` element whatever its strings hold: no <, >, & or line separator is left in it."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))  # U+2028 and U+2029 become \u escapes
     for character in "<>&":
@@ -116,6 +118,6 @@ def _number(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 
-def plain(value: Any) -> str:
+def plain(value: Value) -> str:
     """A configuration's value as one would type it."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,5 +1,9 @@
 """The colours and markers of figures. A page has each colour as --c1, --c2, … in a light and a dark version (head.html)."""
 
+from typing import Any
+
+Style = dict[str, Any]  # keywords of a drawing call
+
 # Okabe and Ito's six, then six that differ from them and from each other on white and on black
 COLOURS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),

@@ -15,11 +15,13 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from results.claims.evidence import gather
+from results.plain_values import Row
 from results.report.family import ReportFamily, first_answer
 from results.report.page_template import FOLDER, render, script_json
 from results.rows.summary import Replicate
 from results.statistics.intervals import Floats
 from results.store.manifest import label, reported
+from results.store.manifest_types import Manifest
 
 MAX_CURVES, MAX_POINTS = 150, 60_000  # embedded curves, and the points of all of them together
 SHORTEST_KEY = 10
@@ -34,7 +36,7 @@ class Axes:
     online: str | None
 
 
-def axes_of(manifest: dict[str, Any], replicates: Sequence[Replicate], families: Sequence[ReportFamily]) -> Axes | None:
+def axes_of(manifest: Manifest, replicates: Sequence[Replicate], families: Sequence[ReportFamily]) -> Axes | None:
     """The two sets that a family sets against each other; None for a study without them."""
     conditions = [{"settings": condition["config"]} | condition for condition in manifest["conditions"]]
     pair = first_answer((family.trade_off for family in families), gather(manifest | {"conditions": conditions}, replicates))
@@ -75,7 +77,7 @@ def chosen_curves(sparse: Floats, dense: Floats, most: int) -> NDArray[np.int64]
 
 
 def section(
-    manifest: dict[str, Any], replicates: Sequence[Replicate], evaluations: pa.Table, families: Sequence[ReportFamily]
+    manifest: Manifest, replicates: Sequence[Replicate], evaluations: pa.Table, families: Sequence[ReportFamily]
 ) -> Markup | None:
     """The section of the page; None for a study without two such sets, or without a replicate scored on both.
 
@@ -122,7 +124,7 @@ def _short(rate: float) -> float | None:
     return float(f"{rate:.4g}") if np.isfinite(rate) else None
 
 
-def _key_length(manifest: dict[str, Any]) -> int:
+def _key_length(manifest: Manifest) -> int:
     """The shortest beginning, of at least SHORTEST_KEY characters, that no two keys of the plan share."""
     keys = sorted({row[0] for row in manifest["replicates"]})
     length = SHORTEST_KEY
@@ -131,7 +133,7 @@ def _key_length(manifest: dict[str, Any]) -> int:
     return length
 
 
-def _conditions(shown: Sequence[Replicate], sparse: Floats, dense: Floats, length: int) -> list[dict[str, Any]]:
+def _conditions(shown: Sequence[Replicate], sparse: Floats, dense: Floats, length: int) -> list[Row]:
     columns: dict[str, dict[str, Any]] = {}
     for replicate, x, y in zip(shown, sparse, dense, strict=True):
         name = _label(replicate)
@@ -145,7 +147,7 @@ def _conditions(shown: Sequence[Replicate], sparse: Floats, dense: Floats, lengt
 
 
 def _curves(
-    manifest: dict[str, Any],
+    manifest: Manifest,
     shown: Sequence[Replicate],
     evaluations: pa.Table,
     online: str | None,
@@ -163,7 +165,11 @@ def _curves(
     longest = pc.count_distinct(rows["step"]).as_py()  # at least the points of any one curve
     if not longest:
         return steps, curves
-    hashes = {condition["name"]: condition["sets"].get(online, {}).get("hash") for condition in manifest["conditions"]}
+    hashes = {
+        condition["name"]: condition["sets"][online]["hash"]
+        for condition in manifest["conditions"]
+        if online in condition["sets"]
+    }
     chosen = chosen_curves(sparse, dense, max(3, min(MAX_CURVES, MAX_POINTS // longest)))
     rows = rows.filter(pc.field("key").isin(pa.array([shown[i].key for i in chosen], pa.string())))
     by = ["key", "stage", "set_hash", "step"]  # lengths of one set are pooled

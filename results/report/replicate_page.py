@@ -17,6 +17,7 @@ from markupsafe import Markup
 from results.errors import StudyError
 from results.names import slug
 from results.output import report_folder
+from results.plain_values import Row
 from results.report import figure_files, figures
 from results.report.family import Links, ReportFamily
 from results.report.family_sections import FAMILIES
@@ -30,6 +31,7 @@ from results.rows.options import flatten
 from results.rows.summary import replicates_of, set_names
 from results.store.json_columns import entries
 from results.store.manifest import manifest_of, reported
+from results.store.manifest_types import Manifest
 from results.store.tables import Store, read
 
 MAX_VALUES = 1000  # rows of the table of an experiment's values
@@ -63,7 +65,7 @@ def write_replicate_page(
     return report_folder(store, out).write(f"replicate-{slug(row[0][:12])}.html", text.encode())
 
 
-def planned(manifest: dict[str, Any], prefix: str) -> list[Any]:
+def planned(manifest: Manifest, prefix: str) -> list[Any]:
     """[key, condition's position, init_seed, data_seed] of the one replicate whose key begins so; ValueError for none or several."""
     matches = [row for row in manifest["replicates"] if prefix and row[0].startswith(prefix)]
     if not matches:
@@ -78,7 +80,7 @@ def planned(manifest: dict[str, Any], prefix: str) -> list[Any]:
     return list(matches[0])
 
 
-def page(manifest: dict[str, Any], row: list[Any], ended: pa.Table, evaluations: pa.Table, links: Links | None = None) -> str:
+def page(manifest: Manifest, row: list[Any], ended: pa.Table, evaluations: pa.Table, links: Links | None = None) -> str:
     """The page as one string of HTML; `ended` has a row a stage, and both tables hold rows of this replicate alone.
 
     links: further pages of the replicate, by heading.
@@ -112,9 +114,7 @@ def page(manifest: dict[str, Any], row: list[Any], ended: pa.Table, evaluations:
     )
 
 
-def values_page(
-    manifest: dict[str, Any], row: list[Any], record: dict[str, Any], evaluations: pa.Table, arrays: Iterable[KeptArray]
-) -> str:
+def values_page(manifest: Manifest, row: list[Any], record: Row, evaluations: pa.Table, arrays: Iterable[KeptArray]) -> str:
     """The page of a replicate of an experiment: the values and arrays that it returned."""
     condition = manifest["conditions"][row[1]]
     values = evaluations.filter(pc.field("kind") != ARRAY).sort_by(
@@ -158,7 +158,7 @@ def _curves(evaluations: pa.Table, stage: int, hashes: dict[str, str], names: li
     return curves
 
 
-def _provenance(record: dict[str, Any]) -> dict[str, str]:
+def _provenance(record: Row) -> dict[str, str]:
     """Where and how a stage of the replicate ran, as {name: text}."""
     return {
         "trained": f"{record['started']:%Y-%m-%d %H:%M} to {record['ended']:%Y-%m-%d %H:%M} UTC",

@@ -10,7 +10,6 @@ import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from results.claims import verdicts
 from results.claims.show import html as claims_html
 from results.large_tables import for_large_tables
 from results.output import OutputFolder, report_folder
+from results.plain_values import Row, Tree
 from results.progress.adaptive_status import CAUTION, lines
 from results.report import pareto, violins
 from results.report.downloads import for_a_paper, more_tables
@@ -54,6 +54,7 @@ from results.statistics.intervals import zero_error_bound
 from results.statistics.real_values import share_below_largest
 from results.store.manifest import label as stage_label
 from results.store.manifest import manifest_of, reported_rows, scoring_of, stage_of
+from results.store.manifest_types import ConditionFields, Manifest
 from results.store.tables import Store
 
 MAX_ROWS = 500  # rows of a large table
@@ -80,7 +81,7 @@ def write_report(store: Store, out: str | os.PathLike[str] | None = None, famili
     return page_path
 
 
-def _files(store: Store, manifest: dict[str, Any], folder: OutputFolder, families: Sequence[ReportFamily]) -> dict[str, bytes]:
+def _files(store: Store, manifest: Manifest, folder: OutputFolder, families: Sequence[ReportFamily]) -> dict[str, bytes]:
     """The report's files by their paths in its folder; the page is the last, as it links to the others."""
     shared = len(manifest["replicates"]) >= MANY and store.is_local and second_process.worthwhile()
     if shared:
@@ -124,7 +125,7 @@ def _files(store: Store, manifest: dict[str, Any], folder: OutputFolder, familie
 
 
 def page(
-    manifest: dict[str, Any],
+    manifest: Manifest,
     known: Sequence[Replicate],
     summary: pa.Table,
     replicates: pa.Table,
@@ -169,10 +170,10 @@ def _key_figure(drawings: Sequence[tuple[Drawing, Markup]], families: Sequence[R
     return by_name.get(next(preferred, "")) or next(iter(drawings), None)
 
 
-def _definition(manifest: dict[str, Any], families: Sequence[ReportFamily]) -> str:
+def _definition(manifest: Manifest, families: Sequence[ReportFamily]) -> str:
     errors = {task: error for family in families for task, error in family.errors.items()}
 
-    def error(condition: dict[str, Any]) -> str:
+    def error(condition: ConditionFields) -> str:
         task = condition.get("settings", condition.get("config", {})).get("task", {}).get("name")
         fallback = f"a scored position of {task} where the most probable answer is wrong"
         return scoring_of(condition).error or errors.get(task, fallback)
@@ -181,7 +182,7 @@ def _definition(manifest: dict[str, Any], families: Sequence[ReportFamily]) -> s
     return f"An error is {wrong}. The error rate is errors divided by such positions over a whole set, at the last step."
 
 
-def _worst(manifest: dict[str, Any], known: Sequence[Replicate]) -> Sequence[Replicate]:
+def _worst(manifest: Manifest, known: Sequence[Replicate]) -> Sequence[Replicate]:
     """All replicates of a study of at most 2 × MAX_ROWS; else the MAX_ROWS worst of any reported set, in the plan's order."""
     if len(known) <= 2 * MAX_ROWS:
         return known
@@ -190,15 +191,15 @@ def _worst(manifest: dict[str, Any], known: Sequence[Replicate]) -> Sequence[Rep
     return [known[i] for i in sorted(np.argsort(-np.array(worst), kind="stable")[:MAX_ROWS].tolist())]
 
 
-def _groups(summary: pa.Table) -> list[dict[str, Any]]:
+def _groups(summary: pa.Table) -> list[Row]:
     """The summary's rows by condition and stage."""
-    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, int], list[Row]] = {}
     for row in summary.to_pylist():
         groups.setdefault((row["condition"], row["stage"]), []).append(row)
     return [{"condition": condition, "stage": stage, "rows": rows} for (condition, stage), rows in groups.items()]
 
 
-def _methods(manifest: dict[str, Any], summary: pa.Table) -> dict[str, Any]:
+def _methods(manifest: Manifest, summary: pa.Table) -> Tree:
     """Settings that all conditions share, those that differ, the sets with their hashes, and the seeds."""
     conditions = manifest["conditions"]
     # `config` is what is hashed, so it leaves defaults out; `settings`, where a manifest has it, is complete

@@ -4,7 +4,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -24,11 +23,12 @@ from results.report.figures import (
     legend,
     rows_of_panels,
 )
-from results.report.palette import colour_of
+from results.report.palette import Style, colour_of
 from results.report.plot_data import tell
 from results.rows.plural import counted
 from results.rows.summary import Replicate
 from results.statistics.survival import Survival, band_halfwidth, survival
+from results.store.manifest_types import Manifest
 
 MOST = 8  # curves
 LINES = ("-", "--", ":", "-.")
@@ -36,7 +36,7 @@ Groups = Mapping[str, Sequence[Replicate]]  # by what a figure calls their condi
 
 
 def survival_drawing(
-    manifest: dict[str, Any], groups: Groups, sets: Sequence[str], families: Sequence[ReportFamily]
+    manifest: Manifest, groups: Groups, sets: Sequence[str], families: Sequence[ReportFamily]
 ) -> tuple[str, partial[Figure]]:
     """Caption and the call that makes the figure: a panel an evaluation set, a curve a condition, of at most MOST conditions."""
     chosen = choose(groups, baseline(manifest, groups, families))
@@ -44,7 +44,7 @@ def survival_drawing(
     return caption(groups, chosen), partial(draw, curves)
 
 
-def baseline(manifest: dict[str, Any], groups: Groups, families: Sequence[ReportFamily]) -> str | None:
+def baseline(manifest: Manifest, groups: Groups, families: Sequence[ReportFamily]) -> str | None:
     """The condition that the study's claims compare with; None where it states none, or has no such condition."""
     if not manifest.get("claims") or any("settings" not in condition for condition in manifest["conditions"]):
         return None
@@ -105,7 +105,7 @@ def draw(curves: Mapping[str, Mapping[str, Survival]]) -> Figure:
                 band = panel.fill_between(places, low, high, step="post", color=colour_of(i), alpha=0.13, lw=0)
                 band.set_visible(shaded)
                 tell(band, label, quiet=not shaded)
-                style: dict[str, Any] = {"drawstyle": "steps-post", "lw": 1.8, "ls": LINES[i % len(LINES)]}
+                style: Style = {"drawstyle": "steps-post", "lw": 1.8, "ls": LINES[i % len(LINES)]}
                 (handles[label],) = panel.plot(places, share, color=colour_of(i), **style)
                 tell(handles[label], label)
             _error_axis(panel, scale, "x")

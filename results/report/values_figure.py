@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from results.report.figures import INK, PAPER, STYLE, Floats, _spread, label_rows, rows_of_panels
-from results.report.palette import colour_of
+from results.report.palette import Style, colour_of
 from results.statistics.intervals import quantile
 from results.statistics.real_values import wants_log_axis
 
@@ -20,7 +20,7 @@ Curve = tuple[Floats, Floats]  # steps and values
 def values_by_condition(values: Mapping[str, Values], log: Mapping[str, bool]) -> Figure:
     """A panel a metric: a point a replicate, and their quartiles; `log`: which metrics have a log axis."""
     conditions = list(dict.fromkeys(name for by in values.values() for name in by))
-    turned: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+    turned: Style = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
     if len(conditions) <= 4 and max(map(len, conditions), default=0) <= 12:
         turned = {}
     with mpl.rc_context(STYLE):

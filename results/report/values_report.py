@@ -1,7 +1,6 @@
 """The report of a study of experiments: the values that its replicates returned."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +8,7 @@ import pyarrow.compute as pc
 
 from results.claims import reductions, verdicts
 from results.claims.show import html as claims_html
+from results.plain_values import Tree
 from results.report.family import ReportFamily
 from results.report.first_screen import answer_of_values
 from results.report.page_parts import Drawing, commits, drawn_files, every_study, family_drawings, settings_table
@@ -20,12 +20,13 @@ from results.rows.plural import ranges
 from results.rows.summary import Replicate, replicates_of, to_csv, to_parquet
 from results.rows.value_summary import column_of, costs, summarise_values, value_rows
 from results.store.manifest import reported
+from results.store.manifest_types import ConditionFields, Manifest
 from results.store.tables import Store, committed, read
 
 MAX_PANELS, MAX_CURVES, MAX_ROWS, MAX_DRAWN = 9, 75, 1000, 30  # metrics, lines a figure, rows, conditions
 
 
-def values_report(store: Store, manifest: dict[str, Any], families: Sequence[ReportFamily]) -> dict[str, bytes]:
+def values_report(store: Store, manifest: Manifest, families: Sequence[ReportFamily]) -> dict[str, bytes]:
     """The files of the report by their paths in its folder; the page is the last, as it links to the others. `families`: those whose
     sections are drawn."""
     finished = committed(store)
@@ -123,7 +124,7 @@ def _arrays(evaluations: pa.Table) -> list[tuple[str, int]]:
     return sorted((label(row["set"], row["metric"]), row["key_count"]) for row in by)
 
 
-def _methods(manifest: dict[str, Any]) -> dict[str, Any]:
+def _methods(manifest: Manifest) -> Tree:
     """What runs, the settings that all conditions share, those that differ, the seeds and the digests of the code."""
     configs = [condition["config"]["experiment"] for condition in manifest["conditions"]]
     flat = [flatten(_settings(condition)) for condition in manifest["conditions"]]
@@ -137,14 +138,14 @@ def _methods(manifest: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _settings(condition: dict[str, Any]) -> dict[str, Any]:
+def _settings(condition: ConditionFields) -> Tree:
     """The settings of an experiment; of a built-in one with those that have their defaults."""
     config = condition["config"]["experiment"]
     complete = condition.get("settings", {}).get("experiment", config.get("settings", {}))
     return {name: value for name, value in complete.items() if name not in config}
 
 
-def _with_own_code(manifest: dict[str, Any], replicates: pa.Table) -> pa.Table:
+def _with_own_code(manifest: Manifest, replicates: pa.Table) -> pa.Table:
     """The rows of `replicates` that ran a person's own code."""
     coded = [bool(condition["config"].get("code")) for condition in manifest["conditions"]]
     keys = [row[0] for row in manifest["replicates"] if coded[row[1]]]

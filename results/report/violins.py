@@ -22,7 +22,7 @@ from results.report.figures import (
     rows_of_panels,
 )
 from results.report.page_template import format_rate
-from results.report.palette import COLOURS, INK, PAPER
+from results.report.palette import COLOURS, INK, PAPER, Style
 from results.report.plot_data import tell
 from results.statistics.intervals import quantile
 
@@ -126,5 +126,5 @@ def _row(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, m
             spread = 0.05 * scale.span * (np.arange(drawn) / max(MAX_DOTS - 1, 1) - 0.5)
             dots.setdefault(colour, []).append(np.array([place + spread, np.full(drawn, at + 0.22)]))
             side = -1 if place == scale.zero else 1  # beside the marks, at the far end of the band
-            style: dict[str, Any] = {"ha": "right" if side < 0 else "left", "va": "center", "fontsize": 7}
+            style: Style = {"ha": "right" if side < 0 else "left", "va": "center", "fontsize": 7}
             panel.annotate(str(count), (place + side * 0.045 * scale.span, at), **style)

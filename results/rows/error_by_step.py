@@ -1,18 +1,19 @@
 """Quantiles of the error rate over replicates by training step, from `evaluations`."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.plain_values import Row
 from results.rows.summary import QUANTILES
 from results.statistics.intervals import quantile
 from results.store.manifest import reported
+from results.store.manifest_types import Manifest
 
 
-def online_bands(manifest: dict[str, Any], evaluations: pa.Table) -> list[dict[str, Any]]:
+def online_bands(manifest: Manifest, evaluations: pa.Table) -> list[Row]:
     """Error quantiles over replicates by condition, set and step, for the sets that are scored on the way; sorted by step.
 
     A replicate that had diverged by then counts as infinity. `replicates` is how many have a number or had diverged.
@@ -34,7 +35,7 @@ def online_bands(manifest: dict[str, Any], evaluations: pa.Table) -> list[dict[s
     ]
 
 
-def pooled(manifest: dict[str, Any], evaluations: pa.Table, names: list[str]) -> list[dict[str, Any]]:
+def pooled(manifest: Manifest, evaluations: pa.Table, names: list[str]) -> list[Row]:
     """Sums of errors and reads by replicate, set and step; a row without reads is left out, one that diverged has no errors."""
     chosen = reported(manifest) & (pc.field("weights") == "raw") & pc.field("set").isin(pa.array(names, pa.string()))
     by = ["key", "stage", "set", "set_hash", "step"]
@@ -42,7 +43,7 @@ def pooled(manifest: dict[str, Any], evaluations: pa.Table, names: list[str]) ->
     return [row for row in rows if row["count_sum"] != 0]
 
 
-def plotted(bands: list[dict[str, Any]]) -> dict[str, float]:
+def plotted(bands: list[Row]) -> dict[str, float]:
     """Values to plot. Infinity can't be drawn: such a quantile is a gap in its line, and `diverged` says why."""
     values = {}
     for band in bands:

@@ -5,7 +5,7 @@ import importlib
 import json
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from results.errors import StudyError, nearest
+from results.plain_values import Options
 from results.rows.options import flatten
 from results.store.filesystem import public
 from results.store.json_columns import entries
@@ -119,9 +120,7 @@ def load(
     return LoadedRows(_with_settings(opened, rows, replicates["config"], config) if config else rows)
 
 
-def _expression(
-    table: str, filters: pc.Expression | Sequence[Any] | None, conditions: Mapping[str, Any]
-) -> pc.Expression | None:
+def _expression(table: str, filters: pc.Expression | Sequence[Any] | None, conditions: Options) -> pc.Expression | None:
     """All of them as one expression; None where there are none."""
     parts = []
     if filters is not None:
@@ -182,14 +181,14 @@ def _with_settings(store: Store, rows: pa.Table, configs: pa.ChunkedArray, confi
     return rows
 
 
-def _settings(store: Store) -> dict[str, Mapping[str, Any]]:
+def _settings(store: Store) -> dict[str, Options]:
     """Every option, defaults included, of the conditions that the newest manifest has, by their configuration."""
     newest = newest_manifest(store)
     conditions = newest[1]["conditions"] if newest else []
     return {_spelled(each["config"]): flatten(each["settings"]) for each in conditions if "settings" in each}
 
 
-def _spelled(config: Mapping[str, Any]) -> str:
+def _spelled(config: Options) -> str:
     return json.dumps(config, sort_keys=True)
 
 

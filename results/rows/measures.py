@@ -3,13 +3,13 @@
 Readers rank costs, of which lower ones are better: the value itself, or minus the value where higher ones are better.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from results.store.manifest_types import Planned
 
 RESULT = "result"  # the set of a number that names none
 ARRAY = "array"  # the kind of rows that stand for arrays, which have no value
@@ -42,12 +42,12 @@ def label(name: str, metric: str) -> str:
     return metric if name == RESULT else f"{metric} ({name})"
 
 
-def is_experimental(manifest: Mapping[str, Any]) -> bool:
+def is_experimental(manifest: Planned) -> bool:
     """Whether the replicates of a study train nothing: they are experiments."""
     return any("experiment" in condition.get("config", {}) for condition in manifest["conditions"])
 
 
-def measures_of(manifest: Mapping[str, Any], evaluations: pa.Table) -> list[Measure]:
+def measures_of(manifest: Planned, evaluations: pa.Table) -> list[Measure]:
     """The metrics that rows have: declared ones first, in their order, then by name; of each the sets by name."""
     declared = manifest.get("metrics", {})
     by = evaluations.filter(_NUMBERS).group_by(["set", "metric", "kind"]).aggregate([]).to_pylist()

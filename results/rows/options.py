@@ -1,9 +1,10 @@
 """Nested options as one flat mapping."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from results.errors import DamagedFile
+from results.plain_values import Options, Tree
 
 
 class Settings(dict[str, Any]):
@@ -15,7 +16,7 @@ class Settings(dict[str, Any]):
         )
 
 
-def flatten(node: Mapping[str, Any], prefix: str = "") -> Settings:
+def flatten(node: Options, prefix: str = "") -> Settings:
     """Nested options by dotted path; an empty mapping is a value."""
     flat = Settings()
     for name, value in node.items():
@@ -23,7 +24,7 @@ def flatten(node: Mapping[str, Any], prefix: str = "") -> Settings:
     return flat
 
 
-def split(configs: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list[str]]:
+def split(configs: Sequence[Options]) -> tuple[Tree, list[str]]:
     """What all of these flat options share, and the names of those that differ or that not all have; in the order they are met."""
     names = list(dict.fromkeys(name for config in configs for name in config))
     first = configs[0] if configs else {}

@@ -4,23 +4,24 @@ Each value of the setting is a stratum with replicates of its own. Estimates and
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from results.errors import StudyError, nearest
+from results.plain_values import Options, Tree, Value
 from results.rows.measures import Measure
 from results.rows.options import flatten
 from results.rows.summary import Replicate
 from results.rows.value_summary import costs, value
 from results.statistics.real_values import interquartile_mean, interquartile_mean_interval
 from results.statistics.strata import mean_superiority
+from results.store.manifest_types import Manifest
 
 Group = dict[str, list[Replicate]]  # the replicates of a condition by the setting's value
 
 
-def pooled(manifest: Mapping[str, Any], replicates: Sequence[Replicate], across: str) -> dict[str, Group]:
+def pooled(manifest: Manifest, replicates: Sequence[Replicate], across: str) -> dict[str, Group]:
     """The replicates by their other settings and the value of `across`. StudyError where no condition has it, or some lack a value."""
     options = {c["name"]: _settings(c.get("settings", c["config"])) for c in manifest["conditions"]}
     names = dict.fromkeys(option for own in options.values() for option in own)
@@ -43,7 +44,7 @@ def pooled(manifest: Mapping[str, Any], replicates: Sequence[Replicate], across:
 
 
 def show_pooled(
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     replicates: Sequence[Replicate],
     measures: Sequence[Measure],
     across: str,
@@ -82,7 +83,7 @@ def _line(condition: str, group: Group, base: Group, measure: Measure, is_baseli
     return [*start, middle, f"{chance:.2f} [{within.low:.2f}, {within.high:.2f}]"]
 
 
-def _settings(node: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(node: Options) -> Tree:
     return {_name(option): at for option, at in flatten(node).items()}
 
 
@@ -91,5 +92,5 @@ def _name(option: str) -> str:
     return option.removeprefix("experiment.").removeprefix("settings.")
 
 
-def _text(setting: Any) -> str:
+def _text(setting: Value) -> str:
     return setting if isinstance(setting, str) else json.dumps(setting)

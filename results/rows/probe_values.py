@@ -2,13 +2,13 @@
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.errors import DamagedFile
+from results.plain_values import Options
 from results.store.parquet import SUFFIX, conform, read_file, serialise
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, check_name, list_names, read, write_bytes
@@ -42,7 +42,7 @@ def _pattern(form: str) -> re.Pattern[str]:
     return re.compile(re.escape(form).replace(r"\{n\}", r"(\d{1,9})").replace(r"\{word\}", r"(\S+)"), re.ASCII)
 
 
-def add(store: Store, pack: str, probe: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def add(store: Store, pack: str, probe: str, rows: Sequence[Options]) -> None:
     """Add rows of one probe to those of a pack; a (key, stage, step) that the file has already is replaced.
 
     Rows are mappings with the columns of the table `probes` but pack and probe. They count for readers as long as the pack does.

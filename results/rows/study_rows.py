@@ -5,12 +5,12 @@ worst = max(replicate.error("sparse") for replicate in study.replicates)
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from results.rows.summary import Replicate, replicates_of
 from results.store.manifest import reported
+from results.store.manifest_types import Manifest
 from results.store.tables import Store, committed, read
 
 
@@ -23,7 +23,7 @@ class StudyRows:
     replicates: list[Replicate]
 
 
-def read_study(store: Store, manifest: dict[str, Any]) -> StudyRows:
+def read_study(store: Store, manifest: Manifest) -> StudyRows:
     """Read what is said of a study's replicates: neither curves nor profiles nor probes."""
     winning = committed(store)
     evaluations = read(store, "evaluations", filter=reported(manifest), winning=winning)

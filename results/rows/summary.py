@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from results.errors import DamagedFile
+from results.plain_values import Row
 from results.rows.measures import is_experimental, last_values, measures_of
 from results.statistics.intervals import (
     Interval,
@@ -31,6 +32,7 @@ from results.statistics.intervals import (
     zero_error_bound,
 )
 from results.store.manifest import reported, stage_of
+from results.store.manifest_types import ConditionFields, Manifest, Planned
 from results.store.schema import STATUSES
 from results.store.tables import Store, read
 from results.terminal import printable
@@ -126,17 +128,17 @@ def of_replicates(replicates: Iterable[Replicate], by_key: Mapping[str, Held]) -
     return [by_key[replicate.key] for replicate in replicates if replicate.key in by_key]
 
 
-def set_names(manifest: dict[str, Any]) -> list[str]:
+def set_names(manifest: Manifest) -> list[str]:
     """Every evaluation set of the study, in its order."""
     return list(manifest["sets"])
 
 
-def reported_sets(manifest: dict[str, Any]) -> list[str]:
+def reported_sets(manifest: Manifest) -> list[str]:
     """The sets scored at the end only; where every set is also scored on the way, all of them."""
     return [name for name, value in manifest["sets"].items() if value.get("every") is None] or set_names(manifest)
 
 
-def replicates_of(manifest: dict[str, Any], replicates: pa.Table, evaluations: pa.Table, failures: pa.Table) -> list[Replicate]:
+def replicates_of(manifest: Planned, replicates: pa.Table, evaluations: pa.Table, failures: pa.Table) -> list[Replicate]:
     """Every planned replicate, in the plan's order; rows of other replicates in the tables are left out.
 
     A set counts only with the `set_hash` that the manifest has for the replicate's condition. Of experiments the scores are costs
@@ -160,7 +162,7 @@ def _costs(values: Mapping[str, tuple[float, int | None]]) -> dict[str, Score]:
     return {label: Score(0, count or 0, 0, cost, math.nan, math.nan) for label, (cost, count) in values.items()}
 
 
-def summarise(manifest: dict[str, Any], replicates: Sequence[Replicate]) -> pa.Table:
+def summarise(manifest: Manifest, replicates: Sequence[Replicate]) -> pa.Table:
     """One row a condition, stage and set (schema `SUMMARY`), in the study's order."""
     groups: dict[tuple[str, int], list[Replicate]] = {}
     for replicate in replicates:
@@ -175,7 +177,7 @@ def summarise(manifest: dict[str, Any], replicates: Sequence[Replicate]) -> pa.T
     return pa.Table.from_pylist(rows, schema=SUMMARY)
 
 
-def raw_rows(manifest: dict[str, Any], replicates: Sequence[Replicate]) -> pa.Table:
+def raw_rows(manifest: Manifest, replicates: Sequence[Replicate]) -> pa.Table:
     """One row a replicate: seeds, status, loss, and for each set `<set>.errors`, `.reads`, `.error`, `.low`, `.high`, then
     `.sequences_wrong`, `.sequences` and the exact interval of their share, `.wrong_low` and `.wrong_high`."""
     about = [
@@ -239,7 +241,7 @@ def to_parquet(table: pa.Table) -> bytes:
 
 def to_latex(summary: pa.Table) -> str:
     r"""A `tabular` for `\usepackage{booktabs}`: the five quantiles and the zero-error count of every condition and set."""
-    columns: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
+    columns: list[tuple[str, Callable[[Row], str]]] = [
         ("condition", lambda row: latex_escape(row["condition"])),
         ("set", lambda row: latex_escape(row["set"])),
         ("$n$", lambda row: latex_escape(f"{row['zero_error_of']}/{row['planned']}")),
@@ -279,7 +281,7 @@ def latex_escape(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in printable(text))
 
 
-def _latex_quantile(name: str) -> Callable[[dict[str, Any]], str]:
+def _latex_quantile(name: str) -> Callable[[Row], str]:
     return lambda row: _latex_rate(row[f"error_{name}"])
 
 
@@ -294,7 +296,7 @@ def _latex_rate(rate: float | None) -> str:
     return rf"${mantissa}\times 10^{{{int(exponent)}}}$"
 
 
-def _latex_zero(row: dict[str, Any]) -> str:
+def _latex_zero(row: Row) -> str:
     interval = f"[{row['zero_error_low']:.3f}, {row['zero_error_high']:.3f}]"
     return f"{row['zero_error']}/{row['zero_error_of']} {interval}" if row["zero_error_of"] else "--"
 
@@ -304,11 +306,11 @@ def _known(replicates: pa.Table) -> pa.Table:
 
 
 def _replicate(
-    condition: dict[str, Any],
+    condition: ConditionFields,
     row: tuple[str, int],
     init_seed: int,
     data_seed: int,
-    ended: dict[tuple[str, int], dict[str, Any]],
+    ended: dict[tuple[str, int], Row],
     failed: set[tuple[str, int]],
     scores: dict[tuple[str, int], dict[tuple[str, str], Score]],
 ) -> Replicate:
@@ -362,12 +364,12 @@ def _scores(
     return scores
 
 
-def _line(members: list[Replicate], name: str) -> dict[str, Any]:
+def _line(members: list[Replicate], name: str) -> Row:
     endings = [replicate.ending(name) for replicate in members]
     counts = {ending: endings.count(ending) for ending in ENDINGS}
     errors = np.array([error for replicate in members if (error := replicate.error(name)) is not None])
     scores = [replicate.scores[name] for replicate in members if name in replicate.scores]
-    line: dict[str, Any] = {"planned": len(members), **counts}
+    line: Row = {"planned": len(members), **counts}
     if scores:
         reads, sequences = min(score.reads for score in scores), min(score.sequences for score in scores)
         line |= {"reads": reads, "sequences": sequences}
@@ -384,7 +386,7 @@ def _line(members: list[Replicate], name: str) -> dict[str, Any]:
     return line | {"zero_error_least": zero, "zero_error_most": zero + unknown}
 
 
-def _jointly(members: list[Replicate], names: list[str]) -> dict[str, Any]:
+def _jointly(members: list[Replicate], names: list[str]) -> Row:
     answers = [answer for replicate in members if (answer := replicate.jointly_zero(names)) is not None]
     interval = clopper_pearson(sum(answers), len(answers))
     return {

@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from results.plain_values import Options
 from results.rows.options import flatten
 from results.rows.summary import Replicate, reported_sets
 from results.statistics.intervals import Floats
 from results.store.manifest import label, stage_of
+from results.store.manifest_types import Manifest
 
-Settings = Mapping[str, Mapping[str, Any]]
+Settings = Mapping[str, Options]
 Members = Mapping[str, Sequence[Replicate]]
 
 
@@ -22,10 +23,10 @@ class TaskConditions:
 
     settings: Settings
     members: Members
-    definitions: Mapping[str, Mapping[str, Any]]
+    definitions: Mapping[str, Options]
 
 
-def is_of(manifest: Mapping[str, Any], task: str) -> bool:
+def is_of(manifest: Manifest, task: str) -> bool:
     """Whether every condition of a study trains on this task."""
     return all(
         condition.get("settings", condition["config"]).get("task", {}).get("name") == task
@@ -33,7 +34,7 @@ def is_of(manifest: Mapping[str, Any], task: str) -> bool:
     )
 
 
-def conditions_of(manifest: dict[str, Any], replicates: Sequence[Replicate], task: str) -> TaskConditions | None:
+def conditions_of(manifest: Manifest, replicates: Sequence[Replicate], task: str) -> TaskConditions | None:
     """None for a study of another task, and for a manifest that lacks the settings."""
     if not is_of(manifest, task) or any("settings" not in condition for condition in manifest["conditions"]):
         return None

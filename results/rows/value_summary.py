@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from results.plain_values import Row
 from results.rows.measures import Measure
 from results.rows.summary import ENDINGS, QUANTILES, Replicate
 from results.statistics.intervals import Floats, clopper_pearson, quantile, quantile_interval
@@ -69,7 +69,7 @@ def value_rows(replicates: Sequence[Replicate], measures: Sequence[Measure]) -> 
     fields += [(column_of(measure), pa.float64()) for measure in measures]
     rows = []
     for replicate in replicates:
-        row: dict[str, Any] = {"condition": replicate.condition, "seed": replicate.init_seed, "status": replicate.status}
+        row: Row = {"condition": replicate.condition, "seed": replicate.init_seed, "status": replicate.status}
         row |= {"diverged_at": replicate.diverged_at, "key": replicate.key}
         for measure in measures:
             if measure.label in replicate.scores and math.isfinite(replicate.scores[measure.label].rate):
@@ -83,10 +83,10 @@ def value(cost: float, measure: Measure) -> float:
     return measure.sign * cost + 0.0
 
 
-def _line(members: Sequence[Replicate], measure: Measure) -> dict[str, Any]:
+def _line(members: Sequence[Replicate], measure: Measure) -> Row:
     endings = [replicate.ending(measure.label) for replicate in members]
     numbers = costs(members, measure)
-    line: dict[str, Any] = {"planned": len(members), **{name: endings.count(name) for name in ENDINGS}, "values": numbers.size}
+    line: Row = {"planned": len(members), **{name: endings.count(name) for name in ENDINGS}, "values": numbers.size}
     line["worst_covers"] = share_below_largest(numbers.size)
     if not numbers.size:
         return line

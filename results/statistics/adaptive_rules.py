@@ -8,9 +8,9 @@ such a stop is not one of a fixed number of replicates: docs/guides/adaptive.md 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from results.errors import StudyError
+from results.plain_values import Options, Tree, Value
 from results.statistics.bootstrap import quantile_ratio
 from results.statistics.intervals import Interval, clopper_pearson
 
@@ -63,7 +63,7 @@ class Decision:
     size: float | None
 
 
-def parse(replicates: Mapping[str, Any], budget: Any = None) -> Rule:
+def parse(replicates: Options, budget: Value = None) -> Rule:
     """The rule of a study's `replicates` and `budget`. ValueError in one sentence on anything wrong."""
     _refuse_other(replicates, ("min", "max", "until", "step"), "replicates")
     for key in ("min", "max", "until"):
@@ -108,7 +108,7 @@ def first_look(maximum: int) -> int:
     return min(15, math.ceil(maximum / 2))
 
 
-def as_dict(rule: Rule) -> dict[str, Any]:
+def as_dict(rule: Rule) -> Tree:
     """What a manifest keeps of a rule; `Rule(**…)` is the way back."""
     return {
         "minimum": rule.minimum,
@@ -188,20 +188,20 @@ def _ratio(errors: Sequence[Error], baseline: Sequence[Error], paired: bool) -> 
     return quantile_ratio(first, second, 0.5, paired).interval
 
 
-def _hours(budget: Any) -> float:
+def _hours(budget: Value) -> float:
     if not isinstance(budget, Mapping) or set(budget) != {"gpu_hours"}:
         raise StudyError(f"budget = {budget!r} must be {{gpu_hours: <number>}}: hours of one GPU, or of one core on CPU")
     return _number(budget["gpu_hours"], "budget.gpu_hours", 0, math.inf)
 
 
-def _number(value: Any, where: str, low: float, high: float) -> float:
+def _number(value: Value, where: str, low: float, high: float) -> float:
     if type(value) not in (int, float) or not low < value < high:
         limits = f"above {low:g}" + (f" and below {high:g}" if math.isfinite(high) else "")
         raise StudyError(f"{where} = {value!r} must be a number {limits}")
     return float(value)
 
 
-def _refuse_other(given: Mapping[str, Any], keys: Sequence[str] | Mapping[str, Any], where: str) -> None:
+def _refuse_other(given: Options, keys: Sequence[str] | Options, where: str) -> None:
     for key in given:
         if key not in keys:
             raise StudyError(f"{where} has no key {key!r}; keys: {', '.join(keys)}")

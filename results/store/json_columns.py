@@ -1,10 +1,11 @@
 """The columns of `replicates` that hold JSON, such as numerics and versions, as the readers show them."""
 
 import json
-from typing import Any
+
+from results.plain_values import Tree
 
 
-def entries(text: str) -> dict[str, Any]:
+def entries(text: str) -> Tree:
     """The object that a column's text is; text that is none is shown as it stands, under the name "text"."""
     try:
         content = json.loads(text)

@@ -3,7 +3,6 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.fs
 
 from results.errors import DamagedFile, StoreError, StudyError, store_errors
+from results.plain_values import Tree
 from results.store.filesystem import info_of, public, reason
 from results.store.manifest_schema import problem
+from results.store.manifest_types import ConditionFields, Manifest, Planned
 from results.store.tables import Store, list_names, read_bytes, write_bytes
 
 FOLDER = "manifests"
@@ -34,7 +35,7 @@ def write_manifest(store: Store, manifest_hash: str, content: bytes) -> None:
     write_bytes(store, NEWEST, manifest_hash.encode())
 
 
-def newest_manifest(store: Store) -> tuple[str, dict[str, Any]] | None:
+def newest_manifest(store: Store) -> tuple[str, Manifest] | None:
     """Hash and content of the manifest that was written last, or None: the one that the file `newest_manifest` names; where
     there is no such file, by the time of the files, and of several of one time the one that plans most.
 
@@ -56,7 +57,7 @@ def newest_manifest(store: Store) -> tuple[str, dict[str, Any]] | None:
     return max(((name, read_manifest(store, name)) for name in hashes), key=lambda named: len(named[1]["replicates"]))
 
 
-def manifest_of(store: Store) -> dict[str, Any]:
+def manifest_of(store: Store) -> Manifest:
     """The content of a study's newest manifest. Raises StudyError where the store has no such study, DamagedFile as above."""
     newest = newest_manifest(store)
     if newest is None:
@@ -78,7 +79,7 @@ def named_manifest(store: Store) -> str | None:
     return name.decode()
 
 
-def stage_of(condition: Mapping[str, Any]) -> int:
+def stage_of(condition: ConditionFields) -> int:
     """The stage of a manifest's condition: its configuration lists the stages before it, and what it takes from the last."""
     stages = condition.get("config", {}).get("stages")
     return max(0, len(stages) - 1) if isinstance(stages, list) else 0
@@ -103,7 +104,7 @@ class Scoring:
         return self.metrics[0]
 
 
-def scoring_of(condition: Mapping[str, Any]) -> Scoring:
+def scoring_of(condition: ConditionFields) -> Scoring:
     """The scoring of a manifest's condition; an older manifest lacks it, and has the metric of its time.
 
     Raises StoreError for numbers of which larger ones are better: no reader of this version ranks those.
@@ -119,7 +120,7 @@ def scoring_of(condition: Mapping[str, Any]) -> Scoring:
     return Scoring(tuple(scoring["metrics"]), scoring["error"], scoring.get("tokens"), scoring.get("outputs"))
 
 
-def reported(manifest: Mapping[str, Any]) -> pc.Expression:
+def reported(manifest: Planned) -> pc.Expression:
     """Selects the rows of `evaluations` that are reported: those with the first metric of their condition's task, all of experiments."""
     if any("experiment" in condition.get("config", {}) for condition in manifest["conditions"]):
         return pc.field("kind").is_valid()
@@ -135,7 +136,7 @@ def reported(manifest: Mapping[str, Any]) -> pc.Expression:
     return chosen
 
 
-def reported_rows(manifest: Mapping[str, Any], evaluations: pa.Table) -> pa.Table:
+def reported_rows(manifest: Manifest, evaluations: pa.Table) -> pa.Table:
     """The rows of `evaluations` that are reported, in their order. Where that is all of them, no row is copied."""
     selects = reported(manifest)
     decisive = [name for name in ("kind", "metric", "set_hash") if name in str(selects)]
@@ -157,12 +158,12 @@ def manifest_bytes(store: Store, name: str) -> bytes:
     return read_bytes(store, f"{FOLDER}/{name}")
 
 
-def read_manifest(store: Store, manifest_hash: str) -> dict[str, Any]:
+def read_manifest(store: Store, manifest_hash: str) -> Manifest:
     """The content of one manifest, which fits the schema. Raises DamagedFile, naming the file, where it does not."""
     return checked(manifest_bytes(store, f"{manifest_hash}{SUFFIX}"), store.path(manifest_path(manifest_hash)))
 
 
-def checked(data: bytes, path: str) -> dict[str, Any]:
+def checked(data: bytes, path: str) -> Manifest:
     """The manifest that these bytes of a file hold. Raises DamagedFile where they hold none of `results.store.manifest_schema`."""
     try:
         content = json.loads(data, parse_constant=_no_number, object_pairs_hook=_without_twins)
@@ -172,7 +173,7 @@ def checked(data: bytes, path: str) -> dict[str, Any]:
         ) from error
     if wrong := problem(content):
         raise DamagedFile(f"{path} is no manifest of a study: {wrong}; move it out of the store, and run the study again")
-    manifest: dict[str, Any] = content
+    manifest: Manifest = content
     return manifest
 
 
@@ -180,7 +181,7 @@ def _no_number(name: str) -> None:
     raise ValueError(f"it holds the number {name}")
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_twins(pairs: list[tuple[str, Any]]) -> Tree:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         twin = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)

@@ -12,7 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-Shape = Callable[[Any, str], str]
+from results.plain_values import Tree, Value
+
+Shape = Callable[[Value, str], str]
 
 MOST_DEPTH = 40  # of mappings and lists in each other, as for a study file
 MOST_CONDITIONS = 20_000
@@ -21,13 +23,13 @@ MOST_TEXT = 1_000_000
 _LARGEST = 2**63 - 1  # what a table's column holds
 
 
-def problem(content: Any) -> str:
+def problem(content: Value) -> str:
     """The first thing that is wrong with a manifest, such as "sets.dense.sequences must be a whole number", or ""."""
     return _unfit(content) or MANIFEST(content, "") or _disagreement(content)
 
 
 def text(most: int = MOST_TEXT) -> Shape:
-    def check(value: Any, where: str) -> str:
+    def check(value: Value, where: str) -> str:
         if not isinstance(value, str):
             return f"{where} must be text"
         return f"{where} has {len(value)} characters, and at most {most} are read" if len(value) > most else ""
@@ -36,7 +38,7 @@ def text(most: int = MOST_TEXT) -> Shape:
 
 
 def whole(least: int = 0, most: int = _LARGEST) -> Shape:
-    def check(value: Any, where: str) -> str:
+    def check(value: Value, where: str) -> str:
         fits = type(value) is int and least <= value <= most
         return (
             ""
@@ -49,15 +51,15 @@ def whole(least: int = 0, most: int = _LARGEST) -> Shape:
     return check
 
 
-def number(value: Any, where: str) -> str:
+def number(value: Value, where: str) -> str:
     return "" if type(value) in (int, float) else f"{where} must be a number"
 
 
-def flag(value: Any, where: str) -> str:
+def flag(value: Value, where: str) -> str:
     return "" if type(value) is bool else f"{where} must be true or false"
 
 
-def anything(value: Any, where: str) -> str:
+def anything(value: Value, where: str) -> str:
     return ""
 
 
@@ -69,7 +71,7 @@ def optional(shape: Shape) -> Shape:
 def items(shape: Shape, least: int = 0) -> Shape:
     """A list of at least so many values of one shape."""
 
-    def check(value: Any, where: str) -> str:
+    def check(value: Value, where: str) -> str:
         if not isinstance(value, list):
             return f"{where} must be a list"
         if len(value) < least:
@@ -82,7 +84,7 @@ def items(shape: Shape, least: int = 0) -> Shape:
 def mapping(shape: Shape) -> Shape:
     """A mapping of any names to values of one shape."""
 
-    def check(value: Any, where: str) -> str:
+    def check(value: Value, where: str) -> str:
         if not isinstance(value, dict):
             return f"{where} must be a mapping"
         for name, entry in value.items():
@@ -99,7 +101,7 @@ def record(required: Mapping[str, Shape], optional_shapes: Mapping[str, Shape] |
     """A mapping with these names; those of `optional_shapes` may be absent, and others are ignored."""
     shapes = {**required, **(optional_shapes or {})}
 
-    def check(value: Any, where: str) -> str:
+    def check(value: Value, where: str) -> str:
         if not isinstance(value, dict):
             return f"{where or 'it'} must be a mapping"
         for name in required:
@@ -118,7 +120,7 @@ def _below(where: str, name: str) -> str:
     return f"{where}.{shown}" if where else shown
 
 
-def _replicate(value: Any, where: str) -> str:
+def _replicate(value: Value, where: str) -> str:
     """[key, place of the condition, init_seed, data_seed]; more may follow."""
     if type(value) is not list or len(value) < 4:
         return f"{where} must be a list of a key, a condition and two seeds"
@@ -139,7 +141,7 @@ _STAGED = _PARTS | {"stages": items(mapping(anything)), "stage": mapping(anythin
 _EXPERIMENT = record({}, {"name": text(MOST_NAME), "command": items(text()), "settings": mapping(anything)})
 
 
-def _settings(value: Any, where: str) -> str:
+def _settings(value: Value, where: str) -> str:
     """Every option of a training, or of an experiment."""
     experiment = isinstance(value, dict) and "experiment" in value
     return (record({"experiment": _EXPERIMENT}) if experiment else record(_PARTS, _STAGED))(value, where)
@@ -160,7 +162,7 @@ _CONDITION_FIELDS = record(
 )
 
 
-def _condition(value: Any, where: str) -> str:
+def _condition(value: Value, where: str) -> str:
     """A condition's fields, and every part of it in `settings`, or in `config` where it has none, as older manifests do."""
     if wrong := _CONDITION_FIELDS(value, where):
         return wrong
@@ -172,14 +174,14 @@ def _condition(value: Any, where: str) -> str:
     return next((wrong for name, section in sections if (wrong := _section(section, f"{where}.{name}"))), "")
 
 
-def _section(value: dict[str, Any], where: str) -> str:
+def _section(value: Tree, where: str) -> str:
     """What options a condition, or an earlier stage of it, gives to its task, its model, its training and its link to that stage."""
     return next(
         (wrong for part, section in value.items() if (wrong := _options(part, section)(section, _below(where, part)))), ""
     )
 
 
-def _options(part: str, value: Any) -> Shape:
+def _options(part: str, value: Value) -> Shape:
     """The shape of a section such as `task`; of a user's own class the options are not known."""
     kinds = _option_kinds().get(part)
     if kinds is None:
@@ -191,7 +193,7 @@ def _options(part: str, value: Any) -> Shape:
 
 
 @cache
-def _option_kinds() -> dict[str, Any]:
+def _option_kinds() -> Tree:
     kinds: dict[str, Any] = json.loads((Path(__file__).parent / "option_kinds.json").read_text(encoding="utf-8"))
     return kinds
 
@@ -208,14 +210,14 @@ def _of_kind(kind: Any) -> Shape:
 
 
 def _any_of(shapes: list[Shape]) -> Shape:
-    def check(value: Any, where: str) -> str:
+    def check(value: Value, where: str) -> str:
         wrong = [shape(value, where) for shape in shapes]
         return "" if "" in wrong else ", or ".join(wrong)
 
     return check
 
 
-def _null(value: Any, where: str) -> str:
+def _null(value: Value, where: str) -> str:
     return "" if value is None else f"{where} must be null"
 
 
@@ -231,7 +233,7 @@ _RULE_FIELDS = {
 }
 
 
-def _rule(value: Any, where: str) -> str:
+def _rule(value: Value, where: str) -> str:
     """Of adaptive replicates (`results.statistics.adaptive_rules.Rule`): a field more would be another rule."""
     wrong = record({name: _RULE_FIELDS[name] for name in ("minimum", "maximum", "step", "set", "limit")}, _RULE_FIELDS)(
         value, where
@@ -274,7 +276,7 @@ MANIFEST = record(
 )
 
 
-def _unfit(content: Any) -> str:
+def _unfit(content: Value) -> str:
     """What no place of a manifest may hold: numbers that are none, halves of characters, mappings without end."""
     level, depth = [content], 0
     while level:
@@ -300,7 +302,7 @@ def _unfit(content: Any) -> str:
     return ""
 
 
-def _disagreement(content: dict[str, Any]) -> str:
+def _disagreement(content: Tree) -> str:
     """Where parts of a manifest that has its shape contradict each other."""
     conditions, rows = content["conditions"], content["replicates"]
     if len(conditions) > MOST_CONDITIONS:
@@ -333,7 +335,7 @@ def _disagreement(content: dict[str, Any]) -> str:
     return ""
 
 
-def _other_settings(condition: dict[str, Any], sets: dict[str, Any]) -> str:
+def _other_settings(condition: dict[str, Any], sets: Tree) -> str:
     """Where `settings`, which has every option, has another value than `config`, or a set another kind of value for an option."""
     settings = condition.get("settings")
     if settings is None:
@@ -364,5 +366,5 @@ def _other_settings(condition: dict[str, Any], sets: dict[str, Any]) -> str:
     return ""
 
 
-def _kind(value: Any) -> type:
+def _kind(value: Value) -> type:
     return float if type(value) is int else type(value)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from harness.experiments.generation import samplers
 from harness.experiments.generation.oracles import Judged, Written, states
 from harness.experiments.generation.samplers import Samples
 from harness.experiments.generation.walk import uniform_time, until_leaf
+from results.plain_values import Options
 from tasks.generation import processes
 from tasks.generation.processes import Process
 
@@ -120,7 +121,7 @@ class VerifiedSampling:
             return processes.only_zeros(self.horizon, self.alphabet)
         return getattr(processes, self.process)(self.horizon)  # type: ignore[no-any-return]
 
-    def measure(self, draw: Draw) -> Iterator[Mapping[str, Any]]:
+    def measure(self, draw: Draw) -> Iterator[Options]:
         size = max(1, _TOGETHER // max(self._numbers(), self.samples))
         parts = [self._measured(draw.of(slots)) for slots in torch.arange(draw.replicates).split(size)]
         yield {"count": self.samples} | {name: torch.cat([part[name] for part in parts]) for name in parts[0]}

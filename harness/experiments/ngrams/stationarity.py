@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from harness.draw import Draw
 from harness.experiments.ngrams.constructions import k_gram
+from results.plain_values import Options
 from tasks.ngrams.in_context import InContextNgram
 
 _BATCH = 64  # strings whose gradients are averaged, for the variance between batches
@@ -51,7 +52,7 @@ class Stationarity:
         except ValueError as error:
             raise ValueError(str(error).replace("task.", "experiment.")) from error
 
-    def measure(self, draw: Draw) -> Iterator[Mapping[str, Any]]:
+    def measure(self, draw: Draw) -> Iterator[Options]:
         """One row: norms of each seed, [R]."""
         task = self.task()
         made = k_gram(task, self.k, self.c, draw.replicates)

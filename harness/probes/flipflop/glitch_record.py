@@ -16,6 +16,7 @@ from harness.probes.flipflop.glitch_source import Source, source
 from harness.probes.flipflop.glitches import KEPT, Glitches, answers, attended, glitches
 from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
+from results.plain_values import Row
 from results.report.flipflop import glitches as files
 from results.report.flipflop.glitch_page import lines, write_glitch_page
 from results.report.flipflop.glitches import About
@@ -95,9 +96,9 @@ def _same(before: About, after: About) -> bool:
     return vars(before) | {"looked": 0} == vars(after)
 
 
-def _rows(model: nn.Module, about: About, errors: Glitches, curves: list[Any], asked: list[Any]) -> Iterator[dict[str, Any]]:
+def _rows(model: nn.Module, about: About, errors: Glitches, curves: list[Any], asked: list[Any]) -> Iterator[Row]:
     """Rows of results.report.flipflop.glitches.SCHEMA."""
-    seen: Iterator[dict[str, Any]] = attended(cast(Decoder, model), errors) if about.layers else ({} for _ in errors.string)
+    seen: Iterator[dict[str, Tensor]] = attended(cast(Decoder, model), errors) if about.layers else ({} for _ in errors.string)
     for n, heads in enumerate(seen):
         names = ("string", "position", "answer", "right", "margin", "write", "since_write", "since_event")
         row = {name: getattr(errors, name)[n].item() for name in names}
@@ -108,13 +109,11 @@ def _rows(model: nn.Module, about: About, errors: Glitches, curves: list[Any], a
         yield row | {name: heads[name].flatten().tolist() if heads else [] for name in ("keys", "weights", "norms", "totals")}
 
 
-def _answers(
-    origin: Source, row: dict[str, Any], step: int | None, errors: Glitches, on: torch.device
-) -> tuple[Tensor, Tensor]:
+def _answers(origin: Source, row: Row, step: int | None, errors: Glitches, on: torch.device) -> tuple[Tensor, Tensor]:
     return answers(_model(origin, row, step, on), origin.scored, errors, on, origin.condition.train.precision)
 
 
-def _model(origin: Source, row: dict[str, Any], step: int | None, on: torch.device) -> nn.Module:
+def _model(origin: Source, row: Row, step: int | None, on: torch.device) -> nn.Module:
     """A replicate of the condition with its weights of a step, the last one by default."""
     task, kept = origin.condition.task, find(origin.store, row["key"], step)
     sizes = {"outputs": task.outputs}

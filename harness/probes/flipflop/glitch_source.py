@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -11,6 +10,7 @@ from harness.probes.flipflop.wrong_reads import row_of, sets_of, weights_of
 from harness.study.config import Condition, condition_of, name_of
 from harness.training import weights as artifacts
 from results.errors import StudyError
+from results.plain_values import Row
 from results.store.tables import Store, committed, read
 from tasks.flipflop.flipflop import FlipFlop
 from tasks.flipflop.simulation import Simulation
@@ -24,13 +24,13 @@ class Source:
     """
 
     store: Store
-    row: dict[str, Any]
+    row: Row
     condition: Condition
     scored: ScoredSet
     errors: int
     reads: int
     steps: list[int]
-    sisters: list[dict[str, Any]]
+    sisters: list[Row]
 
 
 def source(stores: Sequence[Store], key: str, set_name: str | None) -> Source:
@@ -48,7 +48,7 @@ def source(stores: Sequence[Store], key: str, set_name: str | None) -> Source:
     return Source(store, row, condition, scored, errors, reads, steps, _sisters(store, row))
 
 
-def _sisters(store: Store, row: dict[str, Any]) -> list[dict[str, Any]]:
+def _sisters(store: Store, row: Row) -> list[Row]:
     """The other finished replicates of the condition with weights of that stage, in the order of their seeds."""
     same = [
         sister
@@ -60,7 +60,7 @@ def _sisters(store: Store, row: dict[str, Any]) -> list[dict[str, Any]]:
     return sorted(same, key=lambda sister: (sister["init_seed"], sister["data_seed"], sister["key"]))
 
 
-def _set(store: Store, row: dict[str, Any], condition: Condition, name: str | None) -> tuple[ScoredSet, int, int]:
+def _set(store: Store, row: Row, condition: Condition, name: str | None) -> tuple[ScoredSet, int, int]:
     """The set and this replicate's committed (errors, reads) on it. ValueError where it was not scored on such a set."""
     sets = sets_of(store, condition)
     ended = (pc.field("key") == row["key"]) & (pc.field("stage") == row["stage"]) & (pc.field("step") == row["steps"])

@@ -3,7 +3,6 @@
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import torch
@@ -12,7 +11,9 @@ import harness.machine.device
 from harness.machine.provenance import code_state, columns, versions
 from harness.planning.manifest import name_of_content, to_bytes
 from harness.study.identity import canonical, digest
+from results.plain_values import Tree
 from results.store.manifest import newest_manifest, write_manifest
+from results.store.manifest_types import Planned
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, commit, committed
 
@@ -75,10 +76,10 @@ def write(store: Store, answers: Answers, device: torch.device, began: datetime.
     commit(store, pack, {table: pa.Table.from_pylist(of_table, SCHEMAS[table]) for table, of_table in rows.items()})
 
 
-def _manifest(store: Store, name: str, key: str, config: dict[str, Any], hashes: dict[int, str]) -> dict[str, Any]:
+def _manifest(store: Store, name: str, key: str, config: Tree, hashes: dict[int, str]) -> dict[str, object]:
     """What a study's readers need: every model so far, one of the same name replaced."""
     newest = newest_manifest(store)
-    before = newest[1] if newest else {"conditions": [], "replicates": [], "sets": {}}
+    before: Planned = newest[1] if newest else {"conditions": [], "replicates": [], "sets": {}}
     held = set(committed(store)["key"].to_pylist())
     kept = [
         (before["conditions"][index], key_before)

@@ -6,7 +6,6 @@ rows); `read_restricted`, the largest logit of the symbols is not.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +18,7 @@ from harness.study.config import Condition
 from harness.training.evaluate import strings
 from harness.training.loss_positions import Needed, needed
 from results.errors import StudyError
+from results.plain_values import Row
 from results.store.manifest import manifest_of
 from results.store.tables import Store, committed
 from tasks.batch import Batch
@@ -26,14 +26,14 @@ from tasks.batch import Batch
 RESTRICTED = "read_restricted"  # a metric of flipflop
 
 
-def row_of(stores: Sequence[Store], key: str) -> tuple[Store, dict[str, Any]]:
+def row_of(stores: Sequence[Store], key: str) -> tuple[Store, Row]:
     """A replicate's store and its row of the last stage; key: or as many digits as tell it apart. ValueError where there is none."""
     full = resolve_key(stores, key)
     held = [(store, row) for store in stores for row in committed(store).to_pylist() if row["key"] == full]
     return max(held, key=lambda stored: stored[1]["stage"])
 
 
-def weights_of(store: Store, row: dict[str, Any]) -> Kept:
+def weights_of(store: Store, row: Row) -> Kept:
     """The last weights of the row's stage. ValueError where it has not finished, or they were not kept."""
     name = f"{row['key'][:12]} of {store.study}"
     if row["status"] != "finished":

@@ -11,6 +11,7 @@ from harness.planning.pack import ScoredSet
 from harness.probes.flipflop.wrong_reads import row_of, sets_of, weights_of
 from harness.study.config import condition_of
 from results.errors import StudyError
+from results.plain_values import Row
 from results.store.filesystem import names
 from results.store.tables import Store, committed
 from tasks.flipflop.flipflop import FlipFlop
@@ -21,13 +22,13 @@ class Replicate:
     """row: of `replicates`; step: of the weights; model: a pack with R = 1; sets: that its glitches are looked for on."""
 
     store: Store
-    row: dict[str, Any]
+    row: Row
     step: int
     model: Any
     sets: tuple[ScoredSet, ...]
 
 
-def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, dict[str, Any]]]:
+def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, Row]]:
     """The replicate's row, or those of all that have weights and are of the flip-flop."""
     if key != "all":
         return [row_of(stores, key)]
@@ -53,7 +54,7 @@ def _last_kept(store: Store, key: str) -> int | None:
     return max(stages) if stages and names(store.filesystem, f"{folder}/{max(stages)}") else None
 
 
-def loaded(store: Store, row: dict[str, Any], wanted: Sequence[str], device: torch.device) -> Replicate:
+def loaded(store: Store, row: Row, wanted: Sequence[str], device: torch.device) -> Replicate:
     """A replicate with its last weights. wanted: names of sets, none for all. ValueError where it is none that can be traced."""
     condition = condition_of(row)
     task = condition.task

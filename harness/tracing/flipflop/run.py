@@ -29,11 +29,12 @@ from harness.tracing.flipflop.replay import STRINGS, replay
 from harness.tracing.flipflop.replicate import Replicate, loaded, rows_of
 from harness.tracing.flipflop.trace import Settings, Trace, evidence, searched
 from results.errors import StudyError
+from results.plain_values import Row
 from results.rows.probe_values import add
 from results.statistics.intervals import quantile_interval
 from results.store.tables import Store
 
-Rows = list[dict[str, Any]]
+Rows = list[Row]
 _MARKS = "wri"
 
 

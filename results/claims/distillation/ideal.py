@@ -1,12 +1,11 @@
 """Accuracies of an ideal observer of masked strings, beside which those of models are printed (`benchmarks/theory/pcfg_ideal.py`)."""
 
-from collections.abc import Mapping
-from typing import Any
+from results.plain_values import Options
 
 IDEAL = {("cfg3b", 13): 0.954}  # by grammar and root, at the default rate of masks
 
 
-def ideal(settings: Mapping[str, Any]) -> float | None:
+def ideal(settings: Options) -> float | None:
     """Accuracy of an ideal observer for a task's options; None where it has not been computed."""
     usual = (
         settings.get("task.objective") == "masked" and settings.get("task.mask_rate") == 0.3 and settings.get("task.mask_start")
@@ -14,7 +13,7 @@ def ideal(settings: Mapping[str, Any]) -> float | None:
     return IDEAL.get((settings["task.grammar"], settings["task.root"])) if usual else None
 
 
-def beside(settings: Mapping[str, Any]) -> str:
+def beside(settings: Options) -> str:
     """Words to print after accuracies on a task: the ideal observer's; "" where it is not known."""
     best = ideal(settings)
     return "" if best is None else f"; an ideal observer has {best:.3f}"

@@ -16,6 +16,7 @@ from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, d
 from results.claims.distillation.parity import looks_of, reached
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import require
+from results.plain_values import Tree
 from results.statistics.intervals import Floats, quantile
 
 SIZES = ("model.heads", "model.width", "model.head_dim", "model.feed_forward")
@@ -30,7 +31,7 @@ class Axis:
     by_heads: dict[int, Condition]
 
 
-def head_dim(settings: dict[str, Any]) -> int:
+def head_dim(settings: Tree) -> int:
     return int(settings.get("model.head_dim") or settings["model.width"] // settings["model.heads"])
 
 
@@ -54,7 +55,7 @@ def axes(evidence: Evidence) -> list[Axis]:
     return compared
 
 
-def _names(options: dict[str, Any]) -> Iterator[str]:
+def _names(options: Tree) -> Iterator[str]:
     dim, width = f"{head_dim(options)} dimensions a head", f"width {options['model.width']}"
     if options.get("model.join") == "average":
         yield f"{dim} and {width}, heads averaged"

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.plain_values import Options
 from results.rows.probe_values import Name
 
 SIMPLY_TRANSITIVE = re.compile(r"C\d+$|.*_regular$")
@@ -29,7 +29,7 @@ def sentences_wrong(evaluations: pa.Table) -> Shares:
     return {name: share for name, (_, share) in last.items()}
 
 
-def sets_by_length(definitions: Mapping[str, Mapping[str, Any]], trained: int) -> dict[int, str]:
+def sets_by_length(definitions: Mapping[str, Options], trained: int) -> dict[int, str]:
     """Names of the sets that change nothing but length or decoding, by length; of two at one length, the freely run one."""
     names: dict[int, str] = {}
     for name, changed in definitions.items():

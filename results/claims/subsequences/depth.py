@@ -6,12 +6,12 @@ that many (S1), and, if a layer can at most double what is joined, not with fewe
 theorem itself says nothing.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require
+from results.plain_values import Options
 from results.statistics.intervals import clopper_pearson
 
 MOST = 0.5
@@ -25,7 +25,7 @@ class Smallest(NamedTuple):
     shown: int | None
 
 
-def length_of(settings: Mapping[str, Any]) -> int | None:
+def length_of(settings: Options) -> int | None:
     """η, where the answer is whether a piece of η tokens has been read: state q after q tokens of it, the last one kept; else None."""
     table = [list(row) for row in settings.get("task.automaton.table") or []]
     last, observe = len(table) - 1, settings.get("task.observe")

@@ -4,11 +4,11 @@ Accuracy is the thesis' token-level one, 1 - errors/count; a diverged replicate'
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from results.plain_values import Options
 from results.report.automata import thesis
 from results.report.automata.positions_and_rates import arm_of, machine_of, positions, rates
 from results.report.family import Drawn
@@ -16,13 +16,14 @@ from results.report.lines_and_maps import BANDS, Bands, bands_of, heat_maps, lin
 from results.rows.summary import Replicate
 from results.rows.task_conditions import accuracy, conditions_of
 from results.statistics.intervals import Floats
+from results.store.manifest_types import Manifest
 from results.store.tables import Store
 
 ENOUGH = 0.99
 AXES = {"length": "length of the words", "p_one": "probability of a 1", "ones": "number of 1s"}
 
 
-def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
     conditions = conditions_of(manifest, replicates, "automaton")
     if conditions is None:
@@ -36,7 +37,7 @@ def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replic
     return drawn + positions(store, settings, by, definitions, finished) + rates(store, settings, by, finished)
 
 
-def _depths(settings: Mapping[str, Mapping[str, Any]], by: Mapping[str, Sequence[Replicate]], name: str) -> list[Drawn]:
+def _depths(settings: Mapping[str, Options], by: Mapping[str, Sequence[Replicate]], name: str) -> list[Drawn]:
     """Heat maps where two depths or more differ in nothing but that and the automaton; depth against length where lengths differ too."""
     cells: dict[tuple[str, int, int], Floats] = {}
     varied = ("task.automaton", "task.length", "model.layers")
@@ -103,7 +104,7 @@ def _needed(cells: Mapping[tuple[str, int, int], Floats], machines: list[str], l
     )
 
 
-def _shares(settings: Mapping[str, Mapping[str, Any]], by: Mapping[str, Sequence[Replicate]], name: str) -> list[Drawn]:
+def _shares(settings: Mapping[str, Options], by: Mapping[str, Sequence[Replicate]], name: str) -> list[Drawn]:
     """Accuracy against the share of labels that training reveals."""
     shares = {options["task.p_reveal"] for options in settings.values()}
     if len(shares) < 2:
@@ -124,9 +125,9 @@ def _shares(settings: Mapping[str, Mapping[str, Any]], by: Mapping[str, Sequence
 
 
 def _along(
-    settings: Mapping[str, Mapping[str, Any]],
+    settings: Mapping[str, Options],
     by: Mapping[str, Sequence[Replicate]],
-    definitions: Mapping[str, Mapping[str, Any]],
+    definitions: Mapping[str, Options],
     option: str,
 ) -> list[Drawn]:
     """Accuracy over the sets that change one option of the task alone."""

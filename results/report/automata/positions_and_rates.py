@@ -1,12 +1,12 @@
 """The figures of a report on automata that need more than the scores: accuracy by position, and the monitored loss by learning rate."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.plain_values import Options
 from results.report.family import Drawn
 from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points, lines
 from results.rows.plural import counted
@@ -17,12 +17,12 @@ from results.store.tables import Store, read
 MOST_LINES = 36
 
 
-def machine_of(options: Mapping[str, Any]) -> str:
+def machine_of(options: Options) -> str:
     """The automaton's name; a table of a user's own is called table."""
     return str(options.get("task.automaton", "table"))
 
 
-def arm_of(condition: str, options: Mapping[str, Any]) -> str:
+def arm_of(condition: str, options: Options) -> str:
     """A condition's name without the automaton in front, so that an arm has one colour in all panels."""
     first, _, rest = condition.partition("_")
     return rest if rest and machine_of(options).startswith(first) else condition
@@ -30,9 +30,9 @@ def arm_of(condition: str, options: Mapping[str, Any]) -> str:
 
 def positions(
     store: Store,
-    settings: Mapping[str, Mapping[str, Any]],
+    settings: Mapping[str, Options],
     by: Mapping[str, Sequence[Replicate]],
-    definitions: Mapping[str, Mapping[str, Any]],
+    definitions: Mapping[str, Options],
     finished: pa.Table,
 ) -> list[Drawn]:
     """Accuracy at every position of the longest words, where a study has one training length and no more lines than can be told apart."""
@@ -59,7 +59,7 @@ def positions(
 
 
 def rates(
-    store: Store, settings: Mapping[str, Mapping[str, Any]], by: Mapping[str, Sequence[Replicate]], finished: pa.Table
+    store: Store, settings: Mapping[str, Options], by: Mapping[str, Sequence[Replicate]], finished: pa.Table
 ) -> list[Drawn]:
     """Median monitored loss at the last look against the learning rate, where conditions differ in that."""
     if len({options["train.lr"] for options in settings.values()}) < 2 or any(

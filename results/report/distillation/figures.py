@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -10,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from results.report.figures import INK, MOST_BANDS, STYLE, Floats, label_rows, legend, rows_of_panels
 from results.report.lines_and_maps import Bands
-from results.report.palette import colour_of, marker_of
+from results.report.palette import Style, colour_of, marker_of
 from results.report.plot_data import tell
 
 
@@ -58,13 +57,13 @@ def lessons(panels: Mapping[str, Lesson], label: str = "step") -> Figure:
                     (line,) = panel.plot(bands.x, edge, color=colour_of(i), lw=0.6, alpha=0.5)
                     tell(line, name)
                 every = max(1, len(bands.x) // 12)
-                style: dict[str, Any] = {"marker": marker_of(i), "ms": 4, "markevery": (i % every, every)}
+                style: Style = {"marker": marker_of(i), "ms": 4, "markevery": (i % every, every)}
                 (handles[name],) = panel.plot(bands.x, bands.middle, color=colour_of(i), lw=2, **style)
                 tell(handles[name], name)
             for name, points in lesson.learned.items():
                 i = names.index(name)
                 steps, values = zip(*points, strict=True)
-                look: dict[str, Any] = {"marker": marker_of(i), "ms": 7, "mfc": "none", "mec": colour_of(i), "mew": 1.6}
+                look: Style = {"marker": marker_of(i), "ms": 7, "mfc": "none", "mec": colour_of(i), "mew": 1.6}
                 (marks,) = panel.plot(steps, values, ls="none", zorder=4, **look)
                 tell(marks, name)
             panel.set_xlabel(label)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib as mpl
 import matplotlib.ticker
@@ -21,6 +20,7 @@ from results.rows.task_conditions import TaskConditions, conditions_of
 from results.statistics.intervals import quantile
 from results.statistics.transition import first_step
 from results.store.manifest import reported
+from results.store.manifest_types import Manifest
 from results.store.tables import Store, read
 
 RIGHT = 0.9
@@ -28,7 +28,7 @@ LENGTHS = 3
 Steps = Mapping[str, Mapping[int, Sequence[float]]]  # by arm and size, such as the length; infinity for one that is never right
 
 
-def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """The figure of a study of sparse parities of three lengths or more; [] for any other."""
     conditions = conditions_of(manifest, replicates, "sparse_parity")
     if conditions is None or len({options["task.length"] for options in conditions.settings.values()}) < LENGTHS:

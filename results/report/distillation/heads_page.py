@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import pyarrow as pa
 
@@ -15,12 +14,13 @@ from results.report.family import Drawn
 from results.rows.summary import Replicate
 from results.rows.task_conditions import conditions_of
 from results.store.manifest import reported
+from results.store.manifest_types import Manifest
 from results.store.tables import Store, read
 
 RIGHT = 0.75  # accuracy at which the support is found, as claim PD-R6 has it
 
 
-def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """The figure of a study of sparse parities whose transformers differ in their heads; [] for any other."""
     conditions = conditions_of(manifest, replicates, "sparse_parity")
     if conditions is None:

@@ -6,12 +6,12 @@ Panigrahi et al. 2025, figures 4.4, 4.5 and 4.16 of the thesis (curves of studen
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.plain_values import Options
 from results.report.distillation import parity_thesis as thesis
 from results.report.distillation.figures import Lesson, Spikes, lessons, spikes
 from results.report.family import Drawn
@@ -21,6 +21,7 @@ from results.rows.probe_values import parts
 from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import TaskConditions, conditions_of
 from results.store.manifest import reported
+from results.store.manifest_types import Manifest
 from results.store.tables import Store, read
 
 Curves = Mapping[str, Sequence[Look]]
@@ -31,7 +32,7 @@ Kind = tuple[tuple[str, str], ...]
 _ITEM = re.compile(r"(node=\d+ )?degree=(\d+) (inside|outside|outside_sd|x\d+)$")
 
 
-def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
     of_tasks = (conditions_of(manifest, replicates, name) for name in TASKS)
     conditions = next((conditions for conditions in of_tasks if conditions is not None), None)
@@ -48,7 +49,7 @@ def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replic
     return _lessons(conditions, curves, finished, manifest) + _spikes(conditions, curves, probes)
 
 
-def _lessons(conditions: TaskConditions, curves: Curves, finished: pa.Table, manifest: Mapping[str, Any]) -> list[Drawn]:
+def _lessons(conditions: TaskConditions, curves: Curves, finished: pa.Table, manifest: Manifest) -> list[Drawn]:
     """A panel for every condition that teaches others, and for each model and horizon of its students where they differ."""
     by_key = {replicate.key: name for name, members in conditions.members.items() for replicate in members}
     rows = {row["key"]: row for row in finished.select(["key", "parent_key", "parent_step"]).to_pylist()}
@@ -116,9 +117,7 @@ def _bands(conditions: TaskConditions, name: str, curves: Curves) -> Bands | Non
     return bands_of(points) if len(points) > 1 else None
 
 
-def _learned(
-    conditions: TaskConditions, name: str, rows: Mapping[str, Mapping[str, Any]], curves: Curves
-) -> list[tuple[float, float]]:
+def _learned(conditions: TaskConditions, name: str, rows: Mapping[str, Options], curves: Curves) -> list[tuple[float, float]]:
     """(step, accuracy) of the first checkpoint of each seed, its teacher's accuracy at the nearest look; not the teacher's last one."""
     points = []
     for replicate in conditions.members[name]:

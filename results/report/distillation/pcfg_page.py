@@ -5,7 +5,6 @@ and `--probe nonterminals` have added rows.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +20,11 @@ from results.rows.probe_values import by_step
 from results.rows.summary import Replicate
 from results.rows.task_conditions import TaskConditions, conditions_of
 from results.store.manifest import reported
+from results.store.manifest_types import Manifest
 from results.store.tables import Store, read
 
 
-def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
     conditions = conditions_of(manifest, replicates, "pcfg")
     if conditions is None:

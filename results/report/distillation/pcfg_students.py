@@ -1,14 +1,16 @@
 """The students of a study of distillation on grammars as its report draws them: their strategies, teachers and accuracies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from results.claims.distillation.strategies import LABELS, TWO, strategy, teacher_config
+from results.plain_values import Options
 from results.report.distillation import pcfg_thesis as thesis
 from results.rows.task_conditions import TaskConditions, accuracy
 from results.statistics.intervals import Floats
 from results.store.manifest import label, stage_of
+from results.store.manifest_types import Manifest
 
 VARIED = {"task.grammar": "{}", "task.level": "level {}", "task.mask_rate": "mask rate {}", "model.heads": "heads: {}"}
 
@@ -19,7 +21,7 @@ class Student:
 
     label: str
     kind: str
-    settings: Mapping[str, Any]
+    settings: Options
     teacher: str
 
     @property
@@ -28,7 +30,7 @@ class Student:
         return tuple(self.settings[name] for name in VARIED)
 
 
-def distilled(conditions: TaskConditions, manifest: Mapping[str, Any]) -> list[Student]:
+def distilled(conditions: TaskConditions, manifest: Manifest) -> list[Student]:
     """The students of the study whose teacher is a condition of it too."""
     configs = {label(condition["name"], stage_of(condition)): condition["config"] for condition in manifest["conditions"]}
     students = []

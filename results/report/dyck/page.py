@@ -1,7 +1,6 @@
 """What a report draws of Dyck languages: attention maps of several seeds side by side, and β against accuracy and training length."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib as mpl
 import matplotlib.ticker
@@ -16,12 +15,13 @@ from results.claims.evidence import Condition, Evidence, gather
 from results.report.dyck import thesis
 from results.report.family import Drawn
 from results.report.figures import INK, STYLE, faint, label_rows, legend, rows_of_panels
-from results.report.palette import colour_of, marker_of
+from results.report.palette import Style, colour_of, marker_of
 from results.report.plot_data import tell
 from results.rows.probe_values import by_key, parts
 from results.rows.summary import Replicate
 from results.rows.task_conditions import is_of
 from results.statistics.intervals import Floats
+from results.store.manifest_types import Manifest
 from results.store.tables import Store, read
 
 SEEDS, MAPS, SETS = 4, 3, 2  # seeds of a condition, conditions and sets that are drawn, at most
@@ -30,7 +30,7 @@ TASKS = ("dyck", "dyck_copy")
 STRING = 19  # tokens of the random strings of the probe `variation`
 
 
-def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: Manifest, known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows of probes for; [] for a study of another task."""
     if not any(is_of(manifest, task) for task in TASKS) or any("settings" not in each for each in manifest["conditions"]):
         return []
@@ -144,7 +144,7 @@ def _middle(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _layers(panel: Axes, number: int, by_layer: Mapping[int, tuple[float, float]], shift: float) -> None:
-    style: dict[str, Any] = {"color": colour_of(number), "lw": 1.4}
+    style: Style = {"color": colour_of(number), "lw": 1.4}
     for layer, (middle, spread) in by_layer.items():
         panel.plot([layer + shift] * 2, [middle - spread, middle + spread], **style)
     middles = [middle for middle, _ in by_layer.values()]
@@ -191,7 +191,7 @@ def _points(panel: Axes, number: int, arm: Condition, name: str, evidence: Evide
     ]
     if not found:
         return
-    style: dict[str, Any] = {"color": colour_of(number), "marker": marker_of(number), "ls": "none"}
+    style: Style = {"color": colour_of(number), "marker": marker_of(number), "ls": "none"}
     x, y = (np.array([row[column] for row in found], dtype=np.float64) for column in (1, 2))
     (points,) = panel.plot(x, y, ms=4, alpha=max(0.3, faint(len(x))), **style)
     tell(points, arm.name, [place[id(each)] for each, *_ in found])

@@ -1,7 +1,8 @@
 """Attention variation in Li's thesis (CMU-ML-25-120): section 2.2.3.2 on the fixed string, table 2.6 on random ones."""
 
 from collections.abc import Mapping
-from typing import Any
+
+from results.plain_values import Options
 
 ByLayer = dict[int, tuple[float, float]]  # mean and standard deviation by layer, counted from 1
 
@@ -30,7 +31,7 @@ RANDOM: Mapping[tuple[int, int, int], ByLayer] = {
 RANDOM_RANDOM = 3.33
 
 
-def on_fixed_string(settings: Mapping[str, Any]) -> ByLayer | None:
+def on_fixed_string(settings: Options) -> ByLayer | None:
     """The thesis' variation of models with these settings on its fixed string; None where it has none."""
     if [settings.get(f"task.{name}") for name in ("types", "depth")] != [2, 4]:
         return None
@@ -41,7 +42,7 @@ def on_fixed_string(settings: Mapping[str, Any]) -> ByLayer | None:
     return FIXED.get((str(model["positions"]), complete)) if (model["layers"], model["norm"]) == (2, "feed_forward") else None
 
 
-def on_random_strings(settings: Mapping[str, Any]) -> ByLayer | None:
+def on_random_strings(settings: Options) -> ByLayer | None:
     """The row of table 2.6 of models with these settings; None where it has none."""
     if settings.get("model.norm") != "branch":
         return None

@@ -1,11 +1,10 @@
 """What reports say of flip-flop language modelling beside what they say of every study."""
 
 import os
-from collections.abc import Mapping
-from typing import Any
 
 from results.claims.evidence import Evidence
 from results.claims.flipflop.read_sets import baseline, dense_set, sparse_set
+from results.plain_values import Options
 from results.report.family import Links, ReportFamily
 from results.report.flipflop.glitch_page import write_glitch_page
 from results.report.flipflop.glitches import sets_of
@@ -14,7 +13,7 @@ from results.report.flipflop.references import FFLM, THESIS
 from results.store.tables import Store
 
 
-def even(task: Mapping[str, Any]) -> str | None:
+def even(task: Options) -> str | None:
     """Whether writes and reads share what p_ignore leaves equally: known only where the defaults are."""
     plain = task.get("name") == "flipflop" and task.get("p_write", 0) is None and task.get("p_read", 0) is None
     return "writes and reads equally likely" if plain else None

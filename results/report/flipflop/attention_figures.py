@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -13,6 +12,7 @@ from matplotlib.patches import Rectangle
 
 from results.names import slug
 from results.output import output_folder
+from results.plain_values import Row
 from results.report.figure_files import png, svg
 from results.report.figures import STYLE
 from results.report.flipflop.heads_figures import INPUTS, WRITES, comparable, distances, largest, over_steps
@@ -105,7 +105,7 @@ def write_figures(store: Store, folder: Path) -> list[Path]:
     rows = read(store, "probes", filter=pc.field("probe").isin(["pattern", "drift", "heads"]), winning=finished)
     values, steps, written = by_key(rows), over_steps(rows), list[Path]()
     shown, changing = dict[str, int](), list[tuple[str, Mapping[int, Mapping[Name, float]]]]()
-    replicates: list[dict[str, Any]] = finished.select(["key", "condition", "init_seed", "data_seed"]).to_pylist()
+    replicates: list[Row] = finished.select(["key", "condition", "init_seed", "data_seed"]).to_pylist()
     for row in sorted(replicates, key=lambda row: (row["condition"], row["init_seed"], row["data_seed"], row["key"])):
         own = values.get(row["key"], {})
         if not own or shown.get(row["condition"], 0) == 2:

@@ -7,7 +7,6 @@ import base64
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ from markupsafe import Markup
 from results.errors import StudyError
 from results.names import slug
 from results.output import report_folder
+from results.plain_values import Tree
 from results.report.figure_files import inline_svg, svg
 from results.report.flipflop import glitches
 from results.report.flipflop.glitch_theory import Dilution, Margins, dilution, dilution_figure, margin_figure, margins
@@ -91,7 +91,7 @@ def _read(store: Store, key: str, set_name: str) -> tuple[About, pa.Table]:
     return rows
 
 
-def _data(about: About, rows: pa.Table) -> dict[str, Any]:
+def _data(about: About, rows: pa.Table) -> Tree:
     """What the script reads: columns of the rows, and one prompt a string, as a text with the token's number from "0" on a token."""
     prompts: dict[str, str] = {}
     for string, prompt in zip(rows["string"].to_pylist(), rows["prompt"].to_pylist(), strict=True):
@@ -112,7 +112,7 @@ def _data(about: About, rows: pa.Table) -> dict[str, Any]:
     }
 
 
-def _attention(about: About, rows: pa.Table) -> dict[str, Any]:
+def _attention(about: About, rows: pa.Table) -> Tree:
     """uint16 [N, layers · heads, kept, 3]: key, weight and share of the row's norms × 65535; float32 totals [N, layers · heads]."""
     heads = about.layers * about.heads
     if not heads or not rows.num_rows:

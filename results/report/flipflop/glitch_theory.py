@@ -6,7 +6,6 @@ Liu's thesis, 3.5.5.2.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from results.plain_values import Row, Tree
 from results.report.figures import STYLE
 from results.report.flipflop.glitches import About
 from results.report.palette import COLOURS
@@ -35,7 +35,7 @@ class Dilution:
     errors: dict[int, float]
     on_write: dict[Place, float]
 
-    def rows(self, length: int) -> list[dict[str, Any]]:
+    def rows(self, length: int) -> list[Row]:
         """One line per head for the page's table, at the probed length nearest to `length`."""
         at = min(self.items, key=lambda candidate: (abs(candidate - length), candidate))
         return [
@@ -50,7 +50,7 @@ class Margins:
     first wrong position of a (None: none), and what the end of b attends to. The first is the page's own.
     """
 
-    rows: list[dict[str, Any]]
+    rows: list[Row]
 
 
 def dilution(store: Store, about: About, glitches: pa.Table) -> Dilution | None:
@@ -93,7 +93,7 @@ def margins(store: Store, about: About) -> Margins | None:
     return Margins([_margin(row, values[row["key"]]) for row in counted if row["key"] in values])
 
 
-def _margin(row: Mapping[str, Any], values: Mapping[Name, float]) -> dict[str, Any]:
+def _margin(row: Row, values: Mapping[Name, float]) -> Tree:
     items = Items({str(item): value for (_, _, _, item), value in values.items()})
     last = max((int(gaps[0]) for item in items if (gaps := parts(item, "b p={n} {word}"))), default=0)
     ends = {"the last write": "right", "recent no-ops": "recent", "the early write": "early"}

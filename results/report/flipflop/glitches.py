@@ -6,13 +6,13 @@ its metadata as JSON: `About`. `harness.probes.flipflop.glitch_record` writes it
 
 import json
 from dataclasses import asdict, dataclass, fields
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.errors import DamagedFile
 from results.names import slug
+from results.plain_values import Row
 from results.store.parquet import deserialise, serialise
 from results.store.tables import Store, list_names, read_bytes, write_bytes
 
@@ -73,7 +73,7 @@ class About:
     tokens: list[str]
     answers: list[str]
     steps: list[int]
-    sisters: list[dict[str, Any]]
+    sisters: list[Row]
     sisters_known: int
 
 
@@ -82,7 +82,7 @@ def name_of(key: str, set_name: str) -> str:
     return f"{slug(key)}-{slug(set_name)}.parquet"
 
 
-def write(store: Store, about: About, rows: list[dict[str, Any]]) -> str:
+def write(store: Store, about: About, rows: list[Row]) -> str:
     """Put the glitches of a replicate and set in their place, instead of earlier ones; the path."""
     table = pa.Table.from_pylist(rows, SCHEMA).replace_schema_metadata({_META: json.dumps(asdict(about))})
     path = f"{FOLDER}/{name_of(about.key, about.set)}"

@@ -7,9 +7,9 @@ import argparse
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from results.errors import StoreError, StudyError
+from results.plain_values import Row
 from results.report.flipflop.heads_figures import Values, over_steps
 from results.store.tables import committed, open_store, read
 from results.terminal import say
@@ -53,7 +53,7 @@ def summary(values: Values) -> dict[str, str]:
     }
 
 
-def table(steps: Mapping[str, Mapping[int, Values]], replicates: list[dict[str, Any]], every: bool) -> list[dict[str, str]]:
+def table(steps: Mapping[str, Mapping[int, Values]], replicates: list[Row], every: bool) -> list[dict[str, str]]:
     """Lines of COLUMNS, by condition, seeds and step; the last step alone unless `every`."""
     rows = []
     for row in sorted(replicates, key=lambda row: (row["condition"], row["init_seed"], row["data_seed"])):

@@ -1,7 +1,6 @@
 """What a report draws of samplers with a verifier: how wrong they are against what they ask."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -17,12 +16,13 @@ from results.claims.generation.walk import EXPERIMENT
 from results.report.family import Drawn
 from results.report.figures import INK, STYLE, faint, label_rows, legend, rows_of_panels
 from results.report.generation import thesis_tables
-from results.report.palette import colour_of, marker_of
+from results.report.palette import Style, colour_of, marker_of
 from results.report.plot_data import tell
 from results.rows.probe_values import by_key
 from results.rows.summary import Replicate
 from results.statistics.intervals import Floats
 from results.store.manifest import reported
+from results.store.manifest_types import Manifest
 from results.store.tables import Store, read
 
 ERRORS = {  # the first that every sampler of a study has is drawn
@@ -51,7 +51,7 @@ NUCLEI = {"0.9": "nucleus 0.9", "1": "no nucleus"}  # a row of panels each
 Points = Mapping[str, tuple[Floats, Floats]]  # by condition: queries and errors of its seeds
 
 
-def drawings(store: Store, manifest: dict[str, Any], known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: Manifest, known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Errors against queries of a study of `verified_sampling` or of probed generators; [] for any other, and for one that has no two
     samplers with values."""
     settings = [each.get("settings", {}) for each in manifest["conditions"]]
@@ -136,7 +136,7 @@ def _panel(panel: Axes, points: Points, names: Sequence[str]) -> None:
     panel.plot(steps[:, 0], steps[:, 1], color=INK, lw=1, ls="--", alpha=0.6, drawstyle="steps-post")
     for name, (x, y) in points.items():
         place = names.index(name)
-        style: dict[str, Any] = {"color": colour_of(place), "marker": marker_of(place), "ls": "none"}
+        style: Style = {"color": colour_of(place), "marker": marker_of(place), "ls": "none"}
         seeds = panel.plot(x, y, ms=3.5, alpha=max(0.2, faint(len(x))), **style)
         median = panel.plot([np.median(x)], [np.median(y)], ms=9, mec=INK, **style)
         for line in (*seeds, *median):

@@ -6,13 +6,13 @@ Accuracy is the paper's, the share of sentences of which all values are right; a
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.claims.lego.sentences import items_by_length, sentences_wrong, sets_by_length
+from results.plain_values import Options
 from results.report.family import Drawn
 from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points, lines
 from results.rows.probe_values import Name, by_key
@@ -20,13 +20,14 @@ from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import Members, Settings, conditions_of
 from results.statistics.intervals import Floats
 from results.store.manifest import reported
+from results.store.manifest_types import Manifest
 from results.store.tables import Store, read
 
 DRAWN = 4  # times the training length, at which masses are drawn by answer: 20, as in figures 6 and 7 of the paper
 Panels = dict[str, dict[str, Bands]]
 
 
-def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
     conditions = conditions_of(manifest, replicates, "lego")
     if conditions is None:
@@ -44,8 +45,8 @@ def _accuracy(
     store: Store,
     settings: Settings,
     by: Members,
-    definitions: Mapping[str, Mapping[str, Any]],
-    manifest: dict[str, Any],
+    definitions: Mapping[str, Options],
+    manifest: Manifest,
     finished: pa.Table,
 ) -> list[Drawn]:
     shares = sentences_wrong(read(store, "evaluations", filter=reported(manifest), winning=finished))
@@ -127,15 +128,13 @@ def _by_answer(values: Mapping[Name, float], length: int, name: str, layer: int)
     return by_answer
 
 
-def _add(
-    panels: Panels, options: Mapping[str, Any], line: str, points: Sequence[tuple[float, Floats]], panel: str | None = None
-) -> None:
+def _add(panels: Panels, options: Options, line: str, points: Sequence[tuple[float, Floats]], panel: str | None = None) -> None:
     bands = bands_of([(x, values) for x, values in points if values.size])
     if bands is not None:
         panels.setdefault(panel or _group(options), {})[line] = bands
 
 
-def _group(options: Mapping[str, Any]) -> str:
+def _group(options: Options) -> str:
     """The group's name; a table of a user's own is called table."""
     return str(options.get("task.group", "table"))
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -22,13 +21,14 @@ from results.rows.task_conditions import is_of
 from results.statistics.comparison import holm
 from results.statistics.intervals import Floats, quantile_interval
 from results.statistics.survival import Survival, log_rank, survival
+from results.store.manifest_types import Manifest
 from results.store.tables import Store
 
 LINES = ("--", "-.", ":", (0, (6, 2, 1, 2, 1, 2)))
 MOST = 8  # conditions of one figure
 
 
-def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
     if not is_of(manifest, TASK) or any("settings" not in condition for condition in manifest["conditions"]):
         return []

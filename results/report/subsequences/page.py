@@ -5,7 +5,6 @@ is drawn where numbers of pairs differ; the rest where `manyseeds probe` has add
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +21,13 @@ from results.rows.probe_values import by_key, by_step
 from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import TaskConditions, accuracy, conditions_of
 from results.statistics.intervals import Floats
+from results.store.manifest_types import Manifest
 from results.store.tables import Store, read
 
 SOLVED = 0.99  # of the answers, as claim S1 has it
 
 
-def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
     pieces, pairs = conditions_of(manifest, replicates, "automaton"), conditions_of(manifest, replicates, "associations")
     if pieces is not None:

@@ -1,7 +1,6 @@
 """What a report draws of wrong reads that `manyseeds trace` has traced: S_rep by method."""
 
 from collections.abc import Container, Mapping, Sequence
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -15,6 +14,7 @@ from results.report.subsequences.paper_shows import PAPER as SUN
 from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import conditions_of
 from results.statistics.intervals import quantile_interval
+from results.store.manifest_types import Manifest
 from results.store.tables import Store, read
 
 TRACE, MEDIAN = (
@@ -40,7 +40,7 @@ THEIRS: Mapping[str, Mapping[str, Sequence[float]]] = {
 }
 
 
-def drawings(store: Store, manifest: dict[str, Any], replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
+def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """A panel a condition; [] where nothing was traced. `finished` are the committed rows of `replicates`."""
     conditions = conditions_of(manifest, replicates, "flipflop")
     if conditions is None:

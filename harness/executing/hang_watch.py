@@ -43,9 +43,6 @@ class Watch:
     def end(self, pack: str) -> None:
         self._packs.pop(pack, None)
 
-    def knows(self, pack: str) -> bool:
-        return pack in self._packs
-
     def allowed(self, pack: str) -> float:
         """Seconds that the pack may be silent."""
         known = self._packs[pack]

@@ -15,8 +15,7 @@ from harness.study.config import Study
 from results.plain_values import Row
 from results.progress.adaptive_status import error_of
 from results.rows.summary import replicates_of as known_of
-from results.statistics.adaptive_rules import PENDING, Decision, Error, Rule, narrowing
-from results.statistics.adaptive_rules import decide as decide_errors
+from results.statistics.adaptive_rules import PENDING, Decision, Error, Rule, decide, narrowing
 from results.store.manifest_types import Planned
 
 Errors = dict[str, tuple[Error, ...]]
@@ -49,16 +48,11 @@ def errors_of(study: Study, tables: Mapping[str, pa.Table], retry: bool = False)
     return {name: tuple(errors) for name, errors in out.items()}
 
 
-def decide(study: Study, errors: Errors) -> dict[str, Decision]:
-    """The decision of every condition, whatever the budget."""
-    return decide_errors(rule_of(study), errors)
-
-
 def targets(study: Study, tables: Mapping[str, pa.Table], slots: int = 1, retry: bool = False) -> dict[str, int]:
     """Replicates that each condition is to have next. A budget lets at most `slots` conditions go on at once: those whose intervals an
     hour narrows most, as long as the expected hours are left; a condition that gets nothing keeps the seeds that have ended."""
     rule, errors = rule_of(study), errors_of(study, tables, retry)
-    decisions = decide_errors(rule, errors)
+    decisions = decide(rule, errors)
     wanted = {name: decision.target for name, decision in decisions.items()}
     if rule.budget is None:
         return wanted

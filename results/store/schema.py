@@ -16,7 +16,6 @@ _PACK = _required("pack", pa.string())
 
 LABELS_RIGHT = "labels_right"  # in curves: the share of a pool's strings that the stage before answered right throughout
 STATUSES = ("finished", "diverged", "no_transition")
-FAILURE_KINDS = ("raised", "died", "hung", "oom")
 
 SCHEMAS: dict[str, pa.Schema] = {
     "replicates": pa.schema(

@@ -51,18 +51,9 @@ class GroupAction:
         return self.table.shape[1]
 
     @property
-    def simply_transitive(self) -> bool:
-        """Whether exactly one action leads from each value to each other one. Every action here is transitive."""
-        return self.actions == self.values
-
-    @property
     def symmetry(self) -> bool:
         """Whether the actions are all permutations of the values, each once."""
         return len({tuple(row) for row in self.table.tolist()}) == self.actions == math.factorial(self.values)
-
-    def fiber(self, target: int, value: int) -> list[int]:
-        """The actions that lead from `value` to `target`."""
-        return (self.table[:, value] == target).nonzero()[:, 0].tolist()
 
 
 @functools.cache

@@ -29,7 +29,6 @@ from tasks.task import Continued, refuse_below, refuse_unlisted
 
 SLOTS = 5  # of a clause: output variable, action, input variable, answered variable, value
 OUTPUT, ACTION, INPUT, VARIABLE, VALUE = range(SLOTS)
-BLANK = 0
 IGNORED = -100  # a target that torch's cross-entropy leaves out
 
 # sites of the draws within a step; part of every committed result

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tasks.batch import Batch
-from tasks.dirichlet import dirichlet, entropy
+from tasks.dirichlet import dirichlet
 from tasks.draws import WORD, Draw
 from tasks.ngrams import estimators
 from tasks.task import Task, refuse_below, refuse_unlisted
@@ -71,10 +71,6 @@ class InContextNgram(Task):
 
     def scored_positions(self) -> int | None:
         return 1 if self.labels == "last" else None
-
-    def law_entropy(self) -> float:
-        """Mean entropy of P(· | u) over languages, in nats: the least loss that the law of a fixed context allows."""
-        return entropy(self.alpha, self.alphabet)
 
     def sample(self, draw: Draw, batch: int) -> Batch:
         """inputs [R, B, T]; targets float32 [R, B, 1, S], or [R, B, T, S] with labels = every, where a whole context has been read."""

@@ -148,7 +148,7 @@ def test_a_study_stops_as_soon_as_the_interval_is_narrow_and_nothing_is_missing(
     said: list[str] = []
     assert run(study(ADAPTIVE), say=said.append) == 0
     store = open_store(tmp_path / "runs", "tiny")
-    decisions = adaptive.decide(study(ADAPTIVE), adaptive.errors_of(study(ADAPTIVE), _tables(store)))
+    decisions = decide(adaptive.rule_of(study(ADAPTIVE)), adaptive.errors_of(study(ADAPTIVE), _tables(store)))
     targets = {name: each.target for name, each in decisions.items()}
     assert {each.reason for each in decisions.values()} == {"narrow"}
     assert max(targets.values()) < 6

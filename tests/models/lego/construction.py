@@ -24,8 +24,8 @@ def load(model, task, concentration, gap=0.0):
     for target in range(values):
         answer = weight[:, :, VALUE, task.first_value + target]
         for value in range(values):
-            fiber = torch.tensor(action.fiber(target, value)) + task.first_action
-            ratio = 1 if action.simply_transitive else values
+            fiber = (action.table[:, value] == target).nonzero()[:, 0] + task.first_action  # actions that lead there
+            ratio = 1 if action.actions == values else values
             on_action, on_value = (1.0, 1.0) if ratio == 1 else (2.0, 2.0 / ratio)
             answer[ACTION, actions, value] = -BALANCE * (1.0 if ratio == 1 else 2.0 / ratio)
             answer[ACTION, fiber, value] = BALANCE * on_action

@@ -21,6 +21,7 @@ from harness.study.identity import canonical
 from harness.study.slot_kinds import Kind
 from harness.study.stages import taken_from
 from results.errors import StudyError
+from results.grouping import grouped
 from results.plain_values import Options
 from results.store.manifest_types import Manifest
 
@@ -167,9 +168,7 @@ def _timed(timer: Timer, of_size: Callable[[int], Pack], kind: Kind | None = Non
 
 def packs_by_kind(planned: Plan) -> dict[str, str]:
     """What each kind of slot was given, in words: {kind: "12 replicates in packs of at most 4"}."""
-    sizes: dict[str, list[int]] = {}
-    for pack in planned.packs:
-        sizes.setdefault(pack.kind, []).append(len(pack.replicates))
+    sizes = grouped((pack.kind, len(pack.replicates)) for pack in planned.packs)
     return {kind: f"{sum(packs)} replicates in {len(packs)} packs of at most {max(packs)}" for kind, packs in sizes.items()}
 
 

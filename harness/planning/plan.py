@@ -15,6 +15,7 @@ from harness.study.config import Condition, EvaluationSet, Study, name_of, neare
 from harness.study.identity import canonical, describe, digest
 from harness.study.stages import keys, parent_of, spans_of
 from results.errors import StudyError
+from results.grouping import grouped
 from results.plain_values import Options, Tree
 from results.store.manifest_types import Manifest
 
@@ -122,9 +123,7 @@ def plan(
     )
     skipped = frozenset() if retry else _with_later(replicates, failed, done)
     signatures = [signature(condition, study.sets) for condition in conditions]
-    groups: dict[str, list[int]] = {}
-    for index, replicate in enumerate(replicates):
-        groups.setdefault(signatures[replicate.condition], []).append(index)
+    groups = grouped((signatures[replicate.condition], index) for index, replicate in enumerate(replicates))
 
     whole: list[PlannedPack] = []
     partial: list[PlannedPack] = []

@@ -11,6 +11,7 @@ import pyarrow as pa
 from torch import Tensor
 
 from harness.planning.pack import Pack
+from results.grouping import grouped
 from results.store.schema import SCHEMAS
 
 # step, names [M], values [M][R] (None where a replicate has no such number) and what they are of; plain data, as checkpoints hold it
@@ -43,10 +44,7 @@ def watched_rows(pack: Pack, records: Sequence[Record]) -> pa.Table:
 
 def _alike(records: Sequence[Record], by: tuple[str, ...]) -> dict[tuple, list[Record]]:
     """The records with the same names and the same values of `by`."""
-    groups: dict[tuple, list[Record]] = {}
-    for record in records:
-        groups.setdefault((*(record[name] for name in by), tuple(record["names"])), []).append(record)
-    return groups
+    return grouped(((*(record[name] for name in by), tuple(record["names"])), record) for record in records)
 
 
 def _rows(

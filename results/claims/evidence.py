@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.errors import DamagedFile
+from results.grouping import grouped
 from results.plain_values import Options, Tree
 from results.rows.options import flatten
 from results.rows.probe_values import Name
@@ -107,9 +108,7 @@ def gather(
     watched: pa.Table | None = None,
 ) -> Evidence:
     """Evidence from a manifest and its replicates (`results.rows.summary.replicates_of`). ValueError if the manifest is too old."""
-    by: dict[tuple[str, int], list[Replicate]] = {}
-    for replicate in replicates:
-        by.setdefault((replicate.condition, replicate.stage), []).append(replicate)
+    by = grouped(((replicate.condition, replicate.stage), replicate) for replicate in replicates)
     conditions = []
     for planned in manifest["conditions"]:
         if "settings" not in planned:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.grouping import grouped
 from results.report import figures, violins
 from results.report.family import ReportFamily
 from results.report.family_sections import FAMILIES
@@ -153,10 +154,7 @@ def _labels(groups: Mapping[str, Sequence[Replicate]]) -> dict[Who, str]:
 
 
 def _by_label(known: Sequence[Replicate]) -> dict[str, list[Replicate]]:
-    groups: dict[str, list[Replicate]] = {}
-    for r in known:
-        groups.setdefault(stage_label(r.condition, r.stage), []).append(r)
-    return groups
+    return grouped((stage_label(r.condition, r.stage), r) for r in known)
 
 
 def _axes(study: _Study, profiles: pa.Table) -> dict[str, tuple[str, str]]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.claims import reductions
+from results.grouping import grouped
 from results.plain_values import Options, Tree, Value
 from results.progress.adaptive_status import lines
 from results.report.family import ReportFamily
@@ -173,10 +174,9 @@ def _stages(manifest: Manifest) -> str:
 
 def _sets(manifest: Manifest, summary: pa.Table, averaged: bool) -> str:
     """Each set with its law, its size, and when it is scored. averaged: whether an average of the weights is scored as well."""
-    reads: dict[str, list[int]] = {}
-    for row in summary.select(["set", "reads"]).to_pylist():
-        if row["reads"] is not None:
-            reads.setdefault(row["set"], []).append(row["reads"])
+    reads = grouped(
+        (row["set"], row["reads"]) for row in summary.select(["set", "reads"]).to_pylist() if row["reads"] is not None
+    )
     texts = []
     for name, value in manifest["sets"].items():
         law = ", ".join(f"{option} = {_value(option, setting)}" for option, setting in flatten(value["definition"]).items())
@@ -269,9 +269,7 @@ def _made(manifest: Manifest, rows: pa.Table) -> str:
 
 def _grouped(texts: Mapping[str, str], total: int) -> str:
     """The texts with the conditions that share each, named where there are few; all `total` of them are “each condition”."""
-    groups: dict[str, list[str]] = {}
-    for name, text in texts.items():
-        groups.setdefault(text, []).append(name)
+    groups = grouped((text, name) for name, text in texts.items())
 
     def who(names: list[str]) -> str:
         if len(names) == total and total > 1:

@@ -19,6 +19,7 @@ from markupsafe import Markup
 from results import second_process
 from results.claims import verdicts
 from results.claims.show import html as claims_html
+from results.grouping import grouped
 from results.large_tables import for_large_tables
 from results.output import OutputFolder, report_folder
 from results.plain_values import Row, Tree
@@ -193,9 +194,7 @@ def _worst(manifest: Manifest, known: Sequence[Replicate]) -> Sequence[Replicate
 
 def _groups(summary: pa.Table) -> list[Row]:
     """The summary's rows by condition and stage."""
-    groups: dict[tuple[str, int], list[Row]] = {}
-    for row in summary.to_pylist():
-        groups.setdefault((row["condition"], row["stage"]), []).append(row)
+    groups = grouped(((row["condition"], row["stage"]), row) for row in summary.to_pylist())
     return [{"condition": condition, "stage": stage, "rows": rows} for (condition, stage), rows in groups.items()]
 
 

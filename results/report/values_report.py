@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from results.claims import reductions, verdicts
 from results.claims.show import html as claims_html
+from results.grouping import grouped
 from results.plain_values import Tree
 from results.report.family import ReportFamily
 from results.report.first_screen import answer_of_values
@@ -71,9 +72,7 @@ def values_report(store: Store, manifest: Manifest, families: Sequence[ReportFam
 
 def draw_values(planned: Sequence[Replicate], measures: Sequence[Measure], evaluations: pa.Table) -> list[Drawing]:
     """Every figure that there are rows for."""
-    groups: dict[str, list[Replicate]] = {}
-    for replicate in planned:
-        groups.setdefault(replicate.condition, []).append(replicate)
+    groups = grouped((replicate.condition, replicate) for replicate in planned)
     groups = dict(list(groups.items())[:MAX_DRAWN])
     values, drawings = {}, list[Drawing]()
     for measure in [measure for measure in measures if measure.kind == "number"][:MAX_PANELS]:
@@ -105,9 +104,7 @@ def _curves(groups: dict[str, list[Replicate]], measure: Measure, evaluations: p
     first = {replicate.key: name for name, members in list(groups.items())[:MAX_PANELS] for replicate in members[:quota]}
     wanted = (pc.field("set") == measure.set) & (pc.field("metric") == measure.metric) & pc.field("value").is_valid()
     rows = evaluations.filter(wanted & pc.field("key").isin(pa.array(list(first), pa.string())))
-    lines: dict[str, list[tuple[int, float]]] = {}
-    for row in rows.select(["key", "step", "value"]).to_pylist():
-        lines.setdefault(row["key"], []).append((row["step"], row["value"]))
+    lines = grouped((row["key"], (row["step"], row["value"])) for row in rows.select(["key", "step", "value"]).to_pylist())
     if all(len(line) < 2 for line in lines.values()):
         return {}
     curves: dict[str, list[Curve]] = {}

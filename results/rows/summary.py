@@ -19,6 +19,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from results.errors import DamagedFile
+from results.grouping import grouped
 from results.plain_values import Row
 from results.rows.measures import is_experimental, last_values, measures_of
 from results.statistics.intervals import (
@@ -164,9 +165,7 @@ def _costs(values: Mapping[str, tuple[float, int | None]]) -> dict[str, Score]:
 
 def summarise(manifest: Manifest, replicates: Sequence[Replicate]) -> pa.Table:
     """One row a condition, stage and set (schema `SUMMARY`), in the study's order."""
-    groups: dict[tuple[str, int], list[Replicate]] = {}
-    for replicate in replicates:
-        groups.setdefault((replicate.condition, replicate.stage), []).append(replicate)
+    groups = grouped(((replicate.condition, replicate.stage), replicate) for replicate in replicates)
     rows = []
     for (condition, stage), members in groups.items():
         joint = _jointly(members, reported_sets(manifest))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from results.grouping import grouped
 from results.plain_values import Row
 from results.rows.measures import Measure
 from results.rows.summary import ENDINGS, QUANTILES, Replicate
@@ -40,9 +41,7 @@ VALUES = pa.schema(
 
 def summarise_values(replicates: Sequence[Replicate], measures: Sequence[Measure]) -> pa.Table:
     """One row a condition and metric (schema `VALUES`), in the study's order."""
-    groups: dict[str, list[Replicate]] = {}
-    for replicate in replicates:
-        groups.setdefault(replicate.condition, []).append(replicate)
+    groups = grouped((replicate.condition, replicate) for replicate in replicates)
     rows = [
         {"condition": name, "metric": measure.label, "better": measure.better, "kind": measure.kind, **_line(members, measure)}
         for name, members in groups.items()

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.fs
 
 from results.errors import StudyError
+from results.grouping import grouped
 from results.store.filesystem import content, info_of, join, listing
 from results.store.manifest import FOLDER, manifest_path, newest_manifest, write_manifest
 from results.store.parquet import COMPACTED, SUFFIX, serialise
@@ -219,9 +220,7 @@ def _texts(shared: pa.Table, tables: Mapping[str, pa.Table]) -> dict[tuple[Any, 
 
 def _probe_texts(rows: pa.Table) -> dict[tuple[Any, ...], str]:
     """The same of every (key, stage, pack, probe, step)."""
-    lines: dict[tuple[Any, ...], list[str]] = {}
-    for row in rows.to_pylist():
-        lines.setdefault(tuple(row[name] for name in (*ROW, "probe", "step")), []).append(repr(row))
+    lines = grouped((tuple(row[name] for name in (*ROW, "probe", "step")), repr(row)) for row in rows.to_pylist())
     return {row: hashlib.sha256("\n".join(sorted(each)).encode()).hexdigest() for row, each in lines.items()}
 
 

@@ -9,6 +9,7 @@ from harness.draw import WORD, Draw
 from harness.experiments.generation.oracles import Verifier
 from harness.experiments.generation.samplers import Samples, Uniforms
 from harness.probes.generation.generator import TrainedGenerator
+from results.grouping import grouped
 from tasks.generation.bracket_errors import FirstErrors, first_errors
 
 _STEPS, _LOOKS, _RATE, _DECAY = 500, 10, 0.01, 0.1  # of full batches with AdamW; the thesis does not say
@@ -85,9 +86,7 @@ def examples(generator: TrainedGenerator, samples: Samples, starts: Tensor, most
     found: FirstErrors = first_errors(generator.task, samples.strings, samples.lengths)
     wrong, whole = (found.kind >= 0).nonzero()[:, 0].tolist(), (found.kind < 0).nonzero()[:, 0].tolist()
     begins, place = starts.tolist(), found.place.tolist()
-    by_start: dict[int, list[int]] = {}
-    for row in reversed(whole):
-        by_start.setdefault(begins[row], []).append(row)
+    by_start = grouped((begins[row], row) for row in reversed(whole))
     pairs: list[tuple[int, int, int]] = []
     for row in wrong:
         length = place[row] + 1

@@ -1,6 +1,6 @@
 """Heat maps of shares, and lines with bands over seeds. Plain values in, matplotlib figures out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,12 +34,23 @@ class Bands:
     most: Floats
 
 
-def bands_of(points: Sequence[tuple[float, Floats]]) -> Bands | None:
-    """Bands from pairs of x and the values of the seeds there; None without any."""
-    if not points:
+Panels = dict[str, dict[str, Bands]]  # by title, then by the name of a line
+
+
+def bands_of(points: Iterable[tuple[float, Floats]]) -> Bands | None:
+    """Bands from pairs of x and the values of the seeds there, in the order of x; None where no x has a value."""
+    held = sorted(((x, values) for x, values in points if values.size), key=lambda point: point[0])
+    if not held:
         return None
-    rows = np.array([np.quantile(values, [0, 0.25, 0.5, 0.75, 1]) for _, values in points])
-    return Bands(np.array([x for x, _ in points], dtype=np.float64), *rows.T)
+    rows = np.array([np.quantile(values, [0, 0.25, 0.5, 0.75, 1]) for _, values in held])
+    return Bands(np.array([x for x, _ in held], dtype=np.float64), *rows.T)
+
+
+def add_line(panels: Panels, panel: str, line: str, points: Iterable[tuple[float, Floats]]) -> None:
+    """Add `bands_of` these points, if there are any, as a line of a panel."""
+    bands = bands_of(points)
+    if bands is not None:
+        panels.setdefault(panel, {})[line] = bands
 
 
 def common_points(rows: Sequence[Mapping[int, float]], whole: float | None = None) -> list[tuple[float, Floats]]:

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from results.grouping import grouped
 from results.plain_values import Options
 from results.report.automata import thesis
 from results.report.automata.positions_and_rates import arm_of, machine_of, positions, rates
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Bands, bands_of, heat_maps, lines, steps
+from results.report.lines_and_maps import BANDS, Panels, add_line, heat_maps, lines, steps
 from results.rows.summary import Replicate
 from results.rows.task_conditions import accuracy, conditions_of
 from results.statistics.intervals import Floats
@@ -109,16 +110,13 @@ def _shares(settings: Mapping[str, Options], by: Mapping[str, Sequence[Replicate
     shares = {options["task.p_reveal"] for options in settings.values()}
     if len(shares) < 2:
         return []
-    panels: dict[str, dict[str, Bands]] = {}
-    rows: dict[tuple[str, str], list[tuple[float, Floats]]] = {}
-    for condition, options in settings.items():
-        rows.setdefault((machine_of(options), str(options["model.name"])), []).append(
-            (options["task.p_reveal"], accuracy(by[condition], name))
-        )
+    panels: Panels = {}
+    rows = grouped(
+        ((machine_of(options), str(options["model.name"])), (options["task.p_reveal"], accuracy(by[condition], name)))
+        for condition, options in settings.items()
+    )
     for (machine, model), points in rows.items():
-        bands = bands_of(sorted((x, values) for x, values in points if values.size))
-        if bands is not None:
-            panels.setdefault(machine, {})[model] = bands
+        add_line(panels, machine, model, points)
     caption = f"Token accuracy on “{name}”, every position scored. {BANDS}"
     figure = lines(panels, "probability that a label is revealed", log=True)
     return [("revealed", "Accuracy by the share of revealed labels", caption, figure)] if panels else []
@@ -134,12 +132,10 @@ def _along(
     along = {name: float(changed[option]) for name, changed in definitions.items() if set(changed) == {option}}
     if len(along) < 2:
         return []
-    panels: dict[str, dict[str, Bands]] = {}
+    panels: Panels = {}
     for condition, options in settings.items():
         points = [(x, accuracy(by[condition], name)) for name, x in along.items()]
-        bands = bands_of(sorted((x, values) for x, values in points if values.size))
-        if bands is not None:
-            panels.setdefault(machine_of(options), {})[arm_of(condition, options)] = bands
+        add_line(panels, machine_of(options), arm_of(condition, options), points)
     marked = {options["task.length"] for options in settings.values()} if option == "length" else set()
     caption = f"Token accuracy over a whole set. {BANDS}" + (" Dashed: the training length." if marked else "")
     figure = lines(panels, AXES[option], marked=sorted(marked))

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from results.plain_values import Options
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points, lines
+from results.report.lines_and_maps import BANDS, Panels, add_line, common_points, lines
 from results.rows.plural import counted
 from results.rows.summary import Replicate, of_replicates
 from results.statistics.intervals import Floats
@@ -47,12 +47,9 @@ def positions(
     cells: dict[str, dict[int, float]] = {}
     for row in rows:
         cells.setdefault(row["key"], {})[row["lo"] + 1] = 1 - row["errors"] / row["count"]
-    panels: dict[str, dict[str, Bands]] = {}
+    panels: Panels = {}
     for condition, options in settings.items():
-        profiles = of_replicates(by[condition], cells)
-        bands = bands_of(common_points(profiles))
-        if bands is not None:
-            panels.setdefault(machine_of(options), {})[arm_of(condition, options)] = bands
+        add_line(panels, machine_of(options), arm_of(condition, options), common_points(of_replicates(by[condition], cells)))
     caption = f"Share of words of “{name}” whose state is right at a position, diverged seeds aside. {BANDS} Dashed: the training length."
     figure = lines(panels, "position", marked=trained)
     return [("accuracy-position", "Accuracy by position in the longest words", caption, figure)] if panels else []
@@ -71,28 +68,20 @@ def rates(
     for row in read(store, "curves", filter=pc.field("metric") == "monitor_loss", winning=finished).to_pylist():
         if row["key"] in steps_of:
             last[row["key"]] = max(last.get(row["key"], (0, np.inf)), (row["step"], row["value"]))
-    panels: dict[str, dict[str, list[tuple[float, Floats]]]] = {}
+    points: dict[tuple[str, str], list[tuple[float, Floats]]] = {}
     for condition, options in settings.items():
-        values = np.array(
-            [
-                last[replicate.key][1] if replicate.status == "finished" else np.inf
-                for replicate in by[condition]
-                if replicate.key in last
-            ]
-        )
-        if values.size:
-            line = panels.setdefault(machine_of(options), {}).setdefault(counted(options["model.layers"], "layer"), [])
-            line.append((options["train.lr"], values))
-    shown = {
-        machine: {line: bands_of(sorted(points, key=lambda p: p[0])) for line, points in by.items()}
-        for machine, by in panels.items()
-    }
-    kept = {machine: {line: bands for line, bands in by.items() if bands is not None} for machine, by in shown.items()}
+        ended = [replicate for replicate in by[condition] if replicate.key in last]
+        values = np.array([last[one.key][1] if one.status == "finished" else np.inf for one in ended])
+        line = machine_of(options), counted(options["model.layers"], "layer")
+        points.setdefault(line, []).append((options["train.lr"], values))
+    panels: Panels = {}
+    for (machine, layers), at_rates in points.items():
+        add_line(panels, machine, layers, at_rates)
     chosen = "; ".join(
         f"{machine}, {line}: {bands.x[int(np.argmin(bands.middle))]:g}"
-        for machine, by in kept.items()
-        for line, bands in by.items()
+        for machine, by_line in panels.items()
+        for line, bands in by_line.items()
     )
     caption = f"Loss on the monitor set at its last look, which no result is made of. {BANDS} Lowest median: {chosen}."
-    figure = lines(kept, "learning rate", log=True, value="monitored loss")
-    return [("rates", "Learning rates by the monitor set", caption, figure)] if kept else []
+    figure = lines(panels, "learning rate", log=True, value="monitored loss")
+    return [("rates", "Learning rates by the monitor set", caption, figure)] if panels else []

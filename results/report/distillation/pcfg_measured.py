@@ -9,14 +9,13 @@ from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE
 from results.report.distillation import pcfg_thesis as thesis
 from results.report.distillation.pcfg_students import VARIED, Student
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points, lines
+from results.report.lines_and_maps import BANDS, Panels, add_line, common_points, lines
 from results.rows.accuracy_curves import looks, watched
 from results.rows.probe_values import parts
 from results.rows.summary import of_replicates
 from results.rows.task_conditions import TaskConditions, accuracy
 from results.statistics.intervals import Floats
 
-Panels = dict[str, dict[str, Bands]]
 Steps = Mapping[str, Mapping[int, Mapping[str, float]]]
 
 
@@ -43,22 +42,23 @@ def sweep(
         values = accuracy(conditions.members[student.label], test)
         if values.size:
             points.setdefault(name, []).append((100 * at / steps, values))
-    panels: Panels = {"Student's accuracy by its first checkpoint": _lines(points)}
+    panels: Panels = {}
+    _add(panels, "Student's accuracy by its first checkpoint", points)
     if settings["task.grammar"] == "cfg3b" and settings["task.objective"] == "masked":
         theirs = {f"{name}": values for name, values in (("thesis, best T", thesis.SWEEP), ("thesis, L_robust", thesis.ROBUST))}
-        panels["The same in figure 4.7 of the thesis"] = _lines(
-            {name: [(100 * at / thesis.STEPS, np.array([value])) for at, value in row.items()] for name, row in theirs.items()}
-        )
+        of_thesis = {
+            name: [(100 * at / thesis.STEPS, np.array([value])) for at, value in row.items()] for name, row in theirs.items()
+        }
+        _add(panels, "The same in figure 4.7 of the thesis", of_thesis)
     rows = of_replicates(conditions.members[teacher], ngrams)
     for item in ("robust n=3 tv", "close n=3 tv"):
         name = f"L_{item.split()[0]} of 3-grams"
-        panels[f"Teacher's {name}"] = _lines({name: common_points([{at: row[at][item] for at in row} for row in rows], steps)})
+        add_line(panels, f"Teacher's {name}", name, common_points([{at: row[at][item] for at in row} for row in rows], steps))
     watching = watched(evaluations)
     if watching is not None:
         curves = looks(evaluations, watching)
         mean = [dict(curve) for curve in of_replicates(conditions.members[teacher], curves)]
-        panels["Teacher's accuracy"] = _lines({"teacher": common_points(mean, steps)})
-    panels = {title: by for title, by in panels.items() if by}
+        add_line(panels, "Teacher's accuracy", "teacher", common_points(mean, steps))
     caption = (
         f"Students of {horizon} steps in all, on “{test}”; L_robust and L_close are medians over strings and positions, half the L1 "
         f"distance. {BANDS}"
@@ -90,7 +90,7 @@ def measures(conditions: TaskConditions, students: Sequence[Student], ngrams: St
             lasts = [_numbered(row[max(row)], prefix, ending) for row in rows]
             if lasts:
                 points[name] = common_points(lasts)
-        panels |= {title: _lines(points)} if points else {}
+        _add(panels, title, points)
     if not panels:
         return []
     caption = f"Students of {longest} steps at their end; L_robust and L_close are medians over strings and positions. {BANDS}"
@@ -106,6 +106,6 @@ def _numbered(items: Mapping[str, float], prefix: str, ending: str) -> dict[int,
     return {int(gaps[0]): value for item, value in items.items() if (gaps := parts(item, f"{prefix}{{n}}{ending}"))}
 
 
-def _lines(points: Mapping[str, Sequence[tuple[float, Floats]]]) -> dict[str, Bands]:
-    by_line = {name: bands_of(sorted(row, key=lambda point: point[0])) for name, row in points.items()}
-    return {name: bands for name, bands in by_line.items() if bands is not None}
+def _add(panels: Panels, panel: str, points: Mapping[str, Sequence[tuple[float, Floats]]]) -> None:
+    for line, row in points.items():
+        add_line(panels, panel, line, row)

@@ -15,7 +15,7 @@ from results.report.distillation import pcfg_thesis as thesis
 from results.report.distillation.pcfg_measured import measures, sweep
 from results.report.distillation.pcfg_students import Student, arms, distilled, title_of
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Bands, bands_of, heat_maps, lines
+from results.report.lines_and_maps import BANDS, Panels, add_line, heat_maps, lines
 from results.rows.probe_values import by_step
 from results.rows.summary import Replicate
 from results.rows.task_conditions import TaskConditions, conditions_of
@@ -46,7 +46,7 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
 def strategies(conditions: TaskConditions, students: Sequence[Student], test: str) -> list[Drawn]:
     """Lines of accuracy by horizon, and a table beside the thesis'."""
     tables: dict[str, list[list[float | None]]] = {}
-    panels: dict[str, dict[str, Bands]] = {}
+    panels: Panels = {}
     rows = (LABELS, ONE_SHOT, PROGRESSIVE, thesis.TEACHER)
     accuracies = arms(conditions, students, test)
     places = sorted({at for group in accuracies.values() for cells in group.values() for at in cells})
@@ -55,9 +55,7 @@ def strategies(conditions: TaskConditions, students: Sequence[Student], test: st
     for about, group in accuracies.items():
         title = title_of(students, about)
         for kind in rows:
-            bands = bands_of(sorted((at, values) for at, values in group.get(kind, {}).items()))
-            if bands is not None:
-                panels.setdefault(title, {})[kind] = bands
+            add_line(panels, title, kind, group.get(kind, {}).items())
         cells = [[group.get(kind, {}).get(at) for at in places] for kind in rows]
         tables[f"{title}, median of seeds"] = [
             [None if values is None else float(np.median(values)) for values in row] for row in cells

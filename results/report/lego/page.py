@@ -14,17 +14,15 @@ import pyarrow.compute as pc
 from results.claims.lego.sentences import items_by_length, sentences_wrong, sets_by_length
 from results.plain_values import Options
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points, lines
+from results.report.lines_and_maps import BANDS, Panels, add_line, common_points, lines
 from results.rows.probe_values import Name, by_key
 from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import Members, Settings, conditions_of
-from results.statistics.intervals import Floats
 from results.store.manifest import reported
 from results.store.manifest_types import Manifest
 from results.store.tables import Store, read
 
 DRAWN = 4  # times the training length, at which masses are drawn by answer: 20, as in figures 6 and 7 of the paper
-Panels = dict[str, dict[str, Bands]]
 
 
 def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
@@ -60,7 +58,7 @@ def _accuracy(
                 if replicate.status == "diverged" or (name in replicate.scores and (replicate.key, name) in shares)
             ]
             points.append((length, np.array(values)))
-        _add(panels, options, condition, points)
+        add_line(panels, _group(options), condition, points)
     if not any(len(bands.x) > 1 for panel in panels.values() for bands in panel.values()):
         return []
     caption = f"Share of sentences of which every value is right. {BANDS} Dashed: the training length."
@@ -84,7 +82,7 @@ def _concentration(settings: Settings, by: Members, probes: Mapping[str, Mapping
         for condition, options in settings.items():
             for layer, line, probed in _probed(condition, by, probes):
                 rows = [items_by_length(values, item, layer) for values in probed]
-                _add(panels, options, line, common_points(rows))
+                add_line(panels, _group(options), line, common_points(rows))
         if panels:
             caption = (
                 f"{what}, by equations 19 and 20 of the paper, mean of a layer's heads. {BANDS} Dashed: the training length."
@@ -102,7 +100,7 @@ def _masses(settings: Settings, by: Members, probes: Mapping[str, Mapping[Name, 
             length = DRAWN * options["task.length"]
             for layer, line, probed in _probed(condition, by, probes):
                 rows = [_by_answer(values, length, name, layer) for values in probed]
-                _add(panels, options, line, common_points(rows), f"{_group(options)}, {title}, L = {length}")
+                add_line(panels, f"{_group(options)}, {title}, L = {length}", line, common_points(rows))
     if not panels:
         return []
     caption = f"Mean attention of a layer's heads when the answer is given, as in figures 6 and 7 of the paper. {BANDS}"
@@ -126,12 +124,6 @@ def _by_answer(values: Mapping[Name, float], length: int, name: str, layer: int)
         if match:
             by_answer[int(match[1])] = value
     return by_answer
-
-
-def _add(panels: Panels, options: Options, line: str, points: Sequence[tuple[float, Floats]], panel: str | None = None) -> None:
-    bands = bands_of([(x, values) for x, values in points if values.size])
-    if bands is not None:
-        panels.setdefault(panel or _group(options), {})[line] = bands
 
 
 def _group(options: Options) -> str:

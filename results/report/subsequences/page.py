@@ -16,7 +16,7 @@ from results.claims.subsequences.depth import layers_needed, length_of
 from results.claims.subsequences.gradients import rank
 from results.claims.subsequences.growth import LEARNED, Steps, arrays, learned_between
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Bands, bands_of, heat_maps, lines
+from results.report.lines_and_maps import BANDS, Panels, add_line, heat_maps, lines
 from results.rows.probe_values import by_key, by_step
 from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import TaskConditions, accuracy, conditions_of
@@ -87,11 +87,9 @@ def _held(conditions: TaskConditions) -> list[Drawn]:
         rows.setdefault((inner or 4 * width, width), []).append(
             (options["task.pairs"], accuracy(conditions.members[condition], name))
         )
-    panels: dict[str, dict[str, Bands]] = {}
+    panels: Panels = {}
     for (inner, width), points in sorted(rows.items()):
-        bands = bands_of(sorted((pairs, values) for pairs, values in points if values.size))
-        if bands is not None:
-            panels.setdefault(f"inner width {inner}", {})[f"width {width}"] = bands
+        add_line(panels, f"inner width {inner}", f"width {width}", points)
     if not panels:
         return []
     caption = (
@@ -102,19 +100,15 @@ def _held(conditions: TaskConditions) -> list[Drawn]:
 
 def _times(learned: Mapping[str, Sequence[Steps]]) -> list[Drawn]:
     """The first kept step at which the gap of a pair is small, against its frequency, both on log axes."""
-    panels: dict[str, dict[str, Bands]] = {}
+    panels: Panels = {}
     for name, replicates in learned.items():
         frequencies = next(iter(replicates[0].values()))["frequency"]
         if np.ptp(frequencies) == 0:
             continue
         # a pair that is not learned has no step: its place is the last kept one, which the caption says
         highs = [np.minimum(learned_between(steps)[1], max(steps)) for steps in replicates]
-        points = [
-            (frequencies[pair], np.array([high[pair] for high in highs])) for pair in np.argsort(frequencies, kind="stable")
-        ]
-        bands = bands_of(points)
-        if bands is not None:
-            panels[name] = {"pairs": bands}
+        points = [(frequency, np.array([high[pair] for high in highs])) for pair, frequency in enumerate(frequencies)]
+        add_line(panels, name, "pairs", points)
     if not panels:
         return []
     caption = (
@@ -133,7 +127,7 @@ def _times(learned: Mapping[str, Sequence[Steps]]) -> list[Drawn]:
 
 def _order(learned: Mapping[str, Sequence[Steps]]) -> list[Drawn]:
     """Spearman's correlation over pairs of the gradient, against the step."""
-    panels: dict[str, dict[str, Bands]] = {}
+    panels: Panels = {}
     for name, replicates in learned.items():
         steps = sorted(set.intersection(*(set(by_step) for by_step in replicates)) - {0})  # the axis is logarithmic
         kinds = {
@@ -141,9 +135,8 @@ def _order(learned: Mapping[str, Sequence[Steps]]) -> list[Drawn]:
             "frequency alone": lambda pairs: rank(pairs, pairs["frequency"]),
         }
         for title, correlation in kinds.items():
-            bands = bands_of([(step, np.array([correlation(by_step[step]) for by_step in replicates])) for step in steps])
-            if bands is not None:
-                panels.setdefault(name, {})[title] = bands
+            points = [(step, np.array([correlation(by_step[step]) for by_step in replicates])) for step in steps]
+            add_line(panels, name, title, points)
     if not panels:
         return []
     caption = f"Spearman's correlation over the pairs of the gradient with its frequency times its gap, and with its frequency. {BANDS}"
@@ -154,7 +147,7 @@ def _order(learned: Mapping[str, Sequence[Steps]]) -> list[Drawn]:
 def _aligned(conditions: TaskConditions, probes: pa.Table) -> list[Drawn]:
     """S_rep of the traced pairs against the generator's own probability of their answers."""
     by = by_key(probes.filter(pc.field("probe") == PROBE))
-    panels: dict[str, dict[str, Bands]] = {}
+    panels: Panels = {}
     correlations = []
     for name, members in conditions.members.items():
         rows = of_replicates(members, by)
@@ -167,9 +160,7 @@ def _aligned(conditions: TaskConditions, probes: pa.Table) -> list[Drawn]:
         if all(np.ptp(own) > 0 for own in exact):
             correlations.append(f"{np.median([pearson_r(*pair) for pair in zip(said, exact, strict=True)]):.2f} for {name}")
         middle = np.median(exact, 0)
-        bands = bands_of([(middle[pair], said[:, pair]) for pair in np.argsort(middle, kind="stable")])
-        if bands is not None:
-            panels[name] = {"pairs": bands}
+        add_line(panels, name, "pairs", zip(middle, said.T, strict=True))
     if not panels:
         return []
     caption = (

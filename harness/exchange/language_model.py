@@ -21,6 +21,15 @@ class LanguageModel:
     longest: int | None
     content: str
 
+    def ids(self, text: str) -> list[int]:
+        """The tokens of a text alone."""
+        return self.tokenizer(text, add_special_tokens=False)["input_ids"] if text else []
+
+    def start(self, text: str) -> list[int]:
+        """What the tokenizer puts before a text, such as a token for the beginning of a sequence."""
+        alone, whole = self.ids(text), self.tokenizer(text)["input_ids"]
+        return whole[: next((i for i in range(len(whole)) if whole[i : i + len(alone)] == alone), 0)]
+
 
 def load(folder: Path, device: torch.device) -> LanguageModel:
     """The model and tokenizer of a local folder. ValueError in one sentence where either, or `transformers`, is missing."""

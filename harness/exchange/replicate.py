@@ -6,7 +6,6 @@ Weights exist where the study ran with `keep: all`, or `tail(n)` and the replica
 import difflib
 import json
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +21,8 @@ from harness.study.config import from_dict
 from harness.training import weights as artifacts
 from results.errors import DamagedFile, StudyError
 from results.plain_values import Tree
-from results.store.filesystem import names
 from results.store.tables import Store, read
 
-_SUFFIX = ".safetensors"
-_NUMBER = re.compile("[0-9]{1,18}")
 _HUGGING_FACE: dict[str, Callable[..., Path]] = {"gpt2": to_gpt2, "bert": to_bert}
 FORMATS = ("safetensors", *_HUGGING_FACE)
 
@@ -97,19 +93,13 @@ def resolve_key(stores: Sequence[Store], prefix: str) -> str:
 
 def find(store: Store, key: str, step: int | None = None) -> Kept:
     """The kept weights of a replicate's last stage, at `step` or the last step kept. ValueError where there are none."""
-    folder = store.shared("artifacts", key)
-    stages = sorted(int(name) for name in names(store.filesystem, folder) if _NUMBER.fullmatch(name))
-    steps: list[int] = []
-    if stages:
-        files = [
-            name.removesuffix(_SUFFIX) for name in names(store.filesystem, f"{folder}/{stages[-1]}") if name.endswith(_SUFFIX)
-        ]
-        steps = sorted(int(name) for name in files if _NUMBER.fullmatch(name))
-    if not steps:
+    stages = artifacts.stages_of(store, key)
+    if not stages:
         raise StudyError(
             f"the weights of {key} were not kept: manyseeds rerun STORE {key[:8]} --keep weights trains it again and checks it "
             "(keep=tail(n) keeps the worst alone)"
         )
+    steps = artifacts.steps_of(store, key, stages[-1])
     if step is not None and step not in steps:
         raise StudyError(f"step {step} of {key} was not kept; kept: {', '.join(str(kept) for kept in steps)}")
     chosen = steps[-1] if step is None else step

@@ -20,7 +20,6 @@ from models.transformer.transformer import Decoder
 from results.errors import StudyError
 from results.plain_values import Row
 from results.rows.probe_values import add, compared, probed
-from results.store.filesystem import names
 from results.store.tables import Store, committed
 from tasks.task import Task
 
@@ -46,7 +45,9 @@ def run(
         raise StudyError(f"--strings {count} must be at least 1")
     if figures is not None and chosen_probe.figures is None:
         raise StudyError(f"--figures {figures}: the {probe} probe has no figures: leave it out")
-    chosen = [(store, row) for store in stores for row in committed(store).to_pylist() if _has_weights(store, row["key"])]
+    chosen = [
+        (store, row) for store in stores for row in committed(store).to_pylist() if artifacts.stages_of(store, row["key"])
+    ]
     if not chosen:
         raise StudyError(
             f"no replicate of {', '.join(store.study for store in stores)} has kept weights: run a study with keep: all or keep: tail(n), "
@@ -165,12 +166,3 @@ def _model(store: Store, row: Row, step: int) -> tuple[Decoder, Task]:
     tensors = find(store, row["key"], step).tensors
     model = single(condition.model, task.vocabulary, task.tokens, tensors, row["init_seed"], outputs=task.outputs)
     return cast(Decoder, model), task
-
-
-def _has_weights(store: Store, key: str) -> bool:
-    folder = f"{store.root}/artifacts/{key}"
-    return any(
-        name.endswith(".safetensors")
-        for stage in names(store.filesystem, folder)
-        for name in names(store.filesystem, f"{folder}/{stage}")
-    )

@@ -21,10 +21,11 @@ from harness.planning.pack import ScoredSet
 from harness.study.config import EvaluationSet, condition_of
 from harness.training.evaluate import score
 from harness.training.key_mask import refuse_hiding
+from harness.training.weights import stages_of
 from results.errors import DamagedFile, StudyError
 from results.plain_values import Row, Tree
 from results.statistics.intervals import FEW_WRONG, clopper_pearson, clustered_rates
-from results.store.filesystem import names, reason
+from results.store.filesystem import reason
 from results.store.manifest import newest_manifest
 from results.store.parquet import deserialise, serialise
 from results.store.schema import SCHEMAS
@@ -134,7 +135,7 @@ def show(
     chosen = []
     for store in stores:
         held = sorted(set(committed(store)["key"].to_pylist()))
-        keys = [name for name in held if (name == full if full else _has_weights(store, name))]
+        keys = [name for name in held if (name == full if full else stages_of(store, name))]
         chosen += [(store, keys)] if keys else []
     if not chosen:
         raise StudyError("no replicate of these studies has weights: manyseeds rerun STORE KEY --keep weights makes them again")
@@ -179,20 +180,11 @@ def _prepared(store: Store, row: Row, wanted: Wanted) -> tuple[ScoredSet, Any]:
         theirs = next(one for one in study.sets if one.name == asked.name)
         if theirs.hash(condition.task, study.evaluate_seed) != digest:
             raise StudyError(f"the study {store.study} has another set called {asked.name}: give --name")
-    if not _has_weights(store, row["key"]):
+    if not stages_of(store, row["key"]):
         raise StudyError(
             f"the weights of {row['key']} were not kept: manyseeds rerun STORE {row['key'][:8]} --keep weights makes them again"
         )
     return ScoredSet(asked.name, task, asked.sequences, None, digest), condition
-
-
-def _has_weights(store: Store, key: str) -> bool:
-    folder = store.shared("artifacts", key)
-    return any(
-        name.endswith(".safetensors")
-        for stage in names(store.filesystem, folder)
-        for name in names(store.filesystem, f"{folder}/{stage}")
-    )
 
 
 def _interval(row: Row) -> dict[str, float | None]:

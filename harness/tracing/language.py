@@ -87,23 +87,18 @@ def ask(
     ValueError where a target is in the text already, has no token, or is too much for soft hits, and where the model is too short.
     """
     refuse_echoes(targets, prefix + text + suffix)
-
-    def ids(words: str) -> list[int]:
-        return language.tokenizer(words, add_special_tokens=False)["input_ids"] if words else []
-
-    alone, whole = ids(text), language.tokenizer(text)["input_ids"]
+    alone = language.ids(text)
     if not alone:
         raise StudyError("the text has no token: give words to trace")
-    start = whole[: next((i for i in range(len(whole)) if whole[i : i + len(alone)] == alone), 0)]  # such as a BOS
     answers: list[list[int]] = []
     if how.hits == "soft":
         for target in targets:
             if not isinstance(target, str):
                 raise StudyError(f"the target {target} of several strings needs hits = 'sampled': it has no single probability")
-            answers.append(ids(target))
+            answers.append(language.ids(target))
         if not all(answers) or any(a[: len(b)] == b for i, a in enumerate(answers) for j, b in enumerate(answers) if i != j):
             raise StudyError(f"soft hits need targets with tokens of which none begins another: {', '.join(map(str, targets))}")
-    before, behind = [*start, *ids(prefix)], ids(suffix)
+    before, behind = [*language.start(text), *language.ids(prefix)], language.ids(suffix)
     longest = len(before) + len(alone) + len(behind) + (max(map(len, answers)) if answers else how.new_tokens)
     if language.longest is not None and longest > language.longest:
         raise StudyError(

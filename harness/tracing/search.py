@@ -51,11 +51,8 @@ def search(same: Tensor, hit: Tensor, candidates: list[int], how: Search) -> lis
 
     same bool [N, P]: which events stand in which string; hit float64 [N], in 0 … 1. Raises ValueError without strings.
     """
-    if not len(hit):
-        raise ValueError("there is no string to search a cause in")
+    base, wilson, values = powers(hit)
     here = same[:, candidates].double()
-    base, wilson = float(hit.mean()), bool(((hit == 0) | (hit == 1)).all())
-    values = torch.stack([torch.ones_like(hit), hit, hit**2])  # [3, N]
     beam: list[tuple[int, ...]] = [()]  # numbers of candidates, ascending
     causes: list[Cause] = []
     for size in range(1, min(how.size, len(candidates)) + 1):
@@ -83,6 +80,13 @@ def search(same: Tensor, hit: Tensor, candidates: list[int], how: Search) -> lis
         if how.patience is not None and size - chosen(causes) > how.patience:
             break
     return causes
+
+
+def powers(hit: Tensor) -> tuple[float, bool, Tensor]:
+    """The mean hit, whether all hits are 0 or 1, and hit^0, hit^1 and hit^2, float64 [3, N]. ValueError without strings."""
+    if not len(hit):
+        raise ValueError("there is no string to search a cause in")
+    return float(hit.mean()), bool(((hit == 0) | (hit == 1)).all()), torch.stack([torch.ones_like(hit), hit, hit**2])
 
 
 def lower_bound(count: Tensor, total: Tensor, square: Tensor, z: float, wilson: bool) -> Tensor:

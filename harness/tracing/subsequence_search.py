@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from harness.tracing.search import Cause, Search, chosen, lower_bound
+from harness.tracing.search import Cause, Search, chosen, lower_bound, powers
 
 
 def search_tokens(strings: Tensor, prompt: Tensor, hit: Tensor, how: Search) -> list[Cause]:
@@ -19,12 +19,9 @@ def search_tokens(strings: Tensor, prompt: Tensor, hit: Tensor, how: Search) -> 
     strings int64 [N, m], prompt int64 [n], hit float64 [N] in 0 … 1. A subsequence of l + 1 tokens is one of the beam with a token inserted
     such that it is still one of the prompt.
     """
-    if not len(hit):
-        raise ValueError("there is no string to search a cause in")
+    base, wilson, values = powers(hit)
     tokens = prompt.unique()  # ascending
     prompt_table, string_table = _Table(prompt[None], tokens), _Table(strings, tokens)
-    base, wilson = float(hit.mean()), bool(((hit == 0) | (hit == 1)).all())
-    values = torch.stack([torch.ones_like(hit), hit, hit**2])
     beam: list[tuple[int, ...]] = [()]  # numbers in `tokens`
     causes: list[Cause] = []
     for _ in range(min(how.size, len(prompt))):

@@ -34,6 +34,13 @@ def steps_of(store: Store, key: str, stage: int) -> list[int]:
     return sorted(int(match[1]) for match in matches if match)
 
 
+def stages_of(store: Store, key: str) -> list[int]:
+    """Stages of a replicate whose weights of some step are there, ascending."""
+    folders = names(store.filesystem, store.shared("artifacts", key))
+    stages = sorted(int(name) for name in folders if re.fullmatch(r"[0-9]{1,18}", name))
+    return [stage for stage in stages if steps_of(store, key, stage)]
+
+
 def write(store: Store, pack: Pack, model: nn.Module, step: int) -> None:
     """Keep the weights of every replicate of a pack, before its rows are committed."""
     for slot, replicate in enumerate(pack.replicates):

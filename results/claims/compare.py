@@ -1,5 +1,6 @@
 """The comparisons that several claims make, on error rates of replicates: zeros and infinities (diverged) included."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,17 @@ def exceeds(first: ArrayLike, second: ArrayLike, factor: float, confidence: floa
     one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     chance, interval = superiority(factor * other, one, confidence)
     return Exceeds(chance, interval, _divide(quantile(one, 0.5), quantile(other, 0.5)))
+
+
+def above(intervals: Iterable[Interval], value: float) -> tuple[bool, bool]:
+    """Whether every interval lies above the value, and whether one lies below it."""
+    held = list(intervals)
+    return all(interval.low > value for interval in held), any(interval.high < value for interval in held)
+
+
+def higher(tests: Iterable[Exceeds]) -> tuple[bool, bool]:
+    """Whether all are shown, and whether one is refuted."""
+    return above((test.interval for test in tests), 0.5)
 
 
 def share_below(count: int, total: int, value: float, behind: int | None) -> float:

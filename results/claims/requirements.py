@@ -21,6 +21,11 @@ def in_distribution_set(evidence: Evidence) -> str:
     return max(names, key=lambda name: evidence.sequences[name])
 
 
+def first_set(evidence: Evidence) -> str:
+    """The first set that is scored at the end."""
+    return next(iter(evidence.definitions), None) or settle(NOT_RUN, "no set is scored")
+
+
 def own_sets(evidence: Evidence, condition: Condition) -> list[str]:
     """The sets scored at the end that are of this condition's own training distribution: they change nothing of its task."""
     absent = object()

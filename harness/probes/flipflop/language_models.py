@@ -32,20 +32,14 @@ def asked(length: int, strings: int, seed: int) -> list[Prompt]:
 
 def encode(language: LanguageModel, given: Sequence[Prompt]) -> list[tuple[list[int], int, int, int]]:
     """(tokens, token of " off", token of " on", bit) of every prompt. ValueError where the two answers do not differ behind a prompt."""
-    tokenizer = language.tokenizer
-
-    def ids(text: str) -> list[int]:
-        return tokenizer(text, add_special_tokens=False)["input_ids"]
-
-    alone, whole = ids("Alice"), tokenizer("Alice")["input_ids"]
-    start = whole[: next((i for i in range(len(whole)) if whole[i : i + len(alone)] == alone), 0)]  # such as a BOS
+    start = language.start("Alice")
     tails: dict[str, tuple[int, int]] = {}
     out = []
     for prompt in given:
-        tokens = ids(prompt.text)
+        tokens = language.ids(prompt.text)
         ending = prompt.text.rpartition(". ")[2]
         if ending not in tails:
-            off, on = (ids(prompt.text + answer) for answer in ANSWERS)
+            off, on = (language.ids(prompt.text + answer) for answer in ANSWERS)
             if off[: len(tokens)] != tokens or on[: len(tokens)] != tokens or off[len(tokens) :][:1] == on[len(tokens) :][:1]:
                 raise StudyError(
                     f"the tokenizer of {language.name} does not tell “on” from “off” by the token behind “{ending}”"

@@ -2,7 +2,7 @@
 
 from results.claims.automata.groups import MEMORY, NON_ABELIAN, arms, best, median, one_by_automaton
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.compare import exceeds
+from results.claims.compare import exceeds, higher
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require
 from results.rows.plural import counted
@@ -73,8 +73,7 @@ def deeper_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         for machine, (few, many) in pairs.items()
     }
     return decide(
-        all(ratio.interval.low > 0.5 for ratio in ratios.values()),
-        any(ratio.interval.high < 0.5 for ratio in ratios.values()),
+        *higher(ratios.values()),
         "; ".join(
             f"{machine} with {counted(min(groups[machine]), 'layer')} errs {ratio} as much as with {max(groups[machine])}"
             for machine, ratio in ratios.items()

@@ -3,7 +3,7 @@
 from results.claims.automata.groups import arms, automaton
 from results.claims.automata.shift import gate
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
-from results.claims.compare import percent
+from results.claims.compare import above, percent
 from results.claims.evidence import Evidence
 from results.claims.requirements import in_distribution_set, require, require_probed
 from results.rows.probe_values import Name
@@ -34,8 +34,7 @@ def heads_find_the_ends(evidence: Evidence, terms: Terms, needs: int) -> Finding
         )
         tests.append((clopper_pearson(as_drawn, len(rows)), text))
     return decide(
-        all(share.low > MAJORITY for share, _ in tests),
-        any(share.high < MAJORITY for share, _ in tests),
+        *above((share for share, _ in tests), MAJORITY),
         "; ".join(text for _, text in tests),
         f"in more than half of the replicates one head of the last layer must have {terms.value:g} times uniform attention's mass on "
         f"visits of the ends, and 1/{terms.value:g} of its mass before the latest",

@@ -1,9 +1,9 @@
 """A7, A8: words longer than those of the training (card A7, A8)."""
 
 from results.claims.automata.groups import arms, describe, median, one_by_automaton, require_unseen, sets_along
-from results.claims.automata.shift import RIGHT, gate, higher, with_recency
+from results.claims.automata.shift import RIGHT, gate, with_recency
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
-from results.claims.compare import exceeds
+from results.claims.compare import exceeds, higher
 from results.claims.evidence import Evidence
 from results.claims.requirements import in_distribution_set, require
 
@@ -33,7 +33,7 @@ def longer_words_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         for one, condition in plain.items()
     }
     middles = {one: median(condition, beyond) for one, condition in lstm.items()}
-    lows, highs = higher(list(ratios.values()))
+    lows, highs = higher(ratios.values())
     return decide(
         lows and all(middle.low >= terms.value for middle in middles.values()),
         highs or any(middle.high < terms.value for middle in middles.values()),

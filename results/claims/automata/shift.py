@@ -2,7 +2,7 @@
 
 from results.claims.automata.groups import arms, describe, median, one_by_automaton, require_unseen, sets_along
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.compare import Exceeds, exceeds
+from results.claims.compare import exceeds, higher
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require
 
@@ -23,11 +23,6 @@ def gate(conditions: list[Condition], name: str, terms: Terms) -> None:
         if right < terms.gate * len(errors):
             reached = f"{right} of {len(errors)} replicates of {condition.name} have {terms.value:g} of {name} right"
             settle(PRECONDITION, f"{reached}, and {terms.gate:.0%} must")
-
-
-def higher(ratios: list[Exceeds]) -> tuple[bool, bool]:
-    """Whether all are shown, and whether one is refuted."""
-    return all(ratio.interval.low > 0.5 for ratio in ratios), any(ratio.interval.high < 0.5 for ratio in ratios)
 
 
 def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -51,7 +46,7 @@ def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         label: min((median(condition, one) for one in sets), key=lambda interval: interval.low)
         for label, condition in steady.items()
     }
-    lows, highs = higher(list(falls.values()))
+    lows, highs = higher(falls.values())
     return decide(
         lows and all(middle.low >= terms.value for middle in middles.values()),
         highs or any(middle.high < terms.value for middle in middles.values()),

@@ -13,7 +13,7 @@ from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding,
 from results.claims.compare import between
 from results.claims.distillation.parity import LABELS, looks_of, median, reached, said, strategy
 from results.claims.evidence import Condition, Evidence, differing
-from results.claims.requirements import require
+from results.claims.requirements import first_set, require
 from results.statistics.comparison import differences, pair_superiority
 from results.statistics.intervals import clopper_pearson, quantile
 from results.statistics.transition import Transition, transition
@@ -60,10 +60,7 @@ def spikes(degrees: Sequence[int]) -> Callable[[Evidence, Terms, int], Finding]:
 
     def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         teacher = _probed(evidence, degrees[0])
-        name = next(iter(evidence.definitions), None)
-        if name is None:
-            settle(NOT_RUN, "no set is scored")
-        require([teacher], [name], needs)
+        require([teacher], [first_set(evidence)], needs)
         seen = looks_of(evidence)
         rises = {replicate.key: transition(seen.get(replicate.key, ())) for replicate in teacher.replicates}
         ended = [replicate for replicate in teacher.replicates if replicate.status in ("finished", "diverged")]
@@ -117,10 +114,9 @@ def wider_is_earlier(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     alike = [[condition, *_beside(condition, perceptrons)] for condition in perceptrons]
     alike.sort(key=len)
     ladder = sorted(alike[-1] if alike else [], key=lambda condition: condition.settings["model.width"])
-    name = next(iter(evidence.definitions), None)
-    if len(ladder) < 3 or name is None:
+    if len(ladder) < 3:
         settle(NOT_RUN, "the claim asks for perceptrons of three widths or more that differ in nothing else")
-    require(ladder, [name], needs)
+    require(ladder, [first_set(evidence)], needs)
     seen = looks_of(evidence)
     steps = [reached(seen, condition, terms.value) for condition in ladder]
     if np.isinf(min(median(by_seed) for by_seed in steps)):

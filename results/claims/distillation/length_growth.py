@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
-from results.claims.compare import between
+from results.claims.compare import above, between
 from results.claims.distillation.parity import (
     LABELS,
     MIDDLE,
@@ -61,8 +61,7 @@ def grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         if own
     ]
     return decide(
-        all(gap.low > terms.value for gap in tests),
-        any(gap.high < terms.value for gap in tests),
+        *above(tests, terms.value),
         f"one-shot's power of d exceeds that of one checkpoint by {' and '.join(between(gap) for gap in tests)}, the theorem's by "
         f"{degrees.pop() - 3} or more; median steps to an accuracy of {RIGHT:g} by d: {'; '.join(texts)}",
         f"the power of d must be larger by more than {terms.value:g}, in each comparison",

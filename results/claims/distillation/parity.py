@@ -14,7 +14,7 @@ from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding,
 from results.claims.compare import between
 from results.claims.distillation.strategies import teacher_config
 from results.claims.evidence import Condition, Evidence
-from results.claims.requirements import require
+from results.claims.requirements import first_set, require
 from results.rows.accuracy_curves import Look, watch
 from results.statistics.comparison import differences, pair_superiority
 from results.statistics.intervals import Interval, quantile
@@ -76,9 +76,7 @@ def arms(evidence: Evidence, wanted: Sequence[str], needs: int) -> list[Arms]:
     complete = [group for group in groups.values() if all(group.by.get(kind) for kind in wanted)]
     if not complete:
         settle(NOT_RUN, f"no student of parity has all of {', '.join(wanted)}")
-    scored = next(iter(evidence.definitions), None)
-    if scored is None:
-        settle(NOT_RUN, "no set is scored")
+    scored = first_set(evidence)
     for group in complete:
         require([group.teacher, *(one for kind in wanted for one in group.by[kind])], [scored], needs)
     return complete

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
-from results.claims.compare import between, percent
+from results.claims.compare import above, between, percent
 from results.claims.dyck.arms import MINIMAL, arms, gate, long_set, violation
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require
@@ -54,8 +54,7 @@ def penalty_lowers_violation_and_long_errors(evidence: Evidence, terms: Terms, n
             medians = [np.median([values[pair] for pair in pairs]) for values in (one, other)]
             texts.append(f"{base.name}: {what} {medians[0]:.3g} → {medians[1]:.3g}, lower in {percent(lower, len(pairs))}")
     return decide(
-        all(each.low > terms.value for each in shares),
-        any(each.high < terms.value for each in shares),
+        *above(shares, terms.value),
         "; ".join(texts),
         f"β and errors must be lower in more than {terms.value:g} of the pairs, whole intervals at 98.75 %, and one that is below refutes",
     )

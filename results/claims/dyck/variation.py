@@ -6,7 +6,7 @@ The mean is over pairs of replicates; its interval resamples replicates, since p
 import numpy as np
 
 from results.claims.claim import NOT_RUN, TOO_FEW, Claim, Finding, Terms, decide, settle
-from results.claims.compare import between
+from results.claims.compare import above, between
 from results.claims.dyck.arms import MINIMAL, arms, gate
 from results.claims.evidence import Condition, Evidence
 from results.rows.probe_values import by_pair
@@ -31,12 +31,11 @@ def varies_more_than_the_minimal_layer(evidence: Evidence, terms: Terms, needs: 
     below, mean = resampled(evidence, minimal[0], needs, random)
     texts, ratios = [f"{minimal[0].name}: {mean:.3g}"], []
     for each in standard:
-        above, own = resampled(evidence, each, needs, random)
-        ratios.append(_interval(above / below))
+        values, own = resampled(evidence, each, needs, random)
+        ratios.append(_interval(values / below))
         texts.append(f"{each.name}: {own:.3g}, {own / mean:.2g} times {between(ratios[-1])}")
     return decide(
-        all(each.low > terms.value for each in ratios),
-        any(each.high < terms.value for each in ratios),
+        *above(ratios, terms.value),
         "; ".join(texts),
         f"each standard model must vary more than {terms.value:g} times as much, the whole interval, and refutes below",
     )
@@ -54,8 +53,7 @@ def varies_nearly_as_random(evidence: Evidence, terms: Terms, needs: int) -> Fin
         shares.append(_interval(values / baseline))
         texts.append(f"{each.name}: {mean:.3g}, {mean / baseline:.2f} {between(shares[-1])} of {baseline:.2f}")
     return decide(
-        all(each.low > terms.value for each in shares),
-        any(each.high < terms.value for each in shares),
+        *above(shares, terms.value),
         "; ".join(texts),
         f"each must be more than {terms.value:g} of random attention's, the whole interval, and refutes below",
     )

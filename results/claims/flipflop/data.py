@@ -1,7 +1,7 @@
 """R4, R5: other training data against more of everything (card F8, F9)."""
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
-from results.claims.compare import exceeds, percent, share_below
+from results.claims.compare import exceeds, higher, percent, share_below
 from results.claims.evidence import Condition, Evidence
 from results.claims.flipflop.read_sets import (
     baseline,
@@ -112,8 +112,7 @@ def resources_trade(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     least = min(range(len(scaled)), key=lambda i: far[i].chance)
     tests = [*better, *worse, *far]
     return decide(
-        all(test.interval.low > 0.5 for test in tests),
-        any(test.interval.high < 0.5 for test in tests),
+        *higher(tests),
         f"{measured}; {scaled[least].name}, the nearest to the mixture, is above it by {far[least]} on {sparse}",
         f"sparse errors must fall and dense ones grow, and sparse ones stay over {terms.value:g} times the mixture's: each P above 1/2",
     )

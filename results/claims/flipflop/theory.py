@@ -1,5 +1,7 @@
 """T2 and T3: what the theory says of attention, held against the rows of probes (section 4; card F15)."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import scipy
 
@@ -107,12 +109,17 @@ def _items(values: dict[Name, float]) -> dict[tuple[int, str], np.ndarray]:
     return {name: np.array(numbers) for name, numbers in by_item.items()}
 
 
+def drifted(values: Mapping[Name, float]) -> tuple[Items, int]:
+    """What the probe of drift measured in one replicate, by item, and the last position of string b."""
+    items = Items({str(item): value for (_, _, _, item), value in values.items()})
+    return items, max((int(gaps[0]) for item in items if (gaps := parts(item, "b p={n} {word}"))), default=0)
+
+
 def _failures(evidence: Evidence, condition: Condition) -> list[tuple[bool, bool]]:
     """(margin above 0, attends to recent no-ops rather than to the early write) of the replicates that fail at the end of string b."""
     failures = []
     for _, values in evidence.probed(condition, "drift"):
-        items = Items({str(item): value for (_, _, _, item), value in values.items()})
-        last = max((int(gaps[0]) for item in items if (gaps := parts(item, "b p={n} {word}"))), default=0)
+        items, last = drifted(values)
         recent, early = items[f"b p={last} recent"], items[f"b p={last} early"]
         if max(recent, early) > 0.5:
             failures.append((items["margin"] > 0, recent > early))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.compare import between, percent
+from results.claims.compare import above, between, percent
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import gate_learned, own_sets, require, require_probed
 from results.rows.probe_values import Items, parts
@@ -54,8 +54,7 @@ def errors_fall_with_quota_and_stride(evidence: Evidence, terms: Terms, needs: i
         shares.append(clopper_pearson(better, len(generators), 1 - 0.05 / len(pairs)))
         texts.append(f"{name}: {np.median(less):.3f} → {np.median(more):.3f}, more in {percent(better, len(generators))}")
     return decide(
-        all(each.low > terms.value for each in shares),
-        any(each.high < terms.value for each in shares),
+        *above(shares, terms.value),
         "median share that ends well, " + "; ".join(texts),
         f"each must rise in more than {terms.value:g} of the generators, whole intervals at 98.75 %, and one that is below refutes",
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
-from results.claims.compare import between, exceeds
+from results.claims.compare import between, exceeds, higher
 from results.claims.evidence import Condition, Evidence
 from results.statistics.intervals import Floats, Interval, quantile_interval
 
@@ -36,8 +36,7 @@ def amplification(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     tests = [grows, *less.values(), slower]
     medians = ", ".join(f"{h}: {np.median(guided[h]):.3g} and {np.median(walk[h]):.3g}" for h in lengths)
     return decide(
-        all(each.interval.low > 0.5 for each in tests),
-        any(each.interval.high < 0.5 for each in tests),
+        *higher(tests),
         f"median divergence in nats, guided and walk, by length {medians}; guided {grows.moves(True)} from {short} to {long}, and its "
         f"ratio to the walk {slower.moves(True)}",
         f"guided sampling must err more than {terms.value:g} times as much at the largest length, more than the walk at every length, and "

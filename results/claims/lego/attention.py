@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.compare import between, percent
+from results.claims.compare import above, between, percent
 from results.claims.evidence import Condition, Evidence
 from results.claims.lego.lengths import NO_RESIDUAL, PRACTICAL, learned, lengths
 from results.claims.lego.sentences import SYMMETRY, items_by_length, others
@@ -117,8 +117,7 @@ def one_band_falls(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         text = f"{condition.name}: attention to {what} falls over the answers, to the other hardly, in {percent(as_drawn, len(slopes))}"
         tests.append((clopper_pearson(as_drawn, len(slopes)), text))
     return decide(
-        all(share.low > MAJORITY for share, _ in tests),
-        any(share.high < MAJORITY for share, _ in tests),
+        *above((share for share, _ in tests), MAJORITY),
         "; ".join(text for _, text in tests) + beside,
         f"in more than half of the replicates one slope must be negative and the other's size at most {terms.value:g} of its",
     )

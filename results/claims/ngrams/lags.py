@@ -4,7 +4,7 @@ Rows are those of `evaluate.watch` with lags: "lag 0.H.q", the mean weight that 
 """
 
 from results.claims.claim import PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.compare import percent
+from results.claims.compare import above, percent
 from results.claims.evidence import Evidence
 from results.claims.ngrams.courses import LEARNED, conditions, heads_of, learned_lags
 from results.statistics.intervals import clopper_pearson
@@ -42,8 +42,7 @@ def _share(evidence: Evidence, terms: Terms, needs: int, place: int, lag: int, l
             + (f" ({rest})" if rest else "")
         )
     return decide(
-        all(interval.low > terms.value for interval in intervals),
-        any(interval.high < terms.value for interval in intervals),
+        *above(intervals, terms.value),
         "; ".join(texts),
         f"the exact interval must lie above {terms.value:g} in every condition, and refutes below; a lag is learned where a head gives it "
         f"more than {LEARNED:g} of its weight",

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 
 from results.claims.claim import PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.compare import between, percent
+from results.claims.compare import above, between, percent
 from results.claims.evidence import Evidence
 from results.claims.ngrams.courses import DROP, Course, conditions, courses, first_run, gate
 from results.statistics.intervals import clopper_pearson, quantile_interval
@@ -141,8 +141,7 @@ def _shares(answers: dict[str, list[bool]], terms: Terms, what: str, more: str =
     confidence = 1 - 0.05 / len(answers)
     intervals = {name: clopper_pearson(sum(own), len(own), confidence) for name, own in answers.items()}
     return decide(
-        all(interval.low > terms.value for interval in intervals.values()),
-        any(interval.high < terms.value for interval in intervals.values()),
+        *above(intervals.values(), terms.value),
         "; ".join(f"{name}: {percent(sum(own), len(own))} {what}" for name, own in answers.items()) + more,
         f"the exact interval must lie above {terms.value:g} in every condition, and refutes below",
     )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
-from results.claims.compare import percent
+from results.claims.compare import above, percent
 from results.claims.evidence import Condition, Evidence
 from results.statistics.intervals import Floats, clopper_pearson
 
@@ -60,8 +60,7 @@ def scales_as_the_theorem(evidence: Evidence, terms: Terms, needs: int) -> Findi
     confidence = 1 - 0.05 / len(parts)
     intervals = [clopper_pearson(int(own.sum()), len(own), confidence) for _, own in parts]
     return decide(
-        all(interval.low > terms.value for interval in intervals),
-        any(interval.high < terms.value for interval in intervals),
+        *above(intervals, terms.value),
         "; ".join(f"{what} in {percent(int(own.sum()), len(own))}" for what, own in parts),
         f"the exact interval of each share must lie above {terms.value:g}, and refutes below",
     )

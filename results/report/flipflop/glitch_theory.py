@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from results.claims.flipflop.theory import drifted
 from results.plain_values import Row, Tree
 from results.report.figures import STYLE
 from results.report.flipflop.glitches import About
@@ -94,8 +95,7 @@ def margins(store: Store, about: About) -> Margins | None:
 
 
 def _margin(row: Row, values: Mapping[Name, float]) -> Tree:
-    items = Items({str(item): value for (_, _, _, item), value in values.items()})
-    last = max((int(gaps[0]) for item in items if (gaps := parts(item, "b p={n} {word}"))), default=0)
+    items, last = drifted(values)
     ends = {"the last write": "right", "recent no-ops": "recent", "the early write": "early"}
     weights = {name: items[f"b p={last} {item}"] for name, item in ends.items()}
     most = max(weights, key=lambda name: weights[name])

@@ -35,12 +35,6 @@ def log_gamma_quantile(uniform: Tensor, alpha: float) -> Tensor:
     return ((cubic[..., 3] * within + cubic[..., 2]) * within + cubic[..., 1]) * within + cubic[..., 0]
 
 
-def entropy(alpha: float, symbols: int) -> float:
-    """Mean entropy of such a law in nats, exactly: ψ(Sα + 1) - ψ(α + 1)."""
-    both = torch.special.digamma(torch.tensor([symbols * alpha + 1, alpha + 1], dtype=torch.float64))
-    return float(both[0] - both[1])
-
-
 def _normalised(values: Tensor) -> Tensor:
     """In place, for memory is what a draw waits for."""
     return values.div_(values.sum(-1, keepdim=True))

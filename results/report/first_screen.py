@@ -34,11 +34,6 @@ class Changes:
     overrides: Sequence[str]
 
 
-def of_a_paper(manifest: Manifest) -> bool:
-    """Whether the study repeats a paper's; a user's own has none, and its page does not speak of one."""
-    return bool((manifest.get("source") or {}).get("paper"))
-
-
 def changes(manifest: Manifest) -> Changes | None:
     """How the study differs from the one it was written as; None where nothing that bears on its numbers was changed."""
     reductions = [str(reduction) for reduction in manifest.get("reductions") or ()]
@@ -63,6 +58,7 @@ def smaller_than(source: Options, reductions: Sequence[str]) -> str:
 
 
 def _heading(source: Options) -> str:
+    """A user's own study repeats no paper's, and its page does not speak of one."""
     return "Smaller than the paper" if source.get("paper") else "Smaller than the study as written"
 
 

@@ -109,7 +109,7 @@ def show_estimate(studies: Sequence[Study], seconds: float, say: Callable[[str],
     if experiments := [study.name for study in studies if study.is_experimental]:
         raise StudyError(f"{experiments[0]} trains nothing, so its hours do not follow from tokens: use manyseeds plan")
     counted: set[str] = set()
-    shared: dict[str, int] = {}
+    shared = Counter[str]()
     tokens: dict[str, int] = {}
     for study in studies:
         before, replicates = len(counted), replicates_of(study.conditions)
@@ -117,8 +117,7 @@ def show_estimate(studies: Sequence[Study], seconds: float, say: Callable[[str],
         tokens |= {name: _tokens(condition) for name, condition in zip(names, study.conditions, strict=True)}
         for replicate in replicates:
             if replicate.key not in counted:
-                name = names[replicate.condition]
-                shared[name] = shared.get(name, 0) + 1
+                shared[names[replicate.condition]] += 1
             counted.add(replicate.key)
         many = len(study.conditions)
         say(

@@ -13,12 +13,15 @@ one core. That is rough, and far too little for very narrow models: `manyseeds p
 import hashlib
 import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from launch.families import STUDIES, named_studies
 from results.errors import StudyError
+
+if TYPE_CHECKING:  # they take torch
+    from harness.study.config import Condition, Study
 
 COSTS = STUDIES / "costs.json"
 _COMMITTED = STUDIES.parents[1] / "docs" / "studies"
@@ -116,7 +119,7 @@ def price(path: Path, committed: Mapping[str, list[Taken]]) -> Entry:
     return entry
 
 
-def _cost(study: Any, committed: Mapping[str, list[Taken]]) -> Cost:
+def _cost(study: "Study", committed: Mapping[str, list[Taken]]) -> Cost:
     from collections import Counter
 
     from harness.planning.plan import replicates_of
@@ -131,7 +134,7 @@ def _cost(study: Any, committed: Mapping[str, list[Taken]]) -> Cost:
     return {"replicates": counts.total(), "seconds": None if total is None else float(f"{total:.2g}")}
 
 
-def _seconds(study: Any, condition: Any, rows: list[Taken]) -> float | None:
+def _seconds(study: "Study", condition: "Condition", rows: list[Taken]) -> float | None:
     """Of a replicate; None of an experiment that was never run."""
     sets = set(study.set_hashes(condition).values())
     for row in rows:
@@ -142,7 +145,7 @@ def _seconds(study: Any, condition: Any, rows: list[Taken]) -> float | None:
     return (rows[0].train_s if rows else _training(condition)) + _evaluation(study, condition)
 
 
-def _training(condition: Any) -> float:
+def _training(condition: "Condition") -> float:
     from harness.training.sgd_loop import fits
 
     train = condition.train
@@ -150,7 +153,7 @@ def _training(condition: Any) -> float:
     return train.steps * (_LOOP_STEP_S if fits(condition) else _STEP_S + operations / _RATE)
 
 
-def _evaluation(study: Any, condition: Any) -> float:
+def _evaluation(study: "Study", condition: "Condition") -> float:
     tokens = 0
     for scored in study.sets:
         looks = 1 + (condition.train.steps - 1) // scored.every if scored.every else 1
@@ -161,7 +164,7 @@ def _evaluation(study: Any, condition: Any) -> float:
 _counted: dict[str, int] = {}
 
 
-def _parameters(condition: Any) -> int:
+def _parameters(condition: "Condition") -> int:
     """Of one replicate. No memory is taken and nothing is drawn."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -170,10 +173,10 @@ def _parameters(condition: Any) -> int:
     from harness.study.identity import describe
 
     class Undrawn(Draw):
-        def words(self, shape: Any, site: int = 0) -> torch.Tensor:
+        def words(self, shape: Sequence[int], site: int = 0) -> torch.Tensor:
             return torch.zeros((self.replicates, *shape), dtype=torch.int64)
 
-        def normal(self, shape: Any, site: int = 0) -> torch.Tensor:
+        def normal(self, shape: Sequence[int], site: int = 0) -> torch.Tensor:
             return torch.zeros((self.replicates, *shape))
 
     model, task = condition.model, condition.task

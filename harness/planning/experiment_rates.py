@@ -5,6 +5,7 @@ So the first replicates are run for good, alone, and their rows say what the oth
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -33,10 +34,7 @@ def rates(
     """A rate for every signature with missing replicates whose seconds are known: from its own committed rows, else from those of the same
     function or command with other settings, else from `guesses`, seconds by function or command."""
     own, alike = _seconds(committed)
-    counts: dict[str, int] = {}
-    for replicate in first.replicates:
-        name = signature(study.conditions[replicate.condition])
-        counts[name] = counts.get(name, 0) + 1
+    counts = Counter(signature(study.conditions[replicate.condition]) for replicate in first.replicates)
     measured = {}
     for name, condition in _missing(study, first).items():
         words = _words(condition)

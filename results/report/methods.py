@@ -6,6 +6,7 @@ sets it, or where a reader asks for it (ASKED, and `task_options` of the familie
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -281,13 +282,10 @@ def _grouped(texts: Mapping[str, str], total: int) -> str:
 
 def _tallied(values: Sequence[str]) -> str:
     """Distinct values, with the number of replicates of each where there are several."""
-    counts: dict[str, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
+    counts = Counter(values).most_common()
     if len(counts) == 1:
-        return next(iter(counts))
-    ordered = sorted(counts, key=lambda value: -counts[value])
-    return "; ".join(f"{value} ({counts[value]:,} of {len(values):,} replicates)" for value in ordered)
+        return counts[0][0]
+    return "; ".join(f"{value} ({count:,} of {len(values):,} replicates)" for value, count in counts)
 
 
 def _and(names: Sequence[str]) -> str:

@@ -3,6 +3,8 @@
 `evaluations`: the rows that are reported (`results.store.manifest.reported`).
 """
 
+from collections import Counter
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,9 +13,7 @@ Look = tuple[int, float]  # step, accuracy in 0 … 1
 
 def watched(evaluations: pa.Table) -> str | None:
     """The set that is looked at most often on the way; None where none is."""
-    counts: dict[str, int] = {}
-    for row in evaluations.group_by(["set", "step"]).aggregate([]).to_pylist():
-        counts[row["set"]] = counts.get(row["set"], 0) + 1
+    counts = Counter(evaluations.group_by(["set", "step"]).aggregate([])["set"].to_pylist())
     most = max(sorted(counts), key=lambda name: counts[name], default=None)
     return most if most is not None and counts[most] > 1 else None
 

@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -96,9 +97,7 @@ def by_pair(rows: pa.Table, probe: str) -> dict[frozenset[str], dict[tuple[int |
 def by_step(rows: pa.Table, probe: str) -> dict[str, dict[int, dict[str, float]]]:
     """Values of a probe by key, step and item. Of runs with different options the one with most rows: options are in the name."""
     named = [row for row in rows.to_pylist() if row["probe"] == probe or row["probe"].startswith(f"{probe}-")]
-    counts: dict[str, int] = {}
-    for row in named:
-        counts[row["probe"]] = counts.get(row["probe"], 0) + 1
+    counts = Counter(row["probe"] for row in named)
     chosen = max(sorted(counts), key=lambda name: counts[name], default=probe)
     values: dict[str, dict[int, dict[str, float]]] = {}
     for row in named:

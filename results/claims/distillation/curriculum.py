@@ -3,7 +3,6 @@
 Rows are those of `manyseeds probe STORE --probe monomials` of the teacher's kept steps: Panigrahi et al. 2025, section 4.2.7.1.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -14,6 +13,7 @@ from results.claims.compare import between
 from results.claims.distillation.parity import LABELS, looks_of, median, reached, said, strategy
 from results.claims.evidence import Condition, Evidence, differing
 from results.claims.requirements import first_set, require
+from results.rows.probe_values import by_step
 from results.statistics.comparison import differences, pair_superiority
 from results.statistics.intervals import clopper_pearson, quantile
 from results.statistics.transition import Transition, transition
@@ -28,20 +28,12 @@ def contrasts(evidence: Evidence, degree: int) -> Contrasts:
     several options, the one with most rows counts."""
     if evidence.measured is None:
         return {}
-    items = {f"degree={degree} {side}": side for side in ("inside", "outside")}
-    rows = evidence.measured.filter(pc.field("item").isin(list(items))).select(["probe", "key", "step", "item", "value"])
-    named = [row for row in rows.to_pylist() if row["probe"] == PROBE or row["probe"].startswith(f"{PROBE}-")]
-    counts = Counter(row["probe"] for row in named)
-    both: dict[tuple[str, int], dict[str, float]] = {}
-    most = max(sorted(counts), key=lambda probe: counts[probe], default=PROBE)
-    for row in named:
-        if row["probe"] == most:
-            both.setdefault((row["key"], row["step"]), {})[items[row["item"]]] = row["value"]
-    ratios: dict[str, dict[int, float]] = {}
-    for (key, step), values in both.items():
-        if len(values) == 2 and values["outside"] > 0:
-            ratios.setdefault(key, {})[step] = values["inside"] / values["outside"]
-    return ratios
+    inside, outside = (f"degree={degree} {side}" for side in ("inside", "outside"))
+    measured = by_step(evidence.measured.filter(pc.field("item").isin([inside, outside])), PROBE)
+    return {
+        key: {step: row[inside] / row[outside] for step, row in rows.items() if len(row) == 2 and row[outside] > 0}
+        for key, rows in measured.items()
+    }
 
 
 def peaks(steps: Mapping[int, float], when: Transition) -> tuple[float, float, float] | None:

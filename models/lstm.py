@@ -4,7 +4,6 @@ Width 128 with five tokens has 133,381 parameters: the skyline of Liu et al. 202
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -15,7 +14,7 @@ from torch.nn.functional import pad
 from models.aligned import LINE, product
 from models.draws import Draw
 from models.linear import Linear, embed, parameter
-from models.model import Attend, Model, refuse_below
+from models.model import Attend, Blocks, Model, refuse_below
 from models.noise import Noise
 
 _WIDEST = 20_000  # 13 GB of weights a layer
@@ -77,11 +76,7 @@ class Recurrent(nn.Module):
         self.head = Linear(draw, "head", width, outputs)
 
     def forward(
-        self,
-        tokens: Tensor,
-        needed: Sequence[Tensor] | None = None,
-        noise: Noise | None = None,
-        attend: Attend | None = None,
+        self, tokens: Tensor, needed: Blocks = None, noise: Noise | None = None, attend: Attend | None = None
     ) -> Tensor:
         if attend is not None:
             raise ValueError("the lstm has no attention to hand out: leave out the penalty or probe that asks for it")

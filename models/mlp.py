@@ -5,7 +5,6 @@ linear layers start as in torch.nn.Linear.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 
 from models.aligned import product
 from models.draws import Draw
-from models.model import Attend, Model, refuse_below
+from models.model import Attend, Blocks, Model, refuse_below
 from models.noise import Noise
 from models.unfit import UnfitModel
 
@@ -61,11 +60,7 @@ class Perceptron(nn.Module):
         self.head = _Layer(draw, "head", config.width, outputs)
 
     def forward(
-        self,
-        tokens: Tensor,
-        needed: Sequence[Tensor] | None = None,
-        noise: Noise | None = None,
-        attend: Attend | None = None,
+        self, tokens: Tensor, needed: Blocks = None, noise: Noise | None = None, attend: Attend | None = None
     ) -> Tensor:
         if attend is not None:
             raise ValueError("the mlp has no attention to hand out: leave out the penalty or probe that asks for it")

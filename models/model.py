@@ -5,7 +5,7 @@ weights of R replicates. Shapes: R replicates, B strings, T positions, V classes
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import Field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from models.draws import Draw
 
+Blocks = Sequence[Tensor] | None  # positions whose logits are asked, [R, B, K] each; None asks all
 Attend = Callable[[int, Tensor], None]  # is called with a layer and its weights of attention, [R, B, H, T, T]
 
 
@@ -56,8 +57,8 @@ class Model(Protocol):
     def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> nn.Module:
         """A pack of draw.replicates for strings of `length` positions, with `outputs` classes (None: as many as tokens).
 
-        Its call is model(tokens [R, B, T], needed=None, noise=None, attend=None) → logits [R, B, T, V]; with `needed`, blocks of
-        positions [R, B, K] each, logits of these positions alone, in that order.
+        Its call is model(tokens [R, B, T], needed=None, noise=None, attend=None) → logits [R, B, T, V]; with `needed` (`Blocks`)
+        logits of these positions alone, in that order.
         """
 
 

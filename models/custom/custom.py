@@ -31,7 +31,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from models.custom import custom_checks
 from models.custom.custom_recurrent import Unrolled, has_recurrence
 from models.draws import Draw
-from models.model import Attend, Model
+from models.model import Attend, Blocks, Model
 from models.noise import Noise
 from models.unfit import UnfitModel
 
@@ -169,11 +169,7 @@ class Packed(nn.Module):
                 self._shared.add(name)
 
     def forward(
-        self,
-        tokens: Tensor,
-        needed: Sequence[Tensor] | None = None,
-        noise: Noise | None = None,
-        attend: Attend | None = None,
+        self, tokens: Tensor, needed: Blocks = None, noise: Noise | None = None, attend: Attend | None = None
     ) -> Tensor:
         """tokens [R, B, T] → logits [R, B, T, V]; of `needed` positions, blocks [R, B, K] each, the whole is computed and gathered.
 

@@ -9,7 +9,7 @@ with no residual, no feed-forward and no positions. Tokens with the same slot ge
 and the numbers of tokens in them: a string of T tokens costs T · (2kD + 2), not T².
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,7 +20,7 @@ from torch.nn.functional import one_hot
 from models.aligned import product
 from models.draws import Draw
 from models.linear import Linear, Norm, embed
-from models.model import Attend, Model, refuse_below, refuse_unlisted
+from models.model import Attend, Blocks, Model, refuse_below, refuse_unlisted
 from models.noise import Noise
 from models.unfit import UnfitModel
 
@@ -75,11 +75,7 @@ class FirstLayerByRule(nn.Module):
         self.head = Linear(draw, "head", config.width, outputs)
 
     def forward(
-        self,
-        tokens: Tensor,
-        needed: Sequence[Tensor] | None = None,
-        noise: Noise | None = None,
-        attend: Attend | None = None,
+        self, tokens: Tensor, needed: Blocks = None, noise: Noise | None = None, attend: Attend | None = None
     ) -> Tensor:
         replicates, batch, length = tokens.shape
         slots = self.slots(tokens)

@@ -7,7 +7,7 @@ The paper leaves widths and norms open; the defaults are the arm with residual a
 for studies of attention: with a residual the query's own clause reaches the feed-forward whether or not it is attended to.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ from models.aligned import product
 from models.draws import Draw
 from models.lego.lego_relu import smoothed_relu
 from models.linear import Linear, Norm, embed, parameter
-from models.model import Attend, Model, refuse_below, refuse_unlisted
+from models.model import Attend, Blocks, Model, refuse_below, refuse_unlisted
 from models.noise import Noise
 from models.plain_attention import attention, pick
 
@@ -91,11 +91,7 @@ class ClauseTransformer(nn.Module):
         self.norm = Norm(draw, "norm", width) if pre else None
 
     def forward(
-        self,
-        tokens: Tensor,
-        needed: Sequence[Tensor] | None = None,
-        noise: Noise | None = None,
-        attend: Attend | None = None,
+        self, tokens: Tensor, needed: Blocks = None, noise: Noise | None = None, attend: Attend | None = None
     ) -> Tensor:
         if tokens.dim() != 4 or tokens.shape[-1] != SLOTS:
             raise ValueError(f"the clauses model reads [R, B, T, {SLOTS}] tokens, {SLOTS} a clause, not {list(tokens.shape)}")

@@ -9,7 +9,6 @@ variable of a predicate, and against the answered variable of an answer.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,7 +21,7 @@ from models.draws import Draw
 from models.lego.clauses import SLOTS
 from models.lego.lego_relu import smoothed_relu
 from models.linear import parameter
-from models.model import Attend, Model, refuse_below
+from models.model import Attend, Blocks, Model, refuse_below
 from models.noise import Noise
 from models.plain_attention import attention, pick
 
@@ -91,11 +90,7 @@ class Theory(nn.Module):
         self.feed_forward = parameter(draw, "feed_forward", (wide, wide * config.neurons), "normal", scale)
 
     def forward(
-        self,
-        tokens: Tensor,
-        needed: Sequence[Tensor] | None = None,
-        noise: Noise | None = None,
-        attend: Attend | None = None,
+        self, tokens: Tensor, needed: Blocks = None, noise: Noise | None = None, attend: Attend | None = None
     ) -> Tensor:
         if tokens.dim() != 4 or tokens.shape[-1] != SLOTS:
             raise ValueError(f"lego_theory reads [R, B, T, {SLOTS}] tokens, {SLOTS} a clause, not {list(tokens.shape)}")

@@ -17,7 +17,7 @@ from torch.nn.functional import one_hot
 from models.aligned import product
 from models.draws import Draw
 from models.linear import embed, parameter
-from models.model import Attend, Model, refuse_unlisted
+from models.model import Attend, Blocks, Model, refuse_unlisted
 from models.ngrams.disentangled import FLOOR, refuse_length, refuse_width
 from models.noise import Noise
 from models.plain_attention import attention, pick
@@ -94,11 +94,7 @@ class _Layers(nn.Module, ABC):
         self.layers = nn.ModuleList(layers)
 
     def forward(
-        self,
-        tokens: Tensor,
-        needed: Sequence[Tensor] | None = None,
-        noise: Noise | None = None,
-        attend: Attend | None = None,
+        self, tokens: Tensor, needed: Blocks = None, noise: Noise | None = None, attend: Attend | None = None
     ) -> Tensor:
         refuse_length(tokens, self.length)
         replicates, batch = tokens.shape[:2]

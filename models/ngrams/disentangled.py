@@ -3,7 +3,6 @@
 It is the model that they analyse; its general form and the residual models are in `models.ngrams.attention_only`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +13,7 @@ from torch.nn.functional import one_hot
 from models.aligned import product
 from models.draws import Draw
 from models.linear import parameter
-from models.model import Attend, Model, refuse_below, refuse_unlisted
+from models.model import Attend, Blocks, Model, refuse_below, refuse_unlisted
 from models.noise import Noise
 from models.plain_attention import attention, pick
 from models.unfit import UnfitModel
@@ -78,11 +77,7 @@ class Simple(nn.Module):
             self.key = parameter(draw, "key", (width, inner), "normal", width**-0.5)
 
     def forward(
-        self,
-        tokens: Tensor,
-        needed: Sequence[Tensor] | None = None,
-        noise: Noise | None = None,
-        attend: Attend | None = None,
+        self, tokens: Tensor, needed: Blocks = None, noise: Noise | None = None, attend: Attend | None = None
     ) -> Tensor:
         refuse_length(tokens, self.length)
         _, batch, length = tokens.shape

@@ -7,7 +7,7 @@ pre-norm, GELU feed-forward of 4·D, no bias in attention, learned absolute posi
 A new position encoding goes into `positions.py`, a new activation into `feedforward.py`, a new place for norms into `block.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -18,7 +18,7 @@ from torch.nn.functional import layer_norm
 from models.aligned import product
 from models.draws import Draw
 from models.linear import Bias, Linear, Norm, embed, parameter
-from models.model import Attend
+from models.model import Attend, Blocks
 from models.noise import Noise
 from models.transformer.attention import visible
 from models.transformer.block import Block
@@ -71,7 +71,7 @@ class Decoder(nn.Module):
     def forward(
         self,
         tokens: Tensor,
-        needed: Sequence[Tensor] | None = None,
+        needed: Blocks = None,
         noise: Noise | None = None,
         attend: Attend | None = None,
         hidden: Tensor | None = None,

@@ -18,6 +18,7 @@ from results.errors import StudyError
 from results.grouping import grouped
 from results.plain_values import Options, Tree
 from results.store.manifest_types import Manifest
+from tasks.task import Task
 
 # of `train`; these become vectors over the replicates of a pack
 VECTORS = (
@@ -199,7 +200,7 @@ def signature(condition: Condition, sets: Sequence[EvaluationSet] = ()) -> str:
     return canonical(config | {"train": shared, "model": model, "task": _shape(condition.task), "sets": scored} | later)
 
 
-def _shape(task: Any) -> Tree:
+def _shape(task: Task) -> Tree:
     """The fields of a task that decide the shapes of its batches."""
     loose = task.vectors
     fields = {name: value for name, value in describe(task, name_of(task)).items() if name not in loose}

@@ -1,7 +1,6 @@
 """What a model says at one position of each string, strings of many lengths in few passes."""
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,5 +27,5 @@ def logits_at(model: Model, tokens: Tensor, query: Tensor, size: int | None = No
     return torch.cat(logits)[order.argsort()]
 
 
-def _device(model: Any) -> torch.device:
+def _device(model: object) -> torch.device:
     return next(model.parameters()).device if isinstance(model, nn.Module) else torch.device("cpu")

@@ -12,12 +12,12 @@ A softmax has the same normaliser for all keys of a query, so it cancels.
 """
 
 import itertools
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from harness.probes.probe import Probe, Rows
+from harness.probes.probe import Nothing, Probe, Rows
 from models.dyck.minimal import FirstLayerByRule, Minimal
 from tasks.dyck.dyck import Dyck
 
@@ -42,7 +42,7 @@ def violations(scores: Tensor, values: Tensor, types: int, depth: int) -> Tensor
     return found
 
 
-def balance(model: FirstLayerByRule, task: Dyck, count: int, settings: Any) -> Rows:
+def balance(model: FirstLayerByRule, task: Dyck, count: int, settings: Nothing) -> Rows:
     """beta_mean and beta_max of a pack with R = 1; no string is needed."""
     found = violations(model.score_table()[0], model.values()[0], model.types, model.config.depth)
     rows = {"beta_mean": found.mean(), "beta_max": found.max()}

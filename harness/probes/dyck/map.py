@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from harness.probes.dyck.variation import fixed_string
-from harness.probes.probe import Probe, Rows
+from harness.probes.probe import Nothing, Probe, Rows
 from harness.probes.strings import see
 from tasks.dyck.copying import DyckCopy
 from tasks.dyck.dyck import Dyck
 
 
-def attention_map(model: Any, task: Dyck | DyckCopy, count: int, settings: Any) -> Rows:
+def attention_map(model: Any, task: Dyck | DyckCopy, count: int, settings: Nothing) -> Rows:
     """The weights of each layer and head on keys up to the query, and on all of a model that is not causal; R = 1."""
     rows: Rows = []
 

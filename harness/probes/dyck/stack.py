@@ -5,14 +5,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.probes.probe import Probe, Rows
+from harness.probes.probe import Nothing, Probe, Rows
 from harness.probes.strings import see, strings
 from tasks.dyck.copying import DyckCopy
 from tasks.dyck.dyck import Dyck, last_open
 from tasks.dyck.law import depths
 
 
-def stack_hits(model: Any, task: Dyck | DyckCopy, count: int, settings: Any) -> Rows:
+def stack_hits(model: Any, task: Dyck | DyckCopy, count: int, settings: Nothing) -> Rows:
     """By layer and head, over the tokens behind which something is open: "hit", the share whose largest weight is on the last open
     bracket, and "mass", the mean weight on it; the model is a pack with R = 1."""
     sums: dict[int, Tensor] = {}

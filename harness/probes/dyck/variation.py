@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.probes.probe import PairProbe, Rows
+from harness.probes.probe import Nothing, PairProbe, Rows
 from harness.probes.strings import see, strings
 from tasks.dyck.dyck import Dyck
 
@@ -19,7 +19,7 @@ LENGTH = 19  # tokens of a random string, with the start
 Maps = list[tuple[int, dict[str, Tensor]]]  # by layer, and there by string: [H, T, T]
 
 
-def attention(model: Any, task: Dyck, count: int, settings: Any) -> Maps:
+def attention(model: Any, task: Dyck, count: int, settings: Nothing) -> Maps:
     """What a pack with R = 1 attends to on the fixed string and on `count` random ones."""
     found: dict[int, dict[str, Tensor]] = {}
 

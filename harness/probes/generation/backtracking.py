@@ -25,10 +25,12 @@ from harness.probes.generation.generator import TrainedGenerator
 from harness.probes.generation.verifier import ExactVerifier, RandomVerifier, Recorded, examples, trained
 from harness.probes.probe import Probe, Rows
 from harness.probes.strings import SEED
+from models.model import Model
 from models.transformer.positions import ENCODINGS
 from models.transformer.transformer import Decoder, Transformer
 from tasks.generation.bracket_errors import KINDS, first_errors, valid
 from tasks.generation.bracket_strings import BracketStrings
+from tasks.task import Task
 
 NUCLEI = (0.9, 1.0)
 HEADLINE = (4, 4)  # Q and B of tables 3.3, 3.5 and 3.16
@@ -223,7 +225,7 @@ def _mean(values: Tensor) -> float:
     return float(values.double().mean())
 
 
-def _suits(model: Any, task: Any) -> bool:
+def _suits(model: Model, task: Task) -> bool:
     """A verifier reads the end too, one token more than there is in training: a table of positions has none for it."""
     if not (isinstance(task, BracketStrings) and isinstance(model, Transformer)):
         return False

@@ -4,10 +4,9 @@ Each returns float64 [P - 1], one number an event before the read: the sum over 
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call
 
 from harness.tracing.flipflop.prompt import Prompt
@@ -47,7 +46,7 @@ def gradient_shap(model: Decoder, prompt: Prompt, seed: int) -> Tensor:
     return _by_event(shares[0].detach().double().sum(-1))
 
 
-def attends(model: Any) -> bool:
+def attends(model: nn.Module) -> bool:
     """Whether attention and gradients of token vectors can be had from a model."""
     return isinstance(model, Decoder) and model.config.causal and not model.config.tied
 

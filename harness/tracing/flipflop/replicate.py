@@ -10,9 +10,9 @@ from harness.exchange.weights import single
 from harness.planning.pack import ScoredSet
 from harness.probes.flipflop.wrong_reads import row_of, sets_of, weights_of
 from harness.study.config import condition_of
+from harness.training.weights import stages_of
 from results.errors import StudyError
 from results.plain_values import Row
-from results.store.filesystem import names
 from results.store.tables import Store, committed
 from tasks.flipflop.flipflop import FlipFlop
 
@@ -37,7 +37,7 @@ def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, Row]]:
         for store in stores
         for row in committed(store).to_pylist()
         if row["status"] == "finished" and isinstance(condition_of(row).task, FlipFlop)
-        if _last_kept(store, row["key"]) == row["stage"]
+        if stages_of(store, row["key"])[-1:] == [row["stage"]]
     ]
     if not rows:
         raise StudyError(
@@ -45,13 +45,6 @@ def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, Row]]:
             "run a study with keep: all or keep: tail(n), or manyseeds rerun STORE KEY --keep weights"
         )
     return rows
-
-
-def _last_kept(store: Store, key: str) -> int | None:
-    """The last stage of a replicate whose weights are kept, as `find` takes it; None for none."""
-    folder = store.shared("artifacts", key)
-    stages = [int(name) for name in names(store.filesystem, folder) if name.isdecimal()]
-    return max(stages) if stages and names(store.filesystem, f"{folder}/{max(stages)}") else None
 
 
 def loaded(store: Store, row: Row, wanted: Sequence[str], device: torch.device) -> Replicate:

@@ -20,8 +20,8 @@ import pyarrow.parquet
 
 import harness.planning.manifest as manifests
 from harness.exchange.run_folders import read_folder
-from harness.experiments.entries import BadResult, Entry, diverged_at, each_value, entry_of
-from harness.experiments.measure import set_hash
+from harness.experiments.entries import BadResult, Entry, each_value, entry_of
+from harness.experiments.measure import ending_row, value_rows
 from harness.machine.provenance import code_state, versions
 from harness.study.config import nearest
 from harness.study.identity import canonical, digest, key
@@ -219,20 +219,13 @@ def _write(store: Store, runs: Sequence[Run], path: Path, columns: Columns) -> N
     }
     replicates, evaluations = [], []
     for slot, run in enumerate(runs):
-        broken = diverged_at(run.entries)
         replicates.append(
             shared
+            | ending_row(run.entries)
             | {"key": run.key, "condition": run.condition, "config": canonical(run.config), "slot": slot}
-            | {"init_seed": run.seed, "data_seed": run.seed, "steps": max(entry.step for entry in run.entries)}
-            | {"status": "finished" if broken is None else "diverged", "diverged_at": broken}
+            | {"init_seed": run.seed, "data_seed": run.seed}
         )
-        place = {"key": run.key, "stage": 0, "pack": pack, "weights": "raw", "sequences": 0}
-        evaluations += [
-            place
-            | {"step": entry.step, "set": entry.set, "set_hash": set_hash(entry.set), "metric": name, "kind": kind}
-            | {"value": value if math.isfinite(value) else None}
-            for entry, name, value, kind in each_value(run.entries)
-        ]
+        evaluations += value_rows({"key": run.key, "stage": 0, "pack": pack, "weights": "raw"}, run.entries)
     rows = {"replicates": replicates, "evaluations": evaluations}
     commit(store, pack, {table: pa.Table.from_pylist(found, SCHEMAS[table]) for table, found in rows.items()})
 

@@ -42,7 +42,7 @@ from harness.study.identity import canonical, digest
 from harness.study.running_code import own_checkout, refuse_other_code
 from harness.training.pack_state import Stopped
 from results.errors import StoreError
-from results.plain_values import Options
+from results.plain_values import Options, Row
 from results.store.schema import SCHEMAS
 from results.store.tables import Store
 
@@ -263,6 +263,23 @@ def set_hash(name: str) -> str:
     return digest({"experiment set": name}, 16)
 
 
+def ending_row(entries: Sequence[Entry]) -> Row:
+    """How a replicate ended, as columns of `replicates`."""
+    broken = diverged_at(entries)
+    ended = {"status": "finished" if broken is None else "diverged", "diverged_at": broken}
+    return ended | {"steps": max(entry.step for entry in entries)}
+
+
+def value_rows(place: Row, entries: Sequence[Entry]) -> list[Row]:
+    """What a replicate returned, as rows of `evaluations`; place: the columns that say whose they are."""
+    return [
+        place
+        | {"step": entry.step, "set": entry.set, "set_hash": set_hash(entry.set), "metric": name, "count": entry.count}
+        | {"sequences": entry.count or 0, "value": value if np.isfinite(value) else None, "kind": kind}
+        for entry, name, value, kind in each_value(entries)
+    ]
+
+
 def _tables(
     pack: Pack, done: list[Measured], device: torch.device, began: datetime.datetime, ended: datetime.datetime
 ) -> dict[str, pa.Table]:
@@ -283,30 +300,22 @@ def _tables(
     } | own_checkout(pack.replicates[0].condition)
     replicates, evaluations = [], []
     for slot, (replicate, measured) in enumerate(zip(pack.replicates, done, strict=True)):
-        broken = diverged_at(measured.entries)
         replicates.append(
             shared
+            | ending_row(measured.entries)
             | {
                 "key": replicate.key,
                 "condition": replicate.condition.name,
                 "config": canonical(replicate.condition.config()),
                 "init_seed": replicate.init_seed,
                 "data_seed": replicate.data_seed,
-                "status": "finished" if broken is None else "diverged",
-                "diverged_at": broken,
-                "steps": max(entry.step for entry in measured.entries),
                 "train_s": measured.seconds,
                 "slot": slot,
                 "own_wandb": ", ".join(measured.own_wandb) or None,
             }
         )
         place = {"key": replicate.key, "stage": 0, "pack": pack.id, "weights": "raw"}
-        evaluations += [
-            place
-            | {"step": entry.step, "set": entry.set, "set_hash": set_hash(entry.set), "metric": name, "count": entry.count}
-            | {"sequences": entry.count or 0, "value": value if np.isfinite(value) else None, "kind": kind}
-            for entry, name, value, kind in each_value(measured.entries)
-        ]
+        evaluations += value_rows(place, measured.entries)
         evaluations += [
             place
             | {"step": step, "set": name_of_set, "set_hash": set_hash(name_of_set), "metric": name, "count": None}

@@ -1,17 +1,22 @@
-"""What stands beside a report's page to be downloaded, and the part of the page that a paper takes over: methods, citations, tables."""
+"""The rows that a report is made of, what of them stands beside its page to be downloaded, and the part of the page that a paper takes
+over: methods, citations, tables.
+"""
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results import second_process
 from results.plain_values import Tree
 from results.report.citations import harness, references
 from results.report.family import ReportFamily
 from results.report.methods import methods_text
-from results.rows.summary import Replicate, to_parquet
+from results.rows.summary import Replicate, at_last_step, copy_of, to_parquet
 from results.store.manifest_types import Manifest
 from results.store.schema import TABLES as STORE_TABLES
+from results.store.tables import ROW, Store, committed, read
 
 TABLES = (
     ("Summary, a row a condition and evaluation set", ("summary.csv", "summary.tex", "summary.parquet")),
@@ -19,6 +24,36 @@ TABLES = (
     ("Evaluations at the last step, counts and sums of squares", ("evaluations.parquet",)),
     ("Whole tables, only the rows that count", tuple(f"tables/{name}.parquet" for name in STORE_TABLES)),
 )
+LONG = ("profiles", "curves")  # tables of a large study
+
+
+class ReportTables:
+    """Rows that count, each table read once; `replicates`: the committed ones. shared: a second process writes the copies of the long
+    tables, while this one reads of them what it draws.
+    """
+
+    def __init__(self, store: Store, shared: bool):
+        self._store, self.replicates = store, committed(store)
+        self._copies = {"replicates": to_parquet(self.replicates)}
+        self._coming: dict[str, Future[bytes]] = {}
+        if shared:
+            keys = self.replicates.select(ROW)
+            self._coming = {table: second_process.submit(copy_of, store, table, keys) for table in LONG}
+
+    def read(self, table: str, keys: Sequence[str] | None = None) -> pa.Table:
+        """The rows of a table that count, of these replicates or of all."""
+        wanted = None if keys is None else pc.field("key").isin(pa.array(keys, pa.string()))
+        if table in self._coming:
+            packs = None if wanted is None else set(self.replicates.filter(wanted)["pack"].to_pylist())
+            return read(self._store, table, filter=wanted, winning=self.replicates, packs=packs)
+        rows = read(self._store, table, winning=self.replicates)
+        self._copies[table] = to_parquet(rows)
+        return rows if wanted is None else rows.filter(wanted)
+
+    def copies(self) -> dict[str, bytes]:
+        """Every table that was read, by its path in the report's folder."""
+        copies = {table: coming.result() for table, coming in self._coming.items()} | self._copies
+        return {f"tables/{table}.parquet": data for table, data in copies.items()}
 
 
 def more_tables(planned: Sequence[Replicate], rows: pa.Table, replicates: pa.Table, evaluations: pa.Table) -> dict[str, bytes]:
@@ -34,9 +69,7 @@ def more_tables(planned: Sequence[Replicate], rows: pa.Table, replicates: pa.Tab
 def final_rows(planned: Sequence[Replicate], replicates: pa.Table, evaluations: pa.Table) -> pa.Table:
     """The rows of `evaluations` at the last step of the replicates of the plan, in an order that is theirs alone."""
     keys = pa.array(sorted({replicate.key for replicate in planned}), pa.string())
-    last = replicates.filter(pc.is_in(replicates["key"], keys)).select(["key", "stage", "pack", "steps"])
-    last = last.rename_columns(["key", "stage", "pack", "step"])
-    last_rows = evaluations.join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
+    last_rows = at_last_step(evaluations, replicates.filter(pc.is_in(replicates["key"], keys)))
     order = [(name, "ascending") for name in ("key", "stage", "set", "set_hash", "weights", "length", "metric")]
     return last_rows.select(evaluations.column_names).sort_by(order)
 

@@ -14,7 +14,7 @@ from results.report.family import ReportFamily
 from results.report.family_sections import FAMILIES
 from results.report.page_parts import Drawing
 from results.report.survival_figure import baseline, survival_drawing
-from results.rows.summary import Replicate, reported_sets
+from results.rows.summary import Replicate, at_last_step, reported_sets
 from results.rows.task_conditions import is_of
 from results.store.manifest import label as stage_label
 from results.store.manifest_types import Manifest
@@ -172,8 +172,7 @@ def _profiles(
     profiles: pa.Table, replicates: pa.Table, axis: str, names: list[str], label: Mapping[Who, str], places: Mapping[Who, int]
 ) -> dict[str, dict[str, figures.Profile]]:
     """Last-step profiles along one axis by set and condition, with the replicates' bins aligned."""
-    last = replicates.select(["key", "stage", "pack", "steps"]).rename_columns(["key", "stage", "pack", "step"])
-    rows = profiles.filter(pc.field("axis") == axis).join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
+    rows = at_last_step(profiles.filter(pc.field("axis") == axis), replicates)
     cells: dict[str, dict[str, dict[Who, dict[tuple[int, int], tuple[int, int]]]]] = {}
     wanted = pa.array([key for key, _ in label], pa.string())
     for row in rows.filter(pc.field("key").isin(wanted)).to_pylist():

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from results.errors import StudyError
 from results.rows.measures import is_experimental
 from results.rows.study_rows import read_study
-from results.rows.summary import reported_sets
+from results.rows.summary import at_last_step, reported_sets
 from results.statistics.variance import effective, icc_interval, split
 from results.store.manifest import label, manifest_of
 from results.store.tables import Store
@@ -42,13 +42,8 @@ def show_spread(store: Store, say: Callable[[str], None]) -> None:
 
 def _last(replicates: pa.Table, rows: pa.Table) -> dict[tuple[str, int, str], tuple[int, ...]]:
     """The counts of the raw weights' last step by key, stage and set."""
-    steps = {(row["key"], row["stage"]): row["steps"] for row in replicates.select(["key", "stage", "steps"]).to_pylist()}
-    raw = rows.filter(pc.equal(rows["weights"], "raw")).select(["key", "stage", "set", "step", *_COUNTS]).to_pylist()
-    return {
-        (row["key"], row["stage"], row["set"]): tuple(row[name] for name in _COUNTS)
-        for row in raw
-        if row["step"] == steps[row["key"], row["stage"]]
-    }
+    raw = at_last_step(rows.filter(pc.field("weights") == "raw"), replicates).select(["key", "stage", "set", *_COUNTS])
+    return {(row["key"], row["stage"], row["set"]): tuple(row[name] for name in _COUNTS) for row in raw.to_pylist()}
 
 
 def _cells(scored: list[tuple[int, ...]], planned: int) -> list[str]:

@@ -327,14 +327,20 @@ def _replicate(
     return Replicate(condition["name"], row[1], row[0], init_seed, data_seed, status, loss, diverged_at, own)
 
 
+def at_last_step(rows: pa.Table, replicates: pa.Table) -> pa.Table:
+    """The rows of a table at the last steps of these committed replicates."""
+    by = ["key", "stage", "pack", "step"]
+    last = replicates.select(["key", "stage", "pack", "steps"]).rename_columns(by)
+    return rows.join(last, keys=by, join_type="left semi")
+
+
 def _scores(
     replicates: pa.Table, evaluations: pa.Table, counts: pc.Expression
 ) -> dict[tuple[str, int], dict[tuple[str, str], Score]]:
     """Scores at the last step by (key, stage), then by (set, set_hash), of the rows that count. Lengths of one set are pooled."""
     ends = pc.field("step").isin(replicates["steps"].unique())  # first: of the other rows no string is compared
     chosen = evaluations.filter(ends).filter(counts & (pc.field("weights") == "raw") & pc.field("errors").is_valid())
-    last = replicates.select(["key", "stage", "pack", "steps"]).rename_columns(["key", "stage", "pack", "step"])
-    chosen = chosen.join(last, keys=["key", "stage", "pack", "step"], join_type="left semi")
+    chosen = at_last_step(chosen, replicates)
     by = ["key", "stage", "set", "set_hash"]
     sums = ["errors", "count", "sequences", "errors_sq", "errors_x_count", "count_sq"]
     whole = pc.ScalarAggregateOptions(skip_nulls=False)  # a sum with a null is unknown

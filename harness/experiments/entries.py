@@ -82,10 +82,13 @@ def entry_of(returned: Any, known: Mapping[str, Metric]) -> Entry:
     return Entry(step or 0, name or RESULT, count, values, arrays)
 
 
+def _each(returned: Any) -> Iterable[Any]:
+    return [returned] if isinstance(returned, Mapping) or not isinstance(returned, Iterable) else returned
+
+
 def entries_of(returned: Any, known: Mapping[str, Metric]) -> Iterator[Entry]:
     """The entries of one mapping, or of an iterator of them, one at a time. BadResult where there are none."""
-    parts: Iterable[Any] = [returned] if isinstance(returned, Mapping) or not isinstance(returned, Iterable) else returned
-    for number, part in enumerate(parts, 1):
+    for number, part in enumerate(_each(returned), 1):
         if number > MOST_ENTRIES:
             raise BadResult(f"there are more than {MOST_ENTRIES:,} results of one replicate: return them at fewer steps")
         yield entry_of(part, known)
@@ -93,8 +96,7 @@ def entries_of(returned: Any, known: Mapping[str, Metric]) -> Iterator[Entry]:
 
 def entries_of_pack(returned: Any, size: int, known: Mapping[str, Metric]) -> Iterator[list[Entry]]:
     """As `entries_of`, of a function that measures a pack: every value has a leading axis of `size`, one entry a replicate."""
-    parts: Iterable[Any] = [returned] if isinstance(returned, Mapping) or not isinstance(returned, Iterable) else returned
-    for part in parts:
+    for part in _each(returned):
         if not isinstance(part, Mapping):
             raise BadResult(f"a result is a {type(part).__name__}, and must be a mapping of names to arrays of {size} numbers")
         columns = {name: _column(name, value, size) for name, value in part.items() if name not in PLACES}

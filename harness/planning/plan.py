@@ -7,7 +7,6 @@ disturbed keep their ids (and so their checkpoints) over any resume. Done = comm
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -17,7 +16,7 @@ from harness.study.stages import keys, parent_of, spans_of
 from results.errors import StudyError
 from results.grouping import grouped
 from results.plain_values import Options, Tree
-from results.store.manifest_types import Manifest
+from results.store.manifest_types import Manifest, PlannedRow
 from tasks.task import Task
 
 # of `train`; these become vectors over the replicates of a pack
@@ -39,7 +38,7 @@ class PlannedReplicate:
     stage: int = 0
     parent: str | None = None
 
-    def entry(self) -> list[Any]:
+    def entry(self) -> PlannedRow:
         """The replicate as a manifest lists it."""
         return [self.key, self.condition, self.init_seed, self.data_seed]
 

@@ -3,16 +3,15 @@
 import itertools
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from results.errors import StudyError
-from results.plain_values import Options
+from results.plain_values import Options, Value
 
 _MOST = 2**63
 _RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})")
 
 
-def seeds_of(spec: Any, where: str) -> list[int]:
+def seeds_of(spec: Value, where: str) -> list[int]:
     """Seeds from a whole number, a range "0..4" with both ends, or a list of these."""
     if isinstance(spec, list):
         if not spec:
@@ -26,7 +25,7 @@ def seeds_of(spec: Any, where: str) -> list[int]:
     raise StudyError(f"{where} = {spec!r} must be a seed of 0 or more, a range such as 0..4 (both ends), or a list of these")
 
 
-def _most_seeds(spec: Any) -> int:
+def _most_seeds(spec: Value) -> int:
     """How many seeds a specification names, repeated ones counted each time, before any is listed."""
     if isinstance(spec, list):
         return sum(map(_most_seeds, spec))
@@ -69,5 +68,5 @@ def pairs_of(study: Options, own: Options, where: str) -> list[tuple[int, int]]:
     return [(seed, seed) for seed in range(first, first + replicates)]
 
 
-def _is_product(seeds: Any) -> bool:
+def _is_product(seeds: Value) -> bool:
     return isinstance(seeds, Mapping) and set(seeds) == {"init", "data"}

@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
 
 from harness.study.config import refuse_unknown
 from results.errors import StudyError
@@ -61,7 +60,7 @@ class Kind:
         """What Ray is asked for a worker."""
         # rounded down to what Ray can count, so that all slots of a GPU find a place
         gpus = 1 if self.per_gpu == 1 else math.floor(10_000 / self.per_gpu) / 10_000
-        asked: dict[str, Any] = {"num_gpus": gpus, "num_cpus": 0} if self.device == "cuda" else {"num_cpus": 1}
+        asked: Tree = {"num_gpus": gpus, "num_cpus": 0} if self.device == "cuda" else {"num_cpus": 1}
         if self.accelerator:
             asked["accelerator_type"] = self.accelerator
         if self.resource:

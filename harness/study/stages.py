@@ -9,7 +9,6 @@ parent's (`identity.key`).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
 
 import torch
 
@@ -78,7 +77,7 @@ def link(node: Options, where: str) -> Link:
 
 def after(parent: Condition, given: Link, task: Task, model: Model, train: Train, where: str) -> Condition:
     """The stage that follows `parent`. ValueError where the parent's weights or words are of no use to it."""
-    earlier: list[Any] = [*parent.stages[:-1], _described(parent, model)]
+    earlier: list[Tree] = [*parent.stages[:-1], _described(parent, model)]
     condition = Condition(parent.name, task, model, train, (*earlier, identity.describe(given)), code=parent.code)
     for spec in (parent.model, model):
         if isinstance(spec, Custom):

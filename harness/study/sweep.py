@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from harness.study.config import nearest, refuse_unknown
 from harness.study.experiment import build_experiment
@@ -43,7 +42,7 @@ def points_of(merged: Tree) -> list[Point]:
     if named or grid or not sweeps:
         axes = _axes(grid, "grid")
         size = math.prod(map(len, axes.values()))
-        over: list[tuple[str | None, dict[str, Any]]] = [*named.items()] or [(None, {})]
+        over: list[tuple[str | None, Tree]] = [*named.items()] or [(None, {})]
         groups = [_Group(condition, sets, size, _product(axes)) for condition, sets in over]
     groups += [_sweep(sweep, f"sweeps[{index}]") for index, sweep in enumerate(sweeps)]
     refuse_many_conditions(sum(group.size for group in groups))
@@ -91,7 +90,7 @@ def _sweep(sweep: Value, where: str) -> _Group:
     return _Group(None, own, len(combinations), combinations)
 
 
-def _axes(grid: Tree, where: str) -> dict[str, list[Any]]:
+def _axes(grid: Tree, where: str) -> dict[str, list[Value]]:
     """{dotted path: its values}."""
     axes = dict(leaves(nested(grid, where)))
     for path, values in axes.items():
@@ -102,7 +101,7 @@ def _axes(grid: Tree, where: str) -> dict[str, list[Any]]:
     return axes
 
 
-def _product(axes: dict[str, list[Any]]) -> Iterator[Tree]:
+def _product(axes: dict[str, list[Value]]) -> Iterator[Tree]:
     return (dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values()))
 
 

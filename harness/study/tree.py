@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import yaml
 from omegaconf import OmegaConf
@@ -128,7 +127,7 @@ def _is_text(value: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in value)
 
 
-def refuse_unprintable(name: Any, what: str, where: str) -> None:
+def refuse_unprintable(name: Value, what: str, where: str) -> None:
     """StudyError for a name that can't be shown on a line of its own, such as an empty one."""
     if not (isinstance(name, str) and name.strip() == name != "" and name.isprintable()):
         raise StudyError(f"{where}: {name!r} can't be the name of {what}: write a word or a few, on one line")
@@ -146,7 +145,7 @@ def refuse_resolvers(node: Value, where: str) -> None:
         raise StudyError(f"{node!r} in {where} is refused: only ${{other.key}} may be referred to; write the value itself")
 
 
-def merge(base: Any, over: Value, root: bool = True) -> Any:
+def merge(base: Value, over: Value, root: bool = True) -> Value:
     """`over` into `base`; below the root, a node whose `name` changes is replaced."""
     if not isinstance(base, dict) or not isinstance(over, dict):
         return over
@@ -185,7 +184,7 @@ def _united(one: Tree, other: Tree) -> Tree:
     return one | other | both
 
 
-def leaves(node: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(node: Tree, prefix: str = "") -> Iterator[tuple[str, Value]]:
     """(dotted path, value) of every value that is no mapping."""
     for key, value in node.items():
         if isinstance(value, dict) and value:
@@ -218,7 +217,7 @@ def mapping(node: Options, key: str, prefix: str = "") -> Tree:
     return value
 
 
-def typed(node: Options, key: str, kind: type, default: Any, prefix: str = "") -> Any:
+def typed(node: Options, key: str, kind: type, default: Value, prefix: str = "") -> Value:
     """The value under a key, or the default, of exactly this type. prefix: of the key in the sentence."""
     value = node.get(key, default)
     if type(value) is not kind:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pyarrow.fs
 
@@ -10,7 +9,7 @@ from results.errors import store_errors
 from results.plain_values import Value
 from results.store.filesystem import info_of
 from results.store.manifest import label, newest_manifest, stage_of
-from results.store.manifest_types import Manifest
+from results.store.manifest_types import Manifest, PlannedRow
 from results.store.tables import Store, list_names, read
 
 _FOLDER = "logs"
@@ -74,7 +73,7 @@ def _show(
             say(f"    | {line}")
 
 
-def _who(manifest: Manifest, row: list[Any]) -> str:
+def _who(manifest: Manifest, row: PlannedRow) -> str:
     condition = manifest["conditions"][row[1]]
     return f"{label(condition['name'], stage_of(condition))}, seeds {row[2]} {row[3]}"
 

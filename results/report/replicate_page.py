@@ -7,7 +7,6 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +30,7 @@ from results.rows.options import flatten
 from results.rows.summary import replicates_of, set_names
 from results.store.json_columns import entries
 from results.store.manifest import manifest_of, reported
-from results.store.manifest_types import Manifest
+from results.store.manifest_types import Manifest, PlannedRow
 from results.store.tables import Store, read
 
 MAX_VALUES = 1000  # rows of the table of an experiment's values
@@ -65,7 +64,7 @@ def write_replicate_page(
     return report_folder(store, out).write(f"replicate-{slug(row[0][:12])}.html", text.encode())
 
 
-def planned(manifest: Manifest, prefix: str) -> list[Any]:
+def planned(manifest: Manifest, prefix: str) -> PlannedRow:
     """[key, condition's position, init_seed, data_seed] of the one replicate whose key begins so; ValueError for none or several."""
     matches = [row for row in manifest["replicates"] if prefix and row[0].startswith(prefix)]
     if not matches:
@@ -80,7 +79,7 @@ def planned(manifest: Manifest, prefix: str) -> list[Any]:
     return list(matches[0])
 
 
-def page(manifest: Manifest, row: list[Any], ended: pa.Table, evaluations: pa.Table, links: Links | None = None) -> str:
+def page(manifest: Manifest, row: PlannedRow, ended: pa.Table, evaluations: pa.Table, links: Links | None = None) -> str:
     """The page as one string of HTML; `ended` has a row a stage, and both tables hold rows of this replicate alone.
 
     links: further pages of the replicate, by heading.
@@ -114,7 +113,7 @@ def page(manifest: Manifest, row: list[Any], ended: pa.Table, evaluations: pa.Ta
     )
 
 
-def values_page(manifest: Manifest, row: list[Any], record: Row, evaluations: pa.Table, arrays: Iterable[KeptArray]) -> str:
+def values_page(manifest: Manifest, row: PlannedRow, record: Row, evaluations: pa.Table, arrays: Iterable[KeptArray]) -> str:
     """The page of a replicate of an experiment: the values and arrays that it returned."""
     condition = manifest["conditions"][row[1]]
     values = evaluations.filter(pc.field("kind") != ARRAY).sort_by(

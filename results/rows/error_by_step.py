@@ -23,7 +23,8 @@ def online_bands(manifest: Manifest, evaluations: pa.Table) -> list[Row]:
     errors: dict[tuple[int, str, int, str], list[float]] = {}
     for row in pooled(manifest, evaluations, names):
         condition = condition_of.get(row["key"])
-        if condition is None or condition["sets"].get(row["set"], {}).get("hash") != row["set_hash"]:
+        own = condition["sets"].get(row["set"]) if condition else None
+        if condition is None or own is None or own["hash"] != row["set_hash"]:
             continue
         error = math.inf if row["errors_sum"] is None else row["errors_sum"] / row["count_sum"]
         errors.setdefault((row["step"], condition["name"], row["stage"], row["set"]), []).append(error)

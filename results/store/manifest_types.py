@@ -4,6 +4,8 @@ from typing import Any, NotRequired, TypedDict
 
 from results.plain_values import Options, Value
 
+PlannedRow = list[Any]  # key, place of the condition, init_seed, data_seed
+
 
 class SetFields(TypedDict):
     """An evaluation set of the study. `every`: steps between looks, absent or None where it is scored at the end only."""
@@ -54,11 +56,11 @@ class PackFields(TypedDict):
 
 
 class Planned(TypedDict):
-    """What a reader of rows needs. replicates: [key, place of the condition, init_seed, data_seed] each."""
+    """What a reader of rows needs."""
 
     sets: dict[str, SetFields]
     conditions: list[ConditionFields]
-    replicates: list[list[Any]]
+    replicates: list[PlannedRow]
     metrics: NotRequired[dict[str, dict[str, str]]]
 
 

@@ -13,7 +13,7 @@ from harness.planning.manifest import name_of_content, to_bytes
 from harness.study.identity import canonical, digest
 from results.plain_values import Tree
 from results.store.manifest import newest_manifest, write_manifest
-from results.store.manifest_types import Planned
+from results.store.manifest_types import ConditionFields, ConditionSet, Planned, ScoringFields
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, commit, committed
 
@@ -86,13 +86,21 @@ def _manifest(store: Store, name: str, key: str, config: Tree, hashes: dict[int,
         for key_before, index, *_ in before["replicates"]
         if key_before in held and before["conditions"][index]["name"] != name
     ]
-    sets = {
+    sets: dict[str, ConditionSet] = {
         f"length-{length}": {"hash": set_hash, "task": {"name": config["task"]["name"], "length": length}}
         for length, set_hash in hashes.items()
     }
-    scoring = {"metrics": [_METRIC], "direction": "lower", "error": _ERROR, "tokens": None, "outputs": 2}
-    new = {"name": name, "config": config, "settings": config, "sets": sets, "replicates": 1, "scored": 1, "scoring": scoring}
-    conditions = [condition for condition, _ in kept] + [new]
+    scoring: ScoringFields = {"metrics": [_METRIC], "direction": "lower", "error": _ERROR, "tokens": None, "outputs": 2}
+    new: ConditionFields = {
+        "name": name,
+        "config": config,
+        "settings": config,
+        "sets": sets,
+        "replicates": 1,
+        "scored": 1,
+        "scoring": scoring,
+    }
+    conditions = [*(condition for condition, _ in kept), new]
     keys = [kept_key for _, kept_key in kept] + [key]
     strings, seed = config["task"]["strings"], config["task"]["seed"]
     own_sets = {

@@ -5,10 +5,10 @@ A new claim is one `Claim` in a file of its family and its name in that family's
 its store against them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Unpack
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.claims import automata, distillation, dyck, flipflop, generation, lego, ngrams, subsequences
@@ -26,10 +26,10 @@ from results.claims.claim import (
     by_id,
     terms_of,
 )
-from results.claims.evidence import Evidence, gather
+from results.claims.evidence import Evidence, Tables, gather
 from results.errors import DamagedFile
 from results.rows.looks import averages, watched
-from results.rows.probe_values import Name, by_key
+from results.rows.probe_values import by_key
 from results.rows.study_rows import read_study
 from results.rows.summary import Replicate
 from results.store.manifest import manifest_of
@@ -54,30 +54,27 @@ def scoreboard(store: Store) -> list[Verdict]:
     study = read_study(store, manifest)
     measured = read(store, "probes", winning=study.committed)
     curves = read(store, "curves", filter=pc.field("metric").isin(["loss", LABELS_RIGHT]), winning=study.committed)
-    looks = averages(store, study.committed), watched(store, study.committed)
-    return verdicts(manifest, study.replicates, by_key(measured), study.evaluations, measured, curves, *looks)
+    return verdicts(
+        manifest,
+        study.replicates,
+        probes=by_key(measured),
+        evaluations=study.evaluations,
+        measured=measured,
+        curves=curves,
+        averages=averages(store, study.committed),
+        watched=watched(store, study.committed),
+    )
 
 
-def verdicts(
-    manifest: Manifest,
-    replicates: Sequence[Replicate],
-    probes: Mapping[str, Mapping[Name, float]] | None = None,
-    evaluations: pa.Table | None = None,
-    measured: pa.Table | None = None,
-    curves: pa.Table | None = None,
-    averages: pa.Table | None = None,
-    watched: pa.Table | None = None,
-) -> list[Verdict]:
-    """As `scoreboard`, from a manifest, the replicates of `results.rows.summary.replicates_of`, the values of
-    `results.rows.probe_values.by_key`, the evaluations of every step, the table `probes`, the losses and `LABELS_RIGHT` of the table
-    `curves`, and the tables of `results.rows.looks`."""
+def verdicts(manifest: Manifest, replicates: Sequence[Replicate], **tables: Unpack[Tables]) -> list[Verdict]:
+    """As `scoreboard`, from a manifest, the replicates of `results.rows.summary.replicates_of`, and what else was read."""
     stated = manifest.get("claims") or {}
     if not stated:
         return []
     unknown = [name for name in stated if name not in REGISTRY]
     if unknown:
         raise DamagedFile(f"the manifest of {manifest['study']} states the claim {unknown[0]}; there is {', '.join(REGISTRY)}")
-    evidence = gather(manifest, replicates, probes, evaluations, measured, curves, averages, watched)
+    evidence = gather(manifest, replicates, **tables)
     scaled = bool(reductions(manifest))
     return [_verdict(REGISTRY[name], terms_of(REGISTRY[name], node), evidence, scaled) for name, node in stated.items()]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +43,17 @@ class Condition:
         """How many replicates have no error on any of the sets, of how many that have a number on all of them."""
         answers = [answer for replicate in self.replicates if (answer := replicate.jointly_zero(names)) is not None]
         return sum(answers), len(answers)
+
+
+class Tables(TypedDict, total=False):
+    """What may be read of a study beside its replicates, as in `Evidence`."""
+
+    probes: Mapping[str, Mapping[Name, float]]
+    evaluations: pa.Table | None
+    measured: pa.Table | None
+    curves: pa.Table | None
+    averages: pa.Table | None
+    watched: pa.Table | None
 
 
 @dataclass(frozen=True)
@@ -97,16 +109,7 @@ class Evidence:
         ]
 
 
-def gather(
-    manifest: Manifest,
-    replicates: Sequence[Replicate],
-    probes: Mapping[str, Mapping[Name, float]] | None = None,
-    evaluations: pa.Table | None = None,
-    measured: pa.Table | None = None,
-    curves: pa.Table | None = None,
-    averages: pa.Table | None = None,
-    watched: pa.Table | None = None,
-) -> Evidence:
+def gather(manifest: Manifest, replicates: Sequence[Replicate], **tables: Unpack[Tables]) -> Evidence:
     """Evidence from a manifest and its replicates (`results.rows.summary.replicates_of`). ValueError if the manifest is too old."""
     by = grouped(((replicate.condition, replicate.stage), replicate) for replicate in replicates)
     conditions = []
@@ -126,11 +129,10 @@ def gather(
     definitions = {name: value["definition"] for name, value in sets.items()}
     sequences = {name: value["sequences"] for name, value in sets.items()}
     online = {name: value["definition"] for name, value in manifest["sets"].items() if value.get("every") is not None}
-    if evaluations is not None:
-        evaluations = evaluations.filter(reported(manifest))
-    return Evidence(
-        tuple(conditions), definitions, sequences, probes or {}, evaluations, measured, curves, averages, watched, online
-    )
+    if (evaluations := tables.get("evaluations")) is not None:
+        tables["evaluations"] = evaluations.filter(reported(manifest))
+    tables["probes"] = tables.get("probes") or {}
+    return Evidence(tuple(conditions), definitions, sequences, online=online, **tables)
 
 
 def differing(one: Condition, other: Condition) -> set[str]:

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from results import second_process
 from results.claims import verdicts
+from results.claims.evidence import Tables
 from results.claims.show import html as claims_html
 from results.grouping import grouped
 from results.large_tables import for_large_tables
@@ -92,8 +93,9 @@ def _files(store: Store, manifest: Manifest, folder: OutputFolder, families: Seq
     profiles = tables.read("profiles", with_profiles_drawn(manifest, known, families))
     stated = bool(manifest.get("claims"))  # a claim may look at every curve; the figure shows a few
     curves = tables.read("curves", None if stated else with_losses_drawn(known, tables.replicates))
-    losses, measured = curves.filter(pc.field("metric") == "loss"), tables.read("probes")
+    measured = tables.read("probes")
 
+    losses = curves.filter(pc.field("metric") == "loss")
     drawings = draw_all(manifest, known, tables.replicates, evaluations, profiles, losses, families)
     drawings += family_drawings(store, manifest, known, tables.replicates, families)
     drawn_figures = begin_drawing(drawings, shared)  # in the second process, during what follows
@@ -106,8 +108,10 @@ def _files(store: Store, manifest: Manifest, folder: OutputFolder, families: Seq
         **more_tables(known, rows, tables.replicates, evaluations),
     }
     interactive = pareto.section(manifest, known, evaluations, families)
-    looks = (averages(store, tables.replicates), watched(store, tables.replicates)) if stated else ()
-    claims = verdicts(manifest, known, by_key(measured), evaluations, measured, losses, *looks)
+    judged: Tables = {"probes": by_key(measured), "evaluations": evaluations, "measured": measured, "curves": curves}
+    if stated:
+        judged |= {"averages": averages(store, tables.replicates), "watched": watched(store, tables.replicates)}
+    claims = verdicts(manifest, known, **judged)
     figures, shown = drawn_figures()
     whole_page = page(
         manifest,

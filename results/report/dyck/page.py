@@ -35,7 +35,7 @@ def drawings(store: Store, manifest: Manifest, known: Sequence[Replicate], finis
     if not any(is_of(manifest, task) for task in TASKS) or any("settings" not in each for each in manifest["conditions"]):
         return []
     measured = read(store, "probes", winning=finished)
-    evidence = gather(manifest, known, by_key(measured))
+    evidence = gather(manifest, known, probes=by_key(measured))
     place = {id(each): number for number, each in enumerate(known)}
     return [*_maps(evidence), *_variations(evidence, measured), *_accuracy(evidence, place), *_lengths(evidence)]
 

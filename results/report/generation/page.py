@@ -61,7 +61,7 @@ def drawings(store: Store, manifest: Manifest, known: Sequence[Replicate], finis
         error, points = _of_experiments(gather(manifest, known, evaluations=rows))
     elif any(each.get("task", {}).get("name") == TASK for each in settings):
         probes = by_key(read(store, "probes", filter=pc.field("probe") == PROBE, winning=finished))
-        evidence = gather(manifest, known, probes)
+        evidence = gather(manifest, known, probes=probes)
         generators = [values for each in evidence.conditions for values in values_by_item(evidence, each)]
         beside = thesis_tables.drawings(generators)
         error, points = "share of completions that are wrong", points_of_generators(generators)

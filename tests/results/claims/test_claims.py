@@ -4,10 +4,12 @@ import itertools
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from results.claims import REGISTRY, scoreboard, terms_of
@@ -19,13 +21,17 @@ from results.claims.claim import (
     REPRODUCED,
     SCALED,
     TOO_FEW,
+    Finding,
+    Terms,
     by_id,
 )
 from results.claims.compare import exceeds, share_below
+from results.claims.evidence import Evidence
 from results.claims.flipflop.context import floor
 from results.claims.show import html, show_claims
 from results.report.report import write_report
-from results.store.tables import Store, open_store, write_bytes
+from results.store.schema import LABELS_RIGHT, SCHEMAS
+from results.store.tables import Store, commit, committed, open_store, write_bytes
 from tests.page_code import ROOT, blocks
 from tests.results.claims.claim_rows import Errors, condition, tail, write
 
@@ -447,10 +453,25 @@ def test_the_page_escapes_names_and_is_nothing_without_claims(tmp_path: Path) ->
     assert "<script>" not in html(scoreboard(evil))
 
 
-def test_a_report_opens_with_the_claims_of_its_study(tmp_path: Path) -> None:
+def test_a_report_opens_with_the_claims_of_its_study_judged_by_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+        assert evidence.curves is not None
+        seen.append(sorted(evidence.curves["metric"].to_pylist()))
+        return REGISTRY["R2"].judge(evidence, terms, needs)
+
+    monkeypatch.setitem(REGISTRY, "R1", replace(REGISTRY["R1"], judge=judge))
     store = open_store(str(tmp_path), "claims")
-    write(store, {"R1": VALUES["R1"]}, [base()])
+    plan = write(store, {"R1": VALUES["R1"]}, [base()])
+    row = {"key": plan["replicates"][0][0], "stage": 0, "pack": committed(store)["pack"][0].as_py(), "step": 5, "value": 0.5}
+    curves = [row | {"metric": metric} for metric in ("loss", LABELS_RIGHT)]
+    commit(store, row["pack"], {"curves": pa.Table.from_pylist(curves, schema=SCHEMAS["curves"])})
+    scoreboard(store)
     text = write_report(store).read_text()
+    assert seen == [[LABELS_RIGHT, "loss"]] * 2
     assert text.index('id="claims-board"') < text.index("<figure") < text.index('id="summary-table"')
     assert 'href="#claims"' in text
 

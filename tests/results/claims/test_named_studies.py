@@ -73,7 +73,9 @@ def test_the_study_of_a_claim_decides_it(claim):
     assert min(len(each.seeds) for each in study.conditions) >= claim.needs
     cut = manifest | {"claims": {claim.id: manifest["claims"][claim.id]}}
     known, looks, losses = rows(claim.study)
-    (verdict,) = verdicts(cut, known, {}, looks, pa.Table.from_pylist([], SCHEMAS["probes"]), losses)
+    (verdict,) = verdicts(
+        cut, known, probes={}, evaluations=looks, measured=pa.Table.from_pylist([], SCHEMAS["probes"]), curves=losses
+    )
     asked = re.search(r"manyseeds (?:trace|probe STORE --probe (\w+))", verdict.finding.reason)
     if asked:  # rows of weights: they must be kept, and the probe must be one that can be run on them
         assert asked[1] is None or asked[1] in PROBES

@@ -367,7 +367,7 @@ def test_heads_that_look_for_the_ends_give_each_verdict(plans, verdict, error, r
     manifest = plans("a3")
     known = replicates(manifest, lambda settings, definition: error)
     probes = {each.key: found for each in known if (found := rows(each.init_seed)) is not None}
-    (found,) = verdicts(manifest | {"overrides": []}, known, probes)
+    (found,) = verdicts(manifest | {"overrides": []}, known, probes=probes)
     assert found.verdict == verdict
     assert found.finding.reason
 

@@ -73,7 +73,7 @@ def judged(manifest: Mapping[str, Any], claim: str, times: Times, contrast: Cont
     cut = dict(manifest) | {"claims": {claim: manifest["claims"][claim]}}
     known, evaluations = rows(cut, times)
     measured = None if contrast is None else monomials(known, times, contrast, **options)
-    (found,) = verdicts(cut, known, None, evaluations, measured)
+    (found,) = verdicts(cut, known, evaluations=evaluations, measured=measured)
     assert found.finding.reason
     assert "nan" not in found.finding.measured + found.finding.reason
     return found

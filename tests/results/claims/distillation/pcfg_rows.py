@@ -99,7 +99,7 @@ def judged(
     evaluations = None if look is None else looked(mine, look, steps)
     measured = None if probes is None else probed(mine, probes, probe_steps)
     losses = None if loss is None else lost(mine, loss, steps)
-    (verdict,) = verdicts(cut, mine, None, evaluations, measured, losses)
+    (verdict,) = verdicts(cut, mine, evaluations=evaluations, measured=measured, curves=losses)
     assert verdict.finding.reason
     assert "nan" not in f"{verdict.finding.measured} {verdict.finding.reason}"
     return verdict

@@ -116,7 +116,7 @@ def test_without_its_conditions_or_looks_nothing_is_run(plans, study, claim):
     assert judged(alone, claim, like()).verdict == NOT_RUN
     cut = manifest | {"claims": {claim: manifest["claims"][claim]}}
     known, _ = rows(cut, like())
-    (found,) = verdicts(cut, known, None, None, None)
+    (found,) = verdicts(cut, known)
     assert found.verdict == NOT_RUN
 
 

@@ -54,7 +54,7 @@ def rows(plan, steps, last=STEPS, every=2500):
 
 def judged(plan, steps, **fields):
     known, table = rows(plan, steps, **fields)
-    (found,) = verdicts(plan, known, None, table)
+    (found,) = verdicts(plan, known, evaluations=table)
     return found.finding
 
 
@@ -115,7 +115,7 @@ def test_a_scale_is_said_and_a_study_of_one_number_of_heads_is_not_run(plan):
     one = manifest("paper", "sweeps=[{grid: {model.heads: [32]}}]")
     assert judged(one, power(-0.5)).verdict == NOT_RUN
     known, _ = rows(plan, power(-0.5))
-    (unseen,) = verdicts(plan, known, None, SCHEMAS["evaluations"].empty_table())
+    (unseen,) = verdicts(plan, known, evaluations=SCHEMAS["evaluations"].empty_table())
     assert unseen.verdict == NOT_RUN
 
 

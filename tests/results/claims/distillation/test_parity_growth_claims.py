@@ -127,7 +127,7 @@ def test_two_checkpoints_must_lie_inside(pairs, with_f, single, teacher, verdict
             return teacher if name == "teacher" else 0.2
         return with_f if "_f" in name else pairs if "_" in name else single
 
-    (found,) = verdicts(manifest, accuracies(manifest, of), None, None, None)
+    (found,) = verdicts(manifest, accuracies(manifest, of))
     assert found.verdict == verdict, found.finding
 
 
@@ -157,11 +157,11 @@ def levels(known: list[Replicate], peaks: Any, height: float = 5.0) -> pa.Table:
 def test_levels_are_found_one_by_one(peaks, height, verdict):
     manifest = planned("p11")
     known = accuracies(manifest, lambda name, seed: 1.0)
-    assert verdicts(manifest, known, None, None, None)[0].verdict == NOT_RUN
-    (found,) = verdicts(manifest, known, None, None, levels(known, peaks, height))
+    assert verdicts(manifest, known)[0].verdict == NOT_RUN
+    (found,) = verdicts(manifest, known, measured=levels(known, peaks, height))
     assert found.verdict == verdict
     guessing = accuracies(manifest, lambda name, seed: 0.2)
-    assert verdicts(manifest, guessing, None, None, levels(guessing, peaks))[0].verdict == PRECONDITION
+    assert verdicts(manifest, guessing, measured=levels(guessing, peaks))[0].verdict == PRECONDITION
 
 
 def test_students_of_labels_are_not_paired_by_their_seeds(p10):

@@ -39,7 +39,7 @@ def judged(manifest, claim, errors, betas=None, pairs=None, keep=lambda name, nu
                 )
     table = pa.Table.from_pylist(measured, SCHEMAS["probes"])
     stated = manifest | {"claims": {claim: manifest["claims"][claim]}, "overrides": [], "reductions": []}
-    (found,) = verdicts(stated, known, probes, None, table)
+    (found,) = verdicts(stated, known, probes=probes, measured=table)
     return found.verdict
 
 

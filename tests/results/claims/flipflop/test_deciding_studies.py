@@ -87,7 +87,7 @@ def test_the_study_that_a_claim_names_decides_it(name: str) -> None:
         assert load(find_study(family, study)).keep == "all", "a probe needs the weights"
     manifest["claims"] = {name: manifest["claims"][name]}
     known = [counted(each) for each in replicates(manifest, rates)]
-    (found,) = verdicts(manifest, known, probes(manifest, PROBED.get(name)), looks(manifest, name))
+    (found,) = verdicts(manifest, known, probes=probes(manifest, PROBED.get(name)), evaluations=looks(manifest, name))
     assert found.verdict == REPRODUCED, found.finding
 
 

@@ -52,7 +52,7 @@ def judged(manifest, claim, values, errors=0.0, missing=0):
         if own is not None:
             probes[each.key] = {("backtracking", None, None, item): value for item, value in own.items()}
     stated = manifest | {"claims": {claim: manifest["claims"][claim]}, "overrides": [], "reductions": []}
-    (found,) = verdicts(stated, known[: N - missing] if missing else known, probes)
+    (found,) = verdicts(stated, known[: N - missing] if missing else known, probes=probes)
     return found.verdict
 
 

@@ -26,7 +26,7 @@ def judged(manifest, claim, wrong, probes=None, drop=(), labels=None, **terms):
         ],
         SCHEMAS["curves"],
     )
-    (verdict,) = verdicts(cut, known, values, evaluations, None, curves)
+    (verdict,) = verdicts(cut, known, probes=values, evaluations=evaluations, curves=curves)
     assert verdict.finding.reason
     assert "nan" not in f"{verdict.finding.measured} {verdict.finding.reason}"
     return verdict

@@ -65,7 +65,7 @@ def judged(manifest, claim, paths=None, lags=None, norms=None, changes=None):
         )
     ]
     own = manifest | {"claims": {claim: manifest["claims"][claim]}, "overrides": [], "reductions": []}
-    (found,) = verdicts(own, known, None, None, None, None, *tables)
+    (found,) = verdicts(own, known, averages=tables[0], watched=tables[1])
     return found.verdict
 
 

@@ -32,7 +32,7 @@ def judged(manifest, keep=lambda name, seed: True, **changes):
                 rows.append((each.key, 0, metric, value, "value"))
     names = ("key", "step", "metric", "value", "kind")
     table = pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))) if rows else None
-    (found,) = verdicts(manifest, known, None, table)
+    (found,) = verdicts(manifest, known, evaluations=table)
     return found.verdict
 
 

@@ -13,7 +13,7 @@ from results.grouping import grouped
 from results.plain_values import Options, Tree
 from results.rows.options import flatten
 from results.rows.probe_values import Name
-from results.rows.summary import Replicate, reported_sets
+from results.rows.summary import Replicate, online_sets, reported_sets
 from results.statistics.intervals import Floats
 from results.store.manifest import label, reported, stage_of
 from results.store.manifest_types import Manifest
@@ -128,7 +128,7 @@ def gather(manifest: Manifest, replicates: Sequence[Replicate], **tables: Unpack
     sets = {name: manifest["sets"][name] for name in reported_sets(manifest)}
     definitions = {name: value["definition"] for name, value in sets.items()}
     sequences = {name: value["sequences"] for name, value in sets.items()}
-    online = {name: value["definition"] for name, value in manifest["sets"].items() if value.get("every") is not None}
+    online = {name: manifest["sets"][name]["definition"] for name in online_sets(manifest)}
     if (evaluations := tables.get("evaluations")) is not None:
         tables["evaluations"] = evaluations.filter(reported(manifest))
     tables["probes"] = tables.get("probes") or {}

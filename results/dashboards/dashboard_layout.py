@@ -10,7 +10,7 @@ from typing import Any
 
 from results.dashboards.publish import project
 from results.errors import StudyError
-from results.rows.summary import reported_sets
+from results.rows.summary import online_sets, reported_sets
 from results.store.manifest import manifest_of, stage_of
 from results.store.tables import Store
 
@@ -37,9 +37,13 @@ def content_of(store: Store) -> Content:
         condition["name"] + (f"/stage {stage_of(condition)}" if stage_of(condition) else "")
         for condition in manifest["conditions"]
     ]
-    online = [name for name, value in manifest["sets"].items() if value.get("every") is not None]
     return Content(
-        store.study, manifest.get("question", ""), names, online, reported_sets(manifest), bool(manifest.get("claims"))
+        store.study,
+        manifest.get("question", ""),
+        names,
+        online_sets(manifest),
+        reported_sets(manifest),
+        bool(manifest.get("claims")),
     )
 
 

@@ -24,7 +24,7 @@ from results.report.values_report import draw_values
 from results.rows.error_by_step import online_bands, plotted, pooled
 from results.rows.measures import is_experimental, measures_of
 from results.rows.options import flatten
-from results.rows.summary import QUANTILES, Replicate, raw_rows, replicates_of, summarise, to_parquet
+from results.rows.summary import QUANTILES, Replicate, online_sets, raw_rows, replicates_of, summarise, to_parquet
 from results.rows.value_summary import summarise_values, value_rows
 from results.store.manifest import label, newest_manifest, stage_of
 from results.store.manifest_types import ConditionFields, Manifest
@@ -281,7 +281,7 @@ def _replicates(rows: Rows) -> Iterator[Run]:
     for row in pooled(
         rows.manifest,
         rows.evaluations,
-        [name for name, value in rows.manifest["sets"].items() if value.get("every") is not None],
+        online_sets(rows.manifest),
     ):
         place = (row["key"], row["stage"])
         if hashes.get(names.get(place, ""), {}).get(row["set"]) == row["set_hash"] and row["errors_sum"] is not None:
@@ -305,7 +305,7 @@ def _replicates(rows: Rows) -> Iterator[Run]:
         config = about | flatten(condition.get("settings", condition["config"]))
         history = sorted(lines.get((replicate.key, replicate.stage), {}).items())
         run_id = f"{rows.study}-{replicate.key[:16]}-s{replicate.stage}"
-        title = f"{label(replicate.condition, replicate.stage)}, {replicate.init_seed}, {replicate.data_seed}"
+        title = f"{replicate.label}, {replicate.init_seed}, {replicate.data_seed}"
         yield Run(run_id, title, "replicate", replicate.condition, config, history, summary=summary)
 
 

@@ -14,9 +14,8 @@ from results.report.family import ReportFamily
 from results.report.family_sections import FAMILIES
 from results.report.page_parts import Drawing
 from results.report.survival_figure import baseline, survival_drawing
-from results.rows.summary import Replicate, at_last_step, reported_sets
+from results.rows.summary import Replicate, at_last_step, online_sets, reported_sets
 from results.rows.task_conditions import is_of
-from results.store.manifest import label as stage_label
 from results.store.manifest_types import Manifest
 
 MAX_CURVES, MAX_PANELS = 75, 24  # curves a figure; the interactive one has its own
@@ -130,7 +129,7 @@ def _errors_by_distance(study: _Study, profiles: pa.Table, replicates: pa.Table)
 def _error_curves(study: _Study, evaluations: pa.Table) -> Iterator[Drawing]:
     """A figure a set that is scored on the way."""
     label = _labels(study.groups)
-    for name in (name for name, value in study.manifest["sets"].items() if value.get("every") is not None):
+    for name in online_sets(study.manifest):
         used = evaluations.select(["key", "stage", "step", "set", "weights", "errors", "count"])
         rows = used.filter((pc.field("set") == name) & (pc.field("weights") == "raw") & (pc.field("count") > 0))
         rate = pc.divide(rows["errors"].cast(pa.float64()), rows["count"].cast(pa.float64()))
@@ -154,7 +153,7 @@ def _labels(groups: Mapping[str, Sequence[Replicate]]) -> dict[Who, str]:
 
 
 def _by_label(known: Sequence[Replicate]) -> dict[str, list[Replicate]]:
-    return grouped((stage_label(r.condition, r.stage), r) for r in known)
+    return grouped((r.label, r) for r in known)
 
 
 def _axes(study: _Study, profiles: pa.Table) -> dict[str, tuple[str, str]]:

@@ -10,7 +10,6 @@ from results.report import figure_files
 from results.report.page_template import script_json
 from results.report.plot_data import NotDrawable, plot_data
 from results.rows.summary import Replicate, reported_sets
-from results.store.manifest import label
 from results.store.manifest_types import Manifest
 
 SHORT_KEY = 12  # digits of a key; its page is called replicate-<these>.html
@@ -34,11 +33,11 @@ def inline(document: str, name: str, title: str) -> Markup:
 
 def replicates_data(manifest: Manifest, replicates: Sequence[Replicate], pages: Sequence[str]) -> Markup:
     """JSON of the study's replicates in their order, by column, and the pages of replicates that lie beside the report's."""
-    names = list(dict.fromkeys(label(replicate.condition, replicate.stage) for replicate in replicates))
+    names = list(dict.fromkeys(replicate.label for replicate in replicates))
     number = {name: place for place, name in enumerate(names)}
     sets = {name: _counts(replicates, name) for name in reported_sets(manifest)[:MOST_SETS]}
     columns = {
-        "condition": [number[label(replicate.condition, replicate.stage)] for replicate in replicates],
+        "condition": [number[replicate.label] for replicate in replicates],
         "init": [replicate.init_seed for replicate in replicates],
         "data": [replicate.data_seed for replicate in replicates],
         "key": [replicate.key[:SHORT_KEY] for replicate in replicates],

@@ -18,9 +18,9 @@ from results.claims.evidence import gather
 from results.plain_values import Row
 from results.report.family import ReportFamily, first_answer
 from results.report.page_template import FOLDER, render, script_json
-from results.rows.summary import Replicate
+from results.rows.summary import Replicate, online_sets
 from results.statistics.intervals import Floats
-from results.store.manifest import label, reported
+from results.store.manifest import reported
 from results.store.manifest_types import Manifest
 
 MAX_CURVES, MAX_POINTS = 150, 60_000  # embedded curves, and the points of all of them together
@@ -43,7 +43,7 @@ def axes_of(manifest: Manifest, replicates: Sequence[Replicate], families: Seque
     if pair is None:
         return None
     sparse, dense = pair
-    online = [name for name, value in manifest["sets"].items() if value.get("every") is not None]
+    online = online_sets(manifest)
     definition = manifest["sets"][sparse]["definition"]
     online.sort(key=lambda name: manifest["sets"][name]["definition"] != definition)
     return Axes(sparse, dense, online[0] if online else None)
@@ -89,8 +89,8 @@ def section(
     shown = [r for r in replicates if r.error(axes.sparse) is not None and r.error(axes.dense) is not None]
     if not shown:
         return None
-    position = {name: i for i, name in enumerate(dict.fromkeys(_label(r) for r in replicates))}
-    shown.sort(key=lambda r: position[_label(r)])  # the script numbers the points condition by condition
+    position = {name: i for i, name in enumerate(dict.fromkeys(r.label for r in replicates))}
+    shown.sort(key=lambda r: position[r.label])  # the script numbers the points condition by condition
     sparse, dense = (np.array([r.error(name) for r in shown], dtype=np.float64) for name in (axes.sparse, axes.dense))
     steps, curves = _curves(manifest, shown, evaluations, axes.online, sparse, dense)
     best = front(sparse, dense)
@@ -115,10 +115,6 @@ def section(
     )
 
 
-def _label(replicate: Replicate) -> str:
-    return label(replicate.condition, replicate.stage)
-
-
 def _short(rate: float) -> float | None:
     """Four digits are enough to show; None is diverged, as JSON has no infinity. A positive rate never becomes 0."""
     return float(f"{rate:.4g}") if np.isfinite(rate) else None
@@ -136,7 +132,7 @@ def _key_length(manifest: Manifest) -> int:
 def _conditions(shown: Sequence[Replicate], sparse: Floats, dense: Floats, length: int) -> list[Row]:
     columns: dict[str, dict[str, Any]] = {}
     for replicate, x, y in zip(shown, sparse, dense, strict=True):
-        name = _label(replicate)
+        name = replicate.label
         column = columns.setdefault(name, {"name": name} | {part: [] for part in ("keys", "init", "data", "sparse", "dense")})
         column["keys"].append(replicate.key[:length])
         column["init"].append(replicate.init_seed)

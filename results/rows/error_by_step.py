@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.plain_values import Row
-from results.rows.summary import QUANTILES
+from results.rows.summary import QUANTILES, online_sets
 from results.statistics.intervals import quantile
 from results.store.manifest import reported
 from results.store.manifest_types import Manifest
@@ -18,10 +18,9 @@ def online_bands(manifest: Manifest, evaluations: pa.Table) -> list[Row]:
 
     A replicate that had diverged by then counts as infinity. `replicates` is how many have a number or had diverged.
     """
-    names = [name for name, value in manifest["sets"].items() if value.get("every") is not None]
     condition_of = {key: manifest["conditions"][index] for key, index, *_ in manifest["replicates"]}
     errors: dict[tuple[int, str, int, str], list[float]] = {}
-    for row in pooled(manifest, evaluations, names):
+    for row in pooled(manifest, evaluations, online_sets(manifest)):
         condition = condition_of.get(row["key"])
         own = condition["sets"].get(row["set"]) if condition else None
         if condition is None or own is None or own["hash"] != row["set_hash"]:

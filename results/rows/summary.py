@@ -32,6 +32,7 @@ from results.statistics.intervals import (
     quantile_interval,
     zero_error_bound,
 )
+from results.store.manifest import label as stage_label
 from results.store.manifest import reported, stage_of
 from results.store.manifest_types import ConditionFields, Manifest, Planned
 from results.store.schema import STATUSES
@@ -108,6 +109,11 @@ class Replicate:
     def seeds(self) -> tuple[int, int]:
         return self.init_seed, self.data_seed
 
+    @property
+    def label(self) -> str:
+        """Its condition, and of a later stage which."""
+        return stage_label(self.condition, self.stage)
+
     def ending(self, name: str) -> str:
         """How it ended as far as one set is concerned: a finished replicate that was not scored on it is missing there."""
         return "missing" if self.status == "finished" and name not in self.scores else self.status
@@ -136,7 +142,13 @@ def set_names(manifest: Manifest) -> list[str]:
 
 def reported_sets(manifest: Manifest) -> list[str]:
     """The sets scored at the end only; where every set is also scored on the way, all of them."""
-    return [name for name, value in manifest["sets"].items() if value.get("every") is None] or set_names(manifest)
+    online = online_sets(manifest)
+    return [name for name in manifest["sets"] if name not in online] or set_names(manifest)
+
+
+def online_sets(manifest: Planned) -> list[str]:
+    """The sets that are scored on the way."""
+    return [name for name, value in manifest["sets"].items() if value.get("every") is not None]
 
 
 def replicates_of(manifest: Planned, replicates: pa.Table, evaluations: pa.Table, failures: pa.Table) -> list[Replicate]:

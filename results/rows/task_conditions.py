@@ -43,7 +43,7 @@ def conditions_of(manifest: Manifest, replicates: Sequence[Replicate], task: str
     }
     members: dict[str, list[Replicate]] = {name: [] for name in settings}
     for replicate in replicates:
-        members[label(replicate.condition, replicate.stage)].append(replicate)
+        members[replicate.label].append(replicate)
     return TaskConditions(settings, members, {name: manifest["sets"][name]["definition"] for name in reported_sets(manifest)})
 
 

@@ -1,9 +1,12 @@
 """Causal attention written out (scores, softmax, sum), for the small models whose weights are looked at."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from models.aligned import product
+from models.model import Attend, Blocks
 
 
 def attention(
@@ -30,6 +33,25 @@ def pick(x: Tensor, needed: Tensor) -> Tensor:
     length = x.shape[1] // batch
     rows = (torch.arange(batch, device=x.device)[:, None] * length + needed).reshape(replicates, -1)
     return x.gather(1, rows[..., None].expand(-1, -1, x.shape[-1]))
+
+
+def at_positions(
+    layer: Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]],
+    x: Tensor,
+    needed: Blocks,
+    attend: Attend | None,
+    number: int = 0,
+) -> list[Tensor]:
+    """What the last layer of a model answers at the asked positions, a tensor a block; all are computed where attention is handed out.
+
+    layer(queries [R, B·K, D], positions [R, B, K] or None for all): answers [R, B·K, F] and attention. number: of the layer.
+    """
+    if needed is not None and attend is None:
+        return [layer(pick(x, block), block)[0] for block in needed]
+    whole, weights = layer(x, None)
+    if attend is not None:
+        attend(number, weights)
+    return [whole] if needed is None else [pick(whole, block) for block in needed]
 
 
 def _split(x: Tensor, batch: int, heads: int) -> Tensor:

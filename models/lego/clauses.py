@@ -9,6 +9,7 @@ for studies of attention: with a residual the query's own clause reaches the fee
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -21,7 +22,7 @@ from models.lego.lego_relu import smoothed_relu
 from models.linear import Linear, Norm, embed, parameter
 from models.model import Attend, Blocks, Model, refuse_below, refuse_unlisted
 from models.noise import Noise
-from models.plain_attention import attention, pick
+from models.plain_attention import at_positions, attention
 
 SLOTS = 5
 
@@ -58,10 +59,7 @@ class Clauses(Model):
 
     def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "ClauseTransformer":
         """outputs: number of tokens that a slot can hold, default `vocabulary`; length is not used, as there are no positions."""
-        if vocabulary < 2:
-            raise ValueError(
-                f"the clauses model needs the blank and at least one other token, not a vocabulary of {vocabulary}"
-            )
+        refuse_no_token(vocabulary)
         if outputs is not None and outputs < 1:
             raise ValueError(f"the clauses model needs at least 1 output a slot, not {outputs}")
         return ClauseTransformer(self, draw, vocabulary, vocabulary if outputs is None else outputs)
@@ -93,22 +91,15 @@ class ClauseTransformer(nn.Module):
     def forward(
         self, tokens: Tensor, needed: Blocks = None, noise: Noise | None = None, attend: Attend | None = None
     ) -> Tensor:
-        if tokens.dim() != 4 or tokens.shape[-1] != SLOTS:
-            raise ValueError(f"the clauses model reads [R, B, T, {SLOTS}] tokens, {SLOTS} a clause, not {list(tokens.shape)}")
+        refuse_no_clauses(tokens)
         batch = tokens.shape[1]
         table = torch.cat([self.tokens.new_zeros(self.tokens.shape[0], 1, self.config.width), self.tokens], dim=1)
         x = embed(table, tokens).flatten(3).flatten(1, 2)  # [R, B·T, 5·width]
         key, value = _after(self.norm1, self.key, x), _after(self.norm1, self.value, x)
-        if needed is None or attend is not None:
-            out, weights = self._answer(x, key, value, batch, None)
-            if attend is not None:
-                attend(0, weights)
-            blocks = [out] if needed is None else [pick(out, block) for block in needed]
-        else:
-            blocks = [self._answer(pick(x, block), key, value, batch, block)[0] for block in needed]
+        blocks = at_positions(partial(self._answer, key, value, batch), x, needed, attend)
         return torch.cat([self._logits(block, batch) for block in blocks], dim=2)
 
-    def _answer(self, x: Tensor, key: Tensor, value: Tensor, batch: int, positions: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _answer(self, key: Tensor, value: Tensor, batch: int, x: Tensor, positions: Tensor | None) -> tuple[Tensor, Tensor]:
         """The layer's outputs for the queries x [R, B·K, D] at `positions`, and the attention [R, B, H, K, T]."""
         config = self.config
         query = _after(self.norm1, self.query, x)
@@ -125,6 +116,16 @@ class ClauseTransformer(nn.Module):
         """[R, B·K, D] → [R, B, K, 5, V]"""
         logits = _after(self.norm, self.head, x)
         return logits.reshape(x.shape[0], batch, x.shape[1] // batch, SLOTS, -1)
+
+
+def refuse_no_clauses(tokens: Tensor) -> None:
+    if tokens.dim() != 4 or tokens.shape[-1] != SLOTS:
+        raise ValueError(f"a model of clauses reads [R, B, T, {SLOTS}] tokens, {SLOTS} a clause, not {list(tokens.shape)}")
+
+
+def refuse_no_token(vocabulary: int) -> None:
+    if vocabulary < 2:
+        raise ValueError(f"a model of clauses needs the blank and at least one other token, not a vocabulary of {vocabulary}")
 
 
 def _after(norm: Norm | None, linear: Linear, x: Tensor) -> Tensor:

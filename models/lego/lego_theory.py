@@ -10,6 +10,7 @@ variable of a predicate, and against the answered variable of an answer.
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -18,12 +19,12 @@ from torch.nn.functional import one_hot
 
 from models.aligned import product
 from models.draws import Draw
-from models.lego.clauses import SLOTS
+from models.lego.clauses import SLOTS, refuse_no_clauses, refuse_no_token
 from models.lego.lego_relu import smoothed_relu
 from models.linear import parameter
 from models.model import Attend, Blocks, Model, refuse_below
 from models.noise import Noise
-from models.plain_attention import attention, pick
+from models.plain_attention import at_positions, attention
 
 INPUT, VARIABLE = 2, 3  # slots 3 and 4 of a clause, counted from 0
 
@@ -64,8 +65,7 @@ class LegoTheory(Model):
 
     def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "Theory":
         """Raises ValueError for outputs other than the vocabulary; length is not used, as there are no positions."""
-        if vocabulary < 2:
-            raise ValueError(f"lego_theory needs the blank and at least one other token, not a vocabulary of {vocabulary}")
+        refuse_no_token(vocabulary)
         if outputs not in (None, vocabulary):
             raise ValueError(f"lego_theory answers with its {vocabulary} tokens: {outputs} outputs are not possible")
         return Theory(self, draw, vocabulary)
@@ -92,25 +92,18 @@ class Theory(nn.Module):
     def forward(
         self, tokens: Tensor, needed: Blocks = None, noise: Noise | None = None, attend: Attend | None = None
     ) -> Tensor:
-        if tokens.dim() != 4 or tokens.shape[-1] != SLOTS:
-            raise ValueError(f"lego_theory reads [R, B, T, {SLOTS}] tokens, {SLOTS} a clause, not {list(tokens.shape)}")
+        refuse_no_clauses(tokens)
         batch = tokens.shape[1]
         clauses = one_hot(tokens, self.vocabulary).to(self.feed_forward.dtype)
         clauses[..., 0] = 0  # the blank
         clauses = clauses.flatten(1, 2)  # [R, B·T, 5, V]
         whole, keys = clauses.flatten(2), clauses[:, :, [INPUT, VARIABLE]].flatten(2)
         asked = clauses[:, :, VARIABLE]
-        if needed is None or attend is not None:
-            read, weights = self._attend(asked, keys, whole, batch, None)
-            if attend is not None:
-                attend(0, weights)
-            blocks = [read] if needed is None else [pick(read, block) for block in needed]
-        else:
-            blocks = [self._attend(pick(asked, block), keys, whole, batch, block)[0] for block in needed]
+        blocks = at_positions(partial(self._attend, keys, whole, batch), asked, needed, attend)
         return torch.cat([self._logits(block, batch) for block in blocks], dim=2)
 
     def _attend(
-        self, asked: Tensor, keys: Tensor, whole: Tensor, batch: int, positions: Tensor | None
+        self, keys: Tensor, whole: Tensor, batch: int, asked: Tensor, positions: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """What the queries with answered variables `asked` [R, B·K, V] read, [R, B·K, 5·V], and the weights [R, B, 1, K, T]."""
         blocks = torch.cat([self.to_input, self.to_answered], dim=-1)

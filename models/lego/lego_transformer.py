@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from models.draws import Draw
-from models.lego.clauses import SLOTS
+from models.lego.clauses import SLOTS, refuse_no_clauses, refuse_no_token
 from models.linear import embed, parameter
 from models.transformer.transformer import Decoder, Transformer
 
@@ -42,8 +42,7 @@ class LegoTransformer(Transformer):
 
     def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "ClauseDecoder":
         """A pack for strings of `length` clauses; outputs: tokens that a slot can hold (None: vocabulary)."""
-        if vocabulary < 2:
-            raise ValueError(f"lego_transformer needs the blank and at least one other token, not a vocabulary of {vocabulary}")
+        refuse_no_token(vocabulary)
         return ClauseDecoder(self, draw, vocabulary, length, vocabulary if outputs is None else outputs)
 
 
@@ -57,8 +56,7 @@ class ClauseDecoder(Decoder):
 
     def _vectors(self, tokens: Tensor) -> Tensor:
         """[R, B, T, 5] → [R, B, T, D]"""
-        if tokens.dim() != 4 or tokens.shape[-1] != SLOTS:
-            raise ValueError(f"lego_transformer reads [R, B, T, {SLOTS}] tokens, {SLOTS} a clause, not {list(tokens.shape)}")
+        refuse_no_clauses(tokens)
         blank = self.tokens.new_zeros(len(self.tokens), 1, self.tokens.shape[-1])
         return embed(torch.cat([blank, self.tokens], dim=1), tokens).flatten(3)
 

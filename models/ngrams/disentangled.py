@@ -15,7 +15,7 @@ from models.draws import Draw
 from models.linear import parameter
 from models.model import Attend, Blocks, Model, refuse_below, refuse_unlisted
 from models.noise import Noise
-from models.plain_attention import attention, pick
+from models.plain_attention import at_positions, attention
 from models.unfit import UnfitModel
 
 FLOOR = 1e-8  # added to a probability before its logarithm, as in the paper's loss
@@ -90,14 +90,12 @@ class Simple(nn.Module):
         rich = self._copied(plain, first)
         plain = plain.flatten(1, 2)
         key = rich if self.config.merged_qk else product(rich, self.key)
-        if needed is None or attend is not None:
-            out, weights = attention(self._query(rich), key, plain, batch, 1, None, 1.0)
-            if attend is not None:
-                attend(1, weights)
-            read = out[:, :, 0]
-            blocks = [read] if needed is None else [self._at(read, block) for block in needed]
-        else:
-            blocks = [attention(self._query(pick(rich, b)), key, plain, batch, 1, b, 1.0)[0][:, :, 0] for b in needed]
+
+        def layer(queries: Tensor, positions: Tensor | None) -> tuple[Tensor, Tensor]:
+            read, weights = attention(self._query(queries), key, plain, batch, 1, positions, 1.0)
+            return read[:, :, 0].flatten(1, 2), weights
+
+        blocks = [block.unflatten(1, (batch, -1)) for block in at_positions(layer, rich, needed, attend, 1)]
         return torch.log(torch.cat(blocks, dim=2) + FLOOR)
 
     def _first(self, length: int) -> Tensor:
@@ -145,9 +143,6 @@ class Simple(nn.Module):
 
     def _query(self, rich: Tensor) -> Tensor:
         return product(rich, self.merged if self.config.merged_qk else self.query)
-
-    def _at(self, read: Tensor, block: Tensor) -> Tensor:
-        return read.gather(2, block[..., None].expand(-1, -1, -1, read.shape[-1]))
 
 
 def refuse_width(width: int | None) -> None:

@@ -6,11 +6,11 @@ RUNS = ("study", "condition", "replicate")  # what has a run of its own; the stu
 MOST_RUNS = 1000  # that W&B shows in a workspace
 
 
-def check_count(per: str, conditions: int, replicates: int, where: str = "wandb.runs") -> None:
+def check_count(per: str, conditions: int, replicates: int) -> None:
     """ValueError where so many runs are more than W&B can show."""
     count = {"study": 0, "condition": conditions, "replicate": replicates}[per]
     if count > MOST_RUNS:
         fewer = "study" if per == "condition" else "condition or study"
         raise StudyError(
-            f"{where} = {per} would make {count:,} W&B runs of this study and W&B shows {MOST_RUNS:,}: write {fewer}, or select fewer"
+            f"wandb.runs = {per} would make {count:,} W&B runs of this study and W&B shows {MOST_RUNS:,}: write {fewer}, or select fewer"
         )

@@ -25,12 +25,12 @@ def last_write(prompt: Prompt) -> Tensor:
     return scores
 
 
-def leave_one_out(model: Model, prompt: Prompt, seed: int, tries: int = TRIES) -> Tensor:
-    """How much less wrong the model is where one event is another one, of any kind, and all others stay; mean over `tries` strings."""
+def leave_one_out(model: Model, prompt: Prompt, seed: int) -> Tensor:
+    """How much less wrong the model is where one event is another one, of any kind, and all others stay; mean over TRIES strings."""
     here, _ = hits(model, refilled(prompt, torch.ones(1, prompt.query, dtype=torch.bool), prompt.draw(seed)))
-    keep = ~torch.eye(prompt.query, dtype=torch.bool).repeat_interleave(tries, 0)
+    keep = ~torch.eye(prompt.query, dtype=torch.bool).repeat_interleave(TRIES, 0)
     soft, _ = hits(model, refilled(prompt, keep, prompt.draw(seed)))
-    return here - soft.view(prompt.query, tries).mean(-1)
+    return here - soft.view(prompt.query, TRIES).mean(-1)
 
 
 def lime(given: Evidence, penalty: float = 1.0) -> Tensor:

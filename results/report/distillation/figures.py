@@ -35,7 +35,7 @@ class Spikes:
     accuracy: tuple[Floats, Floats] | None = None
 
 
-def lessons(panels: Mapping[str, Lesson], label: str = "step") -> Figure:
+def lessons(panels: Mapping[str, Lesson]) -> Figure:
     """A panel a teacher: its median accuracy black and broken, that of each student in a colour, with quartiles shaded; a mark on the
     teacher's curve is a checkpoint that the students of this colour learn from."""
     names = list(dict.fromkeys(name for lesson in panels.values() for name in lesson.students))
@@ -66,7 +66,7 @@ def lessons(panels: Mapping[str, Lesson], label: str = "step") -> Figure:
                 look: Style = {"marker": marker_of(i), "ms": 7, "mfc": "none", "mec": colour_of(i), "mew": 1.6}
                 (marks,) = panel.plot(steps, values, ls="none", zorder=4, **look)
                 tell(marks, name)
-            panel.set_xlabel(label)
+            panel.set_xlabel("step")
             panel.grid(axis="y")
         label_rows(axes, "accuracy")
         legend(figure, handles)

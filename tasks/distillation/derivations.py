@@ -145,3 +145,29 @@ def _attempt(name: str, root: int, draw: Draw, batch: int, room: int, ancestors:
         none = torch.zeros_like(symbols)
         tree = torch.stack([padded(above.get(above_level, none)) for above_level in range(1, LEVELS + 1)], dim=-1)
     return Trees(padded(symbols).long(), counts.view(shape), padded(ends), tree)
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The spans of one level, N in all: int64 [N] each. first … last are positions of the string, both of the span."""
+
+    replicate: Tensor
+    string: Tensor
+    first: Tensor
+    last: Tensor
+    symbol: Tensor
+
+
+def spans(trees: Trees, level: int) -> Spans:
+    """The spans of a level from the leaves, string after string, from left to right.
+
+    Raises ValueError for trees without their ancestors and for a level that none of them has.
+    """
+    if trees.ancestors is None:
+        raise ValueError("these trees hold no symbols over the tokens: draw them with ancestors = True")
+    if not 1 <= level <= int(trees.ends.max()):
+        raise ValueError(f"level = {level} must be from 1, the tokens, to {int(trees.ends.max())}, the root of these trees")
+    ends = trees.ends >= level
+    begins = torch.cat([torch.ones_like(ends[..., :1]), ends[..., :-1]], dim=-1) & (trees.ends > 0)
+    replicate, string, last = ends.nonzero().unbind(-1)
+    return Spans(replicate, string, begins.nonzero()[:, -1], last, trees.ancestors[..., level - 1][ends].long())

@@ -8,7 +8,7 @@ import torch
 
 import tasks
 from harness.draw import Draw
-from tasks.distillation.derivations import derive
+from tasks.distillation.derivations import derive, spans
 from tasks.distillation.grammars import NAMES, START, grammar, level_of, symbols_of
 from tasks.distillation.pcfg import PCFG, level_from_root
 from tasks.quantile import quantile
@@ -269,3 +269,29 @@ def test_draws_never_change():
     ]
     string = PCFG("cfg3f", root=13, length=64).sample(_draw(1), 1).targets[0, 0, :18].tolist()
     assert string == [3, 2, 0, 0, 0, 0, 0, 0, 2, 2, 2, 0, 0, 0, 1, 0, 1, 5]
+
+
+@pytest.mark.parametrize("level", range(1, 8))
+def test_spans_are_the_constituents_of_their_strings(level):
+    """Each is derived from its symbol, by the recogniser, and together they cover every string without a gap."""
+    trees = derive("cfg3h", START, _draw(2, 6), 2, 511, ancestors=True)
+    found = spans(trees, level)
+    where = zip(
+        *(each.tolist() for each in (found.replicate, found.string, found.first, found.last, found.symbol)), strict=True
+    )
+    covered: dict = {}
+    for number, (replicate, string, first, last, symbol) in enumerate(where):
+        assert level_of(symbol) == level
+        if number % 7 == 0 or level > 5:
+            words = [token + 1 for token in trees.tokens[replicate, string, first : last + 1].tolist()]
+            assert words == [symbol] if level == 1 else _recognised("cfg3h", symbol, words)
+        covered.setdefault((replicate, string), []).extend(range(first, last + 1))
+    assert covered == {(r, b): list(range(int(trees.lengths[r, b]))) for r in range(2) for b in range(2)}
+
+
+def test_spans_need_trees_and_a_level_that_they_have():
+    with pytest.raises(ValueError, match="draw them with ancestors = True"):
+        spans(derive("cfg3b", 13, _draw(0), 2, 40), 2)
+    for level in (0, 5):
+        with pytest.raises(ValueError, match=rf"level = {level} .*1, .*4"):
+            spans(derive("cfg3b", 13, _draw(0), 2, 40, ancestors=True), level)

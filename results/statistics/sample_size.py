@@ -1,9 +1,11 @@
 """How many replicates would settle a question, if what was seen so far is the truth. Plans, not promises: the truth may differ.
 
-For a comparison of two conditions, by Noether's formulas (1987, JASA 82, 645–647) with the variance reduced by ties.
+For a probability (of an error-free replicate) by exact Clopper–Pearson intervals, searched upward; for a comparison of two conditions
+by Noether's formulas (1987, JASA 82, 645–647) with the variance reduced by ties.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,19 +13,65 @@ import scipy
 from numpy.typing import ArrayLike
 
 from results.statistics.comparison import differences, signed_ranks
-from results.statistics.intervals import CONFIDENCE
+from results.statistics.intervals import CONFIDENCE, clopper_pearson
 from results.statistics.unpaired import superiority
 
 POWER = 0.8
+LIMIT = 100_000  # replicates up to which is searched
 
 
 @dataclass(frozen=True)
 class Needed:
-    """`total` replicates of each condition, `more` of them to come. None, and the `reason`, where none settles it."""
+    """`total` replicates, `more` of them to come; of each condition, in a comparison. None, and the `reason`, where none settles it."""
 
     total: int | None
     more: int | None
     reason: str | None = None
+
+
+def for_halfwidth(zero: int, total: int, halfwidth: float, confidence: float = CONFIDENCE) -> Needed:
+    """The fewest replicates, from `total` on, whose Clopper–Pearson interval is at most ± `halfwidth` wide at the share seen.
+
+    Both whole numbers of successes beside the share must do. ValueError for counts or a half-width that make no sense.
+    """
+    _check(zero, total, confidence)
+    if not 0 < halfwidth < 0.5:
+        raise ValueError(f"halfwidth = {halfwidth} must lie between 0 and 0.5: it is half the width of an interval of a share")
+
+    def narrow(n: int) -> bool:
+        intervals = (clopper_pearson(k, n, confidence) for k in {math.floor(zero * n / total), math.ceil(zero * n / total)})
+        return all((interval.high - interval.low) / 2 <= halfwidth for interval in intervals)
+
+    return _search(total, narrow)
+
+
+def to_exclude(zero: int, total: int, value: float, power: float = POWER, confidence: float = CONFIDENCE) -> Needed:
+    """The fewest replicates, from `total` on, whose Clopper–Pearson interval leaves out `value` with probability `power`.
+
+    0 more where the interval of those seen leaves it out already. The share seen is taken for the truth: where it equals `value`,
+    no number settles it.
+    """
+    _check(zero, total, confidence, power)
+    if not 0 <= value <= 1:
+        raise ValueError(f"value = {value} must lie in 0 … 1: it is a share of replicates")
+    seen = clopper_pearson(zero, total, confidence)
+    if not seen.low <= value <= seen.high:
+        return Needed(total, 0)
+    share, tail = zero / total, (1 - confidence) / 2
+    if share == value:
+        return Needed(None, None, f"not settled by any number: the share seen is {value:g}")
+
+    def likely(n: int) -> bool:
+        counts = np.arange(n + 1)
+        # k leaves out a value below the share where P(at least k | value) < tail, and likewise above
+        out = (
+            scipy.stats.binom.sf(counts - 1, n, value) < tail
+            if share > value
+            else scipy.stats.binom.cdf(counts, n, value) < tail
+        )
+        return float(scipy.stats.binom.pmf(counts, n, share)[out].sum()) >= power
+
+    return _search(total + 1, likely, total)
 
 
 def noether_unpaired(
@@ -90,6 +138,28 @@ def _normal(power: float, confidence: float) -> float:
     if not (0 < confidence < 1 and 0.5 <= power < 1):
         raise ValueError(f"confidence = {confidence} must lie between 0 and 1, and power = {power} between 0.5 and 1")
     return float(scipy.stats.norm.ppf((1 + confidence) / 2) + scipy.stats.norm.ppf(power)) ** 2
+
+
+def _search(start: int, holds: Callable[[int], bool], have: int | None = None) -> Needed:
+    """The first n from `start` on that `holds`: by doubling steps, then exactly within the last one (saw-teeth may hide a smaller n)."""
+    have = start if have is None else have
+    low, high = start - 1, start
+    while not holds(high):
+        low, high = high, 2 * high
+        if low > LIMIT:
+            return Needed(None, None, f"not settled by {LIMIT:,} replicates")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return Needed(high, high - have)
+
+
+def _check(zero: int, total: int, confidence: float, power: float = POWER) -> None:
+    if not (total > 0 and 0 <= zero <= total):
+        raise ValueError(
+            f"{zero} of {total} replicates without error: there must be at least one, and 0 to all of them without"
+        )
+    _normal(power, confidence)
 
 
 def _check_share(value: float, name: str) -> None:

@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 from results.statistics.comparison import sign_flip
-from results.statistics.sample_size import noether_paired, noether_unpaired, to_settle
+from results.statistics.intervals import clopper_pearson
+from results.statistics.sample_size import for_halfwidth, noether_paired, noether_unpaired, to_exclude, to_settle
 from results.statistics.unpaired import brunner_munzel
 
 
@@ -42,6 +43,36 @@ def test_an_even_chance_is_settled_by_no_number():
         found = to_settle(same, same, paired)
         assert (found.total, found.more) == (None, None)
         assert found.reason == "not settled by any number: the conditions err equally often"
+    assert to_exclude(10, 20, 0.5).reason == "not settled by any number: the share seen is 0.5"
+
+
+def test_the_half_width_is_reached_and_not_before():
+    found = for_halfwidth(20, 25, 0.1)
+    assert found.more == found.total - 25
+
+    def half(n):
+        each = [clopper_pearson(k, n) for k in {int(np.floor(0.8 * n)), int(np.ceil(0.8 * n))}]
+        return max(one.high - one.low for one in each) / 2
+
+    assert half(found.total) <= 0.1 < half(found.total - 1)
+    assert for_halfwidth(0, 400, 0.1).more == 0
+    assert for_halfwidth(1, 2, 0.0005).reason == "not settled by 100,000 replicates"
+
+
+@pytest.mark.parametrize(("zero", "of", "value"), [(20, 25, 0.7), (1, 25, 0.1), (25, 25, 0.9), (0, 10, 0.05)])
+def test_the_value_is_excluded_with_the_stated_power(zero, of, value):
+    def power(n):
+        covers = np.array([clopper_pearson(k, n).low <= value <= clopper_pearson(k, n).high for k in range(n + 1)])
+        return stats.binom.pmf(np.arange(n + 1), n, zero / of)[~covers].sum()
+
+    found = to_exclude(zero, of, value)
+    assert found.more == found.total - of > 0
+    assert power(found.total) >= 0.8 > power(found.total - 1)
+
+
+def test_a_value_that_is_excluded_already_needs_none():
+    assert to_exclude(20, 25, 0.5).more == 0
+    assert to_exclude(25, 25, 0.9).total == 36  # 0.9^36 < 0.025 < 0.9^35
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -68,6 +99,10 @@ def test_few_pairs_cannot_reach_the_level():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: for_halfwidth(3, 2, 0.1), "3 of 2 replicates"),
+        (lambda: for_halfwidth(1, 2, 0.7), "halfwidth = 0.7"),
+        (lambda: to_exclude(0, 0, 0.5), "0 of 0 replicates"),
+        (lambda: to_exclude(1, 2, 1.5), "value = 1.5"),
         (lambda: noether_unpaired(1.2), "chance = 1.2"),
         (lambda: noether_unpaired(0.7, share=1.0), "share = 1.0"),
         (lambda: noether_paired(0.7, power=1.0), "power = 1.0"),

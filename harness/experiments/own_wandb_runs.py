@@ -14,10 +14,17 @@ from results.dashboards.offline_runs import offline_run
 from results.errors import output_errors
 
 
+def hand_over_settings(folder: Path) -> None:
+    """Link W&B's own settings into the folder of a script, such as those that `wandb offline` writes."""
+    settings = _place() / "settings"
+    if settings.is_file():
+        (folder / "wandb").mkdir(exist_ok=True)
+        (folder / "wandb" / "settings").symlink_to(settings)
+
+
 def keep_own_runs(folder: Path) -> list[str]:
     """Move the folders of all W&B runs below `folder` to W&B's own, and return the ids of these runs. StudyError where that fails."""
-    place = Path.cwd() / os.environ.get("WANDB_DIR", "") / "wandb"
-    files = _files(folder)
+    place, files = _place(), _files(folder)
     for file in files:
         with output_errors(place):
             _move(file.parent, place)
@@ -39,6 +46,11 @@ def values_of_run(folder: Path) -> list[dict[str, Any]]:
         last = {"step": history[-1]["step"]} if history else {}
         found += [*history, *([last | summary] if summary else [])]
     return [{name: value for name, value in entry.items() if not name.startswith("_")} for entry in found]
+
+
+def _place() -> Path:
+    """W&B's own folder of this process."""
+    return Path.cwd() / os.environ.get("WANDB_DIR", "") / "wandb"
 
 
 def _files(folder: Path) -> list[Path]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from harness.experiments import supervisor
 from harness.experiments.entries import Entry, entries_of
 from harness.experiments.metrics_file import results_in
-from harness.experiments.own_wandb_runs import keep_own_runs
+from harness.experiments.own_wandb_runs import hand_over_settings, keep_own_runs
 from harness.machine.logs import keep
 from harness.planning.pack import Pack, Replicate
 from harness.study.experiment import Experiment
@@ -32,7 +32,8 @@ _MISSING = re.compile(r"No such file or directory: '([^'/][^']*)'")  # of Python
 _PASSED = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TEMP", "SYSTEMROOT"),
     *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_HOME", "CUDA_VISIBLE_DEVICES"),
-    *("WANDB_MODE", "WANDB_PROJECT", "WANDB_ENTITY", "WANDB_API_KEY", "WANDB_SILENT"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    *("WANDB_MODE", "WANDB_PROJECT", "WANDB_ENTITY", "WANDB_API_KEY", "WANDB_BASE_URL", "WANDB_SILENT"),
 )
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
@@ -55,6 +56,7 @@ def run_script(pack: Pack, replicate: Replicate, stop_where_asked: Callable[[], 
         folder, log = Path(root) / "run", Path(root) / "log"
         folder.mkdir()
         _link(experiment, Path.cwd(), folder)
+        hand_over_settings(folder)
         account = _supervised(experiment, replicate, folder, log, stop_where_asked)
         printed = log.read_bytes().decode(errors="replace")
         keep(printed)

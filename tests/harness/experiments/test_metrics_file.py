@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+import wandb
 from tensorboardX import SummaryWriter
 from tensorboardX.proto import event_pb2
 
@@ -11,6 +12,7 @@ from harness.experiments import event_files
 from harness.experiments.entries import BadResult
 from harness.experiments.event_files import scalars_of
 from harness.experiments.metrics_file import results_in
+from harness.experiments.own_wandb_runs import hand_over_settings
 from tests.harness.offline_log import log_of_run
 
 
@@ -127,3 +129,21 @@ def test_a_wandb_run_that_has_not_ended_and_several_of_them_are_refused(wandb_ru
         list(results_in(folder, "{folder}/wandb/"))
     with pytest.raises(BadResult, match=r"left no \{folder\}/tb/"):
         list(results_in(folder.parent / "tb", "{folder}/tb/"))
+
+
+@pytest.mark.parametrize("given", [None, "mine"])
+def test_a_script_has_wandbs_settings_of_the_folder_that_its_study_is_started_in(tmp_path, monkeypatch, given):
+    """Those of `wandb offline`: without them a script would send what a person does not want to be sent."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("WANDB_DIR", raising=False)
+    if given:
+        monkeypatch.setenv("WANDB_DIR", given)
+    settings, folder = tmp_path / (given or "") / "wandb" / "settings", tmp_path / "run"
+    folder.mkdir()
+    hand_over_settings(folder)
+    assert not list(folder.iterdir())
+    settings.parent.mkdir(parents=True)
+    settings.write_text("[default]\nmode = offline\n")
+    hand_over_settings(folder)
+    assert wandb.Settings(root_dir=str(folder)).settings_workspace == str(folder / "wandb" / "settings")
+    assert (folder / "wandb" / "settings").read_text() == settings.read_text()

@@ -43,3 +43,13 @@ def concentration(weights: Tensor, inputs: Tensor) -> Concentration:
     rows = weights[..., length:, :]
     index = place[:, :, None, :, None].expand(*rows.shape[:-1], 1)
     return Concentration(rows.gather(-1, index)[..., 0], rows[..., length:].diagonal(dim1=-2, dim2=-1))
+
+
+def diluted(to_predicate: float, to_itself: float, length: int, answer: int) -> tuple[float, float]:
+    """a_pred and a_ans for the answer 1 … L where the two scores are these and every other one is 0: the exact law of the theory's
+    model, with S = exp(to_predicate) + exp(to_itself) + L + l - 2."""
+    # answer l sees L predicates and l answers, two of them looked for
+    top = max(to_predicate, to_itself, 0.0)
+    predicate, itself, other = (float(torch.tensor(s - top, dtype=torch.float64).exp()) for s in (to_predicate, to_itself, 0.0))
+    total = predicate + itself + (length + answer - 2) * other
+    return predicate / total, itself / total

@@ -9,10 +9,9 @@ from harness.draw import Draw
 from models.lego.lego_relu import smoothed_relu
 from tasks.lego.group_actions import Actions
 from tasks.lego.lego import Lego
-from tasks.lego.lego_attention import concentration
+from tasks.lego.lego_attention import concentration, diluted
 from tests.models.invariance import build, check_needed_equals_full, check_same_in_any_pack, strings
 from tests.models.lego.construction import load
-from tests.tasks.lego.dilution import diluted
 
 SMALL = {"neurons": 3, "knee": 2.0}
 KLEIN = Actions(((0, 1, 2, 3), (1, 0, 3, 2), (2, 3, 0, 1), (3, 2, 1, 0)))

@@ -11,7 +11,6 @@ import torch
 
 from harness.draw import Draw
 from tasks.dyck.law import Law, depths
-from tests.tasks.dyck.prefix_laws import log_probability, next_law
 
 LAWS = {
     "any": Law((0.3, 0.7), 2, 5, q=0.4),
@@ -76,32 +75,42 @@ def test_strings_and_prefixes_have_the_probabilities_of_an_enumeration(law):
     assert law.ending == "stop" or law.ending == "closed" or total == pytest.approx(1, abs=1e-12)
     prefixes = {}
     for string, chance in strings.items():
-        assert math.exp(log_probability(law, [*string, law.end])) == pytest.approx(chance, abs=1e-9)
+        assert math.exp(law.log_probability([*string, law.end])) == pytest.approx(chance, abs=1e-9)
         for size in range(len(string) + 1):
             prefixes[string[:size]] = prefixes.get(string[:size], 0.0) + chance
     for prefix, chance in prefixes.items():
-        assert math.exp(log_probability(law, prefix)) == pytest.approx(chance, abs=1e-9)
+        assert math.exp(law.log_probability(prefix)) == pytest.approx(chance, abs=1e-9)
         wanted = [prefixes.get((*prefix, bracket), 0.0) / chance for bracket in range(law.end)]
-        np.testing.assert_allclose(next_law(law, prefix)[:-1], wanted, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(next_law(law, prefix)[-1], strings.get(prefix, 0.0) / chance, rtol=0, atol=1e-9)
-    assert log_probability(law, [1]) == -math.inf
+        np.testing.assert_allclose(law.next_law(prefix)[:-1], wanted, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(law.next_law(prefix)[-1], strings.get(prefix, 0.0) / chance, rtol=0, atol=1e-9)
+    assert law.log_probability([1]) == -math.inf
     with pytest.raises(ValueError, match="no string of this law begins with"):
-        next_law(law, [0] * (law.depth + 1))
+        law.next_law([0] * (law.depth + 1))
 
 
 @EACH
 def test_tables_are_sums_over_the_enumeration(law):
     strings, _ = _enumerated(law)
     occupation, lengths = np.zeros_like(law.occupation), np.zeros(law.length + 1)
+    going_on = {}
     for string, chance in strings.items():
         lengths[len(string)] += chance
         for size in range(len(string) + 1):
             prefix = string[:size]
             state = size, _is_prefix(prefix, law.depth)
             occupation[state] += chance
+            going_on.setdefault((state, prefix), set()).add(string)
     np.testing.assert_allclose(law.occupation, occupation, rtol=0, atol=1e-9)
     np.testing.assert_allclose(law.lengths, lengths, rtol=0, atol=1e-9)
+    assert all(law.completions[state] == len(found) for (state, _), found in going_on.items())
+    assert law.completions[0, 0] == len(strings)
     assert law.entropy == pytest.approx(-sum(p * math.log(p) for p in strings.values()), abs=1e-9)
+
+
+def test_counts_stay_exact_where_float64_does_not():
+    """Strings of n pairs and k types without a bound on the depth that binds: k^n times a Catalan number."""
+    law = Law((0.25,) * 4, 31, 62, ending="forced")
+    assert law.completions[0, 0] == 4**31 * math.comb(62, 31) // 32
 
 
 @pytest.mark.parametrize("name", ["any", "stop", "forced", "closed"])

@@ -9,7 +9,6 @@ import torch
 from harness.draw import Draw
 from tasks.generation import processes
 from tasks.generation.processes import Process
-from tests.tasks.generation import mean_costs
 
 DRAW = Draw(torch.tensor([3, 8]), "experiment")
 EXACT = 1e-9
@@ -116,8 +115,8 @@ def test_rejection_of_a_rare_string_costs_h_2_to_the_h_and_tokenwise_rejection_2
     """Proposition 3.1.1."""
     for horizon in (1, 5, 12):
         process = processes.only_zeros(horizon, 2)
-        assert float(mean_costs.rejection_queries(process)) == pytest.approx(horizon * 2**horizon, rel=EXACT)
-        assert float(mean_costs.tokenwise_queries(process, processes.values(process))) == pytest.approx(2 * horizon, rel=EXACT)
+        assert float(processes.rejection_queries(process)) == pytest.approx(horizon * 2**horizon, rel=EXACT)
+        assert float(processes.tokenwise_queries(process, processes.values(process))) == pytest.approx(2 * horizon, rel=EXACT)
 
 
 def test_a_verifier_is_no_help_where_the_hidden_prefix_is_unknown():
@@ -126,7 +125,7 @@ def test_a_verifier_is_no_help_where_the_hidden_prefix_is_unknown():
     allowed = processes.extendable(process)
     seen = processes.visits(process, process.law)
     assert (allowed.expand_as(seen)[:, :-1][seen[:, :-1] > 0] == 1).all()
-    assert float(mean_costs.rejection_queries(process)) == pytest.approx(6 * 2**5, rel=EXACT)
+    assert float(processes.rejection_queries(process)) == pytest.approx(6 * 2**5, rel=EXACT)
 
 
 def test_tokenwise_rejection_doubles_the_string_whose_only_zero_is_the_last():

@@ -13,10 +13,10 @@ from launch.cli import main
 from results.rows.probe_values import by_key
 from results.store.tables import open_store, read
 from tasks.lego.lego import Lego
+from tasks.lego.lego_attention import diluted
 from tests.harness.probes.fixed_attention import Fixed, by_place
 from tests.models.lego.construction import load as solution
 from tests.rounding import assert_same, rounded_single
-from tests.tasks.lego.dilution import diluted
 
 STUDY = """
 name: chains

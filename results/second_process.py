@@ -21,7 +21,7 @@ from typing import IO, Any, TypeVar
 
 from results.large_tables import for_large_tables
 
-Value = TypeVar("Value")
+Answer = TypeVar("Answer")
 _ROOT = Path(__file__).parents[1]
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from results.second_process import serve; serve()"
 _running: list["_Second"] = []
@@ -38,7 +38,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
 
 
-def submit(function: Callable[..., Value], *arguments: Any) -> Future[Value]:
+def submit(function: Callable[..., Answer], *arguments: Any) -> Future[Answer]:
     """Call the function there; calls are carried out one after another."""
     if not _running:
         _running.append(_Second())
@@ -60,14 +60,14 @@ class _Second:
         self._thread = ThreadPoolExecutor(1)
         self._last: Future[Any] | None = None
 
-    def submit(self, function: Callable[..., Value], *arguments: Any) -> Future[Value]:
+    def submit(self, function: Callable[..., Answer], *arguments: Any) -> Future[Answer]:
         self._last = later = self._thread.submit(self._call, function, arguments)
         return later
 
     def busy(self) -> bool:
         return self._last is not None and not self._last.done()
 
-    def _call(self, function: Callable[..., Value], arguments: tuple[Any, ...]) -> Value:
+    def _call(self, function: Callable[..., Answer], arguments: tuple[Any, ...]) -> Answer:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         pickle.dump((function, arguments), self._process.stdin, protocol=5)
@@ -75,7 +75,7 @@ class _Second:
         value, error = pickle.load(self._process.stdout)
         if error is not None:
             raise error
-        answer: Value = value
+        answer: Answer = value
         return answer
 
     def stop(self) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.study.config import Metric, nearest
-from results.plain_values import Value
 
 PLACES = ("step", "set", "count")
 RESULT = "result"  # the set of what names none
@@ -134,7 +133,7 @@ def diverged_at(entries: Iterable[Entry]) -> int | None:
     return min((step for step, value in last_values(entries).values() if not math.isfinite(value)), default=None)
 
 
-def _number(name: str, value: Value) -> tuple[float, str]:
+def _number(name: str, value: Any) -> tuple[float, str]:
     if getattr(value, "ndim", None) == 0:  # of numpy, torch or JAX
         value = value.item()
     if type(value) is bool:
@@ -144,7 +143,7 @@ def _number(name: str, value: Value) -> tuple[float, str]:
     raise BadResult(f"the metric {name} is {str(value)[:60]!r}, which is no number{nearest(name, PLACES, '')}")
 
 
-def _array(name: str, value: Value) -> Array:
+def _array(name: str, value: Any) -> Array:
     """An array as it is kept: in the order of bytes and axes that files have."""
     found = _numpy(value)
     if found.dtype.kind not in "biuf" or found.dtype.itemsize > 8:
@@ -154,7 +153,7 @@ def _array(name: str, value: Value) -> Array:
     return np.ascontiguousarray(found, found.dtype.newbyteorder("=")).copy()  # the function may go on writing into its own
 
 
-def _column(name: str, value: Value, size: int) -> list[Any]:
+def _column(name: str, value: Any, size: int) -> list[Any]:
     """One number or array a seed."""
     array = _numpy(value)
     if array.shape[:1] != (size,):
@@ -165,7 +164,7 @@ def _column(name: str, value: Value, size: int) -> list[Any]:
     return list(array) if array.ndim > 1 else array.tolist()
 
 
-def _numpy(value: Value) -> Array:
+def _numpy(value: Any) -> Array:
     try:
         return value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
     except TypeError:

@@ -6,6 +6,7 @@ What is no number is left out: a script may log its arguments beside its losses.
 import csv
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,11 @@ def results_in(path: Path, name: str, step: str = "", declared: Collection[str] 
 
     step: what the file calls its steps; declared: metrics that the study names, which are kept whatever they are.
     """
-    step_name, stepped, texts, numbers = step or "step", not step, dict[str, Any](), set[str]()
+    step_name, texts, numbers, found = step or "step", dict[str, Any](), set[str](), list[dict[str, Any]]()
     for result in _in_folder(path, name) if name.endswith("/") else _in_file(path, name):
         if not isinstance(result, Mapping):
-            yield result
+            yield result  # to be refused
             continue
-        stepped = stepped or step_name in result
         places = {"step": _whole(result.get(step_name)), "set": result.get("set"), "count": _whole(result.get("count"))}
         values = {}
         for key, value in result.items():
@@ -40,13 +40,26 @@ def results_in(path: Path, name: str, step: str = "", declared: Collection[str] 
             if isinstance(value, int | float) or key in declared:
                 values[key] = value
         if values:
-            yield {place: value for place, value in places.items() if value is not None} | values
+            found.append({place: value for place, value in places.items() if value is not None} | values)
     if mixed := sorted(numbers & texts.keys()):
         raise BadResult(f"{name}: {mixed[0]} is a number in one line and {str(texts[mixed[0]])[:60]!r} in another")
     if not numbers:
         raise BadResult(f"{name} holds no number: a run without a result has failed")
-    if not stepped:
+    if step and not any("step" in result for result in found):
         raise BadResult(f"{name} holds no {step_name}, which experiment.metrics names as its step")
+    yield from _numbered(found)
+
+
+def _numbered(results: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The results; where several of one set have no step, as of folds, they are numbered, so that all of them are kept."""
+    lines = Counter(str(result.get("set")) for result in results)
+    if any("step" in result for result in results) or max(lines.values()) == 1:
+        yield from results
+        return
+    numbers = Counter[str]()
+    for result in results:
+        numbers[str(result.get("set"))] += 1
+        yield {"step": numbers[str(result.get("set"))]} | result
 
 
 def _in_folder(path: Path, name: str) -> Iterator[dict[str, Any]]:

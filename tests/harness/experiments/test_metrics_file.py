@@ -43,6 +43,15 @@ def test_a_table_is_read_as_pandas_writes_it(read):
     assert read("m.csv", text, step="epoch") == [{"step": 1, "accuracy": 0.5, "best": True}, {"step": 2, "accuracy": 0.75}]
 
 
+def test_lines_without_steps_are_numbered_so_that_none_is_lost(read):
+    """Within their set, and only where a set has several."""
+    lines = [{"score": 1.0}, {"set": "a", "score": 2.0}, {"score": 3.0}]
+    expected = [{"step": 1, "score": 1.0}, {"step": 1, "set": "a", "score": 2.0}, {"step": 2, "score": 3.0}]
+    assert read("m.json", json.dumps(lines)) == expected
+    assert read("m.json", json.dumps(lines[:2])) == lines[:2]
+    assert read("m.json", json.dumps([*lines, {"step": 9, "score": 4.0}])) == [*lines, {"step": 9, "score": 4.0}]
+
+
 @pytest.mark.parametrize(
     ("text", "named", "sentence"),
     [

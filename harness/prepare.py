@@ -23,8 +23,7 @@ from harness.planning.throughput import Rate
 from harness.study.config import Study
 from results.errors import StudyError
 from results.plain_values import Tree
-from results.store.manifest import FOLDER, manifest_bytes
-from results.store.manifest_types import Manifest
+from results.store.manifest import FOLDER, Manifest, manifest_bytes
 from results.store.tables import Store, committed, list_names, open_store, read, scored
 
 SMALL_S = 60.0  # of work of one slot, below which `executor: auto` starts no Ray

@@ -29,8 +29,7 @@ from harness.study.tree import short
 from results.errors import StudyError
 from results.plain_values import Options, Tree, Value
 from results.store.filesystem import reason
-from results.store.manifest import newest_manifest, write_manifest
-from results.store.manifest_types import Manifest, Planned
+from results.store.manifest import Manifest, Planned, newest_manifest, write_manifest
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, commit, committed, read
 

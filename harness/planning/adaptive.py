@@ -16,7 +16,7 @@ from results.plain_values import Row
 from results.progress.adaptive_status import error_of
 from results.rows.summary import replicates_of as known_of
 from results.statistics.adaptive_rules import PENDING, Decision, Error, Rule, decide, narrowing
-from results.store.manifest_types import Planned
+from results.store.manifest import Planned
 
 Errors = dict[str, tuple[Error, ...]]
 

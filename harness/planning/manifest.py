@@ -17,8 +17,7 @@ from harness.study.stages import link_of
 from results.errors import DamagedFile, StudyError
 from results.plain_values import Options, Tree
 from results.store.filesystem import public, public_override
-from results.store.manifest import MOST_BYTES, checked
-from results.store.manifest_types import Manifest
+from results.store.manifest import MOST_BYTES, Manifest, checked
 from tasks.task import Task
 
 _KEYS = tuple(

@@ -23,7 +23,7 @@ from harness.study.stages import taken_from
 from results.errors import StudyError
 from results.grouping import grouped
 from results.plain_values import Options
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest
 
 _SAY_S = 2.0  # between lines
 _OTHER_SEEDS = (1_000, 2_000)  # the first of those that are tried where a pack can't be trained

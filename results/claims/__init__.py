@@ -32,8 +32,7 @@ from results.rows.looks import averages, watched
 from results.rows.probe_values import by_key
 from results.rows.study_rows import read_study
 from results.rows.summary import Replicate
-from results.store.manifest import manifest_of
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, manifest_of
 from results.store.schema import LABELS_RIGHT
 from results.store.tables import Store, read
 

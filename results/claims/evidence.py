@@ -15,8 +15,7 @@ from results.rows.options import flatten
 from results.rows.probe_values import Name
 from results.rows.summary import Replicate, online_sets, reported_sets
 from results.statistics.intervals import Floats
-from results.store.manifest import label, reported, stage_of
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, label, reported, stage_of
 
 
 @dataclass(frozen=True)

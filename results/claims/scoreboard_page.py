@@ -8,8 +8,7 @@ import pyarrow.fs
 
 from results.claims import FAMILIES, reductions, scoreboard
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, REPRODUCED, SCALED, VERDICTS, Claim, Verdict
-from results.store.manifest import manifest_of
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, manifest_of
 from results.store.tables import Store
 
 _Row = tuple[str, Verdict, Manifest]  # a study's folder, what it says of a claim, its manifest

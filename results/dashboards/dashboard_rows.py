@@ -26,8 +26,7 @@ from results.rows.measures import is_experimental, measures_of
 from results.rows.options import flatten
 from results.rows.summary import QUANTILES, Replicate, online_sets, raw_rows, replicates_of, summarise, to_parquet
 from results.rows.value_summary import summarise_values, value_rows
-from results.store.manifest import label, newest_manifest, stage_of
-from results.store.manifest_types import ConditionFields, Manifest
+from results.store.manifest import ConditionFields, Manifest, label, newest_manifest, stage_of
 from results.store.tables import Store, committed, read
 
 MOST_ROWS = 10_000  # of the table of replicates: what W&B shows of one table

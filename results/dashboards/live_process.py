@@ -22,8 +22,7 @@ from results.errors import MissingFile, StoreError, StudyError
 from results.plain_values import Tree
 from results.rows.measures import is_experimental
 from results.rows.summary import replicates_of
-from results.store.manifest import newest_manifest, reported
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, newest_manifest, reported
 from results.store.parquet import COMPACTED
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, first_rows, open_store, read, read_files, semi_join, table_files

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from results.rows.summary import Replicate
 from results.statistics.adaptive_rules import PENDING, Decision, Error, Rule, decide
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest
 
 CAUTION = (
     "The interval at a stop is not one of a fixed number of replicates: it was chosen for being narrow. "

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from results.errors import DamagedFile
 from results.store.filesystem import listing
-from results.store.manifest import label, stage_of
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, label, stage_of
 from results.store.tables import Store, read
 
 # of `replicates`: all that a snapshot needs

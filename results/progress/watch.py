@@ -13,8 +13,7 @@ from results.errors import MissingFile, StoreError, StudyError
 from results.progress.snapshot import COLUMNS, Snapshot, failed_keys, in_flight, snapshot
 from results.progress.status import head
 from results.store.filesystem import listing
-from results.store.manifest import FOLDER, newest_manifest
-from results.store.manifest_types import Manifest
+from results.store.manifest import FOLDER, Manifest, newest_manifest
 from results.store.parquet import COMPACTED, SUFFIX, read_file
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, first_rows

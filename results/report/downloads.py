@@ -14,7 +14,7 @@ from results.report.citations import harness, references
 from results.report.family import ReportFamily
 from results.report.methods import methods_text
 from results.rows.summary import Replicate, at_last_step, copy_of, to_parquet
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest
 from results.store.schema import TABLES as STORE_TABLES
 from results.store.tables import ROW, Store, committed, read
 

@@ -16,7 +16,7 @@ from results.report.page_parts import Drawing
 from results.report.survival_figure import baseline, survival_drawing
 from results.rows.summary import Replicate, at_last_step, online_sets, reported_sets
 from results.rows.task_conditions import is_of
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest
 
 MAX_CURVES, MAX_PANELS = 75, 24  # curves a figure; the interactive one has its own
 SWEEP = 4  # conditions of a small study

@@ -14,7 +14,7 @@ from results.claims.evidence import Condition, Evidence
 from results.plain_values import Options
 from results.report.citations import Reference
 from results.rows.summary import Replicate
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest
 from results.store.tables import Store
 
 Drawn = tuple[str, str, str, Figure]  # name of its files, title, caption

@@ -10,8 +10,7 @@ import pyarrow as pa
 from results.plain_values import Options, Row
 from results.report.page_template import format_rate, format_real, format_share
 from results.rows.plural import counted, factor
-from results.store.manifest import label
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, label
 
 MOST_NAMED = 3  # conditions that the answer gives a number each; of more it names the best and the worst
 MOST_CHANGES = 6  # in the line; the others unfold

@@ -10,7 +10,7 @@ from results.report import figure_files
 from results.report.page_template import script_json
 from results.report.plot_data import NotDrawable, plot_data
 from results.rows.summary import Replicate, reported_sets
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest
 
 SHORT_KEY = 12  # digits of a key; its page is called replicate-<these>.html
 MOST_SETS = 4  # of which a replicate's counts are told

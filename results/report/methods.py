@@ -23,7 +23,7 @@ from results.rows.plural import counted, ranges
 from results.rows.summary import ENDINGS, Replicate, reported_sets
 from results.statistics.intervals import CONFIDENCE
 from results.store.json_columns import entries
-from results.store.manifest_types import ConditionFields, Manifest
+from results.store.manifest import ConditionFields, Manifest
 
 MOST = 8  # conditions, values or endings that are listed; of more, how many there are
 ASKED: dict[str, tuple[str, ...]] = {

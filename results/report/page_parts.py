@@ -22,7 +22,7 @@ from results.report.page_template import plain
 from results.rows.options import split
 from results.rows.summary import ENDINGS, QUANTILES, Replicate
 from results.store.json_columns import entries
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest
 from results.store.tables import Store
 
 MAX_FAILURES, MAX_OPEN_ROWS = 20, 200  # failures that are listed; rows of a table that is shown open

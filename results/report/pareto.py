@@ -20,8 +20,7 @@ from results.report.family import ReportFamily, first_answer
 from results.report.page_template import FOLDER, render, script_json
 from results.rows.summary import Replicate, online_sets
 from results.statistics.intervals import Floats
-from results.store.manifest import reported
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, reported
 
 MAX_CURVES, MAX_POINTS = 150, 60_000  # embedded curves, and the points of all of them together
 SHORTEST_KEY = 10

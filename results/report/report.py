@@ -53,9 +53,8 @@ from results.rows.summary import (
 )
 from results.statistics.intervals import zero_error_bound
 from results.statistics.real_values import share_below_largest
+from results.store.manifest import ConditionFields, Manifest, manifest_of, reported_rows, scoring_of, stage_of
 from results.store.manifest import label as stage_label
-from results.store.manifest import manifest_of, reported_rows, scoring_of, stage_of
-from results.store.manifest_types import ConditionFields, Manifest
 from results.store.tables import Store
 
 MAX_ROWS = 500  # rows of a large table

@@ -28,7 +28,7 @@ from results.report.plot_data import tell
 from results.rows.plural import counted
 from results.rows.summary import Replicate
 from results.statistics.survival import Survival, band_halfwidth, survival
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest
 
 MOST = 8  # curves
 LINES = ("-", "--", ":", "-.")

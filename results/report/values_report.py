@@ -20,8 +20,7 @@ from results.rows.options import flatten
 from results.rows.plural import ranges
 from results.rows.summary import Replicate, replicates_of, to_csv, to_parquet
 from results.rows.value_summary import column_of, costs, summarise_values, value_rows
-from results.store.manifest import reported
-from results.store.manifest_types import ConditionFields, Manifest
+from results.store.manifest import ConditionFields, Manifest, reported
 from results.store.tables import Store, committed, read
 
 MAX_PANELS, MAX_CURVES, MAX_ROWS, MAX_DRAWN = 9, 75, 1000, 30  # metrics, lines a figure, rows, conditions

@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 from results.plain_values import Row
 from results.rows.summary import QUANTILES, online_sets
 from results.statistics.intervals import quantile
-from results.store.manifest import reported
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, reported
 
 
 def online_bands(manifest: Manifest, evaluations: pa.Table) -> list[Row]:

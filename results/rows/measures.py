@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.store.manifest_types import Planned
+from results.store.manifest import Planned
 
 RESULT = "result"  # the set of a number that names none
 ARRAY = "array"  # the kind of rows that stand for arrays, which have no value

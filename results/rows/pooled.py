@@ -16,7 +16,7 @@ from results.rows.summary import Replicate
 from results.rows.value_summary import costs, value
 from results.statistics.real_values import interquartile_mean, interquartile_mean_interval
 from results.statistics.strata import mean_superiority
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest
 
 Group = dict[str, list[Replicate]]  # the replicates of a condition by the setting's value
 

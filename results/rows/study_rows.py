@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from results.rows.summary import Replicate, replicates_of
-from results.store.manifest import reported
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, reported
 from results.store.tables import Store, committed, read
 
 

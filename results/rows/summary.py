@@ -32,9 +32,8 @@ from results.statistics.intervals import (
     quantile_interval,
     zero_error_bound,
 )
+from results.store.manifest import ConditionFields, Manifest, Planned, reported, stage_of
 from results.store.manifest import label as stage_label
-from results.store.manifest import reported, stage_of
-from results.store.manifest_types import ConditionFields, Manifest, Planned
 from results.store.schema import STATUSES
 from results.store.tables import Store, read
 from results.terminal import printable

@@ -9,8 +9,7 @@ from results.plain_values import Options
 from results.rows.options import flatten
 from results.rows.summary import Replicate, reported_sets
 from results.statistics.intervals import Floats
-from results.store.manifest import label, stage_of
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, label, stage_of
 
 Settings = Mapping[str, Options]
 Members = Mapping[str, Sequence[Replicate]]

@@ -12,8 +12,7 @@ from harness.machine.provenance import code_state, columns, versions
 from harness.planning.manifest import name_of_content, to_bytes
 from harness.study.identity import canonical, digest
 from results.plain_values import Tree
-from results.store.manifest import newest_manifest, write_manifest
-from results.store.manifest_types import ConditionFields, ConditionSet, Planned, ScoringFields
+from results.store.manifest import ConditionFields, ConditionSet, Planned, ScoringFields, newest_manifest, write_manifest
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, commit, committed
 

@@ -17,7 +17,7 @@ from results.report.lines_and_maps import BANDS, Panels, add_line, heat_maps, li
 from results.rows.summary import Replicate
 from results.rows.task_conditions import accuracy, conditions_of
 from results.statistics.intervals import Floats
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest
 from results.store.tables import Store
 
 ENOUGH = 0.99

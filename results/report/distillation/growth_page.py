@@ -19,8 +19,7 @@ from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import TaskConditions, conditions_of
 from results.statistics.intervals import quantile
 from results.statistics.transition import first_step
-from results.store.manifest import reported
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, reported
 from results.store.tables import Store, read
 
 RIGHT = 0.9

@@ -13,8 +13,7 @@ from results.report.distillation.growth_page import Steps, by_size
 from results.report.family import Drawn
 from results.rows.summary import Replicate
 from results.rows.task_conditions import conditions_of
-from results.store.manifest import reported
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, reported
 from results.store.tables import Store, read
 
 RIGHT = 0.75  # accuracy at which the support is found, as claim PD-R6 has it

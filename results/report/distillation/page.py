@@ -20,8 +20,7 @@ from results.rows.accuracy_curves import Look, watch
 from results.rows.probe_values import parts
 from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import TaskConditions, conditions_of
-from results.store.manifest import reported
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, reported
 from results.store.tables import Store, read
 
 Curves = Mapping[str, Sequence[Look]]

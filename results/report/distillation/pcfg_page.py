@@ -19,8 +19,7 @@ from results.report.lines_and_maps import BANDS, Panels, add_line, heat_maps, li
 from results.rows.probe_values import by_step
 from results.rows.summary import Replicate
 from results.rows.task_conditions import TaskConditions, conditions_of
-from results.store.manifest import reported
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, reported
 from results.store.tables import Store, read
 
 

@@ -9,8 +9,7 @@ from results.plain_values import Options
 from results.report.distillation import pcfg_thesis as thesis
 from results.rows.task_conditions import TaskConditions, accuracy
 from results.statistics.intervals import Floats
-from results.store.manifest import label, stage_of
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, label, stage_of
 
 VARIED = {"task.grammar": "{}", "task.level": "level {}", "task.mask_rate": "mask rate {}", "model.heads": "heads: {}"}
 

@@ -21,7 +21,7 @@ from results.rows.probe_values import by_key, parts
 from results.rows.summary import Replicate
 from results.rows.task_conditions import is_of
 from results.statistics.intervals import Floats
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest
 from results.store.tables import Store, read
 
 SEEDS, MAPS, SETS = 4, 3, 2  # seeds of a condition, conditions and sets that are drawn, at most

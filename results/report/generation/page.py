@@ -21,8 +21,7 @@ from results.report.plot_data import tell
 from results.rows.probe_values import by_key
 from results.rows.summary import Replicate
 from results.statistics.intervals import Floats
-from results.store.manifest import reported
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, reported
 from results.store.tables import Store, read
 
 ERRORS = {  # the first that every sampler of a study has is drawn

@@ -18,8 +18,7 @@ from results.report.lines_and_maps import BANDS, Panels, add_line, common_points
 from results.rows.probe_values import Name, by_key
 from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import Members, Settings, conditions_of
-from results.store.manifest import reported
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest, reported
 from results.store.tables import Store, read
 
 DRAWN = 4  # times the training length, at which masses are drawn by answer: 20, as in figures 6 and 7 of the paper

@@ -21,7 +21,7 @@ from results.rows.task_conditions import is_of
 from results.statistics.comparison import holm
 from results.statistics.intervals import Floats, quantile_interval
 from results.statistics.survival import Survival, log_rank, survival
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest
 from results.store.tables import Store
 
 LINES = ("--", "-.", ":", (0, (6, 2, 1, 2, 1, 2)))

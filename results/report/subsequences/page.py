@@ -21,7 +21,7 @@ from results.rows.probe_values import by_key, by_step
 from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import TaskConditions, accuracy, conditions_of
 from results.statistics.intervals import Floats
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest
 from results.store.tables import Store, read
 
 SOLVED = 0.99  # of the answers, as claim S1 has it

@@ -14,7 +14,7 @@ from results.report.subsequences.paper_shows import PAPER as SUN
 from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import conditions_of
 from results.statistics.intervals import quantile_interval
-from results.store.manifest_types import Manifest
+from results.store.manifest import Manifest
 from results.store.tables import Store, read
 
 TRACE, MEDIAN = (

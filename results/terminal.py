@@ -2,6 +2,10 @@
 
 import sys
 import unicodedata
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 # controls, formats such as those that turn the direction of text, halves of characters, private and unassigned ones, and line ends
 _OBEYED = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -26,3 +30,18 @@ def printable(text: str) -> str:
 def say(line: object = "", err: bool = False) -> None:
     """Print one line: everything that a command says goes through here. `err`: on stderr."""
     print(printable(str(line)), file=sys.stderr if err else sys.stdout, flush=True)
+
+
+@contextmanager
+def warnings_said() -> Iterator[None]:
+    """Print warnings of the calls inside through `say`: a library quotes names of a store in them."""
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        say(f"{category.__name__}: {message}", err=True)
+
+    before = warnings.showwarning
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before

@@ -6,6 +6,7 @@ is said not to matter.
 """
 
 import datetime
+import json
 import math
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.json
 import pyarrow.parquet
+import yaml
 
 import harness.planning.manifest as manifests
 from harness.exchange.run_folders import read_folder
-from harness.experiments.entries import BadResult, Entry, each_value, entry_of
+from harness.experiments.entries import PLACES, BadResult, Entry, each_value, entry_of
 from harness.experiments.measure import ending_row, value_rows
 from harness.machine.provenance import code_state, versions
 from harness.study.config import nearest
@@ -29,11 +31,15 @@ from harness.study.tree import short
 from results.errors import StudyError
 from results.plain_values import Options, Tree, Value
 from results.store.filesystem import reason
-from results.store.manifest import Manifest, Planned, newest_manifest, write_manifest
+from results.store.manifest import Manifest, Planned, newest_manifest, without_twins, write_manifest
+from results.store.manifest_schema import problem
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, commit, committed, read
 
 MOST_ROWS = 5_000_000
+MOST_VALUES = 200_000_000  # of a Parquet file: a few bytes of it can stand for as many equal ones
+MOST_TEXT = 1000  # characters of a setting
+_EXACT = 2**53  # floats from here on are not every whole number
 _READERS = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".jsonl": "json", ".ndjson": "json"}
 _MOST_NAMED = 8
 
@@ -60,7 +66,7 @@ class Run:
 
     @property
     def condition(self) -> str:
-        return ", ".join(f"{name}={short(value)}" for name, value in self.settings.items()) or "all runs"
+        return ", ".join(f"{name}={_spelled(value)}" for name, value in self.settings.items()) or "all runs"
 
     @property
     def config(self) -> Tree:
@@ -79,7 +85,8 @@ def import_runs(store: Store, path: Path, columns: Columns, question: str, say: 
     store.check_writable()
     newest = newest_manifest(store)
     _refuse_other_study(store, newest)
-    held = _held(store)
+    held, kinds = _held(store)
+    _refuse_two_kinds(runs, kinds, path.name)
     fresh = []
     for run in runs:
         if run.key not in held:
@@ -89,9 +96,12 @@ def import_runs(store: Store, path: Path, columns: Columns, question: str, say: 
                 f"seed {run.seed} of {run.condition} is in the study {store.study} with other numbers than in {path.name}: give the new "
                 "runs another --name"
             )
+    plan = _manifest(store, runs, newest, columns, path, question)
+    if wrong := problem(plan):
+        raise StudyError(f"no study can be made of {path.name}: {wrong[:300]}; rename that in the file")
     if fresh:
         _write(store, fresh, path, columns)
-    manifest = manifests.to_bytes(_manifest(store, runs, newest, columns, path, question))
+    manifest = manifests.to_bytes(plan)
     write_manifest(store, manifests.name_of_content(manifest), manifest)
     conditions = len({run.condition for run in runs})
     say(f"{store.study}: {len(fresh)} runs added, {len(runs) - len(fresh)} were there; {conditions} conditions in {path.name}")
@@ -105,21 +115,64 @@ def read_table(path: Path) -> pa.Table:
         raise StudyError(
             f"{path} ends in {path.suffix or 'nothing'}, and {', '.join(_READERS)} can be imported: export it as CSV"
         )
+    if not path.is_file():
+        raise StudyError(f"{path} is no file: name one that holds the runs")
     try:
         if kind == "parquet":
-            found = pa.parquet.read_table(path)
+            found = _parquet(path)
         elif kind == "json":
-            found = pa.json.read_json(path)
+            found = _json_lines(path)
         else:
             options = pa.csv.ParseOptions(delimiter="\t" if path.suffix == ".tsv" else ",", newlines_in_values=True)
             found = pa.csv.read_csv(path, parse_options=options)
+        names = found.column_names
+        found.validate(full=True)
+    except UnicodeError as error:
+        raise StudyError(f"{path} is not in UTF-8 ({error}): save it so") from error
     except (OSError, pa.ArrowException) as error:
-        raise StudyError(f"{path} can't be read: {reason(error)}") from error
-    if len(set(found.column_names)) < found.num_columns:
+        raise StudyError(f"{path} can't be read: {reason(error)[:300]}") from error
+    if len(set(names)) < len(names):
         raise StudyError(f"{path} has two columns of one name: rename one")
     if not 0 < found.num_rows <= MOST_ROWS:
         raise StudyError(f"{path} has {found.num_rows:,} rows, and 1 to {MOST_ROWS:,} can be imported")
     return found
+
+
+def _parquet(path: Path) -> pa.Table:
+    """The flat columns of a Parquet file, texts as indices of the different ones; nested columns are not read and stand as nulls."""
+    with pa.parquet.ParquetFile(path) as file:
+        schema, rows, leaves = file.schema_arrow, file.metadata.num_rows, file.metadata.num_columns
+    if rows > MOST_ROWS or rows * leaves > MOST_VALUES:
+        raise StudyError(
+            f"{path} has {rows:,} rows of {leaves:,} columns, and at most {MOST_ROWS:,} rows and {MOST_VALUES:,} values can be imported: "
+            "leave out what does not matter"
+        )
+    flat = [column.name for column in schema if not pa.types.is_nested(column.type)]
+    found = pa.parquet.read_table(path, columns=flat, read_dictionary=flat)
+    columns = [found[column.name] if column.name in flat else pa.nulls(rows, column.type) for column in schema]
+    return pa.table(columns, schema.names)
+
+
+def _json_lines(path: Path) -> pa.Table:
+    rows = []
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line, object_pairs_hook=without_twins) if line.strip() else {}
+            except (ValueError, RecursionError) as error:
+                raise StudyError(
+                    f"line {number} of {path} is no JSON ({reason(error)[:200]}): write an object a line"
+                ) from error
+            if not isinstance(row, dict):
+                raise StudyError(f'line {number} of {path} is no object: write one a line, such as {{"seed": 1}}')
+            rows += [row] * bool(row)
+    columns = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        try:
+            columns[name] = pa.array([row.get(name) for row in rows])
+        except (pa.ArrowException, OverflowError) as error:
+            raise StudyError(f"{path}: {name!r} is not of one kind ({reason(error)[:200]}): give it one") from error
+    return pa.table(columns)
 
 
 def runs_of(table: pa.Table, columns: Columns, where: str) -> list[Run]:
@@ -131,15 +184,22 @@ def runs_of(table: pa.Table, columns: Columns, where: str) -> list[Run]:
             raise StudyError(f"{where} has no column {name!r}{hint}")
     if twice := [name for name in named if named.count(name) > 1]:
         raise StudyError(f"the column {twice[0]!r} is named twice: a column is one of seed, setting, metric, step or ignored")
+    if taken := next((name for name in columns.metrics if name in PLACES), None):
+        raise StudyError(f"a metric can't be called {taken!r}, which is the {taken} of a number: rename the column in {where}")
     _refuse_unnamed(table, [name for name in table.column_names if name not in named], where)
+    for name in named[: len(named) - len(columns.ignore)]:
+        table = table.set_column(table.column_names.index(name), name, _simple(table[name], name, where))
     found: dict[str, Run] = {}
-    for number, row in enumerate(table.select(named).to_pylist(), 2 if where.endswith(("csv", "tsv")) else 1):
+    read_columns = [name for name in named if name not in columns.ignore]
+    for number, row in enumerate(table.select(read_columns).to_pylist(), 2 if where.endswith(("csv", "tsv")) else 1):
         run = Run(
             {name: _setting(row[name], name, number, where) for name in columns.config}, _seed(row, columns, number, where)
         )
         run = found.setdefault(canonical([run.settings, run.seed]), run)
         values = {name: row[name] for name in columns.metrics if row[name] is not None}
         step = {"step": row[columns.step]} if columns.step else {}
+        if columns.step and values and row[columns.step] is None:
+            raise StudyError(f"row {number} of {where} has no {columns.step}: give it one, or leave the row out")
         if run.rows and (not columns.step or any(entry.step == row[columns.step] for entry in run.entries)):
             again = f" at step {row[columns.step]}" if columns.step else ""
             more = "" if columns.step else ", or name their column with --step"
@@ -161,16 +221,78 @@ def runs_of(table: pa.Table, columns: Columns, where: str) -> list[Run]:
 
 def _refuse_unnamed(table: pa.Table, names: Sequence[str], where: str) -> None:
     """StudyError for columns that differ between rows and that nothing is said of: they may be settings, and would be mixed."""
+    if nested := next((name for name in names if pa.types.is_nested(table[name].type)), None):
+        raise StudyError(f"{where}: {nested[:100]} holds {_kind(table[nested])}: add it to --ignore")
     varied = [name for name in names if len(table[name].unique()) > 1]
     if varied:
-        shown = ", ".join(varied[:_MOST_NAMED]) + (
+        shown = ", ".join(name[:100] for name in varied[:_MOST_NAMED]) + (
             f" and {len(varied) - _MOST_NAMED} more" if len(varied) > _MOST_NAMED else ""
         )
-        first = table[varied[0]].unique().to_pylist()
+        first = table[varied[0]].unique()
+        values = f"{short(first[0].as_py())[:100]}, {short(first[1].as_py())[:100]}, …" if _is_simple(first) else _kind(first)
         raise StudyError(
-            f"{where}: {shown} differ between runs ({varied[0]}: {short(first[0])}, {short(first[1])}, …) and are not named: add settings "
-            "to --config, numbers to --metric, and what does not matter to --ignore"
+            f"{where}: {shown} differ between runs ({varied[0][:100]}: {values}) and are not named: add settings to --config, numbers to "
+            "--metric, and what does not matter to --ignore"
         )
+
+
+def _simple(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
+    """A column of numbers, words or true and false. StudyError for other kinds, such as dates, and for long texts."""
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    if not _is_simple(column):
+        raise StudyError(f"{where}: {name[:100]} holds {_kind(column)}, and numbers, words, true and false can be imported")
+    if _is_text(column.type) or pa.types.is_dictionary(column.type):
+        longest = max((pc.max(pc.utf8_length(each)).as_py() or 0 for each in _texts(column)), default=0)
+        if longest > MOST_TEXT:
+            raise StudyError(f"{where}: {name[:100]} has a text of {longest:,} characters, and a value at most {MOST_TEXT:,}")
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _texts(column: pa.ChunkedArray) -> list[pa.Array]:
+    """The different texts of a column, each at least once."""
+    return [chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk for chunk in column.chunks]
+
+
+def _is_simple(column: pa.Array | pa.ChunkedArray) -> bool:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    plain = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_null, _is_text)
+    return any(fits(kind) for fits in plain)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _kind(column: pa.Array | pa.ChunkedArray) -> str:
+    """What a column holds, in a word or two."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return "bytes that are no text in UTF-8"
+    return "lists or mappings" if pa.types.is_nested(kind) else f"values of the kind {str(kind)[:60]}"
+
+
+def _spelled(value: Any) -> str:
+    """A setting in the name of a condition; a text that could be read as something else is in quotes."""
+    if not isinstance(value, str):
+        return short(value)
+    try:
+        plain = yaml.safe_load(value) == value and not any(letter in value for letter in ",=") and value.isprintable()
+    except (yaml.YAMLError, ValueError):
+        plain = False
+    return value if plain else json.dumps(value, ensure_ascii=False)
+
+
+def _refuse_two_kinds(runs: Sequence[Run], held: Mapping[str, set[str]], where: str) -> None:
+    """StudyError for a metric that is a number in one run and true or false in another."""
+    kinds = {name: set(each) for name, each in held.items()}
+    for run in runs:
+        for _, name, _, kind in each_value(run.entries):
+            kinds.setdefault(name, set()).add(kind)
+            if len(kinds[name]) > 1:
+                raise StudyError(
+                    f"{name} is a number in some runs and true or false in others, as of seed {run.seed} in {where}: give it one kind"
+                )
 
 
 def _setting(value: Value, name: str, number: int, where: str) -> Any:
@@ -183,7 +305,7 @@ def _setting(value: Value, name: str, number: int, where: str) -> Any:
 
 def _seed(row: Mapping[str, Value], columns: Columns, number: int, where: str) -> int:
     value = row[columns.seed]
-    if type(value) is float and value.is_integer():
+    if type(value) is float and value.is_integer() and value < _EXACT:
         value = int(value)
     if type(value) is not int or not 0 <= value < 2**63:
         raise StudyError(f"row {number} of {where}: {columns.seed} = {value!r} is no seed: a whole number of 0 or more")
@@ -200,12 +322,14 @@ def _numbers(run: Run) -> dict[tuple[str, int], float | None]:
     return {(name, e.step): value if math.isfinite(value) else None for e, name, value, _ in each_value(run.entries)}
 
 
-def _held(store: Store) -> dict[str, dict[tuple[str, int], float | None]]:
-    """The numbers of committed replicates, by key."""
+def _held(store: Store) -> tuple[dict[str, dict[tuple[str, int], float | None]], dict[str, set[str]]]:
+    """The numbers of committed replicates, by key, and the kinds of each metric."""
     found: dict[str, dict[tuple[str, int], float | None]] = {each: {} for each in committed(store)["key"].to_pylist()}
-    for row in read(store, "evaluations", ["key", "metric", "step", "value"]).to_pylist():
+    kinds: dict[str, set[str]] = {}
+    for row in read(store, "evaluations", ["key", "metric", "step", "value", "kind"]).to_pylist():
         found[row["key"]][row["metric"], row["step"]] = row["value"]
-    return found
+        kinds.setdefault(row["metric"], set()).add(row["kind"])
+    return found, kinds
 
 
 def _write(store: Store, runs: Sequence[Run], path: Path, columns: Columns) -> None:

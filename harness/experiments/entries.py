@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.study.config import Metric, nearest
+from results.store.schema import MOST_VALUE
 
 PLACES = ("step", "set", "count")
 RESULT = "result"  # the set of what names none
@@ -134,12 +135,13 @@ def diverged_at(entries: Iterable[Entry]) -> int | None:
 
 
 def _number(name: str, value: Any) -> tuple[float, str]:
+    """A value and its kind. One beyond MOST_VALUE counts as infinite, and so its replicate as diverged."""
     if getattr(value, "ndim", None) == 0:  # of numpy, torch or JAX
         value = value.item()
     if type(value) is bool:
         return float(value), "flag"
     if isinstance(value, int | float):
-        return float(value), "number"
+        return math.inf * (value > 0 or -1) if abs(value) > MOST_VALUE else float(value), "number"
     raise BadResult(f"the metric {name} is {str(value)[:60]!r}, which is no number{nearest(name, PLACES, '')}")
 
 

@@ -41,6 +41,8 @@ def _scalars(path: Path) -> Iterator[tuple[int, dict[str, float]]]:
     event_class = _event_class()
     from google.protobuf.message import DecodeError
 
+    if not path.is_file():
+        raise BadResult(f"{path.name} is no file: TensorBoard writes one, and nothing else may have its name")
     if path.stat().st_size > _MOST:
         raise BadResult(f"{path.name} has {path.stat().st_size:,} bytes, and at most {_MOST:,} are read: log scalars apart")
     try:

@@ -14,6 +14,7 @@ from typing import Any
 from harness.experiments.entries import PLACES, BadResult
 from harness.experiments.event_files import scalars_of
 from harness.experiments.own_wandb_runs import values_of_run
+from results.store.manifest import without_twins
 
 MOST_BYTES = 2**26  # of a file
 
@@ -82,7 +83,7 @@ def _in_file(path: Path, name: str) -> Iterator[Any]:
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
+            found = json.loads(line, object_pairs_hook=without_twins)
         except (ValueError, RecursionError) as error:
             where = "" if path.suffix == ".json" else f"line {number} of "
             raise BadResult(f"{where}{name} is no JSON ({error}): {line[:80]!r}") from None
@@ -94,7 +95,15 @@ def _nothing(name: str) -> BadResult:
 
 
 def _of_csv(text: str, name: str) -> Iterator[dict[str, Any]]:
-    for number, row in enumerate(csv.DictReader(text.splitlines()), 2):
+    reader = csv.DictReader(text.splitlines())
+    try:
+        rows = list(reader)
+    except csv.Error as error:
+        raise BadResult(f"line {reader.line_num} of {name} can't be read: {error}") from None
+    header = reader.fieldnames or []
+    if len(set(header)) < len(header):
+        raise BadResult(f"{name} has two columns of one name: rename one")
+    for number, row in enumerate(rows, 2):
         if None in row or None in row.values():
             raise BadResult(f"line {number} of {name} has another number of values than its header")
         yield {column: value if column == "set" else _cell(value) for column, value in row.items() if value.strip()}

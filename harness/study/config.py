@@ -99,6 +99,7 @@ class Watch:
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise StudyError(f"evaluate.watch.{name} = {value!r} must be a whole number of at least {least}")
+        refuse_large_options("evaluate.watch", vars(self))
 
 
 @dataclass(frozen=True)

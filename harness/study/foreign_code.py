@@ -7,6 +7,7 @@ of the files and nothing is run; files of Python itself, of installed packages a
 import ast
 import hashlib
 import importlib.util
+import itertools
 import subprocess
 import sys
 import sysconfig
@@ -145,13 +146,14 @@ def _declared(sources: Iterable[str]) -> dict[str, Path]:
         path = here / source
         if Path(source).is_absolute() or ".." in Path(source).parts:
             raise StudyError(f"experiment.sources: {source!r} must be a file or folder in the current one, {here}")
-        if not path.exists():
+        if not source or not path.exists():
             raise StudyError(f"experiment.sources: there is no {source!r} in {here}: name files and folders from there")
-        files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file() and not _SKIPPED & set(p.parts))
+        if not path.is_file() and not path.is_dir():
+            raise StudyError(f"experiment.sources: {source!r} is neither a file nor a folder: name what the code needs")
+        inside = (each for each in path.rglob("*") if each.is_file() and not _SKIPPED & set(each.parts))
+        files = [path] if path.is_file() else sorted(itertools.islice(inside, MOST_FILES + 1))
         if len(files) > MOST_FILES:
-            raise StudyError(
-                f"experiment.sources: {source!r} holds {len(files):,} files, and at most {MOST_FILES:,} are read: name fewer"
-            )
+            raise StudyError(f"experiment.sources: {source!r} holds more than {MOST_FILES:,} files: name fewer")
         found |= {each.relative_to(here).as_posix(): each for each in files}
     return found
 

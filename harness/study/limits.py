@@ -75,14 +75,16 @@ def refuse_large_training(tokens: int, vocabulary: int, outputs: int, batch: int
         return
     inner = model.get("feed_forward") or 4 * width
     # what every model has: a map between two layers; with heads, attention and a feed-forward in each
-    inside = layers * (4 * width + 2 * inner) if "heads" in model else (layers - 1) * width
+    head_dim, heads = model.get("head_dim"), model.get("heads")
+    attended = heads * head_dim if type(heads) is int and type(head_dim) is int else width
+    inside = layers * (4 * attended + 2 * inner) if "heads" in model else (layers - 1) * width
     weights = width * (inside + vocabulary + outputs)
     if weights > MOST_PARAMETERS:
         raise StudyError(
             f"model.width = {width} with model.layers = {layers} makes about {weights:.2g} parameters a replicate, and at most "
             f"{MOST_PARAMETERS:.0g} are planned: write a smaller width, or fewer layers"
         )
-    size = 4 * batch * tokens * (layers * (8 * width + inner) + outputs)
+    size = 4 * batch * tokens * (layers * (4 * width + 4 * attended + inner) + outputs)
     if size > MOST_BYTES:
         raise StudyError(
             f"train.batch = {batch} strings of {tokens} tokens (task.length) make about {size / 1e9:,.0f} GB of activations a step, "

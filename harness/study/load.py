@@ -46,6 +46,7 @@ from harness.study.tree import (
     refuse_unprintable,
     resolve,
     short,
+    texts,
     typed,
 )
 from results.dashboards.dashboard_count import RUNS, check_count
@@ -53,6 +54,7 @@ from results.errors import StudyError
 from results.plain_values import Tree, Value
 from results.statistics.adaptive_rules import Rule, as_dict, first_look, parse
 from results.store.filesystem import check_uri
+from results.store.tables import KEPT
 
 KEYS = (
     *"name question source scale scales only reductions evaluate conditions grid sweeps replicates seeds budget".split(),
@@ -93,7 +95,7 @@ def from_tree(tree: Tree, overrides: Sequence[str] = (), where: str = "the study
         sets=sets,
         source=mapping(merged, "source"),
         scale=scale,
-        reductions=(*typed(merged, "reductions", list, []), *_reductions(base, smaller)),
+        reductions=(*texts(merged, "reductions"), *_reductions(base, smaller)),
         overrides=tuple(overrides),
         evaluate_seed=seed,
         curve_every=curve_every,
@@ -373,6 +375,8 @@ def _name(merged: Tree) -> str:
         raise StudyError(
             f"name = {name!r} must be a word of letters, digits, '.', '_' and '-': it is the study's folder in the store"
         )
+    if name == KEPT:
+        raise StudyError(f"name = {name!r} is taken: a store has its kept weights in a folder of that name; choose another")
     return name
 
 

@@ -23,6 +23,7 @@ MOST_DIGITS = 100
 MOST_REFERENCES = 20  # N references into each other can make a text 3^(N/3) times as long
 _OCTAL = re.compile(r"[-+]?0[0-9_]+")
 _SIXTIES = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
+_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map")}
 _NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_.:+-]*")
 
 
@@ -53,8 +54,13 @@ def refuse_odd_yaml(text: str, where: str, numbered: bool = True) -> None:
     sizes: dict[str, int] = {}  # by anchor, aliases copied out
     open_nodes: list[tuple[str | None, int]] = [(None, 0)]  # (anchor, size so far)
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        line = f"{where}, line {event.start_mark.line + 1}" if numbered else where
+        tag = getattr(event, "tag", None)
+        if tag is not None and tag not in _TAGS and tag != "!":
+            shown = tag.replace("tag:yaml.org,2002:", "!!")[:60]
+            raise StudyError(f"{line}: {shown} is a tag of YAML that no study needs: leave it out, and write the value itself")
         if isinstance(event, yaml.ScalarEvent):
-            _refuse_scalar(event, f"{where}, line {event.start_mark.line + 1}" if numbered else where)
+            _refuse_scalar(event, line)
         if isinstance(event, yaml.CollectionStartEvent):
             open_nodes.append((event.anchor, 1))
         elif isinstance(event, yaml.CollectionEndEvent | yaml.ScalarEvent | yaml.AliasEvent):

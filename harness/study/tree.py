@@ -75,6 +75,16 @@ def parse_words(overrides: Iterable[str]) -> Tree:
     return _plain(tree, "the command line")
 
 
+def texts(node: Tree, key: str) -> list[str]:
+    """The list of texts under a key, [] where there is none."""
+    values: list[str] = typed(node, key, list, [])
+    if odd := next((value for value in values if not isinstance(value, str)), None):
+        raise StudyError(
+            f"{key} holds {short(odd)[:60]}, which is no text: write a list of sentences, in quotes where YAML reads another kind"
+        )
+    return values
+
+
 def resolve(tree: Tree, where: str) -> Tree:
     """With every `${key}` replaced by the value it points at."""
     if not _has_references(tree):  # OmegaConf takes most of the time that loading a study takes
@@ -109,6 +119,10 @@ def _refuse_odd(node: Value, where: str, path: str = "") -> None:
             inside = f"{where}: {path}" if path else where
             if not isinstance(key, str):
                 raise StudyError(f"{inside}: the key {short(key)} is not a word: put it in quotes")
+            if "." in key and "" in key.split("."):
+                raise StudyError(
+                    f"{inside}: the key {key[:40]!r} has a dot with nothing beside it: write a path such as train.lr"
+                )
             if not _is_text(key) or len(key) > _MOST_KEY:
                 raise StudyError(f"{inside}: the key {key[:40]!r} must be of at most {_MOST_KEY} whole characters")
             _refuse_odd(value, where, f"{path}.{key}" if path else key)

@@ -11,7 +11,7 @@ from launch.cli.arguments import ALLOW, OVERRIDES
 from launch.cli.flipflop import EXPLAIN as FLIPFLOP
 from launch.families import find_family, find_study
 from results.errors import STATUS_MENDABLE, StoreError, StudyError, tell_of_defect
-from results.terminal import say
+from results.terminal import say, warnings_said
 from results.version import VERSION
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
@@ -71,7 +71,8 @@ def family(name: str, default: str) -> None:
 
 def _guard(start: Callable[[], object]) -> None:
     try:
-        start()
+        with warnings_said():
+            start()
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

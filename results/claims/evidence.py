@@ -12,7 +12,7 @@ from results.errors import DamagedFile
 from results.grouping import grouped
 from results.plain_values import Options, Tree
 from results.rows.options import flatten
-from results.rows.probe_values import Name
+from results.rows.probe_values import Name, Values
 from results.rows.summary import Replicate, online_sets, reported_sets
 from results.statistics.intervals import Floats
 from results.store.manifest import Manifest, label, reported, stage_of
@@ -77,11 +77,11 @@ class Evidence:
     watched: pa.Table | None = None
     online: Mapping[str, Options] = field(default_factory=dict)
 
-    def probed(self, condition: Condition, probe: str) -> list[tuple[Replicate, dict[Name, float]]]:
+    def probed(self, condition: Condition, probe: str) -> list[tuple[Replicate, Values[Name]]]:
         """The replicates of a condition that have values of a probe, with these by (probe, layer, head, item)."""
         probed = []
         for replicate in condition.replicates:
-            values = {name: value for name, value in self.probes.get(replicate.key, {}).items() if name[0] == probe}
+            values = Values((name, value) for name, value in self.probes.get(replicate.key, {}).items() if name[0] == probe)
             if values:
                 probed.append((replicate, values))
         return probed

@@ -38,6 +38,8 @@ def offline_run(path: Path) -> OfflineRun:
     from wandb.proto import wandb_internal_pb2
 
     proto: Any = wandb_internal_pb2  # chooses its classes when it is imported
+    if not path.is_file():
+        raise StudyError(f"{path} is no file: a W&B run is one, so move what is there away")
     if path.stat().st_size > _MOST:
         raise StudyError(f"{path} has {path.stat().st_size:,} bytes, and at most {_MOST:,} are read: export the runs as CSV")
     data = path.read_bytes()

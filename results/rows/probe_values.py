@@ -4,6 +4,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,13 +18,21 @@ from results.store.tables import Store, check_name, list_names, read, write_byte
 Name = tuple[str, int | None, int | None, str | None]  # probe, layer, head, item
 
 
-class Items(dict[str, float]):
-    """Values of a probe by item. One that a reader needs and that is not there is an error of the store."""
+Place = TypeVar("Place")
 
-    def __missing__(self, item: str) -> float:
+
+class Values(dict[Place, float]):
+    """Values of a probe, by item or by place. One that a reader needs and that is not there is an error of the store."""
+
+    def __missing__(self, place: Place) -> float:
+        shown = " ".join(str(part)[:60] for part in (place if isinstance(place, tuple) else (place,)) if part is not None)
         raise DamagedFile(
-            f"the rows of a probe lack the item {item}: move the file of the probe out of probes/, and run the probe again"
+            f"the rows of a probe lack the item {shown}: move the file of the probe out of probes/, and run the probe again"
         )
+
+
+class Items(Values[str]):
+    """Values of a probe by item."""
 
 
 def parts(item: str | None, form: str) -> tuple[str, ...]:
@@ -74,33 +83,35 @@ def compared(store: Store, probe: str) -> dict[tuple[str, int, int], set[str]]:
     return partners
 
 
-def by_key(rows: pa.Table) -> dict[str, dict[Name, float]]:
+def by_key(rows: pa.Table) -> dict[str, Values[Name]]:
     """The values of a table of `probes` by key and name, those of the first stage and of its last step that was probed; without what
     compares two replicates."""
-    values: dict[str, dict[Name, float]] = {}
+    values: dict[str, Values[Name]] = {}
     for row in sorted(
         rows.filter((pc.field("stage") == 0) & pc.field("other_key").is_null()).to_pylist(), key=lambda row: row["step"]
     ):
-        values.setdefault(row["key"], {})[row["probe"], row["layer"], row["head"], row["item"]] = row["value"]
+        values.setdefault(row["key"], Values())[row["probe"], row["layer"], row["head"], row["item"]] = row["value"]
     return values
 
 
-def by_pair(rows: pa.Table, probe: str) -> dict[frozenset[str], dict[tuple[int | None, int | None, str | None], float]]:
+def by_pair(rows: pa.Table, probe: str) -> dict[frozenset[str], Values[tuple[int | None, int | None, str | None]]]:
     """The values of a probe that compares two replicates, by both keys and by layer, head and item: of the last step that was probed."""
     own = [row for row in rows.to_pylist() if row["probe"] == probe and row["other_key"] is not None]
-    values: dict[frozenset[str], dict[tuple[int | None, int | None, str | None], float]] = {}
+    values: dict[frozenset[str], Values[tuple[int | None, int | None, str | None]]] = {}
     for row in sorted(own, key=lambda row: row["step"]):
-        values.setdefault(frozenset((row["key"], row["other_key"])), {})[row["layer"], row["head"], row["item"]] = row["value"]
+        values.setdefault(frozenset((row["key"], row["other_key"])), Values())[row["layer"], row["head"], row["item"]] = row[
+            "value"
+        ]
     return values
 
 
-def by_step(rows: pa.Table, probe: str) -> dict[str, dict[int, dict[str, float]]]:
+def by_step(rows: pa.Table, probe: str) -> dict[str, dict[int, Items]]:
     """Values of a probe by key, step and item. Of runs with different options the one with most rows: options are in the name."""
     named = [row for row in rows.to_pylist() if row["probe"] == probe or row["probe"].startswith(f"{probe}-")]
     counts = Counter(row["probe"] for row in named)
     chosen = max(sorted(counts), key=lambda name: counts[name], default=probe)
-    values: dict[str, dict[int, dict[str, float]]] = {}
+    values: dict[str, dict[int, Items]] = {}
     for row in named:
         if row["probe"] == chosen:
-            values.setdefault(row["key"], {}).setdefault(row["step"], {})[row["item"]] = row["value"]
+            values.setdefault(row["key"], {}).setdefault(row["step"], Items())[row["item"]] = row["value"]
     return values

@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -19,6 +20,8 @@ CONNECT_S = 5.0
 RETRIES = 8  # after 25 ms, 50 ms, … 3.2 s: some 6 s in all
 _IN_ONE = 4 * 2**20  # bytes that one request to S3 uploads (pyarrow: below 10 MiB): nothing of it can be left over
 _WITH_BUCKET = ("s3", "gs", "gcs")
+_SCHEMES = ("file", *_WITH_BUCKET)
+_MOST_URI = 1000  # characters
 _GCS_S = 15  # that a call to Google Cloud Storage is repeated; 15 minutes by default
 # as the SDKs of S3 and of Google Cloud Storage word it
 _LASTING = re.compile(
@@ -36,6 +39,10 @@ def resolve(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
     except (pa.ArrowException, ValueError, OSError) as error:
         detail = "" if re.search("[@?]", uri) else f" ({reason(error)})"
         raise StudyError(f"{public(uri)} can't be opened as a store{detail}: write a path, file://, s3:// or gs://") from None
+    if not root.isprintable():
+        raise StudyError(
+            f"the store {public(uri)} stands for {root[:100]!r}, which is no path: write a folder or a URI without %-codes"
+        )
     return _limited(filesystem), root.rstrip("/")
 
 
@@ -46,6 +53,12 @@ def check_uri(uri: str) -> None:
         raise StudyError(
             f"the store {uri[:100]!r} is no path: write a folder, such as runs, or a URI, such as s3://bucket/runs"
         )
+    if len(uri) > _MOST_URI:
+        raise StudyError(
+            f"the store {uri[:60]}… has {len(uri):,} characters, and at most {_MOST_URI:,} can name one: write less"
+        )
+    if separator and scheme not in _SCHEMES:
+        raise StudyError(f"{public(uri)} can't be opened as a store: write a path, file://, s3:// or gs://")
     if separator and scheme in _WITH_BUCKET and not re.match("[^/?]", rest.rpartition("@")[2]):
         raise StudyError(f"the store {public(uri)} names no bucket: write {scheme}://<bucket>/<folder>")
     if not separator and os.path.expanduser(uri).startswith("~"):
@@ -190,8 +203,22 @@ def upload(filesystem: pyarrow.fs.FileSystem, target: str, data: bytes) -> None:
         thread.submit(put).result()
 
 
+def refuse_special(filesystem: pyarrow.fs.FileSystem, path: str) -> None:
+    """DamagedFile where a local path is no file but a folder, or a pipe or device, whose end may never come."""
+    if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
+        return
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return  # opening it says what is wrong
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+        raise DamagedFile(f"{path} is {kind}, and a store has a file there; move it out of the store")
+
+
 def content(filesystem: pyarrow.fs.FileSystem, path: str) -> bytes:
-    """All of a file. MissingFile where there is none, else StoreError with one sentence."""
+    """All of a file. MissingFile where there is none, DamagedFile where it is something else, else StoreError with one sentence."""
+    refuse_special(filesystem, path)
     try:
         with filesystem.open_input_stream(path, compression=None) as stream:
             data: bytes = stream.read()

@@ -256,7 +256,7 @@ def read_manifest(store: Store, manifest_hash: str) -> Manifest:
 def checked(data: bytes, path: str) -> Manifest:
     """The manifest that these bytes of a file hold. Raises DamagedFile where they hold none of `results.store.manifest_schema`."""
     try:
-        content = json.loads(data, parse_constant=_no_number, object_pairs_hook=_without_twins)
+        content = json.loads(data, parse_constant=_no_number, object_pairs_hook=without_twins)
     except (ValueError, RecursionError) as error:
         raise DamagedFile(
             f"{path} is no manifest ({reason(error)[:300]}); move it out of the store, and run the study again"
@@ -271,7 +271,7 @@ def _no_number(name: str) -> None:
     raise ValueError(f"it holds the number {name}")
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> Tree:
+def without_twins(pairs: list[tuple[str, Any]]) -> Tree:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         twin = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)

@@ -20,10 +20,10 @@ import pyarrow.fs
 import pyarrow.parquet
 
 from results.errors import DamagedFile, MissingFile, StoreError
-from results.store.filesystem import content, reason
+from results.store.filesystem import content, reason, refuse_special
 from results.store.schema import SCHEMAS
 from results.store.seal import BLANK, seal, state
-from results.store.second_copy import FEW_ROWS, from_file, nulls_where_none_may_be, with_copy
+from results.store.second_copy import FEW_ROWS, from_file, impossible, nulls_where_none_may_be, with_copy
 
 COMPACTED = "compacted-"
 SUFFIX = ".parquet"
@@ -32,6 +32,7 @@ MOST_FOOTER = 2**24  # bytes of a file's metadata: those of 10^6 replicates are 
 _WHOLE = 2**20
 _CHANGED = "its bytes are not those that were written"
 _DIGEST = "manyseeds.digest"  # the key of the metadata that holds it
+MOST_TEXT = 2**33  # bytes of the texts of a file
 MOST_ROWS = 30  # a byte of the file: constant columns of ours reach 13, and a crafted file claims any number
 
 
@@ -108,7 +109,7 @@ def read_file(
 
     def of_bytes(data: bytes) -> pa.Table:
         batch = from_file(data, table) if filter is None else None
-        if batch is not None and not nulls_where_none_may_be(batch, table):
+        if batch is not None and not nulls_where_none_may_be(batch, table) and not impossible(batch):
             return pa.Table.from_batches([batch]).select(columns)
         if state(data) == "damaged":
             raise unreadable(ValueError(_CHANGED))
@@ -119,6 +120,7 @@ def read_file(
         if small is not None:
             rows = of_bytes(small)
         else:
+            refuse_special(filesystem, path)
             with filesystem.open_input_file(path) as source:
                 if source.size() <= _WHOLE:
                     rows = of_bytes(source.read())
@@ -180,7 +182,7 @@ def _small_batch(path: str, table: str) -> pa.RecordBatch | None:
 def _together(paths: Sequence[str], batches: Sequence[pa.RecordBatch], table: str) -> pa.Table | None:
     """The rows of several files; None where those of one may not be what its name or its schema says."""
     rows = pa.Table.from_batches(batches, SCHEMAS[table]).combine_chunks()
-    if nulls_where_none_may_be(rows, table):
+    if nulls_where_none_may_be(rows, table) or impossible(rows):
         return None
     if table != "failures":
         stems = pa.array([path.rpartition("/")[2].removesuffix(SUFFIX) for path in paths])
@@ -213,6 +215,48 @@ def _rows(
     cure: str,
 ) -> pa.Table:
     """`read_file` without the check of the packs. `source` and `fragment()` are the same file."""
+    rows = _unchecked_rows(source, fragment, path, table, columns, filter, cure)
+    rows.validate(full=True)  # texts that are no UTF-8 are read as they stand
+    if wrong := impossible(rows):
+        raise DamagedFile(f"{path} is no file of table {table!r}: {wrong}; {cure}")
+    return rows
+
+
+def _read_columns(
+    source: pa.NativeFile, file: pyarrow.parquet.ParquetFile, columns: list[str], path: str, cure: str
+) -> pa.Table:
+    """Columns of a file, the texts as `_indexed` reads them, and written out."""
+    schema = file.schema_arrow
+    return _indexed(source, file, columns, path, cure).cast(pa.schema([schema.field(name) for name in columns]))
+
+
+def _indexed(source: pa.NativeFile, file: pyarrow.parquet.ParquetFile, columns: list[str], path: str, cure: str) -> pa.Table:
+    """Columns of a file, texts as indices into the different ones. DamagedFile where all of them are more than MOST_TEXT: a few kilobytes
+    can stand for the same long text many times."""
+    schema = file.schema_arrow
+    texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
+    indexed = pa.parquet.ParquetFile(
+        source, metadata=file.metadata, read_dictionary=texts, page_checksum_verification=True
+    ).read(columns, use_threads=False)
+    size = 0
+    for name in texts:
+        for chunk in indexed[name].chunks:
+            lengths = pa.compute.binary_length(chunk.dictionary)
+            size += pa.compute.sum(lengths.take(chunk.indices).cast(pa.int64()), min_count=0).as_py()
+    if size > MOST_TEXT:
+        raise DamagedFile(f"{path} holds {size:,} bytes of text, and at most {MOST_TEXT:,} are read; {cure}")
+    return indexed
+
+
+def _unchecked_rows(
+    source: pa.NativeFile,
+    fragment: "Callable[[], pa.dataset.ParquetFileFragment]",
+    path: str,
+    table: str,
+    columns: list[str],
+    filter: pa.compute.Expression | None,
+    cure: str,
+) -> pa.Table:
     schema = SCHEMAS[table]
     size = _check_footer(source, path, cure)
     file = pa.parquet.ParquetFile(source, page_checksum_verification=True)
@@ -223,7 +267,7 @@ def _rows(
         # nearly always, and the checks below take a third of the time
         held = set(schema.names[:count])
         kept = [column for column in columns if column in held]
-        rows = file.read(kept, use_threads=False)
+        rows = _read_columns(source, file, kept, path, cure)
         if rows.schema.equals(_columns_of(table, tuple(kept))):
             return rows if kept == columns else _with_nulls(table, columns, rows)
     found = file.schema_arrow
@@ -240,12 +284,13 @@ def _rows(
                 kinds = f"{found.field(field.name).type}, not {field.type}"
                 raise DamagedFile(f"{path} is no file of table {table!r}: column {field.name!r} is {kinds}; {cure}")
     if filter is not None:
+        _indexed(source, file, [name for name in held if pa.types.is_string(schema.field(name).type)], path, cure)
         # with nullable fields: the scanner does not look for nulls, so they are looked for by the caller
         nullable = pa.schema([field.with_nullable(True) for field in schema])
         rows = fragment().to_table(schema=nullable, columns=columns, filter=filter)
     else:
         # four times as fast as the scanner, for many small files
-        read = file.read([column for column in columns if column in held], use_threads=False)
+        read = _read_columns(source, file, [column for column in columns if column in held], path, cure)
         rows = _with_nulls(table, columns, read)
     for column in columns:
         if not schema.field(column).nullable and rows[column].null_count:

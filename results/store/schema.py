@@ -15,6 +15,7 @@ _KEY = [_required("key", pa.string()), _required("stage", pa.int32())]
 _PACK = _required("pack", pa.string())
 
 LABELS_RIGHT = "labels_right"  # in curves: the share of a pool's strings that the stage before answered right throughout
+MOST_VALUE = 1e150  # of a measured number: its square is finite, and so is the axis that it is drawn on
 STATUSES = ("finished", "diverged", "no_transition")
 
 SCHEMAS: dict[str, pa.Schema] = {

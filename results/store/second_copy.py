@@ -16,12 +16,16 @@ import zlib
 from functools import cache
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet
 
-from results.store.schema import SCHEMAS
+from results.store.schema import MOST_VALUE, SCHEMAS
 
 FEW_ROWS = 256
 _MOST_BATCH = 2**18  # bytes of a record batch: most have a tenth of that
+_YEAR_1, _YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000  # microseconds
+_COUNTS = {"errors", "count", "sequences", "sequences_wrong", "errors_sq", "errors_x_count", "count_sq", "length"}
+_MOST_COUNT = 2**53
 _CODEC = pa.Codec("lz4_raw")
 _ABOUT = struct.Struct("<8sII")  # mark, packed size, unpacked size
 _CHECK = struct.Struct("<I")
@@ -65,6 +69,28 @@ def from_file(data: bytes, table: str) -> pa.RecordBatch | None:
 def nulls_where_none_may_be(rows: pa.RecordBatch | pa.Table, table: str) -> bool:
     """Whether a column that the schema of the table requires has nulls."""
     return any(rows.column(index).null_count for index in _required(table))
+
+
+def impossible(rows: pa.RecordBatch | pa.Table) -> str:
+    """What is in these rows that no study writes, as a part of a sentence: counts below 0 or that no float holds, nulls in a list,
+    numbers beyond MOST_VALUE, times beyond the years 1 to 9999; or ""."""
+    for field in rows.schema:
+        if field.name in _COUNTS:
+            least, most = pa.compute.min_max(rows.column(field.name)).values()
+            if least.is_valid and not 0 <= least.as_py() <= most.as_py() <= _MOST_COUNT:
+                return f"column {field.name!r} has a count below 0 or above {_MOST_COUNT}"
+        if pa.types.is_list(field.type):
+            if pa.compute.list_flatten(rows.column(field.name)).null_count:
+                return f"column {field.name!r} has nulls in its lists"
+        elif field.name == "value":
+            sizes = pa.compute.abs(rows.column(field.name))
+            if pa.compute.any(pa.compute.and_(pa.compute.is_finite(sizes), pa.compute.greater(sizes, MOST_VALUE))).as_py():
+                return f"column 'value' has a number beyond {MOST_VALUE:g}"
+        elif pa.types.is_timestamp(field.type):
+            first, last = pa.compute.min_max(rows.column(field.name).cast(pa.int64())).values()
+            if first.is_valid and not _YEAR_1 <= first.as_py() <= last.as_py() < _YEAR_10000:
+                return f"column {field.name!r} has a time that is not in the years 1 to 9999"
+    return ""
 
 
 def copies_differ(data: bytes, table: str) -> bool:

@@ -48,6 +48,7 @@ _THREADS, _AT_ONCE = 8, 64  # that read files, and files that one of them reads 
 _LOCAL_THREADS, _LOCAL_AT_ONCE = 4, 256  # of a local store, where more threads wait for the interpreter and not for files
 _VERY_MANY = 4_000  # files of a table, above which a second process reads half of them
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of studies, packs and keys
+KEPT = "artifacts"  # the folder of a store that is no study's: kept weights and arrays
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,10 @@ def open_store(uri: str | os.PathLike[str], study: str) -> Store:
         raise StudyError(
             f"study name {str(study)[:100]!r} can't name a folder: use letters, digits, '.', '_' and '-', a letter or digit first"
         )
+    if study == KEPT:
+        raise StudyError(
+            f"study name {study!r} is taken: a store has its kept weights in a folder of that name; choose another"
+        )
     filesystem, root = resolve(os.fspath(uri))
     return Store(filesystem, root, study)
 
@@ -110,7 +115,7 @@ def open_store(uri: str | os.PathLike[str], study: str) -> Store:
 def studies(uri: str | os.PathLike[str]) -> list[str]:
     """Names of the studies in a store, sorted; [] where there is no store."""
     filesystem, root = resolve(os.fspath(uri))
-    found = [name for name in folders(filesystem, root) if _NAME.fullmatch(name)]
+    found = [name for name in folders(filesystem, root) if _NAME.fullmatch(name) and name != KEPT]
     return [name for name in found if {"replicates", "manifests"} & set(names(filesystem, f"{root}/{name}"))]
 
 

@@ -12,8 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
 
-import pyarrow.fs
-
 from results.errors import DamagedFile
 from results.store.filesystem import content, listing
 from results.store.manifest import FOLDER as MANIFESTS
@@ -22,7 +20,7 @@ from results.store.parquet import read_file
 from results.store.schema import SCHEMAS
 from results.store.seal import State, state
 from results.store.second_copy import copies_differ
-from results.store.tables import Store, committed, list_names, scored
+from results.store.tables import Store, check_name, committed, list_names, scored
 
 _PATTERNS = {
     **dict.fromkeys([*SCHEMAS, "rescored", "glitches"], r".*\.parquet"),
@@ -67,6 +65,11 @@ def verify(store: Store) -> Verified:
             found.damage.append((str(error), "nothing more is known of its rows"))
         return found
     for key in sorted(keys):
+        try:
+            check_name(key, "a key")
+        except DamagedFile as error:
+            found.damage.append((f"{store.path('replicates')}: {error}", "move its file out of the store"))
+            continue
         _check_files(store, "artifacts", store.shared("artifacts", key), re.compile(r".*\.safetensors"), found)
     lacking = sorted(row["key"] for row in rows.select(["key", "lacking"]).to_pylist() if row["lacking"])
     if lacking:
@@ -120,8 +123,7 @@ def _check_files(store: Store, kind: str, folder: str, pattern: re.Pattern[str],
 
 def _paths(store: Store, folder: str, pattern: re.Pattern[str]) -> Iterator[str]:
     for info in listing(store.filesystem, folder, recursive=True):
-        hidden = info.base_name.startswith(".") or info.type != pyarrow.fs.FileType.File
-        if not hidden and pattern.fullmatch(info.path[len(folder) + 1 :]):
+        if not info.base_name.startswith(".") and pattern.fullmatch(info.path[len(folder) + 1 :]):
             yield info.path
 
 

@@ -19,7 +19,7 @@ from harness.training.pack_state import Training
 from harness.training.train import train
 from launch.cli import main
 from results.errors import DamagedFile
-from results.store.manifest import write_manifest
+from results.store.manifest import newest_manifest, write_manifest
 from results.store.parquet import read_file, serialise
 from results.store.schema import SCHEMAS
 from results.store.seal import BLANK
@@ -117,6 +117,17 @@ def test_verify_names_the_damaged_file_with_what_to_do(full, kind, capsys):
     assert f"{path} is damaged: delete it" in said
     if kind == "evaluations":
         assert "delete it and replicates/fd-1.parquet, and run the study again" in said
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+@pytest.mark.parametrize("kind", ["evaluations", "manifests"])
+def test_a_pipe_a_device_and_a_folder_are_no_files_of_a_store(full, kind, make):
+    path = _paths(full)["evaluations"] if kind == "evaluations" else next(Path(full.path("manifests")).glob("*.yaml"))
+    path.unlink()
+    make(path)
+    with pytest.raises(DamagedFile, match="move it out of the store"):
+        read(full, "evaluations") if kind == "evaluations" else newest_manifest(full)
+    assert [what for what, _ in verify(full).damage if "is damaged" in what] == [f"{path} is damaged"]
 
 
 def test_verify_ends_with_2_where_there_is_no_store(tmp_path, capsys):

@@ -2,12 +2,13 @@
 
 import ast
 import unicodedata
+import warnings
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from results.terminal import printable, say
+from results.terminal import printable, say, warnings_said
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,3 +39,13 @@ def test_nothing_is_printed_but_through_the_function_that_escapes():
                 if called in ("print", "click.echo", "click.secho", "sys.stdout.write", "sys.stderr.write", "pprint"):
                     written.append(str(path.relative_to(ROOT)))
     assert written == ["results/terminal.py"]
+
+
+def test_warnings_are_printed_as_all_else(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        before = warnings.showwarning
+        with warnings_said():
+            warnings.warn("Glyph \x1b[31m is missing\n", UserWarning, stacklevel=1)
+        assert warnings.showwarning is before
+    assert capsys.readouterr().err == "UserWarning: Glyph \\x1b[31m is missing\\n\n"

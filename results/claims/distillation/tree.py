@@ -1,6 +1,6 @@
 """PD-P11 and PD-P12: which levels of a tree of parities a teacher finds when, and which checkpoints teach it (Panigrahi et al. 2025)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 import numpy as np
@@ -11,7 +11,7 @@ from results.claims.distillation.parity import LABELS, strategy
 from results.claims.distillation.students import BySeed, right
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require
-from results.rows.probe_values import by_step
+from results.rows.probe_values import by_step, parts
 from results.rows.summary import of_replicates
 from results.statistics.comparison import pair_superiority
 from results.statistics.intervals import clopper_pearson, quantile
@@ -59,9 +59,12 @@ def _teachers(evidence: Evidence) -> list[Condition]:
     return [condition for condition in evidence.of_task(TASK) if strategy(condition) == LABELS]
 
 
-def _peaks(steps: dict[int, dict[str, float]]) -> dict[int, tuple[int, float]]:
+def _peaks(steps: Mapping[int, Mapping[str, float]]) -> dict[int, tuple[int, float]]:
     """By node: the step at which the sets inside are largest, and their ratio to those outside at that step."""
-    nodes = sorted({int(item.split()[0].removeprefix("node=")) for items in steps.values() for item in items})
+    places = (parts(item, "node={n} degree={n} {word}") for items in steps.values() for item in items)
+    nodes = sorted({int(place[0]) for place in places if place})
+    if not nodes:
+        settle(NOT_RUN, "the monomials rows name no node")
     peaks = {}
     for node in nodes:
         inside, outside = (f"node={node} degree={DEGREE} {side}" for side in ("inside", "outside"))

@@ -3,6 +3,8 @@
 The mean is over pairs of replicates; its interval resamples replicates, since pairs share them.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from results.claims.claim import NOT_RUN, TOO_FEW, Claim, Finding, Terms, decide, settle
@@ -68,7 +70,7 @@ def resampled(evidence: Evidence, condition: Condition, needs: int, random: np.r
     values, missing = np.zeros((len(keys), len(keys))), 0
     for i, one in enumerate(keys):
         for j in range(i):
-            found = pairs.get(frozenset((one, keys[j])), {})
+            found: Mapping[tuple[int | None, int | None, str | None], float] = pairs.get(frozenset((one, keys[j])), {})
             heads = [value for (at, _, item), value in found.items() if at == layer and item == "fixed"]
             missing += not heads
             values[i, j] = values[j, i] = np.mean(heads) if heads else 0.0

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.plain_values import Options
-from results.rows.probe_values import Name
+from results.rows.probe_values import Name, Values
 
 SIMPLY_TRANSITIVE = re.compile(r"C\d+$|.*_regular$")
 SYMMETRY = re.compile(r"S\d+$")
@@ -39,7 +39,7 @@ def sets_by_length(definitions: Mapping[str, Options], trained: int) -> dict[int
     return dict(sorted(names.items()))
 
 
-def items_by_length(values: Mapping[Name, float], item: str, layer: int = 0) -> dict[int, float]:
+def items_by_length(values: Mapping[Name, float], item: str, layer: int = 0) -> Values[int]:
     """An item of the probe concentration, such as "odds", averaged over the heads of a layer, by length."""
     pattern = re.compile(rf"L=(\d+) {re.escape(item)}$")
     means: dict[int, float] = {}
@@ -47,7 +47,7 @@ def items_by_length(values: Mapping[Name, float], item: str, layer: int = 0) -> 
         match = pattern.match(str(name)) if probe == "concentration" and head is None and at == layer else None
         if match:
             means[int(match[1])] = value
-    return dict(sorted(means.items()))
+    return Values(sorted(means.items()))
 
 
 def others(length: int) -> float:

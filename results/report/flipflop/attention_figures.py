@@ -107,7 +107,7 @@ def write_figures(store: Store, folder: Path) -> list[Path]:
     shown, changing = dict[str, int](), list[tuple[str, Mapping[int, Mapping[Name, float]]]]()
     replicates: list[Row] = finished.select(["key", "condition", "init_seed", "data_seed"]).to_pylist()
     for row in sorted(replicates, key=lambda row: (row["condition"], row["init_seed"], row["data_seed"], row["key"])):
-        own = values.get(row["key"], {})
+        own: Mapping[Name, float] = values.get(row["key"], {})
         if not own or shown.get(row["condition"], 0) == 2:
             continue
         if row["condition"] not in shown and row["key"] in steps:

@@ -1,5 +1,7 @@
 """Runs finished elsewhere: what is imported is what the file holds, and a file that would mislead is refused by name."""
 
+import os
+
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -8,6 +10,7 @@ import pytest
 from harness.exchange.finished_runs import Columns, import_runs, read_table, runs_of
 from results.errors import StudyError
 from results.report.contrasts import show_contrasts
+from results.store.manifest import newest_manifest
 from results.store.tables import committed, open_store, read
 
 ROWS = [
@@ -107,3 +110,119 @@ def test_other_numbers_for_a_run_that_is_there_are_refused(tmp_path):
     imported(tmp_path)
     with pytest.raises(StudyError, match=r"seed 0 of lr=0\.1, width=32 is in the study mine with other numbers"):
         imported(tmp_path, [ROWS[0] | {"accuracy": 0.5}])
+
+
+FOREIGN = {"seed": [1, 2], "lr": [0.1, 0.1], "acc": [0.5, 0.6]}
+FOREIGN_COLUMNS = Columns("seed", ("lr",), {"acc": "higher"})
+NOT_UTF8 = pa.Array.from_buffers(
+    pa.string(), 2, [None, pa.py_buffer(bytes([0] * 4 + [1] + [0] * 3 + [2] + [0] * 3)), pa.py_buffer(b"\xff\xfe")]
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "sentence"),
+    [
+        ("more", pa.array([[1], [2]]), "more holds lists or mappings: add it to --ignore"),
+        ("more", pa.array([{"a": 1}, {"a": 2}]), "more holds lists or mappings: add it to --ignore"),
+        ("more", pa.array([2**62, 1], pa.timestamp("us")), "more: values of the kind timestamp[us]) and are not named"),
+        ("lr", pa.array([2**62, 1], pa.timestamp("us")), "lr holds values of the kind timestamp[us]"),
+        ("lr", pa.array([1, 2], pa.timestamp("ns")), "lr holds values of the kind timestamp[ns]"),
+        ("lr", pa.array([2**31 - 1, 1], pa.int32()).view(pa.date32()), "lr holds values of the kind date32"),
+        ("lr", pa.array([b"\xff", b"\xfe"]), "lr holds bytes that are no text"),
+        ("lr", pa.array([[1], [2]]), "lr holds lists or mappings"),
+        ("lr", NOT_UTF8, "can't be read: "),
+        ("lr", pa.array(["x" * 1001, "y"]), "lr has a text of 1,001 characters, and a value at most 1,000"),
+        ("seed", pa.array([1.0, 2.0**53]), "is no seed"),
+    ],
+)
+def test_columns_of_other_kinds_are_refused_in_one_sentence(tmp_path, column, values, sentence):
+    pa.parquet.write_table(pa.table(FOREIGN | {column: values}), tmp_path / "runs.parquet")
+    with pytest.raises(StudyError) as refused:
+        runs_of(read_table(tmp_path / "runs.parquet"), FOREIGN_COLUMNS, "runs.parquet")
+    assert sentence in str(refused.value)
+
+
+def test_a_parquet_file_of_more_rows_than_are_read_is_refused_by_its_footer(tmp_path, monkeypatch):
+    pa.parquet.write_table(pa.table(FOREIGN), tmp_path / "runs.parquet")
+    monkeypatch.setattr("harness.exchange.finished_runs.MOST_ROWS", 1)
+    monkeypatch.setattr("pyarrow.parquet.read_table", lambda *of, **options: pytest.fail("the rows were read"))
+    with pytest.raises(StudyError, match="2 rows of 3 columns, and at most 1 rows"):
+        read_table(tmp_path / "runs.parquet")
+
+
+def test_one_long_text_for_many_rows_of_a_parquet_file_stays_one(tmp_path):
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * 20_000, pa.int32()), pa.array(["x" * 200_000]))  # 4 GB
+    rows = pa.table({"seed": range(20_000), "lr": text, "acc": [0.5] * 20_000})
+    pa.parquet.write_table(rows, tmp_path / "runs.parquet", dictionary_pagesize_limit=2**30, store_schema=False)
+    before = pa.total_allocated_bytes()
+    found = read_table(tmp_path / "runs.parquet")
+    assert pa.total_allocated_bytes() - before < 2**24
+    with pytest.raises(StudyError, match="lr has a text of 200,000 characters"):
+        runs_of(found, FOREIGN_COLUMNS, "runs.parquet")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "sentence"),
+    [
+        ("runs.csv", b"seed,l\xe9r,acc\n1,2,3\n", "is not in UTF-8"),
+        ("runs.csv", b"seed,lr,acc\n1,\xe9,3\n", "lr holds bytes that are no text in UTF-8"),
+        ("runs.csv", b"seed,lr,acc\n1,2024-01-01 00:00:00.123456789,3\n", "lr holds values of the kind timestamp[ns]"),
+        ("runs.jsonl", b'{"seed": 1, "lr": "\xff", "acc": 1}\n', "is not in UTF-8"),
+        ("runs.jsonl", b'{"seed": 1, "lr": 1, "acc": 1, "x": [1]}\n', "x holds lists or mappings: add it to --ignore"),
+        ("runs.jsonl", b'{"seed": 1, "lr": 1, "acc": 1, "acc": 2}\n', "line 1 of"),
+        ("runs.jsonl", b'{"seed": 1}\n[1]\n', "line 2 of"),
+        ("runs.jsonl", b'{"seed": 1, "x": ' + b'{"a": ' * 100_000 + b"1" + b"}" * 100_001 + b"\n", "line 1 of"),
+        ("runs.jsonl", b'{"seed": 1, "lr": 1, "acc": 1}\n{"seed": 2, "lr": "a", "acc": 1}\n', "'lr' is not of one kind"),
+        ("runs.jsonl", b'{"seed": 1, "lr": "\\ud800", "acc": 1}\n', "is not"),
+        ("runs.jsonl", b'{"seed": 1, "lr": ' + b"9" * 400 + b', "acc": 1}\n', "'lr' is not of one kind"),
+    ],
+)
+def test_texts_that_are_no_table_are_refused_in_one_sentence(tmp_path, name, data, sentence):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(StudyError) as refused:
+        runs_of(read_table(tmp_path / name), FOREIGN_COLUMNS, name)
+    assert sentence in str(refused.value)
+    assert len(str(refused.value)) < 1000
+
+
+def test_a_pipe_in_the_place_of_a_table_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "runs.csv")
+    with pytest.raises(StudyError, match="is no file"):
+        read_table(tmp_path / "runs.csv")
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "sentence"),
+    [
+        ([{"seed": 1, "lr": 1, "step": 0.5}], Columns("seed", ("lr",), {"step": ""}), "a metric can't be called 'step'"),
+        (
+            [{"seed": 1, "acc": 0.5, "at": None}, {"seed": 1, "acc": 0.5, "at": 3}],
+            Columns("seed", (), {"acc": ""}, step="at"),
+            "row 2 of runs.csv has no at",
+        ),
+        ([{"seed": 1, "m" * 3000: 0.5}], Columns("seed", (), {"m" * 3000: ""}), "no study can be made of runs.csv"),
+    ],
+)
+def test_what_no_study_can_hold_is_refused_before_anything_is_written(tmp_path, rows, columns, sentence):
+    with pytest.raises(StudyError) as refused:
+        imported(tmp_path, rows, columns)
+    assert sentence in str(refused.value)
+    assert not list((tmp_path / "store").rglob("*.*"))
+
+
+def test_settings_that_look_the_same_keep_two_names(tmp_path):
+    for rows in ([{"seed": 1, "a": "1, b=2", "b": 3, "acc": 0.5}], [{"seed": 1, "a": 1, "b": "2, b=3", "acc": 0.6}]):
+        store, _ = imported(tmp_path, rows, Columns("seed", ("a", "b"), {"acc": ""}), "runs.parquet")
+    imported(
+        tmp_path, [{"seed": 1, "a": "true", "b": True, "acc": 0.5}], Columns("seed", ("a", "b"), {"acc": ""}), "runs.parquet"
+    )
+    names = [condition["name"] for condition in newest_manifest(store)[1]["conditions"]]
+    assert names == ['a="1, b=2", b=3', 'a=1, b="2, b=3"', 'a="true", b=true']
+
+
+def test_a_metric_is_a_number_in_all_runs_or_in_none(tmp_path):
+    imported(tmp_path, [{"seed": 1, "acc": 0.5}], Columns("seed", (), {"acc": ""}), "runs.parquet")
+    with pytest.raises(
+        StudyError, match=r"acc is a number in some runs and true or false in others, as of seed 2 in runs\.parquet"
+    ):
+        imported(tmp_path, [{"seed": 2, "acc": True}], Columns("seed", (), {"acc": ""}), "runs.parquet")

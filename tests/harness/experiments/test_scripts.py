@@ -1,6 +1,8 @@
 """A study of a person's own script: one process a replicate, and whatever a script does, its reason recorded and no other disturbed."""
 
 import json
+import math
+import os
 import subprocess
 import sys
 import time
@@ -10,8 +12,9 @@ import pytest
 from tensorboardX import SummaryWriter
 
 from harness.experiments import supervisor
-from harness.experiments.entries import BadResult
+from harness.experiments.entries import BadResult, entries_of
 from harness.experiments.event_files import scalars_of
+from harness.experiments.metrics_file import results_in
 from harness.experiments.own_wandb_runs import values_of_run
 from harness.machine.interrupt import Interrupt
 from harness.replicates.rerun import rerun
@@ -278,6 +281,35 @@ def test_metrics_may_be_event_files_of_tensorboard(tmp_path):
     path.write_bytes((4).to_bytes(8, "little") + b"\xff" * 12)
     with pytest.raises(BadResult, match="no event file"):
         list(scalars_of(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["9" * 400, "1e400", "1.1e150", "-1e308", "NaN"])
+def test_a_number_that_no_axis_can_show_is_diverged(tmp_path, text):
+    (tmp_path / "m.jsonl").write_text('{"score": ' + text + "}\n")
+    (entry,) = entries_of(results_in(tmp_path / "m.jsonl", "m.jsonl"), {})
+    assert not math.isfinite(entry.values["score"][0])
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("nothing")])
+def test_what_is_no_file_is_no_event_file(tmp_path, make):
+    make(tmp_path / "events.out.tfevents.1")
+    with pytest.raises(BadResult, match=r"events\.out\.tfevents\.1 is no file"):
+        list(scalars_of(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("m.csv", "score,score\n1,2\n", "m.csv has two columns of one name"),
+        ("m.csv", "score\n" + "1" * 200_000 + "\n", "line 1 of m.csv can't be read: field larger than field limit"),
+        ("m.jsonl", '{"score": 1, "score": 2}\n', "it has the name 'score' twice in one mapping"),
+    ],
+)
+def test_a_file_of_metrics_that_would_mislead_is_refused(tmp_path, name, text, sentence):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(BadResult) as refused:
+        list(entries_of(results_in(tmp_path / name, name), {}))
+    assert sentence in str(refused.value)
 
 
 @pytest.mark.parametrize(

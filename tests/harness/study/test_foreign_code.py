@@ -105,6 +105,19 @@ def test_sources_are_the_files_named_and_what_python_files_among_them_import(fol
         code_of_sources(["absent.py"])
 
 
+def test_sources_are_files_or_folders_of_few_files(folder, monkeypatch):
+    os.mkfifo(folder / "pipe.py")
+    (folder / "far").symlink_to("/", target_is_directory=True)
+    monkeypatch.setattr("harness.study.foreign_code.MOST_FILES", 5)
+    for source, sentence in (
+        ("pipe.py", "is neither a file nor a folder"),
+        ("", "there is no ''"),
+        ("far", "'far' holds more than 5 files"),
+    ):
+        with pytest.raises(StudyError, match=sentence):
+            code_of_sources([source])
+
+
 def test_the_checkout_of_a_folder_says_its_commit_and_whether_it_is_changed(folder):
     assert checkout_state(folder / "package") == (None, None)
     env = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}

@@ -16,10 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from results.errors import StoreError, StudyError
+from results.errors import DamagedFile, StoreError, StudyError
 from results.store import merge
 from results.store import tables as store
 from results.store.manifest import NEWEST, newest_manifest, write_manifest
+from results.store.parquet import serialise
 from results.store.schema import SCHEMAS
 from results.store.tables import commit, committed, open_store, read
 from results.store.verify import verify
@@ -458,3 +459,73 @@ def test_a_bucket_that_is_not_there_is_refused_in_one_sentence(bucket):
     with pytest.raises(StoreError, match="the store missing/runs can't be written") as caught:
         open_store(f"s3://missing/runs{bucket}", "study").check_writable()
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("copied", [True, False])
+@pytest.mark.parametrize(
+    ("table", "column", "value", "sentence"),
+    [
+        ("replicates", "ended", 2**62, "a time that is not in the years 1 to 9999"),
+        ("replicates", "started", -(2**62), "a time that is not in the years 1 to 9999"),
+        ("replicates", "sets", [None], "nulls in its lists"),
+        ("evaluations", "errors", -1, "a count below 0"),
+        ("evaluations", "errors_sq", 2**62, "a count below 0 or above"),
+        ("curves", "value", 1.1e150, "a number beyond 1e+150"),
+        ("probes", "value", -1e308, "a number beyond 1e+150"),
+        ("profiles", "count", 2**62, "a count below 0 or above"),
+    ],
+)
+def test_rows_that_no_study_writes_are_refused_with_their_column(tmp_path, table, column, value, sentence, copied):
+    at = open_store(tmp_path, "study")
+    commit_pack(at, "fd-1", ["a", "b"])
+    rows, field = read(at, table), SCHEMAS[table].field(column)
+    values = pa.array([value] * rows.num_rows, pa.int64() if pa.types.is_timestamp(field.type) else field.type).cast(field.type)
+    rows = rows.set_column(rows.schema.get_field_index(column), field, values)
+    path = Path(at.path(table, "fd-1.parquet"))
+    if copied:
+        path.write_bytes(serialise(rows))
+    else:
+        pa.parquet.write_table(rows, path)
+    with pytest.raises(DamagedFile) as refused:
+        read(at, table)
+    assert f"{path} is no file of table {table!r}: column {column!r} has {sentence}" in str(refused.value)
+
+
+def test_texts_that_are_not_in_utf_8_are_refused(tmp_path):
+    at = open_store(tmp_path, "study")
+    commit_pack(at, "fd-1", ["a", "b"])
+    rows = read(at, "replicates")
+    offsets = pa.array([0, 1, 2], pa.int32()).buffers()[1]
+    odd = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"\xff\xfe")])
+    place = rows.schema.get_field_index("condition")
+    pa.parquet.write_table(rows.set_column(place, rows.schema.field("condition"), odd), at.path("replicates", "fd-1.parquet"))
+    with pytest.raises(DamagedFile, match=r"(?i)utf-?8"):
+        committed(at)
+
+
+def test_one_long_text_for_many_rows_is_not_written_out(tmp_path):
+    at = open_store(tmp_path, "study")
+    commit_pack(at, "fd-1", ["a"])
+    row, count = read(at, "curves").slice(0, 1), 20_000
+    columns = {field.name: pa.array([row[field.name][0].as_py()] * count, field.type) for field in row.schema}
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array(["x" * 2**20]))  # 20 GB
+    columns["metric"] = text
+    path = at.path("curves", "fd-1.parquet")
+    pa.parquet.write_table(pa.table(columns), path, compression="zstd", dictionary_pagesize_limit=2**30, store_schema=False)
+    before = pa.total_allocated_bytes()
+    with pytest.raises(DamagedFile, match="bytes of text, and at most"):
+        read(at, "curves")
+    assert pa.total_allocated_bytes() - before < 2**26
+
+
+@pytest.mark.parametrize("uri", ["file:///tmp/%00x", "file:///tmp/a%0ab"])
+def test_a_uri_that_stands_for_no_path_is_refused(uri):
+    with pytest.raises(StudyError, match="which is no path"):
+        open_store(uri, "study")
+
+
+def test_the_folder_of_kept_weights_is_no_study(tmp_path):
+    (tmp_path / "artifacts" / "manifests").mkdir(parents=True)
+    assert store.studies(tmp_path) == []
+    with pytest.raises(StudyError, match="choose another"):
+        open_store(tmp_path, "artifacts")

@@ -54,7 +54,7 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
             say(f"  {name}: {packs}")
     executor = "local" if study.executor == "auto" and prepared.small else study.executor
     if study.adaptive is None:
-        say(f"  to do: {_cost(cost, unit, executor)}")
+        say(f"  to do: {_cost(cost, unit, executor) if cost.replicates else 'nothing'}")
         return
     rule, first = adaptive.rule_of(study), next_round(prepared, retry)
     say(f"  adaptive: {rule.minimum} to {rule.maximum} replicates a condition, until {rule.words}; looks every {rule.step}")

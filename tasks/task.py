@@ -51,7 +51,7 @@ class Task(Protocol):
     @property
     @abstractmethod
     def error(self) -> str:
-        """What counts as an error, as a noun phrase: "a position where …"."""
+        """What counts as an error, as a noun phrase: "a position where …". Reports then write "2 % of the positions"."""
 
     @property
     @abstractmethod

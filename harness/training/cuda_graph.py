@@ -1,7 +1,7 @@
 """The step of a pack as a CUDA graph: hundreds of kernels are launched by one call, so that the host is no floor.
 
 Everything that changes from step to step (strings, learning rates, the step's number for dropout) is copied into fixed places first. A
-step whose strings overflow the block of K needed positions has another shape: there is a second graph for two blocks, and the very few
+step whose strings overflow the block of K needed positions has another shape: there is a second graph for two blocks, and the few
 steps with more are computed eagerly.
 """
 

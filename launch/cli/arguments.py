@@ -127,14 +127,14 @@ def ALLOW(command: Any) -> Any:
         metavar="MODULE",
         callback=_allow,
         expose_value=False,
-        help="Let the study name functions, models and tasks of this module, which is imported and so runs; may be repeated.",
+        help="Let the study use functions, models and tasks of this module, which is then imported. May be repeated.",
     )
     commands = click.option(
         "--allow-command",
         is_flag=True,
         callback=_allow_commands,
         expose_value=False,
-        help="Let the study start the commands of its experiments.",
+        help="Let the study run the commands that its experiments name.",
     )
     return modules(commands(command))
 
@@ -142,7 +142,7 @@ def ALLOW(command: Any) -> Any:
 NEW_CODE = click.option(
     "--new-code",
     is_flag=True,
-    help="Where your own code has changed since replicates were committed: run them all again with it. Refused otherwise.",
+    help="Run committed replicates again if your own code has changed since. Without it, such a study is refused.",
 )
 
 

@@ -9,15 +9,19 @@ from results.terminal import say
 
 @click.command()
 @store_study
-@click.option("--probe", "name", required=True, type=click.Choice(sorted(PROBES)))
-@click.option("--strings", type=int, help="Of its task that each model is shown; by default 64, or the paper's number.")
-@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="A setting of the probe, such as heads=4.")
+@click.option("--probe", "name", required=True, type=click.Choice(sorted(PROBES)), help="What to measure.")
 @click.option(
-    "--figures", type=click.Path(file_okay=False), help="Also draw the probe's figures into this folder, where it has any."
+    "--strings", type=int, help="Number of strings that each model is shown. Default: 64, or the number in the paper."
+)
+@click.option(
+    "--option", "options", multiple=True, metavar="NAME=VALUE", help="Setting of the probe, such as heads=4. May be repeated."
+)
+@click.option(
+    "--figures", type=click.Path(file_okay=False), help="Also draw the figures of the probe, if it has any, into this folder."
 )
 @ALLOW
 def probe(store: str, study: str | None, name: str, strings: int | None, options: tuple[str, ...], figures: str | None) -> None:
-    """Measure every replicate whose weights are kept, and add the rows to the store."""
+    """Measure replicates with kept weights, and store the rows."""
     from harness.probes.run import run as run_probe
 
     run_probe([open_study(store, each) for each in study_names(store, study)], name, strings, figures, say, options)

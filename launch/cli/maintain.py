@@ -13,10 +13,17 @@ from results.terminal import say
 @click.command()
 @click.argument("into")
 @click.argument("others", nargs=-1, required=True, metavar="STORE…")
-@click.option("--study", help="Only this study; by default every study of the other stores.")
-@click.option("--keep-one", is_flag=True, help="Where stores hold other numbers of one replicate and pack, keep one copy.")
+@click.option("--study", help="Merge only this study. Default: every study of the other stores.")
+@click.option(
+    "--keep-one",
+    is_flag=True,
+    help="If stores hold different numbers for one replicate and pack, keep one copy instead of refusing.",
+)
 def merge(into: str, others: tuple[str, ...], study: str | None, keep_one: bool) -> None:
-    """Unite stores: copy into INTO what it lacks of the others. Refuses replicates that should be equal and are not."""
+    """Copy replicates of other stores into the store INTO.
+
+    Copies what INTO lacks. Refuses if two stores hold different numbers for one replicate and pack.
+    """
     from results.store.filesystem import public
     from results.store.merge import merge as merge_stores
     from results.store.tables import studies
@@ -32,7 +39,7 @@ def merge(into: str, others: tuple[str, ...], study: str | None, keep_one: bool)
 @click.command()
 @store_study
 def verify(store: str, study: str | None) -> None:
-    """Check every file of a store against its digest; exit status 1 where one is damaged."""
+    """Check every file of a store against its digest. Exit status 1 if one is damaged."""
     from results.store.verify import show_verify
 
     sys.exit(show_verify([open_study(store, name) for name in study_names(store, study)], say))
@@ -41,7 +48,10 @@ def verify(store: str, study: str | None) -> None:
 @click.command()
 @store_study
 def compact(store: str, study: str | None) -> None:
-    """Rewrite the many small files of a store as one a table; what is read stays the same. Not while a study writes into it."""
+    """Join the many small files of a store into one per table.
+
+    Readers see the same rows. Not while a study writes into the store.
+    """
     from results.store.merge import compact as compact_store
 
     for name in study_names(store, study):
@@ -51,11 +61,14 @@ def compact(store: str, study: str | None) -> None:
 
 @click.command()
 @store_study_key()
-@click.option("--keep", type=click.Choice(["weights"]), help="Also keep what it learned, for export and evaluate.")
-@click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
+@click.option("--keep", type=click.Choice(["weights"]), help="Also keep the trained weights, for export and evaluate.")
+@click.option("--device", default="auto", help="auto (default), cpu, cuda or cuda:N.")
 @ALLOW
 def rerun(store: str, study: str | None, key: str, keep: str | None, device: str) -> None:
-    """Train one committed replicate again and verify its rows; exit status 1 where they differ. KEY may be its first digits."""
+    """Train one committed replicate again and compare its rows. Exit status 1 if they differ.
+
+    The first digits of KEY are enough.
+    """
     from harness.replicates.rerun import rerun as rerun_replicate
 
     found = rerun_replicate([open_study(store, name) for name in study_names(store, study)], key, bool(keep), device, say)
@@ -66,14 +79,21 @@ def rerun(store: str, study: str | None, key: str, keep: str | None, device: str
 @click.command()
 @store_study_key("KEY|all")
 @click.option(
-    "--set", "definition", required=True, metavar="'FIELD=VALUE … sequences=N [seed=S]'", help="The strings to score."
+    "--set",
+    "definition",
+    required=True,
+    metavar="'FIELD=VALUE … sequences=N [seed=S]'",
+    help="Definition of the set: task fields, number of strings, seed (0).",
 )
-@click.option("--name", help="Of the set; by default its fields.")
-@click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
+@click.option("--name", help="Name of the set. Default: its fields.")
+@click.option("--device", default="auto", help="auto (default), cpu, cuda or cuda:N.")
 @click.option("--write", is_flag=True, help="Also write <store>/<study>/rescored/<name>.parquet.")
 @ALLOW
 def evaluate(store: str, study: str | None, key: str, definition: str, name: str | None, device: str, write: bool) -> None:
-    """Score kept weights on a new evaluation set. KEY may be its first digits; all: every replicate with weights."""
+    """Score kept weights on a new evaluation set.
+
+    The first digits of KEY are enough; `all` stands for every replicate with kept weights.
+    """
     from harness.replicates.rescore import show
 
     show([open_study(store, each) for each in study_names(store, study)], key, definition, name, device, write, say)
@@ -82,7 +102,7 @@ def evaluate(store: str, study: str | None, key: str, definition: str, name: str
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the script that completes commands, studies and keys in a shell.
+    """Print a script that completes commands, studies and keys in your shell.
 
     \b
     bash:  manyseeds completion bash > ~/.manyseeds.bash && echo 'source ~/.manyseeds.bash' >> ~/.bashrc

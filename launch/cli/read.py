@@ -11,10 +11,12 @@ from results.terminal import say
 
 @click.command()
 @store_study
-@click.option("--out", type=click.Path(file_okay=False), help="Folder of the report; by default beside the tables.")
-@click.option("--key", metavar="KEY", help="Write the page of this one replicate: its key, or a beginning that no other has.")
+@click.option("--out", type=click.Path(file_okay=False), help="Folder of the report. Default: beside the tables.")
+@click.option(
+    "--key", metavar="KEY", help="Write only the page of this replicate. The first digits are enough if no other key has them."
+)
 def report(store: str, study: str | None, out: str | None, key: str | None) -> None:
-    """Make the report of a study again, from its tables."""
+    """Write the report of a study again, from its tables. Without STUDY: of every study in the store."""
     if key is not None:
         from results.report.replicate_page import write_replicate_page
 
@@ -31,9 +33,9 @@ def report(store: str, study: str | None, out: str | None, key: str | None) -> N
 
 @click.command()
 @store_study
-@click.option("--markdown", is_flag=True, help="Print a page with a table of all claims, those without a study included.")
+@click.option("--markdown", is_flag=True, help="Print a Markdown page with all claims, including those without a study.")
 def claims(store: str, study: str | None, markdown: bool) -> None:
-    """Hold a store against the paper's claims; exit status 1 where one is not reproduced (with --markdown always 0)."""
+    """Test the claims of papers on the results in a store. Exit status 1 if a claim is not reproduced; always 0 with --markdown."""
     stores = [part for part in stores_of(store) if study is None or study in study_names(part, None)] or [store]
     named = [(part, name) for part in stores for name in study_names(part, study)]
     if markdown:
@@ -51,10 +53,14 @@ def claims(store: str, study: str | None, markdown: bool) -> None:
 
 @click.command()
 @store_study
-@click.option("--baseline", metavar="NAME", help="The condition to compare with; by default the study's first.")
-@click.option("--across", metavar="SETTING", help="Compare over all values of this setting, such as the task (experiments).")
+@click.option("--baseline", metavar="NAME", help="Condition to compare with. Default: the first of the study.")
+@click.option(
+    "--across",
+    metavar="SETTING",
+    help="Pool the comparison over all values of this setting, such as the task. Only for experiments.",
+)
 def compare(store: str, study: str | None, baseline: str | None, across: str | None) -> None:
-    """Compare every condition of a study with a baseline, on each reported set."""
+    """Compare each condition of a study with a baseline."""
     from results.report.contrasts import show_contrasts
 
     for name in study_names(store, study):
@@ -64,7 +70,10 @@ def compare(store: str, study: str | None, baseline: str | None, across: str | N
 @click.command()
 @store_study
 def spread(store: str, study: str | None) -> None:
-    """Split the spread of error rates into that between replicates and that within an evaluation."""
+    """Split the variance of error rates by its source.
+
+    One part lies between replicates, the other within each evaluation.
+    """
     from results.report.spread import show_spread
 
     for name in study_names(store, study):

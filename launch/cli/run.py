@@ -13,9 +13,10 @@ from results.terminal import say
 @click.command()
 @click.argument("family", required=False)
 def studies(family: str | None) -> None:
-    """List the studies that come with manyseeds, or those of one family: replicates, about how long each takes here, its question.
+    """List the studies that come with manyseeds.
 
-    The second time is that of `scale=laptop`.
+    Each line has replicates, estimated times and the question; FAMILY shows one family. The first time is for the study as
+    written, the second for `scale=laptop`.
     """
     from launch.families import find_family, named_studies
     from launch.study_costs import table
@@ -31,7 +32,7 @@ def studies(family: str | None) -> None:
 @click.command()
 @click.argument("file", default="study.yaml", type=click.Path(dir_okay=False))
 def init(file: str) -> None:
-    """Write a small study file with every part explained, to change and run. FILE is study.yaml by default."""
+    """Write a small study file with comments, to change and run. Default of FILE: study.yaml."""
     from launch.new_study import write_new_study
 
     write_new_study(Path(file), say)
@@ -40,10 +41,13 @@ def init(file: str) -> None:
 @click.command()
 @STUDY_FILE
 @OVERRIDES
-@click.option("--changed", is_flag=True, help="Leave out what has its default value.")
+@click.option("--changed", is_flag=True, help="Leave out settings that have their default value.")
 @ALLOW
 def show(study: str, overrides: tuple[str, ...], changed: bool) -> None:
-    """Print every setting of a study and who set it: default, study, scale, command line or condition."""
+    """Print every setting of a study and where it comes from.
+
+    It comes from a default, the study, its scale, the command line or a condition.
+    """
     from harness.planning.origins import show as lines
 
     for line in lines(study_path(study), overrides, changed):
@@ -53,13 +57,15 @@ def show(study: str, overrides: tuple[str, ...], changed: bool) -> None:
 @click.command()
 @STUDY_FILE
 @OVERRIDES
-@click.option("--diff", is_flag=True, help="What of each condition the store already holds; measures and writes nothing.")
+@click.option("--diff", is_flag=True, help="Say what the store already holds of each condition; measure and write nothing.")
 @click.option(
     "--write", type=click.Path(dir_okay=False), help="Also write the resolved manifest, for `python -m harness.local`."
 )
-@click.option("--fresh", is_flag=True, help="Measure again what an earlier command has measured.")
-@click.option("--on", type=click.Choice(["h200"]), help="Model the cost on a GPU that is not here; nothing is measured on it.")
-@click.option("--gpus", type=click.IntRange(1), help="With --on: how many of them (1).")
+@click.option("--fresh", is_flag=True, help="Measure again, even if an earlier command has measured it.")
+@click.option(
+    "--on", type=click.Choice(["h200"]), help="Estimate the cost on a GPU that this machine lacks, from a model of it."
+)
+@click.option("--gpus", type=click.IntRange(1), help="Number of GPUs, with --on. Default: 1.")
 @NEW_CODE
 @ALLOW
 def plan(
@@ -72,7 +78,7 @@ def plan(
     gpus: int | None,
     new_code: bool,
 ) -> None:
-    """Say how many replicates, packs, hours and bytes a study will be."""
+    """Say how many replicates, packs, hours and bytes a study takes."""
     from launch.planning import show_diff, show_plan
 
     if gpus and not on:
@@ -86,12 +92,13 @@ def plan(
 
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="FILE|[FAMILY/]NAME|FAMILY/all… [KEY=VALUE]…")
-@click.option("--seconds", type=float, required=True, help="Of a replicate of the condition with the most replicates.")
+@click.option("--seconds", type=float, required=True, help="Time of one replicate of the condition with the most replicates.")
 @ALLOW
 def estimate(words: tuple[str, ...], seconds: float) -> None:
-    """Count the replicates of several studies, shared ones once, and their hours at a stated rate. Measures nothing.
+    """Estimate the hours of several studies without measuring.
 
-    FAMILY/all: its studies at the paper's own settings.
+    You state the time of a replicate. Replicates that studies share are counted once. FAMILY/all stands for all studies of a
+    family at the settings of the paper.
     """
     from launch.planning import campaign, show_estimate
 
@@ -114,7 +121,7 @@ def estimate(words: tuple[str, ...], seconds: float) -> None:
 @NEW_CODE
 @ALLOW
 def run(study: str, overrides: tuple[str, ...], new_code: bool) -> None:
-    """Run what is missing of a study, then write its report."""
+    """Run the missing replicates of a study, then write its report. After an interruption, the same command goes on."""
     from harness.run import run as run_study
 
     sys.exit(run_study(load_study(study, overrides, new_code), say))
@@ -126,7 +133,7 @@ def run(study: str, overrides: tuple[str, ...], new_code: bool) -> None:
 @NEW_CODE
 @ALLOW
 def retry(study: str, overrides: tuple[str, ...], new_code: bool) -> None:
-    """Run a study, its failed replicates included."""
+    """Run the missing and the failed replicates of a study."""
     from harness.run import run as run_study
 
     sys.exit(run_study(load_study(study, overrides, new_code), say, retry=True))

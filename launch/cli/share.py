@@ -11,11 +11,23 @@ from results.terminal import say
 
 @click.command()
 @store_study
-@click.option("--mode", type=click.Choice(["offline", "online"]), default="offline", show_default=True)
-@click.option("--runs", type=click.Choice(["study", "condition", "replicate"]), default="study", show_default=True)
-@click.option("--out", type=click.Path(file_okay=False), help="Folder for W&B's files; by default beside the tables.")
+@click.option(
+    "--mode",
+    type=click.Choice(["offline", "online"]),
+    default="offline",
+    show_default=True,
+    help="Write files only, or send them.",
+)
+@click.option(
+    "--runs",
+    type=click.Choice(["study", "condition", "replicate"]),
+    default="study",
+    show_default=True,
+    help="Add a run for each condition or replicate to that of the study.",
+)
+@click.option("--out", type=click.Path(file_okay=False), help="Folder for W&B's files. Default: beside the tables.")
 def publish(store: str, study: str | None, mode: str, runs: str, out: str | None) -> None:
-    """Make the W&B runs of a study again, from its tables: its own, and with --runs one a condition or replicate more."""
+    """Write the W&B run of a study again, from its tables."""
     from results.dashboards.publish import publish as publish_study
     from results.dashboards.publish import sync_line
 
@@ -27,10 +39,10 @@ def publish(store: str, study: str | None, mode: str, runs: str, out: str | None
 
 @click.command()
 @store_study
-@click.option("--entity", help="Of W&B, a team or user; by default that of the login.")
-@click.option("--out", type=click.Path(file_okay=False), help="Write both layouts there as JSON, and send nothing.")
+@click.option("--entity", help="Team or user of W&B. Default: that of your login.")
+@click.option("--out", type=click.Path(file_okay=False), help="Write both layouts into this folder as JSON, and send nothing.")
 def dashboard(store: str, study: str | None, entity: str | None, out: str | None) -> None:
-    """Create or update a W&B workspace and a W&B report of a study, laid out by code."""
+    """Create or update a W&B workspace and a W&B report for a study."""
     from results.dashboards.dashboard import show_dashboard
 
     for name in study_names(store, study):
@@ -39,17 +51,29 @@ def dashboard(store: str, study: str | None, entity: str | None, out: str | None
 
 @click.command(name="import")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--seed", required=True, metavar="COLUMN", help="The column of seeds.")
+@click.option("--seed", required=True, metavar="COLUMN", help="Column of seeds.")
 @click.option(
-    "--config", default="", metavar="COLUMN,…", help="The columns of settings: runs that differ in them are conditions."
+    "--config", default="", metavar="COLUMN,…", help="Columns of settings. Runs with different values are different conditions."
 )
-@click.option("--metric", "metrics", multiple=True, required=True, metavar="COLUMN[=higher|lower]", help="A column of numbers.")
-@click.option("--higher-is-better/--lower-is-better", "higher", default=None, help="Of metrics that do not say it themselves.")
-@click.option("--step", default="", metavar="COLUMN", help="The column of steps, where a run has several rows.")
-@click.option("--ignore", default="", metavar="COLUMN,…", help="Columns that differ between runs and do not matter.")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    required=True,
+    metavar="COLUMN[=higher|lower]",
+    help="Column of results, and which values are better. May be repeated.",
+)
+@click.option(
+    "--higher-is-better/--lower-is-better",
+    "higher",
+    default=None,
+    help="Which values are better, for metrics that do not say it.",
+)
+@click.option("--step", default="", metavar="COLUMN", help="Column of steps, if a run has several rows.")
+@click.option("--ignore", default="", metavar="COLUMN,…", help="Columns that may differ within a condition.")
 @click.option("--store", default="runs", show_default=True, help="Path or URI of the store.")
-@click.option("--name", help="Of the study; by default that of the file.")
-@click.option("--question", default="", help="The title of the report.")
+@click.option("--name", help="Name of the study. Default: that of the file.")
+@click.option("--question", default="", help="Question of the study: the title of the report.")
 def import_(
     file: Path,
     seed: str,
@@ -62,9 +86,9 @@ def import_(
     name: str | None,
     question: str,
 ) -> None:
-    """Make a study of runs that are finished elsewhere.
+    """Import runs of another tool as a study, and write its report.
 
-    FILE: CSV, TSV, Parquet or JSON lines with a row a run, or a folder of W&B's offline runs or TensorBoard's event files.
+    FILE is a CSV, TSV, Parquet or JSON Lines file with one row per run, or a folder with W&B's offline runs or TensorBoard's event files.
     """
     from harness.exchange.finished_runs import Columns, import_runs
     from results.report.report import write_report
@@ -86,12 +110,14 @@ def _listed(columns: str) -> tuple[str, ...]:
 
 @click.command()
 @store_study_key(older_store=True)
-@click.option("--step", type=int, help="After how many steps; by default the last that was kept.")
-@click.option("--format", "form", required=True, type=click.Choice(["gpt2", "bert", "safetensors"]))
-@click.option("--out", required=True, type=click.Path(file_okay=False), help="A new or empty folder.")
+@click.option("--step", type=int, help="Step of the weights. Default: the last one kept.")
+@click.option(
+    "--format", "form", required=True, type=click.Choice(["gpt2", "bert", "safetensors"]), help="Format of the files."
+)
+@click.option("--out", required=True, type=click.Path(file_okay=False), help="New or empty folder for the files.")
 @ALLOW
 def export(store: str, study: str | None, key: str, step: int | None, form: str, out: str) -> None:
-    """Write the kept weights of one replicate for other tools; KEY may be its first digits."""
+    """Write the kept weights of a replicate for another tool. The first digits of KEY are enough."""
     from harness.exchange import export as export_replicate
 
     kept, folder = export_replicate([open_study(store, name) for name in study_names(store, study)], key, form, out, step)

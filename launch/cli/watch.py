@@ -9,7 +9,7 @@ from results.terminal import say
 @click.command()
 @store_study
 def status(store: str, study: str | None) -> None:
-    """How far the studies of a store are, from the store alone."""
+    """Say how far each study in a store is. Reads only the store."""
     from results.progress.status import show_status
 
     for name in study_names(store, study):
@@ -18,10 +18,13 @@ def status(store: str, study: str | None) -> None:
 
 @click.command()
 @store_study
-@click.option("--every", default=5.0, show_default=True, metavar="SECONDS", help="Between two looks at the store.")
-@click.option("--once", is_flag=True, help="Print one look and end.")
+@click.option("--every", default=5.0, show_default=True, metavar="SECONDS", help="Time between two readings of the store.")
+@click.option("--once", is_flag=True, help="Print the current state once and exit.")
 def watch(store: str, study: str | None, every: float, once: bool) -> None:
-    """Show packs by state, condition and node, the rate, failures and the end time, live, from the store alone."""
+    """Show a running study live.
+
+    Shows packs by state, condition and node, the rate, failures and the end time. Reads only the store.
+    """
     from results.progress.watch import watch as watch_stores
 
     watch_stores([open_study(store, name) for name in study_names(store, study)], every, once, say)
@@ -29,9 +32,9 @@ def watch(store: str, study: str | None, every: float, once: bool) -> None:
 
 @click.command()
 @store_study
-@click.option("--full", is_flag=True, help="With the tracebacks.")
+@click.option("--full", is_flag=True, help="Print whole tracebacks.")
 def failures(store: str, study: str | None, full: bool) -> None:
-    """List what failed: where, at which step, of what, and where its log lies."""
+    """List failed packs: host, step, reason, log file."""
     from results.progress.failures import show_failures
 
     for name in study_names(store, study):

@@ -64,8 +64,8 @@ def gate_learned(
         if count < share * total:
             settle(
                 PRECONDITION,
-                f"{count} of {total} replicates of {condition.name} err on at most {most:.0%} of their own training distribution "
-                f"({', '.join(names)}), and {share:.0%} must",
+                f"{count} of {total} replicates of {condition.name} have learned their training distribution (errors of at most "
+                f"{most:.0%} on {', '.join(names)}); {share:.0%} must",
             )
 
 
@@ -80,14 +80,12 @@ def require(conditions: Iterable[Condition], names: Iterable[str], needs: int) -
         if waiting:
             settle(
                 TOO_FEW,
-                f"{waiting} numbers of {condition.name} are still missing, and replicates that end first are no fair sample",
+                f"{waiting} results of {condition.name} are still missing, and replicates that end first are not a fair sample",
             )
         for name in names:
             numbers = len(condition.errors(name))
             if numbers < needs:
-                settle(
-                    TOO_FEW, f"{condition.name} has {numbers} replicates with a number on {name}, and the claim needs {needs}"
-                )
+                settle(TOO_FEW, f"{condition.name} has {numbers} replicates with a number on {name}; the claim needs {needs}")
 
 
 def gate_tail(base: Condition, name: str) -> None:
@@ -113,5 +111,5 @@ def settle_unless_probed(name: str, probe: str, probed: int, finished: int, need
     if probed < max(needs, finished):
         settle(
             TOO_FEW,
-            f"{probed} of {finished} finished replicates of {name} have {probe} rows, and the claim needs {needs} and all",
+            f"{probed} of {finished} finished replicates of {name} have {probe} rows; the claim needs all, and at least {needs}",
         )

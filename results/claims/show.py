@@ -28,12 +28,15 @@ def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
         refuted += sum(verdict.refuted for verdict in verdicts)
         newest = newest_manifest(store)
         say(store.study)
-        for line in reductions(newest[1]) if newest else []:
-            say(f"  {line}")
+        changed = reductions(newest[1]) if newest else []
+        if changed:
+            say("  Changed from the study as written:")
+        for line in changed:
+            say(f"    {line}")
         for verdict in verdicts:
             for line in _lines(verdict):
                 say(line)
-        if newest and reductions(newest[1]):
+        if changed:
             say(waiting(verdicts))
     if not stated:
         raise StudyError(f"no study of {stores[0].root} states a claim: add a section such as claims: {{R2: {{value: 1.0}}}}")
@@ -84,9 +87,10 @@ def _lines(verdict: Verdict) -> list[str]:
     return [
         f"{verdict.claim.id}  {verdict.verdict}",
         f"    {verdict.claim.sentence}",
-        f"    value: {_value(verdict)}; {verdict.claim.source}",
+        f"    paper: {verdict.claim.source}",
+        f"    value: {_value(verdict)}",
         *([f"    measured: {verdict.finding.measured}"] if verdict.finding.measured else []),
-        f"    {verdict.finding.reason}",
+        f"    why: {verdict.finding.reason}",
     ]
 
 

@@ -105,11 +105,11 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
     table = contrasts(replicates, reported_sets(manifest), baseline)
     name = baseline or replicates[0].condition
     count = sum(contrast.compared is not None for contrast in table)
-    say(f"{store.study}: each condition against {name}; P(errs more) above 0.5 and ratios above 1 are worse than {name}.")
-    say(f"95 % intervals; p corrected over {_of_this_table(count)} (Holm); more: replicates of each, 80 % power")
+    say(f"{store.study}: each condition against {name}; P(errs more) above 0.5, or a ratio above 1, is worse than {name}.")
+    _say_how(count, say)
     say("")
     heads = [*(f"ratio of {'medians' if q == 0.5 else f'{q:.0%} quantiles'}" for q in QUANTILES)]
-    columns = ["condition", "set", "replicates", "missing", "P(errs more)", "p", "corrected", *heads, "more"]
+    columns = ["condition", "set", "replicates", "missing", "P(errs more)", "p", "corrected p", *heads, "more replicates"]
     say(f"| {' | '.join(columns)} |")
     say(f"|{'---|' * len(columns)}")
     for contrast in table:
@@ -131,9 +131,19 @@ def show_value_contrasts(
     say(
         f"{study}: each condition against {name}; P(better) above 0.5 is better than {name}, and differences are condition − {name}."
     )
-    say(f"95 % intervals; p corrected over {_of_this_table(count)} (Holm); more: replicates of each, 80 % power")
+    _say_how(count, say)
     say("")
-    columns = ["condition", "metric", "replicates", "missing", "P(better)", "p", "corrected", "difference of medians", "more"]
+    columns = [
+        "condition",
+        "metric",
+        "replicates",
+        "missing",
+        "P(better)",
+        "p",
+        "corrected p",
+        "difference of medians",
+        "more replicates",
+    ]
     say(f"| {' | '.join(columns)} |")
     say(f"|{'---|' * len(columns)}")
     for contrast in table:
@@ -144,8 +154,10 @@ def show_value_contrasts(
         say(f"Not compared, as evaluate.metrics does not name them: {', '.join(others)}.")
 
 
-def _of_this_table(count: int) -> str:
-    return "the one comparison of this table" if count == 1 else f"the {count} comparisons of this table"
+def _say_how(count: int, say: Callable[[str], None]) -> None:
+    over = "the one comparison" if count == 1 else f"the {count} comparisons"
+    say(f"In brackets: 95 % intervals. Corrected p: by Holm's method, for {over} of this table.")
+    say("More replicates: how many more of each condition would show the difference with 80 % power.")
 
 
 def _say_out_of_reach(table: Sequence[Contrast], say: Callable[[str], None]) -> None:
@@ -153,9 +165,9 @@ def _say_out_of_reach(table: Sequence[Contrast], say: Callable[[str], None]) -> 
     if short:
         say("")
         say(
-            f"{short} of {count} comparisons can't reach a corrected p of {1 - CONFIDENCE:.2g}, however large the difference is:"
+            f"{short} of {count} comparisons can't reach a corrected p of {1 - CONFIDENCE:.2g}, however large the difference is."
         )
-        say("“at least” is the smallest that their replicates allow. Add replicates, or compare fewer conditions and sets.")
+        say("“At least” is the smallest p that their replicates allow. Add replicates, or compare fewer conditions and sets.")
 
 
 def _contrast(

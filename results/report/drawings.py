@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from results.grouping import grouped
 from results.report import figures, violins
-from results.report.family import ReportFamily
+from results.report.family import ReportFamily, scored_answers
 from results.report.family_sections import FAMILIES
 from results.report.page_parts import Drawing
 from results.report.survival_figure import baseline, survival_drawing
@@ -68,9 +68,9 @@ def _errors_by_condition(study: _Study) -> Iterator[Drawing]:
         return
     diverged = any(r.status == "diverged" for members in groups.values() for r in members)
     caption = (
-        "Error rate of every replicate. Bars: minimum, 25 %, median (bold), 75 %, maximum over all replicates; shading: "
-        "density of the positive rates on the log axis. Replicates without a single error are a category of their own below "
-        "the broken axis" + (", diverged ones above it." if diverged else ".")
+        "Error rate of every replicate. Bars: minimum, 25 %, median (bold), 75 % and maximum over all replicates. Shading: "
+        "density of the positive rates on the logarithmic axis. Replicates without an error stand below the broken axis"
+        + (", diverged ones above it." if diverged else ".")
     )
     if len(groups) > SWEEP:
         first = baseline(study.manifest, groups, study.families) or next(iter(groups))
@@ -104,8 +104,8 @@ def _error_against_error(study: _Study) -> Iterator[Drawing]:
             scored[condition] = [study.places[r.key, r.stage] for r in both]
     if pairs:
         caption = (
-            f"A point is a replicate: its error rate on {x} across, on {y} upwards. The shaded strips hold the replicates with "
-            "exactly 0 errors; the place inside a strip has no meaning."
+            f"Each point is a replicate: its error rate on {x} (across) and on {y} (up). The shaded strips hold the replicates "
+            "without an error; the place inside a strip has no meaning."
         )
         yield Drawing("scatter", f"Error on {y} against error on {x}", caption, partial(figures.scatter, pairs, x, y, scored))
 
@@ -113,12 +113,13 @@ def _error_against_error(study: _Study) -> Iterator[Drawing]:
 def _errors_by_distance(study: _Study, profiles: pa.Table, replicates: pa.Table) -> Iterator[Drawing]:
     """A figure an axis of the profiles."""
     finished = {(r.key, r.stage): label for label, members in study.shown.items() for r in members if r.status == "finished"}
+    answers = scored_answers(study.manifest["conditions"], study.families)
     caption = (
-        "Bold: errors divided by reads, pooled over the replicates of a condition (diverged ones aside); light: each "
-        "replicate; dashed: the median over replicates; shading: from their 25 % to their 75 % quantile, where one replicate has "
-        "reads enough to show the pooled rate (of more than three conditions, of the one pointed at). A point stands for a bin of "
-        "distances, at its geometric middle. An open triangle is the upper bound (95 %, were reads independent) of a bin with "
-        "reads and no error; bins without a read are left out."
+        "Bold: the error rate of a condition, pooled over its replicates without the diverged ones. Light: each replicate. "
+        "Dashed: the median over replicates. Shading: from the 25 % to the 75 % quantile, where one replicate has enough "
+        f"{answers} to show the pooled rate; of more than three conditions only the one pointed at has it. A point stands for a "
+        "bin of distances, at its geometric mean. An open triangle is the upper bound of a bin without an error (95 %, if "
+        f"{answers} are independent); bins without {answers} are left out."
     )
     for axis, (title, axis_label) in _axes(study, profiles).items():
         by_set = _profiles(profiles, replicates, axis, study.reported, finished, study.places)
@@ -135,7 +136,7 @@ def _error_curves(study: _Study, evaluations: pa.Table) -> Iterator[Drawing]:
         rate = pc.divide(rows["errors"].cast(pa.float64()), rows["count"].cast(pa.float64()))
         curves, who, left_out = _curves(rows, rate, _with_rows(label, rows))
         if curves:
-            caption = f"Error rate on “{name}” during training: raw in light, the best so far in bold. {left_out}"
+            caption = f"Error rate on “{name}” during training. Light: at each step; bold: the lowest so far. {left_out}"
             draw = partial(figures.error_curves, curves, _at(study.places, who))
             yield Drawing(f"curves-{name}", f"Training curves: {name}", caption, draw)
 
@@ -143,7 +144,9 @@ def _error_curves(study: _Study, evaluations: pa.Table) -> Iterator[Drawing]:
 def _loss_curves(study: _Study, losses: pa.Table, replicates: pa.Table) -> Iterator[Drawing]:
     curves, who, left_out = _curves(losses, losses["value"], _trained(study.groups, replicates))
     if curves:
-        caption = f"Training loss in nats per scored token, the mean of the steps since the point before. {left_out}"
+        caption = (
+            f"Training loss in nats per scored token. Each point is the mean of the steps since the point before. {left_out}"
+        )
         yield Drawing("loss", "Training loss", caption, partial(figures.loss_curves, curves, _at(study.places, who)))
 
 

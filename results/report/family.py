@@ -1,6 +1,7 @@
 """What a family of studies adds to reports: general code reads it from here, and names no family."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,14 +14,16 @@ from results.claims.claim import Settled
 from results.claims.evidence import Condition, Evidence
 from results.plain_values import Options
 from results.report.citations import Reference
+from results.rows.plural import plural
 from results.rows.summary import Replicate
-from results.store.manifest import Manifest
+from results.store.manifest import ConditionFields, Manifest, scoring_of
 from results.store.tables import Store
 
 Drawn = tuple[str, str, str, Figure]  # name of its files, title, caption
 Section = Callable[[Store, Manifest, Sequence[Replicate], pa.Table], list[Drawn]]
 Answer = TypeVar("Answer")
 Links = Mapping[str, Mapping[str, str]]  # heading → text → file beside the page
+_NOUN = re.compile(r"an? (?P<noun>[\w-]+(?: [\w-]+){0,2}?)(?:,| \(| (?:where|whose|that|which|in which)\b)")
 
 
 @dataclass(frozen=True)
@@ -63,3 +66,31 @@ def first_answer(hooks: Iterable[Callable[[Evidence], Answer] | None], evidence:
             if hook is not None:
                 return hook(evidence)
     return None
+
+
+def error_definition(conditions: Sequence[ConditionFields], families: Sequence[ReportFamily]) -> str:
+    """What counts as an error in a study, and what its error rates are, in two sentences."""
+    answers = scored_answers(conditions, families)
+    return (
+        f"An error is {'; or '.join(error_phrases(conditions, families))}. The error rate is the share of errors among all {answers} "
+        "of a set, at the last step."
+    )
+
+
+def scored_answers(conditions: Sequence[ConditionFields], families: Iterable[ReportFamily]) -> str:
+    """What a study calls the answers that it scores, such as "closing brackets": "answers" where its tasks name no noun or several."""
+    nouns = {
+        matched["noun"] if (matched := _NOUN.match(phrase)) else "answer" for phrase in error_phrases(conditions, families)
+    }
+    return plural(nouns.pop() if len(nouns) == 1 else "answer")
+
+
+def error_phrases(conditions: Sequence[ConditionFields], families: Iterable[ReportFamily]) -> list[str]:
+    """What counts as an error in the conditions of a study, each noun phrase once."""
+    errors = {task: error for family in families for task, error in family.errors.items()}
+
+    def phrase(condition: ConditionFields) -> str:
+        task = condition.get("settings", condition.get("config", {})).get("task", {}).get("name")
+        return scoring_of(condition).error or errors.get(task, "a scored position where the most probable answer is wrong")
+
+    return list(dict.fromkeys(map(phrase, conditions)))

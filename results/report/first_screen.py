@@ -122,10 +122,13 @@ def paper_shows(manifest: Manifest, shown: Iterable[Mapping[tuple[str, str], str
     return next((texts[place] for texts in shown if place in texts), None)
 
 
-def answer(summary: pa.Table, reported: Sequence[str]) -> str:
+def answer(summary: pa.Table, reported: Sequence[str], answers: str = "answers") -> str:
     """The finding in one sentence with its number and interval, from the rows of `results.rows.summary.summarise`.
 
-    How many replicates make no error at all where conditions differ in that, else the median error on the set where they differ most.
+    answers: what the study calls the answers that it scores, such as "closing brackets".
+
+    How many replicates make no error at all if the intervals tell conditions apart, else the median error on the set where they differ
+    most; of a single condition the median error on the set where it is largest.
     """
     rows = [row for row in summary.to_pylist() if row["set"] in reported]
     by_set = {name: [row for row in rows if row["set"] == name and row["zero_error_of"]] for name in reported}
@@ -133,15 +136,15 @@ def answer(summary: pa.Table, reported: Sequence[str]) -> str:
     if not first:
         return "No replicate has a number yet."
     if len(first) == 1:
-        return _alone(first[0], len(reported))
+        return _alone(max((lines[0] for lines in by_set.values() if lines), key=_median_and_worst), len(reported), answers)
     joint = [row for row in first if row["jointly_zero_of"]]
-    shares = {_share(row) for row in joint}
-    if len(shares) > 1:
-        return _without_error(joint, len(reported))
     apart = [lines for lines in by_set.values() if _reach(lines) > 0]
+    if _told_apart(joint) or (not apart and len({_share(row) for row in joint}) > 1):
+        return _without_error(joint, len(reported))
     if not apart:
         every = f"{joint[0]['jointly_zero']:,} of {joint[0]['jointly_zero_of']:,}" if joint else "some"
-        return f"All {len(first)} conditions are alike: {every} replicates of each make no error{_where(len(reported))}."
+        conditions = "Both" if len(first) == 2 else f"All {len(first)}"
+        return f"{conditions} conditions are alike: in each, {every} replicates make no error{_where(len(reported))}."
     return _medians(max(apart, key=_reach), len(reported))
 
 
@@ -160,10 +163,16 @@ def answer_of_values(summary: pa.Table) -> str:
     if not others:
         return f"{what} {show(best)}."
     if best[name] == others[-1][name]:
-        return f"{what} the same for all {len(others) + 1} conditions: {show(best)}."
+        conditions = "both" if len(others) == 1 else f"all {len(others) + 1}"
+        return f"{what} the same for {conditions} conditions: {show(best)}."
     first, last = ends if higher else ends[::-1]
     worst = others[-1]
-    return f"{what} {first}, {show(best)}, for {best['condition']}, and {last}, {show(worst)}, for {worst['condition']}."
+    high, low = (_and_others(row["condition"], sum(row[name] == other[name] for other in own) - 1) for row in (best, worst))
+    return f"{what} {first}, {show(best)}, for {high}, and {last}, {show(worst)}, for {low}."
+
+
+def _and_others(condition: str, tied: int) -> str:
+    return condition if tied == 0 else f"{condition} and {counted(tied, 'other')}"
 
 
 def _median_value(row: Row) -> str:
@@ -175,12 +184,21 @@ def _times_true(row: Row) -> str:
     return f"in {row['true']:,} of {counted(row['values'], 'replicate')} (95 %: {share})"
 
 
-def _alone(row: Row, sets: int) -> str:
-    joint = f" {_zeros(row)} make no error{_where(sets)}." if row["jointly_zero_of"] else ""
-    return (
-        f"The median of {counted(row['zero_error_of'], 'replicate')} errs in {format_rate(row['error_median'])} of the reads on "
-        f"{row['set']} {_interval(row)}, the worst in {format_rate(row['error_max'])}.{joint}"
-    )
+def _median_and_worst(row: Row) -> tuple[float, float]:
+    return row["error_median"], row["error_max"]
+
+
+def _alone(row: Row, sets: int, answers: str) -> str:
+    """The median and the worst replicate of the only condition, and how many make no error."""
+    of, joint = row["zero_error_of"], f"{_zeros(row)} make no error{_where(sets)}." if row["jointly_zero_of"] else ""
+    if joint and row["error_max"] == 0:
+        return f"{_zeros(row, ' replicates')} make no error{_where(sets)}."
+    median, worst = ("diverged" if math.isinf(rate) else f"errs on {format_rate(rate)}" for rate in _median_and_worst(row))
+    share = "" if math.isinf(row["error_median"]) else f" of the {answers}"
+    start = f"On {row['set']} the errors are most frequent:" if sets > 1 else f"On {row['set']},"
+    if of == 1:
+        return f"{start} the only replicate {median}{share}."
+    return f"{start} the median of {of:,} replicates {median}{share} {_interval(row)}, the worst {worst}. {joint}".rstrip()
 
 
 def _without_error(rows: Sequence[Row], sets: int) -> str:
@@ -188,15 +206,22 @@ def _without_error(rows: Sequence[Row], sets: int) -> str:
     if len(rows) > MOST_NAMED:
         last = others[-1]
         tied = sum(_alike(row, last) for row in others)
-        fewest = f"{tied} others have fewest, {_zeros(last)} each" if tied > 1 else f"{_name(last)} has fewest, {_zeros(last)}"
+        fewest = (
+            f"{tied} others have the fewest, {_zeros(last)} each"
+            if tied > 1
+            else f"{_name(last)} has the fewest, {_zeros(last)}"
+        )
         leading = sum(_alike(row, first) for row in rows)
         who = f"{leading} have" if leading > 1 else f"{_name(first)} has"
         each = " each" if leading > 1 else ""
-        return (
-            f"Of {len(rows)} conditions, {who} most replicates without an error{_where(sets)}, {_zeros(first)}{each}; {fewest}."
-        )
+        return f"Of {len(rows)} conditions, {who} the most replicates without an error{_where(sets)}, {_zeros(first)}{each}; {fewest}."
     rest = "; ".join(f"{_name(row)}: {_zeros(row)}" for row in others)
     return f"Replicates without an error{_where(sets)}: {_name(first)} has {_zeros(first)}; {rest}."
+
+
+def _told_apart(rows: Sequence[Row]) -> bool:
+    """Whether the intervals of the shares without an error of two conditions do not meet."""
+    return bool(rows) and max(row["jointly_zero_low"] for row in rows) > min(row["jointly_zero_high"] for row in rows)
 
 
 def _reach(rows: Sequence[Row]) -> float:
@@ -208,7 +233,7 @@ def _reach(rows: Sequence[Row]) -> float:
 def _medians(rows: Sequence[Row], sets: int) -> str:
     best, *_, worst = sorted(rows, key=lambda row: row["error_median"])
     low, high = best["error_median"], worst["error_median"]
-    ratio = f", {factor(high / low)} as much" if low and high < float("inf") else ""
+    ratio = f", {factor(high / low)} as much" if low and 1.05 < high / low < float("inf") else ""
     where = f"Conditions differ most on {best['set']}" if sets > 1 else f"On {best['set']}"
     return (
         f"{where}: the median error is lowest, {format_rate(low)} {_interval(best)}, for {_name(best)}, and highest, "
@@ -224,9 +249,9 @@ def _share(row: Row) -> float:
     return float(row["jointly_zero"] / row["jointly_zero_of"])
 
 
-def _zeros(row: Row) -> str:
+def _zeros(row: Row, what: str = "") -> str:
     share = f"{100 * row['jointly_zero_low']:.1f} to {format_share(row['jointly_zero_high'])}"
-    return f"{row['jointly_zero']:,} of {row['jointly_zero_of']:,} (95 %: {share})"
+    return f"{row['jointly_zero']:,} of {row['jointly_zero_of']:,}{what} (95 %: {share})"
 
 
 def _interval(row: Row) -> str:

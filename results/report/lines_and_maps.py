@@ -17,7 +17,7 @@ from results.report.plot_data import tell
 _MAP = "cividis"
 _DARK, _LIGHT = "#101418", "#fdfdfd"  # of numbers in cells: not the page's colours, since the cells have their own
 BANDS = (
-    "Bold: the median over seeds; shading: from their 25 % to their 75 % quantile, of more than three lines that of the one pointed at; "
+    "Bold: the median over seeds; shading: from the 25 % to the 75 % quantile, with more than three lines only for the one you point at; "
     "thin: the best and the worst seed."
 )
 

@@ -16,7 +16,7 @@ from results.claims import reductions
 from results.grouping import grouped
 from results.plain_values import Options, Tree, Value
 from results.progress.adaptive_status import lines
-from results.report.family import ReportFamily
+from results.report.family import ReportFamily, error_phrases, scored_answers
 from results.report.family_sections import FAMILIES
 from results.rows.options import flatten, split
 from results.rows.plural import counted, ranges
@@ -69,7 +69,7 @@ def methods_text(
         *(_part(part, manifest, configs, rows) for part in ("model", "train")),
         _stages(manifest),
         "An option that is not named has its default.",
-        _sets(manifest, summary, any(config.get("train.ema") for config in configs)),
+        _sets(manifest, summary, families, any(config.get("train.ema") for config in configs)),
         _seeds(manifest, planned),
         _adaptive(manifest, planned),
         _statistics(manifest, planned),
@@ -173,8 +173,10 @@ def _stages(manifest: Manifest) -> str:
     return f"Stages after the first training: {texts}." if texts else ""
 
 
-def _sets(manifest: Manifest, summary: pa.Table, averaged: bool) -> str:
+def _sets(manifest: Manifest, summary: pa.Table, families: Sequence[ReportFamily], averaged: bool) -> str:
     """Each set with its law, its size, and when it is scored. averaged: whether an average of the weights is scored as well."""
+    answers = scored_answers(manifest["conditions"], families)
+    wrong = "; or ".join(error_phrases(manifest["conditions"], families))
     reads = grouped(
         (row["set"], row["reads"]) for row in summary.select(["set", "reads"]).to_pylist() if row["reads"] is not None
     )
@@ -184,7 +186,7 @@ def _sets(manifest: Manifest, summary: pa.Table, averaged: bool) -> str:
         size = f"{value['sequences']:,} sequences"
         if name in reads:
             least, most = min(reads[name]), max(reads[name])
-            size += f", {least:,} reads" if least == most else f", {least:,} to {most:,} reads by condition"
+            size += f", {least:,} {answers}" if least == most else f", {least:,} to {most:,} {answers} by condition"
         when = f", scored every {value['every']:,} steps and at the end" if value.get("every") is not None else ""
         seed = f", seed {value['seed']}" if value.get("seed") is not None else ""
         texts.append(f"{name} ({law or 'the law of the training'}; {size}{seed}{when})")
@@ -193,8 +195,8 @@ def _sets(manifest: Manifest, summary: pa.Table, averaged: bool) -> str:
     weights = ", with the weights themselves and not their average" if averaged else ""
     return (
         f"Evaluation sets, fixed strings of the task with these options changed: {'; '.join(texts)}. No training reads them. An error rate "
-        f"is the number of errors divided by the number of reads over a whole set, at the last step of a training{weights}, "
-        "where a read is an error unless the most probable token of the whole vocabulary is the right one."
+        f"is the number of errors divided by the number of {answers} over a whole set, at the last step of a training{weights}. "
+        f"An error is {wrong}."
     )
 
 

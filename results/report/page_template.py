@@ -93,11 +93,13 @@ def format_rate(rate: float | None) -> str:
 
 
 def format_real(value: float | None) -> str:
-    """A value of any size and sign with four digits, or "no bound" for infinity; – for none."""
+    """A value of any size and sign with four digits, thousands with all of theirs, or "no bound" for infinity; – for none."""
     if value is None or np.isnan(value):
         return "–"
     if np.isinf(value):
         return "no bound"
+    if 1000 <= abs(value) < 10_000_000:
+        return f"{value:,.0f}".replace("-", "−")
     text = f"{value:.4g}"
     mantissa, _, exponent = text.partition("e")
     power = f"×10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}" if exponent else ""

@@ -18,6 +18,7 @@ from results.claims.evidence import gather
 from results.plain_values import Row
 from results.report.family import ReportFamily, first_answer
 from results.report.page_template import FOLDER, render, script_json
+from results.rows.plural import counted
 from results.rows.summary import Replicate, online_sets
 from results.statistics.intervals import Floats
 from results.store.manifest import Manifest, reported
@@ -186,28 +187,27 @@ def _curves(
 def _sentences(axes: Axes, sparse: Floats, dense: Floats, best: Floats, embedded: int) -> str:
     total, clean = len(sparse), int(((sparse == 0) & (dense == 0)).sum())
     parts = [
-        f"A point is one of {total:,} replicates, diverged ones included: its error rate on “{axes.dense}” against that on "
-        f"“{axes.sparse}”, at the last step. Exactly 0 errors have a band of their own beside the axes and diverged ones a band at "
-        "the far edges; the place inside a band has no meaning."
+        f"Each point is one of {total:,} replicates: its error rate on “{axes.dense}” against that on “{axes.sparse}”, at the last "
+        "step. Replicates without an error stand in a band beside the axes, diverged ones in a band at the far edges; the place "
+        "inside a band has no meaning."
     ]
     if clean:
-        parts.append(
-            f"The Pareto front is the corner itself: {clean:,} replicate{'s' if clean > 1 else ''} without an error on either."
-        )
+        parts.append(f"The Pareto front is the corner: {counted(clean, 'replicate')} without an error on either set.")
     elif len(best):
-        pairs = f"{len(best)} pairs of rates" if len(best) > 1 else "one pair of rates"
         parts.append(
-            f"Circles, joined by a staircase, are the Pareto front over replicates: {pairs} that "
-            "no replicate betters on one set without losing on the other."
+            f"Circles on a stepped line mark the Pareto front, {counted(len(best), 'pair')} of rates: no other replicate is better on one "
+            "set without being worse on the other."
         )
     if embedded == total:
         parts.append(f"A click or Enter opens a replicate's error on “{axes.online}” during training.")
     elif embedded:
         parts.append(
             f"A click or Enter opens a replicate's error on “{axes.online}” during training. This page holds {embedded:,} of these "
-            f"curves: a third are the worst by {axes.sparse} error, a third the best, a third a systematic sample of the others; for "
-            "the rest it names the command that draws them."
+            f"curves: a third are the worst by {axes.sparse} error, a third the best, a third a systematic sample of the others. For "
+            "any other replicate it names the command that draws the curve."
         )
     else:
-        parts.append("No error was scored during training; a click or Enter names the command for a replicate's own page.")
+        parts.append(
+            "No errors were scored during training, so a click or Enter names the command that writes a replicate's page."
+        )
     return " ".join(parts)

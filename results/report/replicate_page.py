@@ -18,7 +18,7 @@ from results.names import slug
 from results.output import report_folder
 from results.plain_values import Row
 from results.report import figure_files, figures
-from results.report.family import Links, ReportFamily
+from results.report.family import Links, ReportFamily, scored_answers
 from results.report.family_sections import FAMILIES
 from results.report.interactive import inline, plot
 from results.report.page_parts import commit
@@ -59,7 +59,7 @@ def write_replicate_page(
     links: dict[str, Mapping[str, str]] = {}
     for family in families:
         links |= family.replicate_links(store, row[0], out) if family.replicate_links is not None else {}
-    text = page(manifest, row, ended, evaluations, links)
+    text = page(manifest, row, ended, evaluations, links, families)
     return report_folder(store, out).write(f"replicate-{slug(row[0][:12])}.html", text.encode())
 
 
@@ -78,7 +78,14 @@ def planned(manifest: Manifest, prefix: str) -> PlannedRow:
     return list(matches[0])
 
 
-def page(manifest: Manifest, row: PlannedRow, ended: pa.Table, evaluations: pa.Table, links: Links | None = None) -> str:
+def page(
+    manifest: Manifest,
+    row: PlannedRow,
+    ended: pa.Table,
+    evaluations: pa.Table,
+    links: Links | None = None,
+    families: Sequence[ReportFamily] = FAMILIES,
+) -> str:
     """The page as one string of HTML; `ended` has a row a stage, and both tables hold rows of this replicate alone.
 
     links: further pages of the replicate, by heading.
@@ -105,6 +112,7 @@ def page(manifest: Manifest, row: PlannedRow, ended: pa.Table, evaluations: pa.T
         init_seed=row[2],
         data_seed=row[3],
         stages=stages,
+        answers=scored_answers([condition], families),
         sets=[name for name in set_names(manifest) if name in condition["sets"]],
         settings={name: plain(value) for name, value in flatten(condition.get("settings", condition["config"])).items()},
         links=links or {},

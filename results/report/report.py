@@ -28,7 +28,7 @@ from results.progress.adaptive_status import CAUTION, lines
 from results.report import pareto, violins
 from results.report.downloads import ReportTables, for_a_paper, more_tables
 from results.report.drawings import draw_all, with_losses_drawn, with_profiles_drawn
-from results.report.family import ReportFamily
+from results.report.family import ReportFamily, error_definition, scored_answers
 from results.report.family_sections import FAMILIES
 from results.report.first_screen import answer
 from results.report.interactive import replicates_data
@@ -53,7 +53,7 @@ from results.rows.summary import (
 )
 from results.statistics.intervals import zero_error_bound
 from results.statistics.real_values import share_below_largest
-from results.store.manifest import ConditionFields, Manifest, manifest_of, reported_rows, scoring_of, stage_of
+from results.store.manifest import Manifest, manifest_of, reported_rows, stage_of
 from results.store.manifest import label as stage_label
 from results.store.tables import Store
 
@@ -140,7 +140,7 @@ def page(
     replicates_data: Markup | None = None,
 ) -> str:
     """The page as one string of HTML."""
-    key = _key_figure(drawings, families)
+    key, answers = _key_figure(drawings, families), scored_answers(manifest["conditions"], families)
     return render(
         FOLDER / "report.html",
         **every_study(manifest, known, replicates, failures, families),
@@ -148,7 +148,8 @@ def page(
         adaptive=lines(manifest, known),
         adaptive_caution=CAUTION,
         groups=_groups(summary),
-        answer=answer(summary, reported_sets(manifest)),
+        answer=answer(summary, reported_sets(manifest), answers),
+        answers=answers,
         key_figure=key,
         long=len(summary) > MAX_SUMMARY,
         bounded=any(row["zero_error_most"] > row["zero_error_least"] for row in summary.to_pylist()),
@@ -157,7 +158,7 @@ def page(
         claims=claims,
         replicates_data=replicates_data,
         interactive=interactive,
-        definition=_definition(manifest, families),
+        definition=error_definition(manifest["conditions"], families),
         methods=_methods(manifest, summary),
         **for_a_paper(manifest, known, replicates, summary, families),
         known=_worst(manifest, known),
@@ -171,18 +172,6 @@ def _key_figure(drawings: Sequence[tuple[Drawing, Markup]], families: Sequence[R
     by_name = {pair[0].name: pair for pair in reversed(drawings)}
     preferred = (name for family in families for name in family.key_figures if name in by_name)
     return by_name.get(next(preferred, "")) or next(iter(drawings), None)
-
-
-def _definition(manifest: Manifest, families: Sequence[ReportFamily]) -> str:
-    errors = {task: error for family in families for task, error in family.errors.items()}
-
-    def error(condition: ConditionFields) -> str:
-        task = condition.get("settings", condition.get("config", {})).get("task", {}).get("name")
-        fallback = f"a scored position of {task} where the most probable answer is wrong"
-        return scoring_of(condition).error or errors.get(task, fallback)
-
-    wrong = "; or ".join(dict.fromkeys(map(error, manifest["conditions"])))
-    return f"An error is {wrong}. The error rate is errors divided by such positions over a whole set, at the last step."
 
 
 def _worst(manifest: Manifest, known: Sequence[Replicate]) -> Sequence[Replicate]:

@@ -6,6 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 
+from results.report.family import scored_answers
+from results.report.family_sections import FAMILIES
 from results.report.first_screen import answer, answer_of_values
 from results.report.page_template import format_rate
 from results.rows.measures import is_experimental
@@ -27,7 +29,7 @@ def run_ending(store: Store, report: Path) -> list[str]:
     if is_experimental(newest[1]):
         return [*_values(summary), answer_of_values(summary)]
     reported = reported_sets(newest[1])
-    return [*_errors(summary, reported), answer(summary, reported)]
+    return [*_errors(summary, reported), answer(summary, reported, scored_answers(newest[1]["conditions"], FAMILIES))]
 
 
 def _errors(summary: pa.Table, reported: Sequence[str]) -> list[str]:

@@ -7,6 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.errors import StudyError
+from results.report.family import scored_answers
+from results.report.family_sections import FAMILIES
 from results.rows.measures import is_experimental
 from results.rows.study_rows import read_study
 from results.rows.summary import at_last_step, reported_sets
@@ -25,10 +27,12 @@ def show_spread(store: Store, say: Callable[[str], None]) -> None:
         raise StudyError(f"{store.study} has values and no counts of errors, whose spread could be split: see its report")
     study = read_study(store, manifest)
     counts = _last(study.committed, study.evaluations)
+    answers = scored_answers(manifest["conditions"], FAMILIES)
     say(
-        f"{store.study}: correlation of two reads of one replicate, and the share of the rates' variance that is between replicates."
+        f"{store.study}: correlation between two {answers} of one replicate, and share of the variance of error rates that lies between "
+        "replicates."
     )
-    say("Reads are discounted for bursts within a string; left out: replicates without a number, diverged ones among them")
+    say("Counts are first reduced for errors in bursts within a string. Left out: replicates without a number, or diverged.")
     say("")
     say(f"| {' | '.join(_COLUMNS)} |")
     say(f"|{'---|' * len(_COLUMNS)}")

@@ -68,23 +68,27 @@ def curve(members: Sequence[Replicate], name: str) -> Survival:
 
 def caption(groups: Groups, chosen: Sequence[str]) -> str:
     left_out = len(groups) - len(chosen)
-    band = "Shading" if len(chosen) <= MOST_BANDS else _half_width([len(groups[label]) for label in chosen])
+    if len(chosen) <= MOST_BANDS:
+        band = (
+            "Shading: a band that holds the whole curve with 95 % confidence (Kolmogorov's exact quantile), whatever missing replicates "
+            "turn out to be."
+        )
+    else:
+        band = (
+            f"With 95 % confidence, a whole curve lies within ± {_half_width([len(groups[label]) for label in chosen])} percentage points "
+            "if no replicate is missing (Kolmogorov's exact quantile). Such bands would hide each other: point at a curve to see its own."
+        )
     which = f" Shown are {', '.join(chosen)}, and not {counted(left_out, 'more condition')}." if left_out else ""
     return (
-        f"The share of replicates whose error rate is above x. {band}: a band that holds the whole curve at once with 95 % (the exact "
-        "Kolmogorov quantile), around both extremes of what missing replicates may turn out to be. A curve steps down at 0 by its "
-        "replicates without error, and at “diverged”, beyond the broken axis, by those that diverged: they err more than any x."
-        + which
+        f"The share of replicates with an error rate above x. {band} At 0, a curve falls by the share of replicates without an error, and "
+        f"at “diverged”, beyond the broken axis, by the share that diverged.{which}"
     )
 
 
 def _half_width(sizes: Sequence[int]) -> str:
-    """The sentence that replaces shaded bands, from the numbers of replicates."""
+    """Half the width of the bands in percentage points, from the numbers of replicates."""
     widths = sorted({round(100 * band_halfwidth(size)) for size in sizes if size})
-    width = " to ".join(str(width) for width in dict.fromkeys((widths[0], widths[-1])))
-    return (
-        f"Not shaded, as they would hide each other, but ± {width} percentage points around a curve without missing replicates"
-    )
+    return " to ".join(str(width) for width in dict.fromkeys((widths[0], widths[-1])))
 
 
 def draw(curves: Mapping[str, Mapping[str, Survival]]) -> Figure:

@@ -1,12 +1,24 @@
 """Numbers in sentences."""
 
 import math
+import re
 from collections.abc import Iterable
 
 
 def counted(number: int, what: str) -> str:
     """Such as 1 layer, or 2 layers."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
+    return f"{number:,} {what if number == 1 else plural(what)}"
+
+
+def plural(noun: str) -> str:
+    """The regular plural.
+
+    >>> plural("closing bracket"), plural("query"), plural("class")
+    ('closing brackets', 'queries', 'classes')
+    """
+    if re.search("[^aeiou]y$", noun):
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if re.search("(s|x|z|ch|sh)$", noun) else f"{noun}s"
 
 
 def ranges(numbers: Iterable[int], to: str = " to ") -> str:

@@ -38,7 +38,7 @@ class FlipFlop(Task):
 
     metrics: ClassVar[tuple[str, ...]] = ("read", "read_restricted")
     error: ClassVar[str] = (
-        "a read position, the one after an “r”, where the most probable token of the whole vocabulary "
+        "a read (the position after an “r”) where the most probable token of the whole vocabulary "
         "is not the bit of the last write"
     )
     rev: ClassVar[int] = 1

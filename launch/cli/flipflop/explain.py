@@ -9,17 +9,18 @@ from results.terminal import say
 
 @click.command()
 @store_study_key()
-@click.option("--set", "set_name", metavar="NAME", help="Of the study's evaluation sets; by default that with the most errors.")
-@click.option("--limit", default=1000, show_default=True, help="Of glitches, the first in the order of the strings.")
-@click.option("--sisters", default=25, show_default=True, help="Other seeds of the condition that are asked the same.")
-@click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
-@click.option("--out", type=click.Path(file_okay=False), help="Folder of the page; by default the study's report.")
+@click.option("--set", "set_name", metavar="NAME", help="Evaluation set of the study. Default: the one with the most errors.")
+@click.option("--limit", default=1000, show_default=True, help="Most glitches to list.")
+@click.option("--sisters", default=25, show_default=True, help="Number of other seeds of the condition to ask the same.")
+@click.option("--device", default="auto", help="auto (default), cpu, cuda or cuda:N.")
+@click.option("--out", type=click.Path(file_okay=False), help="Folder of the page. Default: the report of the study.")
 def glitches(
     store: str, study: str | None, key: str, set_name: str | None, limit: int, sisters: int, device: str, out: str | None
 ) -> None:
-    """List the flip-flop errors of one replicate with kept weights, and draw where its heads look. KEY may be its first digits.
+    """List the flip-flop errors of a replicate, and draw its heads.
 
-    Wrong is metric read: the largest logit of all classes, as the study counts errors.
+    Its weights must have been kept. The page shows where its heads look. The first digits of KEY are enough. A read is wrong
+    if the largest of all logits is wrong (metric `read`), as the study counts errors.
     """
     from harness.probes.flipflop.glitch_record import show
 
@@ -29,23 +30,32 @@ def glitches(
 @click.command()
 @store_study_key("KEY|all")
 @click.option(
-    "--method", "methods", multiple=True, help="Beside the trace; may be repeated. By default all that the model allows."
+    "--method",
+    "methods",
+    multiple=True,
+    help="Another method to run beside the trace. May be repeated. Default: all that the model allows.",
 )
-@click.option("--glitches", default=5, show_default=True, help="Of each evaluation set, one a string.")
-@click.option("--events", type=int, help="Of each method; by default as many as the search has most confidence in.")
 @click.option(
-    "--set", "sets", multiple=True, help="Of the study's evaluation sets; may be repeated. By default those scored at the end."
+    "--glitches", default=5, show_default=True, help="Number of glitches from each evaluation set, at most one per string."
 )
-@click.option("--strings", default=4096, show_default=True, help="Perturbed strings that the cause of a glitch is searched in.")
-@click.option("--replays", default=1024, show_default=True, help="Fresh strings of each family that it is judged by.")
-@click.option("--seed", default=0, help="Of the strings.")
+@click.option(
+    "--events", type=int, help="Number of events that each method names. Default: as many as score best in the search."
+)
+@click.option(
+    "--set", "sets", multiple=True, help="Evaluation set of the study. May be repeated. Default: those scored at the end."
+)
+@click.option(
+    "--strings", default=4096, show_default=True, help="Number of perturbed strings to search for the cause of a glitch."
+)
+@click.option("--replays", default=1024, show_default=True, help="Number of fresh strings of each family that test the cause.")
+@click.option("--seed", default=0, help="Seed of the strings.")
 @click.option(
     "--corpora",
     default=1,
     show_default=True,
-    help="From 2 on: how stable the events are on other strings; each costs one more search.",
+    help="Number of searches on different strings. From 2 on, prints how much their events agree.",
 )
-@click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
+@click.option("--device", default="auto", help="auto (default), cpu, cuda or cuda:N.")
 @ALLOW
 def trace(
     store: str,
@@ -61,9 +71,11 @@ def trace(
     corpora: int,
     device: str,
 ) -> None:
-    """Search the events of a prompt that wrong reads of kept weights hang on. KEY may be its first digits; all: every replicate.
+    """Search for the events that cause wrong reads.
 
-    Wrong is metric read_restricted: the largest logit of the symbols alone.
+    Takes replicates with kept weights. The first digits of KEY are enough; `all` stands for every replicate. A read is
+    wrong if the largest logit of the data symbols is
+    wrong (metric `read_restricted`).
     """
     from harness.tracing.flipflop.run import Wanted, run
     from harness.tracing.flipflop.trace import Settings
@@ -75,15 +87,17 @@ def trace(
 @click.command("language-model")
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER…")
 @click.option("--store", required=True, help="Path or URI of the store.")
-@click.option("--study", default="language-models", help="Its name in the store.")
-@click.option("--lengths", help="Of the strings, such as 16,32,64; default 16 to 512.")
-@click.option("--strings", default=500, help="Of each length.")
-@click.option("--seed", default=0, help="Of the strings.")
-@click.option("--device", default="auto", help="auto, cpu, cuda or cuda:N.")
+@click.option("--study", default="language-models", help="Name of the study in the store.")
+@click.option("--lengths", help="Lengths of the strings, such as 16,32,64. Default: 16 to 512.")
+@click.option("--strings", default=500, help="Number of strings of each length.")
+@click.option("--seed", default=0, help="Seed of the strings.")
+@click.option("--device", default="auto", help="auto (default), cpu, cuda or cuda:N.")
 def language_model(
     folders: tuple[str, ...], store: str, study: str, lengths: str | None, strings: int, seed: int, device: str
 ) -> None:
-    """Ask language models of local Hugging Face folders the flip-flop in English (claim R3)."""
+    """Ask language models the flip-flop task in English.
+
+    Claim R3 is about these answers. FOLDER is a local folder of a Hugging Face model."""
     from harness.probes.flipflop.language_models import LENGTHS, run
 
     try:

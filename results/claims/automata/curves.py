@@ -36,7 +36,7 @@ def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Find
         settle(NOT_RUN, f"no set is scored {LOOKS} times or more during training")
     well = [curve for curve in curves.values() if curve[-1][1] >= max(accuracy for _, accuracy in curve) - NEAR]
     if len(well) < needs:
-        settle(PRECONDITION, f"{len(well)} of {len(curves)} runs end within a point of their best, and the claim needs {needs}")
+        settle(PRECONDITION, f"{len(well)} of {len(curves)} runs end within a point of their best; the claim needs {needs}")
     fell = sum(lost(curve) >= terms.value for curve in well)
     worst = max(map(lost, curves.values()))
     ranges = "; ".join(

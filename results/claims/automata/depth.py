@@ -96,7 +96,7 @@ def seeds_differ(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     return decide(
         least >= terms.value,
         most < terms.value,
-        f"{where.name}: the best replicate has {best(where, name):.3f}, {least:.3f} or more above the median",
+        f"{where.name}: the best replicate has an accuracy of {best(where, name):.3f}, at least {least:.3f} above the median",
         f"at some depth of some automaton the best must be {terms.value:g} above the median; {len(every)} are compared, at 5 % together",
     )
 

@@ -72,8 +72,8 @@ def require_unseen(conditions: Iterable[Condition]) -> None:
         if words is not None and math.exp(-strings / words) < UNSEEN:
             settle(
                 NOT_RUN,
-                f"{condition.name} is trained on {strings:,} strings of {words:,} words of {length} tokens: none is left unseen, so "
-                "nothing is learned that could be asked for elsewhere. Train on longer words",
+                f"{condition.name} is trained on {strings:,} strings, and only {words:,} words of {length} tokens exist: it has seen "
+                "nearly all, so it need not have learned a rule. Train on longer words",
             )
 
 
@@ -81,7 +81,7 @@ def sets_along(evidence: Evidence, option: str) -> dict[float, str]:
     """Sets that change this option of the task and no other, by its value, in order. Settles a claim on fewer than two."""
     names = {float(changed[option]): name for name, changed in evidence.definitions.items() if set(changed) == {option}}
     if len(names) < 2:
-        settle(NOT_RUN, f"{len(names)} sets that are scored at the end change {option} alone, and the claim needs two")
+        settle(NOT_RUN, f"{len(names)} sets that are scored at the end change {option} alone; the claim needs two")
     return dict(sorted(names.items()))
 
 

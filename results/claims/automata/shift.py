@@ -22,7 +22,7 @@ def gate(conditions: list[Condition], name: str, terms: Terms) -> None:
         right = int((errors <= 1 - terms.value).sum())
         if right < terms.gate * len(errors):
             reached = f"{right} of {len(errors)} replicates of {condition.name} have {terms.value:g} of {name} right"
-            settle(PRECONDITION, f"{reached}, and {terms.gate:.0%} must")
+            settle(PRECONDITION, f"{reached}; {terms.gate:.0%} must")
 
 
 def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:

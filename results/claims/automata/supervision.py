@@ -64,7 +64,7 @@ def sinusoidal_learns_abab(evidence: Evidence, terms: Terms, needs: int) -> Find
         if not any(despite) and own < max(1, terms.gate * len(one.wrong(name))):
             settle(
                 PRECONDITION,
-                f"{own} of {len(one.wrong(name))} replicates of {one.name} have {LEARNED:g} of the states right, and {terms.gate:.0%} must",
+                f"{own} of {len(one.wrong(name))} replicates of {one.name} have {LEARNED:g} of the states right; {terms.gate:.0%} must",
             )
     return decide(
         not any(despite) and all(ratio.interval.low > 0.5 for ratio in ratios),

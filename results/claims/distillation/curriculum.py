@@ -60,7 +60,7 @@ def spikes(degrees: Sequence[int]) -> Callable[[Evidence, Terms, int], Finding]:
         if len(whole) < terms.gate * len(ended):
             settle(
                 PRECONDITION,
-                f"{len(whole)} of {len(ended)} replicates of {teacher.name} have a whole transition, and {terms.gate:.0%} must",
+                f"{len(whole)} of {len(ended)} replicates of {teacher.name} have a whole transition; {terms.gate:.0%} must",
             )
         holds, fails, texts = [], [], []
         for degree in degrees:
@@ -74,7 +74,7 @@ def spikes(degrees: Sequence[int]) -> Callable[[Evidence, Terms, int], Finding]:
                 settle(
                     TOO_FEW,
                     f"{len(largest)} of {len(whole)} replicates of {teacher.name} were probed before, during and after their transition "
-                    f"at degree {degree}, and the claim needs {needs} and all",
+                    f"at degree {degree}; the claim needs all, and at least {needs}",
                 )
             good = sum(during >= terms.value and during > max(before, after) for before, during, after in largest)
             share = clopper_pearson(good, len(largest), 1 - 0.05 / len(degrees))
@@ -89,8 +89,8 @@ def spikes(degrees: Sequence[int]) -> Callable[[Evidence, Terms, int], Finding]:
         return decide(
             any(holds),
             all(fails),
-            f"|correlation| with sets inside over outside the support, largest before, during and after the transition, medians of "
-            f"{teacher.name}: {'; '.join(texts)}",
+            f"largest ratio of |correlation| with sets inside the support to outside it, before, during and after the transition (medians "
+            f"of {teacher.name}): {'; '.join(texts)}",
             f"at {which} more than half of the replicates must have {terms.value:g} or more during it, and less before and after",
         )
 

@@ -50,7 +50,7 @@ def grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     for one_shot in powers[ONE_SHOT]:
         common = sorted(middle.keys() & one_shot.keys())
         if len(common) < needs:
-            settle(TOO_FEW, f"{len(common)} seeds are right at {LENGTHS} lengths, and the claim needs {needs}")
+            settle(TOO_FEW, f"{len(common)} seeds are right at {LENGTHS} lengths; the claim needs {needs}")
         gaps = [one_shot[seeds] - middle[seeds] for seeds in common]
         tests.append(quantile_interval(gaps, 0.5, 1 - 0.05 / len(powers[ONE_SHOT]), least=-np.inf))
     texts = [
@@ -78,7 +78,7 @@ def _gate(seen: Looks, ladder: Sequence[Arms], share: float) -> None:
         steps = list(reached(seen, group.teacher, RIGHT).values())
         right = int(np.isfinite(steps).sum())
         if right < share * len(steps):
-            settle(PRECONDITION, f"at d = {_length(group)} {right} of {len(steps)} teachers are right, and {share:.0%} must be")
+            settle(PRECONDITION, f"at d = {_length(group)} {right} of {len(steps)} teachers are right; {share:.0%} must be")
 
 
 def _alike(ladder: Sequence[Arms], kind: str) -> list[list[Condition]]:

@@ -41,7 +41,7 @@ def progress_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
                 if min(len(progressive), len(theirs)) < needs:
                     settle(
                         TOO_FEW,
-                        f"{len(progressive)} and {len(theirs)} students were measured, and the claim needs {needs} of each",
+                        f"{len(progressive)} and {len(theirs)} students were measured; the claim needs {needs} of each",
                     )
                 samples = list(theirs.values()), list(progressive.values())
                 chance, share = superiority(*samples, CONFIDENCE)
@@ -81,7 +81,7 @@ def gate_past_peak(evidence: Evidence, cell: Cell, ngrams: Values, share: float)
         settle(
             PRECONDITION,
             f"in {sum(past.values())} of {len(past)} replicates all students end more accurate than their teacher was where its L_robust "
-            f"is largest, and {share:.0%} must: before that a low L_robust says that little was learned",
+            f"is largest; {share:.0%} must: before that a low L_robust says that little was learned",
         )
 
 

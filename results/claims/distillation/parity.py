@@ -107,11 +107,11 @@ def gate_gap(seen: Looks, groups: Sequence[Arms]) -> None:
         teacher = median(reached(seen, group.teacher, TRANSITION))
         for labels in group.by[LABELS]:
             own, horizon = median(reached(seen, labels, TRANSITION)), labels.settings["train.steps"]
-            about = f"the median transition of {group.teacher.name} is at {said(teacher)}, that of {labels.name} at {said(own)}"
+            about = f"the median transition of {group.teacher.name} is at step {said(teacher)}, that of {labels.name} at {said(own)}"
             if np.isinf(teacher) or own < GAP * teacher or horizon < GAP * teacher:
                 settle(
                     PRECONDITION,
-                    f"{about} of {horizon:,} steps, and it must be {GAP:g} times as late: there is nothing to distil",
+                    f"{about} of {horizon:,}; with labels it must be {GAP:g} times as late, or there is nothing to distil",
                 )
 
 
@@ -145,13 +145,14 @@ def sooner(faster: str, others: Sequence[str], temperature: float = np.inf) -> C
             holds.append(interval.low > 0.5)
             fails.append(interval.high < 0.5)
             texts.append(
-                f"{group.name}, {said(median(own))} against {said(median(theirs))} of {other.name}: P = {chance:.2f} "
-                f"{between(interval)}"
+                f"{group.name}: {said(median(own))} against {said(median(theirs))} of {other.name} (P = {chance:.2f} "
+                f"{between(interval)})"
             )
         return decide(
             all(holds),
             any(fails),
-            f"steps to an accuracy of {terms.value:g}, medians, and the chance that {faster} needs fewer: " + "; ".join(texts),
+            f"median steps to an accuracy of {terms.value:g}, and the probability P that {faster} needs fewer: "
+            + "; ".join(texts),
             f"the chance must lie above 1/2 in all {len(pairs)} comparisons",
         )
 
@@ -164,11 +165,11 @@ def later(
     """The chance that the second needs more steps, equal ones halved, and its interval; by seeds where they are pairs."""
     if not paired:
         if min(len(own), len(theirs)) < needs:
-            settle(TOO_FEW, f"{len(own)} and {len(theirs)} replicates have ended, and the claim needs {needs} of each")
+            settle(TOO_FEW, f"{len(own)} and {len(theirs)} replicates have ended; the claim needs {needs} of each")
         return superiority(list(own.values()), list(theirs.values()), confidence)
     common = sorted(own.keys() & theirs.keys())
     if len(common) < needs:
-        settle(TOO_FEW, f"{len(common)} seeds are common to two students, and the claim needs {needs}")
+        settle(TOO_FEW, f"{len(common)} seeds are common to two students; the claim needs {needs}")
     return pair_superiority(differences([own[seeds] for seeds in common], [theirs[seeds] for seeds in common]), confidence)
 
 

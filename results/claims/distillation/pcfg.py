@@ -27,9 +27,7 @@ def better(first: str, second: str, criterion: bool = False) -> Callable[[Eviden
         shown = "; ".join(f"{_named(complete, cell)}: {_gain(cell, first, second):+.4f}" for cell in complete)
         if LABELS in (first, second):
             if min(len(one), len(other)) < needs:
-                settle(
-                    TOO_FEW, f"{len(one)} and {len(other)} replicates have all horizons, and the claim needs {needs} of each"
-                )
+                settle(TOO_FEW, f"{len(one)} and {len(other)} replicates have all horizons; the claim needs {needs} of each")
             ours, theirs = (list(by_seed.values()) for by_seed in (one, other))
             chance, interval = superiority([accuracy + least for accuracy in theirs], ours, 1 - (1 - CONFIDENCE) / choices)
             holds, fails = interval.low > 0.5, interval.high < 0.5

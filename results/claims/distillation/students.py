@@ -104,7 +104,7 @@ def gate_teacher(complete: Sequence[Cell], share: float) -> None:
         settle(
             PRECONDITION,
             f"in {sum(better.values())} of {len(better)} replicates the teacher is more accurate than the students of labels, and "
-            f"{share:.0%} must be: there is nothing to distil",
+            f"{share:.0%} must be, or there is nothing to distil",
         )
 
 
@@ -114,7 +114,7 @@ def majority(values: Sequence[float], needs: int, tests: int = 1, share: float =
     Clopper and Pearson's intervals of 95 %; where a claim fails by any of several `tests`, 95 % are of all of them together.
     """
     if len(values) < needs:
-        settle(TOO_FEW, f"{len(values)} replicates have all numbers, and the claim needs {needs}")
+        settle(TOO_FEW, f"{len(values)} replicates have all numbers; the claim needs {needs}")
     positive, negative = (sum(sign * value > 0 for value in values) for sign in (1, -1))
     fails = clopper_pearson(negative, len(values), 1 - (1 - CONFIDENCE) / tests).low > 1 - share
     return clopper_pearson(positive, len(values)).low > share, fails

@@ -117,12 +117,12 @@ def gate_phases(evidence: Evidence, teacher: Condition, share: float, needs: int
     curves, warmup = losses(evidence.curves), teacher.settings["train.warmup"]
     trainings = [phases(curve, warmup) for curve in of_replicates(teacher.replicates, curves)]
     if len(trainings) < needs:
-        settle(TOO_FEW, f"{len(trainings)} teachers have a curve, and the claim needs {needs}")
+        settle(TOO_FEW, f"{len(trainings)} teachers have a curve; the claim needs {needs}")
     seen = [phase for phase in trainings if phase is not None and phase.visible]
     if len(seen) < share * len(trainings) or not seen:
         settle(
             PRECONDITION,
-            f"the three phases are visible in {len(seen)} of {len(trainings)} teachers, and {share:.0%} must show them",
+            f"the three phases are visible in {len(seen)} of {len(trainings)} teachers; {share:.0%} must show them",
         )
     begin, end = (quantile(np.array([getattr(phase, at) for phase in seen]), 0.5) for at in ("begin", "end"))
     return f"median {begin:.0f} to {end:.0f}, visible in {len(seen)} of {len(trainings)}"

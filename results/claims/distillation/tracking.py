@@ -33,9 +33,9 @@ def student_tracks_teacher(evidence: Evidence, terms: Terms, needs: int) -> Find
         common = sorted(own.keys() & teacher.keys())
         learned = [seeds for seeds in common if np.isfinite(teacher[seeds])]
         if len(learned) < terms.gate * len(common):
-            settle(PRECONDITION, f"{len(learned)} of {len(common)} teachers reach {RIGHT:g}, and {terms.gate:.0%} must")
+            settle(PRECONDITION, f"{len(learned)} of {len(common)} teachers reach {RIGHT:g}; {terms.gate:.0%} must")
         if len(learned) < needs:
-            settle(TOO_FEW, f"{len(learned)} teachers reach {RIGHT:g}, and the claim needs {needs}")
+            settle(TOO_FEW, f"{len(learned)} teachers reach {RIGHT:g}; the claim needs {needs}")
         interval = quantile_interval([own[seeds] / teacher[seeds] for seeds in learned], 0.5, 1 - 0.05 / len(pairs))
         inside.append(interval.low >= 1 / terms.value and interval.high <= terms.value)
         outside.append(interval.high < 1 / terms.value or interval.low > terms.value)

@@ -103,7 +103,7 @@ def more_heads_are_sooner(evidence: Evidence, terms: Terms, needs: int) -> Findi
             settle(
                 PRECONDITION,
                 f"{axis.fixed}: {np.isfinite(most).sum()} of {len(most)} runs of {max(steps)} heads reach {terms.value:g} within the "
-                f"training, and {terms.gate:.0%} must: there is no order to see",
+                f"training; {terms.gate:.0%} must: there is no order to see",
             )
         tau, lower, higher = trend(list(steps.values()))
         down.append(lower)

@@ -34,7 +34,7 @@ def levels_one_by_one(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     finished = [replicate for replicate in teacher.replicates if replicate.status == "finished"]
     peaks = [_peaks(steps) for steps in of_replicates(finished, rows)]
     if len(peaks) < max(needs, len(finished)):
-        settle(TOO_FEW, f"{len(peaks)} of {len(finished)} teachers were probed, and the claim needs {needs} and all")
+        settle(TOO_FEW, f"{len(peaks)} of {len(finished)} teachers were probed; the claim needs all, and at least {needs}")
     good = sum(
         len({step for step, _ in nodes.values()}) == len(nodes) and min(ratio for _, ratio in nodes.values()) >= terms.value
         for nodes in peaks
@@ -94,7 +94,7 @@ def pairs_inside_are_best(evidence: Evidence, terms: Terms, needs: int) -> Findi
     for kind in ("pairs with one outside", "single ones inside"):
         common = sorted(inside.keys() & means[kind].keys())
         if len(common) < needs:
-            settle(TOO_FEW, f"{len(common)} seeds have all students, and the claim needs {needs}")
+            settle(TOO_FEW, f"{len(common)} seeds have all students; the claim needs {needs}")
         gains = [inside[seeds] - means[kind][seeds] - terms.value for seeds in common]
         chance, interval = pair_superiority(gains, 1 - 0.05 / 2)
         holds.append(interval.low > 0.5)
@@ -136,7 +136,7 @@ def _gate(teacher: Condition, test: str, share: float) -> None:
     if learned < share * len(values):
         settle(
             PRECONDITION,
-            f"{learned} of {len(values)} teachers are right in {LEARNED:.0%} at their end, and {share:.0%} must be",
+            f"{learned} of {len(values)} teachers are right in {LEARNED:.0%} at their end; {share:.0%} must be",
         )
 
 

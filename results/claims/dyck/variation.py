@@ -83,7 +83,7 @@ def resampled(evidence: Evidence, condition: Condition, needs: int, random: np.r
     if missing or len(keys) < needs:
         settle(
             TOO_FEW,
-            f"{whole - missing} of {whole} pairs of {condition.name} have variation rows, and the claim needs {needs} replicates",
+            f"{whole - missing} of {whole} pairs of {condition.name} have variation rows; the claim needs {needs} replicates",
         )
     counts = random.multinomial(len(keys), np.full(len(keys), 1 / len(keys)), size=RESAMPLES).astype(np.float64)
     sums = np.einsum("ri,ij,rj->r", counts, values, counts, optimize=True)

@@ -23,7 +23,7 @@ def longer_is_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         settle(NOT_RUN, f"{largest.name} was asked at one length alone, and a trend needs two")
     fewest = min(score.reads for score in scores.values())
     if fewest < needs:
-        settle(TOO_FEW, f"{largest.name} was asked {fewest} strings of a length, and the claim needs {needs}")
+        settle(TOO_FEW, f"{largest.name} was asked {fewest} strings of a length; the claim needs {needs}")
     shortest, longest = scores[min(scores)], scores[max(scores)]
     right = shortest.reads - shortest.errors
     above = clopper_pearson(right, shortest.reads)

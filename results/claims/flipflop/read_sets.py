@@ -131,5 +131,5 @@ def gate_in_distribution(evidence: Evidence, base: Condition, share: float) -> N
     if zero < share * len(errors):
         settle(
             PRECONDITION,
-            f"{zero} of {len(errors)} replicates of {base.name} have no error on the training distribution, and {share:.0%} must",
+            f"{zero} of {len(errors)} replicates of {base.name} have no error on the training distribution; {share:.0%} must",
         )

@@ -83,7 +83,7 @@ def errors_come_back(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     if len(watched) < max(needs, len(rises)):
         settle(
             TOO_FEW,
-            f"{len(watched)} of {len(rises)} replicates have looks at {sparse} and {own}, and the claim needs {needs} and all",
+            f"{len(watched)} of {len(rises)} replicates have looks at {sparse} and {own}; the claim needs all, and at least {needs}",
         )
     again = sum(rise.factor >= DECADE for rise in watched.values())
     most = max(watched.values(), key=lambda rise: rise.factor)

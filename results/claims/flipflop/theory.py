@@ -76,7 +76,7 @@ def margin_predicts_failure(evidence: Evidence, terms: Terms, needs: int) -> Fin
             f"none of {probed} replicates attends to recent no-ops or the early write at the end of the longer string",
         )
     if len(failures) < needs:
-        settle(TOO_FEW, f"{len(failures)} of {probed} replicates fail, and the claim needs {needs} that do")
+        settle(TOO_FEW, f"{len(failures)} of {probed} replicates fail; the claim needs {needs} that do")
     positive, recent = (np.array(column) for column in zip(*failures, strict=True))
     rarer = min(int(positive.sum()), int((~positive).sum()))
     if rarer < RARER:

@@ -82,7 +82,7 @@ def dilutes_as_clauses_grow(evidence: Evidence, terms: Terms, needs: int) -> Fin
     return decide(
         all(inside(growth) for _, growth in tests),
         any(growth.high < 1 / terms.value or growth.low > terms.value for _, growth in tests),
-        f"1, the exact law, lies outside the interval of {excluded} of {len(tests)} models: "
+        f"a factor of 1, the exact law, lies outside the interval of {excluded} of {len(tests)} models: "
         + "; ".join(
             f"{condition.name}: odds of ε grow {between(growth)} times as fast as L + l - 2 (median)"
             for condition, growth in tests
@@ -113,8 +113,11 @@ def one_band_falls(evidence: Evidence, terms: Terms, needs: int) -> Finding:
             np.array(column) for column in zip(*(pair if symmetry else pair[::-1] for pair in slopes), strict=True)
         )
         as_drawn = int(((falling < 0) & (np.abs(steady) <= terms.value * np.abs(falling))).sum())
-        what = "the predicate" if symmetry else "the answer itself"
-        text = f"{condition.name}: attention to {what} falls over the answers, to the other hardly, in {percent(as_drawn, len(slopes))}"
+        what, other = ("the predicate", "the answer itself") if symmetry else ("the answer itself", "the predicate")
+        often = percent(as_drawn, len(slopes))
+        text = (
+            f"{condition.name}: attention to {what} falls from the first answer to the last, and to {other} hardly, in {often}"
+        )
         tests.append((clopper_pearson(as_drawn, len(slopes)), text))
     return decide(
         *above((share for share, _ in tests), MAJORITY),
@@ -158,8 +161,8 @@ L4 = Claim(
 )
 L5 = Claim(
     "L5",
-    "On longer chains attention to the predicate falls over the answers for symmetry and stays for simply transitive actions; to the "
-    "answer itself it is the reverse.",
+    "On longer chains, attention to the predicate falls from the first answer to the last for symmetric groups, and not for simply "
+    "transitive actions; attention to the answer itself does the reverse.",
     "Huang et al. 2025, figures 6 and 7, no numbers printed",
     "part of the falling slope that the other may have",
     10,

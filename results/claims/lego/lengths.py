@@ -80,7 +80,7 @@ def errs_more(
         changes = differences([one[seeds] for seeds in common], [other[seeds] for seeds in common])
         return *pair_superiority(changes, confidence), "pairs"
     if min(len(one), len(other)) < needs:
-        settle(TOO_FEW, f"{len(one)} and {len(other)} replicates have a number on {name}, and the claim needs {needs} of each")
+        settle(TOO_FEW, f"{len(one)} and {len(other)} replicates have a number on {name}; the claim needs {needs} of each")
     return *superiority(list(one.values()), list(other.values()), confidence), "unpaired"
 
 
@@ -90,7 +90,7 @@ def learned(evidence: Evidence, condition: Condition, name: str, gate: float) ->
     right = int((errors <= 1 - LEARNED).sum())
     if right and right >= gate * len(errors):
         return None
-    return f"{right} of {len(errors)} replicates of {condition.name} answer {LEARNED:.0%} of the sentences of {name}, and {gate:.0%} must"
+    return f"{right} of {len(errors)} replicates of {condition.name} answer {LEARNED:.0%} of the sentences of {name}; {gate:.0%} must"
 
 
 def gated(evidence: Evidence, base: Condition, terms: Terms, needs: int) -> dict[int, str]:

@@ -64,7 +64,7 @@ def control(evidence: Evidence, rounds: Chain, needs: int) -> Condition:
     if steps[0] != steps[1]:
         settle(
             NOT_RUN,
-            f"no condition goes on with true chains of {rounds.trained[0]} for as many steps: what the steps alone bring is not known",
+            f"no condition goes on with true chains of {rounds.trained[0]} for as many steps, so the effect of steps alone is not known",
         )
     require(members, rounds.along.values(), needs)
     return members[-1]
@@ -80,7 +80,7 @@ def every_stage_goes_farther(evidence: Evidence, terms: Terms, needs: int) -> Fi
     rows = [[by_seeds(evidence, arm, name) for name in rounds.along.values()] for arm in arms]
     common = sorted(set.intersection(*(set(one) for row in rows for one in row)))
     if len(common) < needs:
-        settle(TOO_FEW, f"{len(common)} seeds have all stages and the control, and the claim needs {needs}")
+        settle(TOO_FEW, f"{len(common)} seeds have all stages and the control; the claim needs {needs}")
     reached = np.array(
         [[falls_below(lengths, [one[seeds] for one in row], terms.value) for seeds in common] for row in rows], dtype=np.float64
     )
@@ -124,9 +124,7 @@ def last_stage_equals_simply_transitive(evidence: Evidence, terms: Terms, needs:
     last_stage, transitive = (by_seeds(evidence, condition, rounds.along[longest]) for condition in (rounds.stages[-1], other))
     common = sorted(last_stage.keys() & transitive.keys())
     if len(common) < needs:
-        settle(
-            TOO_FEW, f"{len(common)} seeds are common to {rounds.stages[-1].name} and {other.name}, and the claim needs {needs}"
-        )
+        settle(TOO_FEW, f"{len(common)} seeds are common to {rounds.stages[-1].name} and {other.name}; the claim needs {needs}")
     behind = np.array([last_stage[seeds] - transitive[seeds] for seeds in common])  # positive: fewer sentences right
     if quantile(np.array([transitive[seeds] for seeds in common]), 0.5) > 1 - FAR:
         settle(PRECONDITION, f"the median accuracy of {other.name} at {longest} is below {FAR:g}, which is not near-perfect")
@@ -150,7 +148,7 @@ def labels_are_right(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     counted = [pool_labels(evidence, stage) for stage in rounds.stages[1:]]
     whole = all(len(row) >= needs for row in counted)
     if not whole and any(counted):
-        settle(TOO_FEW, f"the labels of {min(map(len, counted))} pools were counted in some stage, and the claim needs {needs}")
+        settle(TOO_FEW, f"the labels of {min(map(len, counted))} pools were counted in some stage; the claim needs {needs}")
     if whole:
         common = sorted(set.intersection(*(set(row) for row in counted)))
         shares = np.array([[row[seeds] for seeds in common] for row in counted], dtype=np.float64)

@@ -89,7 +89,8 @@ def conditions(evidence: Evidence, needs: int, models: Sequence[str] | None = No
         if missing or ended < needs:
             settle(
                 TOO_FEW,
-                f"{ended} of {len(condition.replicates)} replicates of {condition.name} have ended, and the claim needs {needs} and all",
+                f"{ended} of {len(condition.replicates)} replicates of {condition.name} have ended; "
+                f"the claim needs all, and at least {needs}",
             )
         if any(one.status != "finished" for one in condition.replicates):
             settle(PRECONDITION, f"a replicate of {condition.name} diverged: lower the learning rate")

@@ -33,7 +33,7 @@ def peaks_at_jumps(evidence: Evidence, terms: Terms, needs: int) -> Finding:
             settle(
                 PRECONDITION,
                 f"{len(ratios)} of {len(own)} replicates of {condition.name} leave the last plateau but one with looks before and within "
-                f"the jump, and {terms.gate:.0%} must: train for longer, or look more often",
+                f"the jump; {terms.gate:.0%} must: train for longer, or look more often",
             )
         interval = quantile_interval(ratios, 0.5, 1 - 0.05 / len(compared))
         texts.append(f"{condition.name}: {np.median(ratios):.2f} times {between(interval)} in {len(ratios)} of {len(own)}")

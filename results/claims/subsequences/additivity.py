@@ -62,7 +62,7 @@ def _of(evidence: Evidence, condition: Condition, needs: int) -> tuple[Floats, F
     if missing or len(traced) < needs:
         settle(
             TOO_FEW,
-            f"{len(traced)} replicates of {condition.name} have wrong reads traced to two events or more, and the claim needs {needs} and "
+            f"{len(traced)} replicates of {condition.name} have wrong reads traced to two events or more; the claim needs {needs} and "
             f"all that err: {missing} are missing",
         )
     interaction, r2, pairs = (

@@ -51,7 +51,8 @@ def _of(condition: Condition, rows: Mapping[str, Mapping[int, Mapping[str, float
     if len(measured) < max(needs, len(finished)):
         settle(
             TOO_FEW,
-            f"{len(measured)} of {len(finished)} finished replicates of {condition.name} have rows, and the claim needs {needs} and all",
+            f"{len(measured)} of {len(finished)} finished replicates of {condition.name} have rows; "
+            f"the claim needs all, and at least {needs}",
         )
     if min(len(steps) for steps in measured) < 4:
         settle(NOT_RUN, f"{condition.name} has rows at fewer than 4 steps: keep more of them")

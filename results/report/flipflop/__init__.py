@@ -40,7 +40,7 @@ FAMILY = ReportFamily(
         ),
     },
     errors={
-        "flipflop": "a read position, the one after an “r”, where the most probable token of the whole vocabulary is not the bit of the "
+        "flipflop": "a read (the position after an “r”) where the most probable token of the whole vocabulary is not the bit of the "
         "last write",
         "flipflop_simulation": "a position where the more probable state is not the state after its input",
     },

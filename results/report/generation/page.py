@@ -29,7 +29,7 @@ ERRORS = {  # the first that every sampler of a study has is drawn
     "divergence": "divergence from the target, nats",
     "wrong": "share of strings without a reward",
 }
-QUERIES = {"generator_queries": "queries of the generator, a string", "verifier_queries": "queries of the verifier, a string"}
+QUERIES = {"generator_queries": "queries of the generator per string", "verifier_queries": "queries of the verifier per string"}
 MOST = 16  # conditions of the figure
 CAPTION = (
     "A faint point is a seed, a bold one the median of a condition. The line joins the medians that no other condition beats in both. "

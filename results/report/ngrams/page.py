@@ -15,6 +15,7 @@ from results.report.family import Drawn
 from results.report.figures import INK, STYLE, faint, label_rows, legend, light_and_bold, rows_of_panels
 from results.report.lines_and_maps import heat_maps
 from results.report.palette import colour_of
+from results.report.plot_data import tell
 from results.rows.looks import averages, series, watched, watched_set
 from results.rows.summary import Replicate
 from results.rows.task_conditions import is_of
@@ -205,7 +206,8 @@ def _nearest(
         for panel, (name, (steps, shares)) in zip(panels, ribbons.items(), strict=True):
             edges = np.concatenate([np.zeros((1, len(steps))), shares.cumsum(0)])
             for k in range(len(shares)):
-                panel.fill_between(steps, edges[k], edges[k + 1], color=colour_of(k), alpha=0.75, lw=0, step="mid")
+                ribbon = panel.fill_between(steps, edges[k], edges[k + 1], color=colour_of(k), alpha=0.75, lw=0, step="mid")
+                tell(ribbon, f"{k + 1}-gram")
             panel.set_title(name)
             panel.set_xlabel("training step")
             panel.set_ylim(0, 1)
@@ -213,7 +215,7 @@ def _nearest(
         label_rows(panels, "seeds")
         legend(figure, {f"{k + 1}-gram": Line2D([], [], color=colour_of(k), lw=6, alpha=0.75) for k in range(orders)})
     caption = (
-        "Share of seeds whose predictions are nearest to each k-gram estimator: least KL divergence from the estimator, over its "
-        "smoothings, to the model."
+        "Share of seeds whose predictions are nearest to each k-gram estimator, by the KL divergence from the estimator to the model, "
+        "with the smoothing that makes it smallest."
     )
     return [("ngram-nearest", "The nearest estimator", caption, figure)]

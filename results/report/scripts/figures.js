@@ -182,20 +182,33 @@ class Panel {
   size() {
     const width = Math.max(this.holder.clientWidth, 200), [w, h] = this.data.shape;
     const names = this.data.y.kind === "names" ? this.data.y.ticks.length * 17 + 60 : 0;
-    return { width, height: Math.round(Math.max(names, Math.min(Math.max(width * Math.min(h / w, .95), 210), 430))) };
+    const turned = this.turned(width), below = turned ? turned.size - 24 : 0;  // turned names take no room from the plot
+    return { width, height: Math.round(below + Math.max(names, Math.min(Math.max(width * Math.min(h / w, .95), 210), 430))) };
+  }
+
+  // names below the plot that would overlap are turned: the room that they take below it and to the right of the last one
+  turned(width) {
+    const axis = this.data.x, widest = axis.kind === "names" ? this.widest(axis) : 0;
+    if (widest * axis.ticks.length * 1.1 <= width - 80) return null;
+    return { size: Math.min(widest * .8, 150) + 18, right: Math.max(14, Math.min(widest, 170) * .64) };
+  }
+
+  widest(axis) {
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+    return Math.max(...axis.ticks.map(([at, label]) => pen.measureText(axis.kind === "linear" ? short(at) : label).width), 8);
   }
 
   axis(axis, side) {
     const horizontal = side % 2 === 0, pen = document.createElement("canvas").getContext("2d");
     pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
-    const widest = Math.max(...axis.ticks.map(([at, label]) => pen.measureText(axis.kind === "linear" ? short(at) : label).width), 8);
-    const turned = horizontal && axis.kind === "names" && widest * axis.ticks.length * 1.1 > this.size().width - 80;
-    const width = this.size().width, room = horizontal ? (axis.kind === "names" && turned ? 170 : Infinity) : width * .5 - 6;
+    const width = this.size().width, widest = this.widest(axis), turned = horizontal ? this.turned(width) : null;
+    const room = horizontal ? (axis.kind === "names" && turned ? 170 : Infinity) : width * .5 - 6;
     const shown = (u, low, high) => axis.ticks.filter(([at]) => at >= low - 1e-9 && at <= high + 1e-9);
     return {
       side, stroke: () => css("--ink"), font: `12px ${getComputedStyle(document.body).fontFamily}`, labelFont: `12px ${getComputedStyle(document.body).fontFamily}`,
-      label: axis.label ? fitted(pen, axis.label, horizontal ? width - 60 : this.size().height - 30) : undefined, labelSize: axis.label ? 20 : 0, labelGap: 0, gap: 4,
-      size: horizontal ? (turned ? Math.min(widest * .8, 150) + 18 : 24) : (u, labels) => Math.max(8, ...(labels ?? []).map((label) => pen.measureText(label).width)) + 12,
+      label: axis.label ? fitted(pen, axis.label, horizontal ? width - 60 : this.size().height - 30 - (this.turned(width)?.size ?? 0)) : undefined, labelSize: axis.label ? 20 : 0, labelGap: 0, gap: 4,
+      size: horizontal ? (turned ? turned.size : 24) : (u, labels) => Math.max(8, ...(labels ?? []).map((label) => pen.measureText(label).width)) + 12,
       rotate: turned ? -50 : 0,
       splits: (u, i, low, high) => {
         const inside = shown(u, Math.min(low, high), Math.max(low, high)).map(([at]) => at);
@@ -219,7 +232,7 @@ class Panel {
     const font = { ...this.size() };
     this.u?.destroy();
     this.u = new uPlot({
-      ...font, legend: { show: false }, padding: [8, right ? 0 : 14, 0, 0],
+      ...font, legend: { show: false }, padding: [8, this.turned(font.width)?.right ?? (right ? 0 : 14), 0, 0],
       cursor: { x: false, y: false, points: { show: false }, drag: { x: true, y: true, uni: 30, dist: 8 }, focus: { prox: -1 } },
       scales: { x: { time: false, dir: x.from > x.to ? -1 : 1, range: (u, low, high) => [low, high] }, y: { dir: y.from > y.to ? -1 : 1, range: (u, low, high) => [low, high] } },
       series: [{}, { paths: () => null, points: { show: false } }],

@@ -313,7 +313,7 @@ def test_the_samples_of_an_lstm_are_counted_against_the_transformer_beside_it(tm
 def test_a_number_that_several_conditions_ask_for_is_missing_once(tmp_path: Path) -> None:
     found = one_verdict(tmp_path, "R4", [base(), mixed(rare=[None, *[1e-5] * 24])])
     assert found.verdict == TOO_FEW
-    assert found.finding.reason.startswith("4 numbers of c1 are still missing")  # its three laws, and the whole of them
+    assert found.finding.reason.startswith("4 results of c1 are still missing")  # its three laws, and the whole of them
 
 
 def test_the_baseline_is_the_plain_one_in_the_middle_of_the_sweep(tmp_path: Path) -> None:

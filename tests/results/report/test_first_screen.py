@@ -8,15 +8,18 @@ import pytest
 import yaml
 
 from results.claims.compare import exceeds
+from results.report.family import scored_answers
 from results.report.family_sections import FAMILIES
 from results.report.first_screen import answer, answer_of_values, change_in_words, changes, paper_shows
 from results.rows.plural import factor, factors
 from results.rows.summary import SUMMARY
 from results.rows.value_summary import VALUES
+from results.statistics.intervals import clopper_pearson
 
 
 def row(condition: str, median: float, zeros: int, of: int = 10, name: str = "sparse") -> dict:
-    joint = {"jointly_zero": zeros, "jointly_zero_of": of, "jointly_zero_low": 0.1, "jointly_zero_high": 0.5}
+    share = clopper_pearson(zeros, of)
+    joint = {"jointly_zero": zeros, "jointly_zero_of": of, "jointly_zero_low": share.low, "jointly_zero_high": share.high}
     median_row = {"error_median": median, "median_low": median / 2, "median_high": median * 2, "error_max": 0.5}
     return {"condition": condition, "stage": 0, "set": name, "zero_error_of": of, **joint, **median_row}
 
@@ -27,15 +30,23 @@ def said(*rows: dict) -> str:
 
 def test_conditions_that_differ_in_replicates_without_error_are_told_apart_by_them() -> None:
     assert said(row("a", 0.1, 0), row("b", 0.0, 9)) == (
-        "Replicates without an error on either set: b has 9 of 10 (95 %: 10.0 to 50.0 %); a: 0 of 10 (95 %: 10.0 to 50.0 %)."
+        "Replicates without an error on either set: b has 9 of 10 (95 %: 55.5 to 99.7 %); a: 0 of 10 (95 %: 0.0 to 30.8 %)."
     )
     many = said(*(row(f"c{i}", 0.1, 0) for i in range(5)), row("best", 0.0, 10))
-    assert many.startswith("Of 6 conditions, best has most replicates without an error on either set, 10 of 10 (")
-    assert "5 others have fewest, 0 of 10" in many
-    tied = said(*(row(f"c{i}", 0.0, 10) for i in range(5)), row("worst", 0.1, 8))
+    assert many.startswith("Of 6 conditions, best has the most replicates without an error on either set, 10 of 10 (")
+    assert "5 others have the fewest, 0 of 10" in many
+    tied = said(*(row(f"c{i}", 0.0, 10) for i in range(5)), row("worst", 0.1, 2))
     assert tied.startswith(
-        "Of 6 conditions, 5 have most replicates without an error on either set, 10 of 10 (95 %: 10.0 to 50.0 %) each; "
+        "Of 6 conditions, 5 have the most replicates without an error on either set, 10 of 10 (95 %: 69.2 to 100.0 %) each; "
     )
+
+
+def test_conditions_whose_shares_without_an_error_may_be_equal_are_told_apart_by_their_medians() -> None:
+    """1 of 10 and 0 of 10 say nothing; where the medians are all zero there is nothing better to say."""
+    assert said(row("a", 0.1, 1), row("b", 0.3, 0)).startswith(
+        "Conditions differ most on sparse: the median error is lowest, 0.1 "
+    )
+    assert said(row("a", 0.0, 9), row("b", 0.0, 6)).startswith("Replicates without an error on either set: a has 9 of 10 (")
 
 
 def test_conditions_that_always_err_are_told_apart_by_their_medians() -> None:
@@ -45,8 +56,35 @@ def test_conditions_that_always_err_are_told_apart_by_their_medians() -> None:
         "(95 %: 0.067 to 0.268), 6.7× as much, for b."
     )
     assert said(row("a", 0.3, 0), row("b", 0.3, 0)) == (
-        "All 2 conditions are alike: 0 of 10 replicates of each make no error on either set."
+        "Both conditions are alike: in each, 0 of 10 replicates make no error on either set."
     )
+
+
+@pytest.mark.parametrize(
+    ("errors", "noun"),
+    [
+        (["a closing bracket whose type is another one"], "closing brackets"),
+        (["a read (the position after an “r”) where the bit is wrong", "a read that is wrong"], "reads"),
+        (["an answer, of a variable, that is not its value"], "answers"),
+        (["a query that is answered wrongly"], "queries"),
+        (["a string whose class is wrong", "a position where the token is wrong"], "answers"),
+        (["wrong"], "answers"),
+    ],
+)
+def test_the_answer_calls_what_is_scored_by_the_noun_of_the_task(errors: list[str], noun: str) -> None:
+    scoring = {"metrics": ["wrong"], "direction": "lower"}
+    plan = [{"name": error, "config": {}, "scoring": scoring | {"error": error}} for error in errors]
+    assert scored_answers(plan, FAMILIES) == noun
+    table = pa.Table.from_pylist([row("a", 0.25, 0)], schema=SUMMARY)
+    assert answer(table, ["sparse"], noun).startswith(f"On sparse, the median of 10 replicates errs on 0.25 of the {noun} (")
+
+
+def test_every_older_study_of_a_family_has_a_noun() -> None:
+    for family in FAMILIES:
+        for task, error in family.errors.items():
+            assert scored_answers([{"config": {"task": {"name": task}}}], FAMILIES) != "answers" or error[:9] == "an answer"
+    older = [{"config": {"task": {"name": "a_task_of_a_user"}}}]
+    assert scored_answers(older, FAMILIES) == "scored positions"
 
 
 def test_an_interval_without_an_end_names_no_number() -> None:
@@ -75,7 +113,11 @@ def test_experiments_are_told_apart_by_the_best_and_the_worst_median() -> None:
     assert values_said(*(each | {"better": "higher"} for each in rows)).startswith("The median loss is highest, 3")
     assert values_said(value_row("a", math.inf)) == "The median loss is diverged (95 %: diverged)."
     assert values_said(value_row("a", 1.0), value_row("b", 1.0)) == (
-        "The median loss is the same for all 2 conditions: 1 (95 %: 0 to 2)."
+        "The median loss is the same for both conditions: 1 (95 %: 0 to 2)."
+    )
+    tied = values_said(value_row("a", 12345.6), value_row("b", 1.0), value_row("c", 1.0))
+    assert tied == (
+        "The median loss is lowest, 1 (95 %: 0 to 2), for b and 1 other, and highest, 12,346 (95 %: 12,345 to 12,347), for a."
     )
     assert values_said() == "No replicate has a number yet."
 
@@ -92,8 +134,22 @@ def test_experiments_with_flags_alone_are_told_apart_by_how_often_they_are_true(
 
 
 def test_one_condition_and_none() -> None:
-    assert "The median of 10 replicates errs in 0.1 of the reads on sparse (95 %: 0.05 to 0.2), the worst in 0.5." in said(
-        row("a", 0.1, 0)
+    assert said(row("a", 0.1, 0)).startswith(
+        "On sparse the errors are most frequent: the median of 10 replicates errs on 0.1 of the answers (95 %: 0.05 to 0.2), "
+        "the worst errs on 0.5."
+    )
+    assert said(row("a", 0.1, 0), row("a", 0.2, 0, name="dense")).startswith("On dense the errors are most frequent: ")
+    lost = row("a", math.inf, 0) | {"error_max": math.inf}
+    assert (
+        "On sparse the errors are most frequent: the median of 10 replicates diverged (95 %: diverged), the worst diverged."
+        in said(lost)
+    )
+    rare = row("a", 0.0, 9, name="dense") | {"error_max": 0.1}
+    assert said(row("a", 0.0, 9) | {"error_max": 0.0}, rare).startswith("On dense the errors are most frequent: ")
+    clean = row("a", 0.0, 10) | {"error_max": 0.0}
+    assert said(clean) == "10 of 10 replicates (95 %: 69.2 to 100.0 %) make no error on either set."
+    assert (
+        said(row("a", 0.1, 0, of=1)) == "On sparse the errors are most frequent: the only replicate errs on 0.1 of the answers."
     )
     assert said() == "No replicate has a number yet."
 

@@ -45,8 +45,8 @@ def test_the_figures_reproduce_the_claims(plans):
     for study, claim in (("p1", "PD-R3"), ("p2", "PD-R2")):
         assert judged(plans[study], claim, like(labels=labels)).verdict == REPRODUCED
     shown = judged(plans["p1"], "PD-R3", like(labels=labels)).finding.measured
-    assert "width 100, 10,200,000 against never of one_shot, stage 1: P = 1.00" in shown
-    assert "width 1000, 10,200,000 against never of labels_wider" in shown
+    assert "width 100: 10,200,000 against never of one_shot, stage 1 (P = 1.00" in shown
+    assert "width 1000: 10,200,000 against never of labels_wider" in shown
     laptop = planned("p1", "laptop", ["replicates=10"])
     small = like(teacher=140_000, progressive=160_000, labels=700_000, one_shot=[NEVER] * 5 + [900_000] * 5)
     assert judged(laptop, "PD-R3", lambda name, seed: small(name, seed)).verdict == SCALED
@@ -163,7 +163,7 @@ def test_a_curriculum_needs_transitions_and_probes_around_them(plans):
     assert verdict(places=range(-5, 3)) == TOO_FEW  # nor after
     assert judged(plans["p2"], "PD-R1", like()).verdict == NOT_RUN
     shown = judged(plans["p2"], "PD-R1", like(), spike([1])).finding.measured
-    assert "medians of teacher: degree 1: 1.00, 5.00 and 1.00, a spike in 10 of 10" in shown
+    assert "(medians of teacher): degree 1: 1.00, 5.00 and 1.00, a spike in 10 of 10" in shown
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _kind(column: pa.Array | pa.ChunkedArray) -> str:
-    """What a column holds, in a word or two."""
+    """What a column holds, as a noun phrase."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return "bytes that are no text in UTF-8"

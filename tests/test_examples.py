@@ -47,7 +47,7 @@ def test_a_classifier_is_run_by_its_function(enter, monkeypatch):
     store = open_store(folder / "runs", "forest")
     show_contrasts(store, None, said.append)
     assert "6 pairs" in said[-1]
-    assert any("over the one comparison of this table" in line for line in said)
+    assert any("for the one comparison of this table" in line for line in said)
     study, *replicates = runs_of(store, "replicate", rows_of(store))
     assert [len(study.tables[name][1]) for name in ("summary", "replicates")] == [2, 12]
     assert {name for each in replicates for name in each.summary} == {"accuracy", "status"}

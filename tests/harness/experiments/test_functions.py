@@ -156,7 +156,7 @@ def test_a_report_and_a_comparison_come_of_the_rows(shifted):
     assert "12 pairs" in line
     assert "1.00 [" in line  # every seed is better by 3
     assert "| 3 [3, 3] |" in line
-    assert "over the one comparison of this table" in said[1]
+    assert "for the one comparison of this table" in said[1]
     assert said[-1] == "Not compared, as evaluate.metrics does not name them: drawn, even."
 
 

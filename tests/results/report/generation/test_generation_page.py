@@ -129,7 +129,7 @@ def test_a_generator_stands_at_the_mean_over_its_verifiers():
     own = tuple(Replicate("one", 0, f"seed {seed}", seed, seed, "finished", None, None, {}) for seed in (0, 1, 2))
     condition = Condition("one", {}, own)
     points = page.points_of_generators(values_by_item(Evidence((condition,), {}, {}, probes), condition))
-    of_generator, of_verifier = (f"nucleus 0.9: queries of the {who}, a string" for who in ("generator", "verifier"))
+    of_generator, of_verifier = (f"nucleus 0.9: queries of the {who} per string" for who in ("generator", "verifier"))
     assert set(points) == {of_generator, of_verifier}
     assert set(points[of_verifier]) == {"backtracking"}  # plain asks no verifier
     queries, wrong = points[of_generator]["backtracking"]

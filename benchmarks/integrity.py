@@ -13,6 +13,7 @@ from unittest.mock import patch
 import pyarrow.dataset
 import pyarrow.parquet
 
+import results.store.parquet
 import results.store.seal
 import results.store.second_copy
 from benchmarks.report_speed import STUDY, write_store
@@ -25,11 +26,15 @@ BOUND = 0.05  # of the time that reading takes without checks
 
 @contextmanager
 def unchecked() -> Iterator[None]:
-    """The reader without its checks: nothing is hashed, and no checksum of a page is compared."""
+    """The reader without its checks: nothing is hashed, no checksum of a page is compared, and no value is looked at."""
     file, options = pyarrow.parquet.ParquetFile, pyarrow.dataset.ParquetFragmentScanOptions
+    reader = results.store.parquet
     with ExitStack() as stack:
         for module in (results.store.seal, results.store.second_copy):
             stack.enter_context(patch.object(module, "_holds", lambda data, place: True))
+        stack.enter_context(patch.object(reader, "_rows", reader._unchecked_rows))
+        stack.enter_context(patch.object(reader, "_read_columns", lambda _, file, columns, *__: file.read(columns, False)))
+        stack.enter_context(patch.object(reader, "impossible", lambda rows: ""))
         stack.enter_context(patch.object(pyarrow.parquet, "ParquetFile", lambda source, **_: file(source)))
         stack.enter_context(patch.object(pyarrow.dataset, "ParquetFragmentScanOptions", lambda **_: options()))
         yield

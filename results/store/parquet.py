@@ -216,7 +216,9 @@ def _rows(
 ) -> pa.Table:
     """`read_file` without the check of the packs. `source` and `fragment()` are the same file."""
     rows = _unchecked_rows(source, fragment, path, table, columns, filter, cure)
-    rows.validate(full=True)  # texts that are no UTF-8 are read as they stand
+    for column in rows.columns:
+        if pa.types.is_nested(column.type):
+            column.validate(full=True)  # texts that are no UTF-8 are read as they stand; `_indexed` has seen the others
     if wrong := impossible(rows):
         raise DamagedFile(f"{path} is no file of table {table!r}: {wrong}; {cure}")
     return rows
@@ -241,6 +243,7 @@ def _indexed(source: pa.NativeFile, file: pyarrow.parquet.ParquetFile, columns: 
     size = 0
     for name in texts:
         for chunk in indexed[name].chunks:
+            chunk.dictionary.validate(full=True)  # texts that are no UTF-8 are read as they stand
             lengths = pa.compute.binary_length(chunk.dictionary)
             size += pa.compute.sum(lengths.take(chunk.indices).cast(pa.int64()), min_count=0).as_py()
     if size > MOST_TEXT:

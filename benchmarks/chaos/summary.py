@@ -9,7 +9,8 @@ from typing import Any
 
 from benchmarks.tables import markdown
 
-KINDS = ("worker", "notice", "raylet", "driver", "interrupt", "memory", "outage")  # events that are done to someone
+# events that are done to someone, each with a first letter of its own
+KINDS = ("worker", "notice", "raylet", "driver", "interrupt", "memory", "outage")
 
 
 def rows(records: Iterable[Mapping[str, Any]]) -> list[list[str]]:
@@ -29,7 +30,7 @@ def _row(records: list[Mapping[str, Any]]) -> list[str]:
         str(len(records)),
         f"{len(records) - len(failed)}" + (f" (not {', '.join(failed)})" if failed else ""),
         str(consecutive(records)),
-        ", ".join(f"{done[kind]} {kind}" for kind in KINDS if done[kind]),
+        ", ".join(f"{done[kind]}{kind[0]}" for kind in KINDS if done[kind]),
         str(spoiled) if spoiled else "–",
         f"{sum(each['seconds'] for each in records) / 3600:.1f}",
     ]
@@ -47,7 +48,7 @@ def consecutive(records: Iterable[Mapping[str, Any]]) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    names = ["commit", "store", "attempts", "passed", "in a row", "done", "requests spoiled", "hours"]
+    names = ["commit", "store", "attempts", "passed", "in a row", "killed or disturbed", "spoiled", "hours"]
     records = [json.loads(line) for path in arguments for line in Path(path).read_text().splitlines()]
     print(markdown(names, rows(records)))
     return 0

@@ -29,6 +29,6 @@ def test_a_row_a_commit_and_store(tmp_path, capsys):
     assert main([str(path)]) == 0
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in capsys.readouterr().out.splitlines()[2:]]
     assert lines == [
-        ["aaaaaaa", "folder", "2", "2", "2", "2 worker", "–", "1.0"],
-        ["aaaaaaa", "s3", "2", "1 (not 7)", "1", "2 worker", "14", "1.0"],
+        ["aaaaaaa", "folder", "2", "2", "2", "2w", "–", "1.0"],
+        ["aaaaaaa", "s3", "2", "1 (not 7)", "1", "2w", "14", "1.0"],
     ]

@@ -107,13 +107,19 @@ def read_file(
         options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
         return dataset.ParquetFileFormat(default_fragment_scan_options=options).make_fragment(*of)
 
+    def checked(source: pa.NativeFile, *same: object) -> pa.Table:
+        """The rows of a file that is open in `source`; same: what a fragment of it is made of."""
+        rows = _rows(source, partial(fragment, *same), path, table, columns, filter, cure)
+        _refuse_impossible(rows, path, table, cure)
+        return rows
+
     def of_bytes(data: bytes) -> pa.Table:
         batch = from_file(data, table) if filter is None else None
         if batch is not None and not nulls_where_none_may_be(batch, table) and not impossible(batch):
             return pa.Table.from_batches([batch]).select(columns)
         if state(data) == "damaged":
             raise unreadable(ValueError(_CHANGED))
-        return _rows(pa.BufferReader(data), partial(fragment, pa.py_buffer(data)), path, table, columns, filter, cure)
+        return checked(pa.BufferReader(data), pa.py_buffer(data))
 
     try:
         small = _small_local(path) if isinstance(filesystem, pyarrow.fs.LocalFileSystem) else None
@@ -122,10 +128,7 @@ def read_file(
         else:
             refuse_special(filesystem, path)
             with filesystem.open_input_file(path) as source:
-                if source.size() <= _WHOLE:
-                    rows = of_bytes(source.read())
-                else:
-                    rows = _rows(source, partial(fragment, path, filesystem), path, table, columns, filter, cure)
+                rows = of_bytes(source.read()) if source.size() <= _WHOLE else checked(source, path, filesystem)
     except DamagedFile:
         raise
     except FileNotFoundError as error:
@@ -137,7 +140,7 @@ def read_file(
     except OSError:  # bytes that are no Parquet file, or a store that did not answer: read alone, the bytes tell
         data = pa.py_buffer(content(filesystem, path))
         try:
-            rows = _rows(pa.BufferReader(data), partial(fragment, data), path, table, columns, filter, cure)
+            rows = checked(pa.BufferReader(data), data)
         except DamagedFile:
             raise
         except (pa.ArrowException, OSError) as error:
@@ -205,23 +208,13 @@ def _small_local(path: str) -> bytes | None:
     return data if len(data) == about.st_size else None
 
 
-def _rows(
-    source: pa.NativeFile,
-    fragment: "Callable[[], pa.dataset.ParquetFileFragment]",
-    path: str,
-    table: str,
-    columns: list[str],
-    filter: pa.compute.Expression | None,
-    cure: str,
-) -> pa.Table:
-    """`read_file` without the check of the packs. `source` and `fragment()` are the same file."""
-    rows = _unchecked_rows(source, fragment, path, table, columns, filter, cure)
+def _refuse_impossible(rows: pa.Table, path: str, table: str, cure: str) -> None:
+    """DamagedFile for rows that no study writes; ArrowInvalid for nested texts that are no UTF-8: `_indexed` has seen the others."""
     for column in rows.columns:
         if pa.types.is_nested(column.type):
-            column.validate(full=True)  # texts that are no UTF-8 are read as they stand; `_indexed` has seen the others
+            column.validate(full=True)
     if wrong := impossible(rows):
         raise DamagedFile(f"{path} is no file of table {table!r}: {wrong}; {cure}")
-    return rows
 
 
 def _read_columns(
@@ -251,7 +244,7 @@ def _indexed(source: pa.NativeFile, file: pyarrow.parquet.ParquetFile, columns: 
     return indexed
 
 
-def _unchecked_rows(
+def _rows(
     source: pa.NativeFile,
     fragment: "Callable[[], pa.dataset.ParquetFileFragment]",
     path: str,
@@ -260,6 +253,7 @@ def _unchecked_rows(
     filter: pa.compute.Expression | None,
     cure: str,
 ) -> pa.Table:
+    """`read_file` without the checks of packs and values. `source` and `fragment()` are the same file."""
     schema = SCHEMAS[table]
     size = _check_footer(source, path, cure)
     file = pa.parquet.ParquetFile(source, page_checksum_verification=True)

@@ -233,14 +233,16 @@ def _indexed(source: pa.NativeFile, file: pyarrow.parquet.ParquetFile, columns: 
     indexed = pa.parquet.ParquetFile(
         source, metadata=file.metadata, read_dictionary=texts, page_checksum_verification=True
     ).read(columns, use_threads=False)
-    size = 0
-    for name in texts:
-        for chunk in indexed[name].chunks:
-            chunk.dictionary.validate(full=True)  # texts that are no UTF-8 are read as they stand
-            lengths = pa.compute.binary_length(chunk.dictionary)
-            size += pa.compute.sum(lengths.take(chunk.indices).cast(pa.int64()), min_count=0).as_py()
-    if size > MOST_TEXT:
-        raise DamagedFile(f"{path} holds {size:,} bytes of text, and at most {MOST_TEXT:,} are read; {cure}")
+    chunks = [chunk for name in texts for chunk in indexed[name].chunks]
+    lengths = [pa.compute.binary_length(chunk.dictionary) for chunk in chunks]
+    for chunk in chunks:
+        chunk.dictionary.validate(full=True)  # texts that are no UTF-8 are read as they stand
+    # first as if each row had the longest text, which is seen at once
+    if sum((pa.compute.max(each).as_py() or 0) * len(chunk) for each, chunk in zip(lengths, chunks, strict=True)) > MOST_TEXT:
+        written = (each.take(chunk.indices).cast(pa.int64()) for each, chunk in zip(lengths, chunks, strict=True))
+        size = sum(pa.compute.sum(each, min_count=0).as_py() for each in written)
+        if size > MOST_TEXT:
+            raise DamagedFile(f"{path} holds {size:,} bytes of text, and at most {MOST_TEXT:,} are read; {cure}")
     return indexed
 
 

@@ -17,14 +17,9 @@ from harness.study.stages import link_of
 from results.errors import DamagedFile, StudyError
 from results.plain_values import Options, Tree
 from results.store.filesystem import public, public_override
-from results.store.manifest import MOST_BYTES, Manifest, checked
+from results.store.manifest import MOST_BYTES, checked
+from results.store.manifest_fields import Manifest
 from tasks.task import Task
-
-_KEYS = tuple(
-    "study question source scale reductions overrides wandb keep device executor store pack_size curve_every sets conditions "
-    "replicates packs numerics versions git dirty".split()
-)
-_ADDED = ("claims", "adaptive", "slots", "parts", "wandb_runs", "watch", "metrics")  # keys that older manifests lack
 
 
 def build(
@@ -92,8 +87,8 @@ def name_of_content(content: bytes) -> str:
 def read(content: bytes, where: str = "the manifest") -> Manifest:
     """The manifest of `to_bytes`. ValueError where it is something else."""
     manifest = checked(content, where)
-    refuse_unknown(manifest, (*_KEYS, *_ADDED), where)
-    missing = [name for name in _KEYS if name not in manifest]
+    refuse_unknown(manifest, Manifest.__annotations__, where)
+    missing = [name for name in Manifest.__annotations__ if name in Manifest.__required_keys__ and name not in manifest]
     if missing:
         raise DamagedFile(f"{where} is not a manifest: it lacks {', '.join(missing)}; move it away")
     return manifest

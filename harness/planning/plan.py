@@ -16,7 +16,8 @@ from harness.study.stages import keys, parent_of, spans_of
 from results.errors import StudyError
 from results.grouping import grouped
 from results.plain_values import Options, Tree
-from results.store.manifest import Manifest, PlannedRow
+from results.store.manifest import Manifest
+from results.store.manifest_fields import PlannedRow
 from tasks.task import Task
 
 # of `train`; these become vectors over the replicates of a pack

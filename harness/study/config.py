@@ -21,7 +21,7 @@ from models.custom import custom
 from models.model import Model
 from results.errors import StudyError, nearest, settings_errors
 from results.plain_values import Options, Tree, Value
-from results.store.manifest import SetFields
+from results.store.manifest_fields import SetFields
 from tasks.task import Task
 
 SCHEDULES = ("linear", "constant", "cosine", "plateau")

@@ -12,9 +12,8 @@ CAUTION = (
 )
 
 
-def decisions_of(manifest: Manifest, replicates: Sequence[Replicate]) -> dict[str, Decision]:
-    """The decision on every condition of a manifest that has a rule; seeds that it does not plan count as not ended."""
-    rule = Rule(**(manifest["adaptive"] or {}))
+def decisions_of(rule: Rule, manifest: Manifest, replicates: Sequence[Replicate]) -> dict[str, Decision]:
+    """The decision on every condition of a manifest; seeds that it does not plan count as not ended."""
     errors: dict[str, list[Error]] = {condition["name"]: [] for condition in manifest["conditions"]}
     for replicate in replicates:
         if replicate.stage == 0:
@@ -41,7 +40,10 @@ def lines(manifest: Manifest, replicates: Sequence[Replicate]) -> list[str]:
         return []
     rule = Rule(**stated)
     head = f"Adaptive: {rule.minimum} to {rule.maximum} replicates a condition, until {rule.words}."
-    return [head, *(_line(rule, name, decision, manifest) for name, decision in decisions_of(manifest, replicates).items())]
+    return [
+        head,
+        *(_line(rule, name, decision, manifest) for name, decision in decisions_of(rule, manifest, replicates).items()),
+    ]
 
 
 def _line(rule: Rule, name: str, decision: Decision, manifest: Manifest) -> str:

@@ -8,7 +8,8 @@ import pyarrow.fs
 from results.errors import store_errors
 from results.plain_values import Value
 from results.store.filesystem import info_of
-from results.store.manifest import Manifest, PlannedRow, label, newest_manifest, stage_of
+from results.store.manifest import Manifest, label, newest_manifest, stage_of
+from results.store.manifest_fields import PlannedRow
 from results.store.tables import Store, list_names, read
 
 _FOLDER = "logs"

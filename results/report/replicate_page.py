@@ -29,7 +29,8 @@ from results.rows.measures import ARRAY, is_experimental, label
 from results.rows.options import flatten
 from results.rows.summary import replicates_of, set_names
 from results.store.json_columns import entries
-from results.store.manifest import Manifest, PlannedRow, manifest_of, reported
+from results.store.manifest import Manifest, manifest_of, reported
+from results.store.manifest_fields import PlannedRow
 from results.store.tables import Store, read
 
 MAX_VALUES = 1000  # rows of the table of an experiment's values

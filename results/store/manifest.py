@@ -1,21 +1,19 @@
-"""The fields of a manifest, and which one of a study holds: the plan is immutable, so a study that was extended has several.
-
-`results.store.manifest_schema` checks a file against these fields when it is read.
-"""
+"""Which manifest of a study holds, and what it says: the plan is immutable, so a study that was extended has several."""
 
 import json
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs
 
 from results.errors import DamagedFile, StoreError, StudyError, store_errors
-from results.plain_values import Options, Tree, Value
+from results.plain_values import Tree
 from results.store.filesystem import info_of, public, reason
+from results.store.manifest_fields import ConditionFields, Manifest, Planned
 from results.store.manifest_schema import problem
 from results.store.tables import Store, list_names, read_bytes, write_bytes
 
@@ -24,94 +22,6 @@ NEWEST = "newest_manifest"  # a file of the study that names one: times of files
 SUFFIX = ".yaml"
 _MOST_NAME = 200  # bytes
 MOST_BYTES = 2**28  # 2 × 10^6 replicates
-
-PlannedRow = list[Any]  # key, place of the condition, init_seed, data_seed
-
-
-class SetFields(TypedDict):
-    """An evaluation set of the study. `every`: steps between looks, absent or None where it is scored at the end only."""
-
-    definition: Options
-    sequences: int
-    every: NotRequired[int | None]
-    seed: NotRequired[int]
-
-
-class ConditionSet(TypedDict):
-    """An evaluation set as one condition is scored on it: its hash, and the task that it samples."""
-
-    hash: str
-    task: NotRequired[Options]
-
-
-class ScoringFields(TypedDict):
-    """What a condition's task says of its numbers (`results.store.manifest.Scoring`)."""
-
-    metrics: list[str]
-    direction: str
-    error: str
-    tokens: NotRequired[int | None]
-    outputs: NotRequired[int | None]
-
-
-class ConditionFields(TypedDict):
-    """A condition. config: what is hashed, without defaults; settings: every option; scored: positions of a string that are scored."""
-
-    name: str
-    config: Options
-    sets: dict[str, ConditionSet]
-    replicates: int
-    settings: NotRequired[Options]
-    scored: NotRequired[int | None]
-    scoring: NotRequired[ScoringFields | None]
-
-
-class PackFields(TypedDict):
-    """A planned pack: places of its replicates in the manifest's list."""
-
-    id: str
-    stage: int
-    replicates: list[int]
-    signature: str
-    kind: NotRequired[str]
-
-
-class Planned(TypedDict):
-    """What a reader of rows needs."""
-
-    sets: dict[str, SetFields]
-    conditions: list[ConditionFields]
-    replicates: list[PlannedRow]
-    metrics: NotRequired[dict[str, dict[str, str]]]
-
-
-class Manifest(Planned):
-    """A manifest. Optional fields are those that older ones lack."""
-
-    study: str
-    question: str
-    source: Options
-    scale: str
-    reductions: list[str]
-    overrides: list[str]
-    packs: list[PackFields]
-    wandb: str
-    wandb_runs: NotRequired[str]
-    keep: str
-    device: str
-    executor: str
-    store: str
-    pack_size: int | None
-    curve_every: int
-    numerics: Options
-    versions: dict[str, str]
-    git: str | None
-    dirty: bool | None
-    claims: NotRequired[dict[str, dict[str, Value]]]
-    adaptive: NotRequired[Options | None]
-    slots: NotRequired[list[Options]]
-    parts: NotRequired[dict[str, list[Options]]]
-    watch: NotRequired[dict[str, int]]
 
 
 def manifest_path(manifest_hash: str) -> str:

@@ -1,175 +1,41 @@
-"""What a manifest is made of: the one schema that a manifest is checked against when it is read.
+"""The one schema that a manifest is checked against when it is read: its fields, its options, and what they say of each other.
 
-A shape is a function of a value and of where it lies; it returns what is wrong as a part of a sentence, "" where nothing is. Fields that
-the schema does not know are left to the code that does: a newer version may have added them. The fields that a reader needs are required.
+Fields that `results.store.manifest_fields` does not name are left to the code that does: a newer version may have added them.
 Options of tasks, models and trainings have the kinds of `option_kinds.json`, which `harness.study.option_kinds` writes.
 """
 
 import json
 import math
-from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from results.plain_values import Tree, Value
-
-Shape = Callable[[Value, str], str]
+from results.store.manifest_fields import PARTS, Manifest, Readable
+from results.store.shapes import LARGEST, MOST_NAME, Shape, anything, below, flag, items, number, record, shape_of, text, whole
 
 MOST_DEPTH = 40  # of mappings and lists in each other, as for a study file
 MOST_CONDITIONS = 20_000
-MOST_NAME = 2_000  # characters of what is drawn or is a name
-MOST_TEXT = 1_000_000
-_LARGEST = 2**63 - 1  # what a table's column holds
 
 
 def problem(content: Value) -> str:
     """The first thing that is wrong with a manifest, such as "sets.dense.sequences must be a whole number", or ""."""
-    return _unfit(content) or MANIFEST(content, "") or _disagreement(content)
+    return _unfit(content) or _MANIFEST(content, "") or _conditions(content["conditions"]) or _disagreement(content)
 
 
-def text(most: int = MOST_TEXT) -> Shape:
-    def check(value: Value, where: str) -> str:
-        if not isinstance(value, str):
-            return f"{where} must be text"
-        return f"{where} has {len(value)} characters, and at most {most} are read" if len(value) > most else ""
-
-    return check
+_MANIFEST = shape_of(Manifest, Readable.__required_keys__)
 
 
-def whole(least: int = 0, most: int = _LARGEST) -> Shape:
-    def check(value: Value, where: str) -> str:
-        fits = type(value) is int and least <= value <= most
-        return (
-            ""
-            if fits
-            else f"{where} must be a whole number"
-            + (f" of at least {least}" * (least > -_LARGEST))
-            + (f" and at most {most}" * (most < _LARGEST))
-        )
-
-    return check
+def _conditions(conditions: list[Tree]) -> str:
+    return next((wrong for index, entry in enumerate(conditions) if (wrong := _condition(entry, f"conditions[{index}]"))), "")
 
 
-def number(value: Value, where: str) -> str:
-    return "" if type(value) in (int, float) else f"{where} must be a number"
-
-
-def flag(value: Value, where: str) -> str:
-    return "" if type(value) is bool else f"{where} must be true or false"
-
-
-def anything(value: Value, where: str) -> str:
-    return ""
-
-
-def optional(shape: Shape) -> Shape:
-    """The shape, or null."""
-    return lambda value, where: "" if value is None else shape(value, where)
-
-
-def items(shape: Shape, least: int = 0) -> Shape:
-    """A list of at least so many values of one shape."""
-
-    def check(value: Value, where: str) -> str:
-        if not isinstance(value, list):
-            return f"{where} must be a list"
-        if len(value) < least:
-            return f"{where} has {len(value)} entries, and needs at least {least}"
-        return next((wrong for index, entry in enumerate(value) if (wrong := shape(entry, f"{where}[{index}]"))), "")
-
-    return check
-
-
-def mapping(shape: Shape) -> Shape:
-    """A mapping of any names to values of one shape."""
-
-    def check(value: Value, where: str) -> str:
-        if not isinstance(value, dict):
-            return f"{where} must be a mapping"
-        for name, entry in value.items():
-            if len(name) > MOST_NAME:
-                return f"{where} has a name of {len(name)} characters, and at most {MOST_NAME} are read"
-            if wrong := shape(entry, _below(where, name)):
-                return wrong
-        return ""
-
-    return check
-
-
-def record(required: Mapping[str, Shape], optional_shapes: Mapping[str, Shape] | None = None) -> Shape:
-    """A mapping with these names; those of `optional_shapes` may be absent, and others are ignored."""
-    shapes = {**required, **(optional_shapes or {})}
-
-    def check(value: Value, where: str) -> str:
-        if not isinstance(value, dict):
-            return f"{where or 'it'} must be a mapping"
-        for name in required:
-            if name not in value:
-                return f"{_below(where, name)} is missing"
-        return next(
-            (wrong for name, shape in shapes.items() if name in value and (wrong := shape(value[name], _below(where, name)))),
-            "",
-        )
-
-    return check
-
-
-def _below(where: str, name: str) -> str:
-    shown = name if len(name) <= 60 else f"{name[:60]}…"
-    return f"{where}.{shown}" if where else shown
-
-
-def _replicate(value: Value, where: str) -> str:
-    """[key, place of the condition, init_seed, data_seed]; more may follow."""
-    if type(value) is not list or len(value) < 4:
-        return f"{where} must be a list of a key, a condition and two seeds"
-    if type(value[0]) is not str or len(value[0]) > MOST_NAME:
-        return f"{where}[0] must be a key"
-    for index in (1, 2, 3):
-        if type(value[index]) is not int or not 0 <= value[index] <= _LARGEST:
-            return f"{where}[{index}] must be a whole number of at least 0"
-    return ""
-
-
-# which options a part has depends on its name, and a reader that needs one says so (`results.rows.options.Settings`)
-_NAMED = record({"name": text(MOST_NAME)}, {"length": whole()})
-_TRAIN = record({}, dict.fromkeys(("steps", "batch", "warmup", "patience", "pool"), whole()))
-_PARTS = {"task": _NAMED, "model": _NAMED, "train": _TRAIN}
-_ALL_PARTS = record(_PARTS)
-_STAGED = _PARTS | {"stages": items(mapping(anything)), "stage": mapping(anything)}
-_EXPERIMENT = record({}, {"name": text(MOST_NAME), "command": items(text()), "settings": mapping(anything)})
-
-
-def _settings(value: Value, where: str) -> str:
-    """Every option of a training, or of an experiment."""
-    experiment = isinstance(value, dict) and "experiment" in value
-    return (record({"experiment": _EXPERIMENT}) if experiment else record(_PARTS, _STAGED))(value, where)
-
-
-_SCORING = record(
-    {"metrics": items(text(MOST_NAME), least=1), "direction": text(MOST_NAME), "error": text()},
-    dict.fromkeys(("tokens", "outputs"), optional(whole())),
-)
-_CONDITION_FIELDS = record(
-    {
-        "name": text(MOST_NAME),
-        "config": record({}, _STAGED | {"experiment": _EXPERIMENT, "code": text(MOST_NAME)}),
-        "sets": mapping(record({"hash": text(MOST_NAME)}, {"task": mapping(anything)})),
-        "replicates": whole(),
-    },
-    {"settings": _settings, "scored": optional(whole()), "scoring": optional(_SCORING)},
-)
-
-
-def _condition(value: Value, where: str) -> str:
-    """A condition's fields, and every part of it in `settings`, or in `config` where it has none, as older manifests do."""
-    if wrong := _CONDITION_FIELDS(value, where):
-        return wrong
+def _condition(value: Tree, where: str) -> str:
+    """Every part of a condition that has its fields: in `settings`, or in `config` where it has none, as older manifests do."""
     trained = "settings" not in value and "experiment" not in value["config"]
-    if trained and (wrong := _ALL_PARTS(value["config"], f"{where}.config")):
+    if trained and (wrong := record(PARTS, required=PARTS)(value["config"], f"{where}.config")):
         return wrong
-    sections = [(name, value[name]) for name in ("settings", "config") if name in value]
+    sections: list[tuple[str, Tree]] = [(name, value[name]) for name in ("settings", "config") if name in value]
     sections += [(f"config.stages[{index}]", stage) for index, stage in enumerate(value["config"].get("stages", ()))]
     return next((wrong for name, section in sections if (wrong := _section(section, f"{where}.{name}"))), "")
 
@@ -177,7 +43,7 @@ def _condition(value: Value, where: str) -> str:
 def _section(value: Tree, where: str) -> str:
     """What options a condition, or an earlier stage of it, gives to its task, its model, its training and its link to that stage."""
     return next(
-        (wrong for part, section in value.items() if (wrong := _options(part, section)(section, _below(where, part)))), ""
+        (wrong for part, section in value.items() if (wrong := _options(part, section)(section, below(where, part)))), ""
     )
 
 
@@ -206,7 +72,7 @@ def _of_kind(kind: Any) -> Shape:
         return _any_of([_of_kind(choice) for choice in kind])
     if "list" in kind:
         return items(_of_kind(kind["list"]))
-    return record({}, {name: _of_kind(option) for name, option in kind["mapping"].items()})
+    return record({name: _of_kind(option) for name, option in kind["mapping"].items()})
 
 
 def _any_of(shapes: list[Shape]) -> Shape:
@@ -221,59 +87,7 @@ def _null(value: Value, where: str) -> str:
     return "" if value is None else f"{where} must be null"
 
 
-_KINDS: dict[str, Shape] = {"whole": whole(-_LARGEST), "number": number, "text": text(MOST_NAME), "flag": flag, "null": _null}
-
-
-_PACK = record(
-    {"id": text(MOST_NAME), "replicates": items(whole())}, {"stage": whole(), "signature": text(), "kind": text(MOST_NAME)}
-)
-_RULE_FIELDS = {
-    **dict.fromkeys(("minimum", "maximum", "step"), whole(1)),
-    **{"set": text(MOST_NAME), "limit": number, "baseline": optional(text(MOST_NAME)), "budget": optional(number)},
-}
-
-
-def _rule(value: Value, where: str) -> str:
-    """Of adaptive replicates (`results.statistics.adaptive_rules.Rule`): a field more would be another rule."""
-    wrong = record({name: _RULE_FIELDS[name] for name in ("minimum", "maximum", "step", "set", "limit")}, _RULE_FIELDS)(
-        value, where
-    )
-    return wrong or next((f"{_below(where, name)} is no part of a rule" for name in value if name not in _RULE_FIELDS), "")
-
-
-MANIFEST = record(
-    {
-        "study": text(MOST_NAME),
-        "question": text(),
-        "source": mapping(anything),
-        "scale": optional(text(MOST_NAME)),
-        "reductions": items(text()),
-        "overrides": items(text()),
-        "sets": mapping(
-            record(
-                {"definition": mapping(anything), "sequences": whole(1)},
-                {"every": optional(whole(1)), "seed": whole()},
-            )
-        ),
-        "conditions": items(_condition),
-        "replicates": items(_replicate),
-    },
-    {
-        **dict.fromkeys(("wandb", "wandb_runs", "keep", "device", "executor", "store"), text()),
-        **dict.fromkeys(("numerics", "versions"), mapping(anything)),
-        "metrics": mapping(record({"better": text(MOST_NAME), "kind": text(MOST_NAME)})),
-        "claims": mapping(
-            record({"value": number}, {"gate": number, "of": optional(whole(1)), "replicates": optional(whole(1))})
-        ),
-        "adaptive": optional(_rule),
-        "packs": items(_PACK),
-        "pack_size": optional(whole(1)),
-        "curve_every": whole(),
-        "watch": mapping(whole()),
-        "git": optional(text(MOST_NAME)),
-        "dirty": optional(flag),
-    },
-)
+_KINDS: dict[str, Shape] = {"whole": whole(-LARGEST), "number": number, "text": text(MOST_NAME), "flag": flag, "null": _null}
 
 
 def _unfit(content: Value) -> str:
@@ -345,16 +159,16 @@ def _other_settings(condition: dict[str, Any], sets: Tree) -> str:
     if "experiment" in settings:
         for name, value in condition["config"]["experiment"].get("settings", {}).items():
             if settings["experiment"].get(name) != value:
-                return f"settings.{_below('experiment', name)} has another value than config.experiment.settings.{name}"
+                return f"settings.{below('experiment', name)} has another value than config.experiment.settings.{name}"
         return ""
-    for part in _PARTS:
+    for part in PARTS:
         given = settings[part].get("options")  # pairs, where a user's own class keeps its fields
         pairs = [pair for pair in given if isinstance(pair, list) and len(pair) == 2] if isinstance(given, list) else []
         options = {name: value for name, value in pairs if isinstance(name, str)}
         for name, value in condition["config"].get(part, {}).items():
             setting = settings[part].get(name, options.get(name))
             if name != "rev" and (_kind(setting) != _kind(value) or (not isinstance(value, dict) and setting != value)):
-                return f"settings.{_below(part, name)} has another value than config.{_below(part, name)}"
+                return f"settings.{below(part, name)} has another value than config.{below(part, name)}"
     definitions = {name: evaluation_set["definition"] for name, evaluation_set in sets.items()}
     for name, changes in (*definitions.items(), *((name, own.get("task", {})) for name, own in condition["sets"].items())):
         if wrong := _options("task", settings["task"])(changes, f"sets.{name[:60]}.task"):
@@ -362,7 +176,7 @@ def _other_settings(condition: dict[str, Any], sets: Tree) -> str:
         for option, value in changes.items():
             setting = settings["task"].get(option)
             if setting is not None and not isinstance(setting, list) and _kind(setting) != _kind(value):
-                return f"settings.{_below('task', option)} is another kind of value than in the set {name[:60]}"
+                return f"settings.{below('task', option)} is another kind of value than in the set {name[:60]}"
     return ""
 
 

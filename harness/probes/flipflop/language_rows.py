@@ -12,7 +12,8 @@ from harness.machine.provenance import code_state, columns, versions
 from harness.planning.manifest import name_of_content, to_bytes
 from harness.study.identity import canonical, digest
 from results.plain_values import Tree
-from results.store.manifest import ConditionFields, ConditionSet, Planned, ScoringFields, newest_manifest, write_manifest
+from results.store.manifest import ConditionFields, Planned, newest_manifest, write_manifest
+from results.store.manifest_fields import ConditionSet, ScoringFields
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, commit, committed
 

@@ -1,9 +1,7 @@
 """Each claim gives each verdict that it can, on rows that deserve it; and nothing is looked up by a name."""
 
-import itertools
 import json
 import re
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,6 @@ from results.claims.claim import (
     Terms,
     by_id,
 )
-from results.claims.compare import exceeds, share_below
 from results.claims.evidence import Evidence
 from results.claims.flipflop.context import floor
 from results.claims.show import html, show_claims
@@ -355,59 +352,6 @@ def test_the_share_of_baselines_that_must_be_perfect_is_the_studys(tmp_path: Pat
     strict = open_store(str(tmp_path), "strict")
     write(strict, {"R1": {"value": 0.5, "gate": 0.9}}, rows)
     assert [scoreboard(each)[0].verdict for each in (store, strict)] == [REPRODUCED, PRECONDITION]
-
-
-def test_factors_are_compared_by_rank_with_zeros_and_diverged_ones() -> None:
-    some, none = [0.1] * 20, [0.0] * 20
-    assert exceeds(some, none, 10).interval.low > 0.5
-    assert exceeds(some, [0.011] * 20, 10).interval.high < 0.5
-    assert exceeds([INF] * 20, some, 10).interval.low > 0.5
-    assert exceeds(none, none, 10).chance == 0.5
-    assert exceeds([*some, INF], [*none, INF], 10).chance == pytest.approx((20 * 21 + 0.5) / 21**2)
-
-
-def test_a_share_is_held_against_the_papers_with_the_papers_own_uncertainty() -> None:
-    assert share_below(0, 25, 0.24, 25) == pytest.approx(0.0111, abs=3e-4)
-    assert share_below(0, 25, 0.24, None) == pytest.approx(0.76**25)
-    assert share_below(9, 25, 0.24, 25) > 0.5
-
-
-def _least_error(p: float, context: int, instructions: int, symbols: int) -> float:
-    """Expected errors over expected reads of the best guess from the last `context` tokens, by enumerating every string."""
-    answers: dict[tuple[str, ...], Counter[int]] = {}
-    total = 0.0
-    ordinary = [(kind, symbol) for kind in "wri" for symbol in range(symbols)]
-    for first in range(symbols):
-        for middle in itertools.product(ordinary, repeat=instructions - 2):
-            tokens, memory, weight = ["w", str(first)], first, 1 / symbols
-            asked: list[tuple[tuple[str, ...], int]] = []
-            for kind, symbol in [*middle, ("r", None)]:
-                if kind == "r":
-                    asked.append((tuple([*tokens, "r"][-context:]), memory))
-                    symbol = memory if symbol in (memory, None) else -1
-                if symbol == -1:
-                    weight = 0.0  # a read says what is stored: another symbol never follows
-                    break
-                weight *= (
-                    1
-                    if kind == "r" and len(tokens) == 2 * instructions - 2
-                    else {"w": (1 - p) / 2 / symbols, "r": (1 - p) / 2, "i": p / symbols}[kind]
-                )
-                memory = symbol if kind == "w" else memory
-                tokens += [kind, str(symbol)]
-            for seen, answer in asked if weight else []:
-                answers.setdefault(seen, Counter())[answer] += weight
-                total += weight
-    return sum(sum(votes.values()) - max(votes.values()) for votes in answers.values()) / total
-
-
-@pytest.mark.parametrize("p", [0.1, 0.8, 0.98])
-@pytest.mark.parametrize(("symbols", "instructions"), [(2, 5), (3, 4)])
-@pytest.mark.parametrize("context", [1, 2, 3, 4, 5, 6])
-def test_the_floor_is_the_error_of_the_best_guess_from_the_last_tokens(p, symbols, instructions, context) -> None:
-    assert floor(p, context, 2 * instructions, symbols) == pytest.approx(
-        _least_error(p, context, instructions, symbols), abs=1e-12
-    )
 
 
 def say_all(stores: list[Store]) -> tuple[int, str]:

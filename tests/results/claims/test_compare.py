@@ -1,0 +1,23 @@
+"""Comparisons that claims share, on zeros and infinities, and against the paper's own uncertainty."""
+
+import numpy as np
+import pytest
+
+from results.claims.compare import exceeds, share_below
+
+INF = np.inf
+
+
+def test_factors_are_compared_by_rank_with_zeros_and_diverged_ones() -> None:
+    some, none = [0.1] * 20, [0.0] * 20
+    assert exceeds(some, none, 10).interval.low > 0.5
+    assert exceeds(some, [0.011] * 20, 10).interval.high < 0.5
+    assert exceeds([INF] * 20, some, 10).interval.low > 0.5
+    assert exceeds(none, none, 10).chance == 0.5
+    assert exceeds([*some, INF], [*none, INF], 10).chance == pytest.approx((20 * 21 + 0.5) / 21**2)
+
+
+def test_a_share_is_held_against_the_papers_with_the_papers_own_uncertainty() -> None:
+    assert share_below(0, 25, 0.24, 25) == pytest.approx(0.0111, abs=3e-4)
+    assert share_below(0, 25, 0.24, None) == pytest.approx(0.76**25)
+    assert share_below(9, 25, 0.24, 25) > 0.5

@@ -79,16 +79,16 @@ def _name(event, arguments, folder) -> str:
     return f"{event} {path.removeprefix(folder)}"
 
 
-def running(words: str) -> list[str]:
-    """Ids of the processes whose command line has these words."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
+def running(words: str, cwd: Path = Path("/")) -> list[str]:
+    """Ids of the processes whose command line has these words and whose working folder is in `cwd`."""
+    ids = []
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            if words.encode() in (folder / "cmdline").read_bytes():
-                found.append(folder.name)
+            if words.encode() in (process / "cmdline").read_bytes() and (process / "cwd").readlink().is_relative_to(cwd):
+                ids.append(process.name)
         except OSError:
             continue
-    return found
+    return ids
 
 
 def wait_until(what) -> None:

@@ -153,7 +153,7 @@ def test_a_killed_driver_on_ray_ends_with_the_tables_of_one_process(drivers):
     assert drivers.end(drivers.start("whole")) == 0
     for moment in (3, 6):
         assert drivers.end(drivers.start("cut", die_at=("os.rename", moment), executor="ray")) == -signal.SIGKILL
-        wait_until(lambda: not running("ray::Slot"))
+        wait_until(lambda: not running("ray::Slot", drivers.folder))
     assert drivers.end(drivers.start("cut", executor="ray")) == 0
     assert _state(drivers, "cut") == _state(drivers, "whole")
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 
-from benchmarks.tables import conditions, markdown, number, ratio, write
+from benchmarks.tables import conditions, markdown, number, ratio, show
 from harness.draw import Draw
 from harness.machine.device import prepare
 from harness.planning.pack import Pack, Replicate
@@ -276,9 +276,7 @@ def main() -> None:
             f"The compiled loop is at {gain:.1f} times the plain loop (bound {TARGET:g}: {'held' if gain >= TARGET else 'missed'}).",
         ]
     )
-    print(text)
-    if chosen.out:
-        write(chosen.out, "batch_one", text, rows)
+    show(chosen.out, "batch_one", text, rows)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from torch import nn
 
 from benchmarks import plain
 from benchmarks.cases import CASES, Case, EveryPosition
-from benchmarks.tables import conditions, markdown, number, ratio, write
+from benchmarks.tables import add_device, conditions, markdown, number, precision_of, ratio, show
 from harness.machine.device import prepare, resolve
 from harness.machine.precision import autocast, set_matmul
 from harness.planning.pack import ScoredSet
@@ -120,19 +120,17 @@ def _timed(chunk: Chunk, number: int, device: torch.device) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.evaluation", description=__doc__)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--out", help="folder for evaluation.md and evaluation.parquet (default: print only)")
+    add_device(parser, "evaluation")
     parser.add_argument(
         "--cases", nargs="+", choices=CASES, default=list(_CASES), metavar="CASE", help=f"of {', '.join(CASES)}"
     )
     parser.add_argument("--sizes", nargs="+", type=int, default=[1, 4, 16], help="replicates a pack")
     parser.add_argument("--strings", type=int, default=_STRINGS, help="that each way scores at most")
     parser.add_argument("--seconds", type=float, default=20.0, help="that each way takes at most")
-    parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), help="default: fp32, on CUDA bf16")
     options = parser.parse_args(arguments)
     if min(options.strings, options.seconds, *options.sizes) <= 0:
         parser.error("--strings, --seconds and --sizes must be above 0")
-    precision = options.precision or ("bf16" if options.device == "cuda" else "fp32")
+    precision = precision_of(options)
     device = resolve(options.device)
     prepare(device)
     header = conditions(options.device, precision, processes=1)
@@ -156,9 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     text = "\n\n".join(
         ["# Throughput of evaluation", header, "One process, chunks in turn, medians.", markdown(columns, table)]
     )
-    print(text)
-    if options.out:
-        write(options.out, "evaluation", text, rows)
+    show(options.out, "evaluation", text, rows)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,14 @@ one thread, so that other processes on the machine change it little.
 
 import argparse
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from benchmarks.tables import conditions, markdown, number, write
+from benchmarks.tables import conditions, markdown, number, show
 from harness.draw import Draw
+from harness.machine.device import finish
 from tasks.automata.automata import Automaton
 from tasks.automata.composition import transition_monoid
 from tasks.automata.named_automata import NINETEEN, semiautomaton
@@ -39,13 +41,11 @@ def seconds(task: "Task | _WithTrees", device: torch.device, words: int, rounds:
     seeds = torch.tensor([0], device=device)
     times = []
     for step in range(rounds + 1):
-        if device.type == "cuda":
-            torch.cuda.synchronize()
+        finish(device)
         clock = time.perf_counter if device.type == "cuda" else time.thread_time
         start = clock()
         task.sample(Draw(seeds, step=step), words)
-        if device.type == "cuda":
-            torch.cuda.synchronize()
+        finish(device)
         times.append(clock() - start)
     return times[1:]
 
@@ -108,63 +108,41 @@ def measure_strings(case: str, device: torch.device, strings: int, rounds: int) 
     }
 
 
-def thousands(rates: list[float]) -> str | None:
-    """The median in thousands a second; None of none."""
-    return number(float(torch.tensor(rates, dtype=torch.float64).median()) / 1e3) if rates else None
+def median(rates: list[float], unit: float = 1e6) -> str | None:
+    """In so many a second; None of none."""
+    return number(float(torch.tensor(rates, dtype=torch.float64).median()) / unit) if rates else None
+
+
+def page(title: str, head: str, header: Sequence[str], cells: list[list[Any]], note: str) -> str:
+    return f"# {title}\n\nWritten by `python -m benchmarks.generators`. {head}\n\n{markdown(header, cells)}\n\n{note}"
 
 
 def grammars(cases: list[str], device: torch.device, strings: int, rounds: int, head: str, out: str | None) -> None:
     rows = [measure_strings(case, device, strings, rounds) for case in cases]
-    cells = [
-        [row["task"], row["length"]] + [thousands(row[part]) for part in ("rates", "tree_rates", "small_rates")] for row in rows
-    ]
+    parts = ("rates", "tree_rates", "small_rates")
+    cells = [[row["task"], row["length"], *(median(row[part], 1e3) for part in parts)] for row in rows]
     header = ("task", "positions", "10³ strings/s", "with every symbol of the trees", f"in batches of {SMALL} strings")
-    text = (
-        f"# Speed of grammars and parity\n\nWritten by `python -m benchmarks.generators`. {head}\n\n{markdown(header, cells)}"
-    )
-    text += "\n\nA string of a grammar comes with its masks, weights and boundary levels; with the trees, without masks and weights."
-    print(text)
-    if out:
-        write(out, "generators_strings", text, rows)
-
-
-def median(rates: list[float]) -> str | None:
-    """In millions a second."""
-    return number(float(torch.tensor(rates, dtype=torch.float64).median()) / 1e6)
+    note = "A string of a grammar comes with its masks, weights and boundary levels; with the trees, without masks and weights."
+    show(out, "generators_strings", page("Speed of grammars and parity", head, header, cells, note), rows)
 
 
 def lego(cases: list[str], device: torch.device, clauses: int, rounds: int, head: str, out: str | None) -> None:
     rows = [measure_lego(case, device, clauses, rounds) for case in cases]
     cells = [[row["group"], row["length"], row["sentences"], median(row["rates"]), median(row["small_rates"])] for row in rows]
     header = ("group", "length", "sentences", "10⁶ labelled clauses/s", f"in batches of {SMALL} sentences")
-    text = f"# Speed of the LEGO generator\n\nWritten by `python -m benchmarks.generators`. {head}\n\n{markdown(header, cells)}"
-    text += "\n\nA labelled clause is an answer of five tokens, drawn with the predicate that it follows from."
-    print(text)
-    if out:
-        write(out, "generators_lego", text, rows)
+    note = "A labelled clause is an answer of five tokens, drawn with the predicate that it follows from."
+    show(out, "generators_lego", page("Speed of the LEGO generator", head, header, cells, note), rows)
 
 
 def automata(cases: list[str], device: torch.device, length: int, words: int, rounds: int, head: str, out: str | None) -> None:
     rows = [measure(name, device, length, words, rounds) for name in cases]
-    cells = [
-        [row["automaton"], row["states"], row["tokens"], row["elements"]]
-        + [median(row[part]) for part in ("rates", "small_rates")]
-        for row in rows
-    ]
-    header = (
-        "automaton",
-        "states",
-        "tokens",
-        "elements of its monoid",
-        "10⁶ labelled tokens/s",
-        f"in batches of {SMALL} words",
-    )
-    text = f"# Speed of the generators\n\nWritten by `python -m benchmarks.generators`. {head}\n\n{markdown(header, cells)}"
+    about, parts = ("automaton", "states", "tokens", "elements"), ("rates", "small_rates")
+    cells = [[*(row[name] for name in about), *(median(row[part]) for part in parts)] for row in rows]
+    speeds = ("10⁶ labelled tokens/s", f"in batches of {SMALL} words")
+    header = ("automaton", "states", "tokens", "elements of its monoid", *speeds)
     missed = [row["automaton"] for row in rows if sorted(row["rates"])[len(row["rates"]) // 2] < TARGET]
-    text += f"\n\nBelow 10⁷ labelled tokens/s: {', '.join(missed) or 'none'}."
-    print(text)
-    if out:
-        write(out, "generators", text, rows)
+    note = f"Below 10⁷ labelled tokens/s: {', '.join(missed) or 'none'}."
+    show(out, "generators", page("Speed of the generators", head, header, cells, note), rows)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 from benchmarks.cases import CASES, bytes_of, pack
-from benchmarks.tables import conditions, markdown, number, ratio, write
+from benchmarks.tables import add_device, conditions, markdown, number, precision_of, ratio, show
 from benchmarks.worker import environment, peak_bytes
-from harness.machine.device import prepare, resolve
+from harness.machine.device import finish, prepare, resolve
 from harness.machine.memory import Memory, free_memory
 from harness.planning.throughput import Rate, predicted_memory
 from harness.training.pack_state import Training
@@ -57,8 +57,7 @@ def measure(case: str, size: int, device: torch.device, precision: str) -> dict[
     training = Training(pack(CASES[case], size, precision=precision), device)
     for _ in range(_STEPS):
         training.advance()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    finish(device)
     peak = peak_bytes(device) - before
     parameters, activations = training.flat.count, saved_bytes(training)
     del training
@@ -102,8 +101,7 @@ def _in_fresh_process(case: str, size: int, device: str, precision: str) -> dict
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--out", help="folder for memory.md and memory.parquet (default: print only)")
+    add_device(parser, "memory")
     parser.add_argument(
         "--cases",
         nargs="+",
@@ -112,7 +110,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         metavar="CASE",
     )
     parser.add_argument("--sizes", nargs="+", type=int, default=[1, 4, 16])
-    parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), help="default: fp32, on CUDA bf16")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.job:
@@ -121,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if min(options.sizes) < 1:
         parser.error("--sizes must be at least 1")
-    precision = options.precision or ("bf16" if options.device == "cuda" else "fp32")
+    precision = precision_of(options)
     header = conditions(options.device, precision)
     room = free_memory(resolve(options.device)) * _ROOM
     rows, notes = [], []
@@ -164,9 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parts = ["# Memory of a pack", header, markdown(columns, table), *(["\n".join(notes)] if notes else [])]
     text = "\n\n".join(parts)
-    print(text)
-    if options.out:
-        write(options.out, "memory", text, rows)
+    show(options.out, "memory", text, rows)
 
 
 if __name__ == "__main__":

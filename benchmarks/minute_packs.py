@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from benchmarks.tables import conditions, markdown, number, write
+from benchmarks.tables import conditions, markdown, number, show
 from harness.run import run
 from harness.study.load import load
 from launch.families import find_study
@@ -79,9 +79,7 @@ def main() -> None:
             f"Together {share:.2f} % of the slots' time (bound 1 %: {held}), checkpoints included.",
         ]
     )
-    print(text)
-    if chosen.out:
-        write(chosen.out, "minute_packs", text, gaps)
+    show(chosen.out, "minute_packs", text, gaps)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.func import grad_and_value, vmap
 
 import models
-from benchmarks.tables import conditions, markdown, number, ratio, write
+from benchmarks.tables import conditions, markdown, number, ratio, show
 from harness import compiled_draw
 from harness.draw import Draw
 from harness.machine.device import prepare
@@ -161,10 +161,8 @@ def main() -> None:
     head = conditions("cpu", "fp32", seeds=options.size, rounds=options.rounds, threads=1)
     text = f"# In-context trigrams in three ways\n\n{head}\n\n{table(rates_by_way)}\n\n"
     text += f"target: {TARGET:g} times plain; measured: {times:.1f}"
-    print(text)
-    if options.out:
-        rows = [{"way": way, "round": i, "rate": rate} for way, rates in rates_by_way.items() for i, rate in enumerate(rates)]
-        write(options.out, "ngram_speed", text, rows)
+    rows = [{"way": way, "round": i, "rate": rate} for way, rates in rates_by_way.items() for i, rate in enumerate(rates)]
+    show(options.out, "ngram_speed", text, rows)
 
 
 if __name__ == "__main__":

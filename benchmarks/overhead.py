@@ -22,7 +22,7 @@ import harness.executing.cluster
 import harness.executing.ray_worker
 import harness.prepare
 import harness.run
-from benchmarks.tables import conditions, markdown, number, write
+from benchmarks.tables import conditions, markdown, number, show
 from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome
 from harness.machine.interrupt import Interrupt
@@ -260,9 +260,7 @@ def main() -> None:
         f"Not counted: starting Ray and the probe of the pack's speed ({empty['probe_s']:.1f} s).",
     ]
     text = "\n\n".join(["# Overhead", f"`python -m benchmarks.overhead --packs {chosen.packs}`. {header}", table, *notes])
-    print(text)
-    if chosen.out:
-        write(chosen.out, "overhead", text, rows)
+    show(chosen.out, "overhead", text, rows)
 
 
 if __name__ == "__main__":

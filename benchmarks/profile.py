@@ -15,8 +15,8 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from benchmarks import plain
 from benchmarks.cases import CASES, Case, pack
-from benchmarks.tables import conditions, markdown, number, write
-from harness.machine.device import prepare, resolve
+from benchmarks.tables import add_device, conditions, markdown, number, precision_of, show
+from harness.machine.device import finish, prepare, resolve
 from harness.training.pack_state import Training
 
 PARTS = ("GEMM", "attention", "activation", "norm and elementwise", "optimiser", "data")
@@ -75,13 +75,11 @@ def _around(event: Any) -> list[str]:
 
 def _timed(advance: Callable[[], Any], device: torch.device, steps: int) -> float:
     """Milliseconds a step."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    finish(device)
     began = time.perf_counter()
     for _ in range(steps):
         advance()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    finish(device)
     return (time.perf_counter() - began) * 1e3 / steps
 
 
@@ -104,16 +102,14 @@ def _marked(name: str, run: Callable[..., Any]) -> Callable[..., Any]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.profile", description=__doc__)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--out", help="folder for profile.md and profile.parquet (default: print only)")
+    add_device(parser, "profile")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=["tiny", "L1-d64-T512", "L2-d64-T512"], metavar="CASE")
     parser.add_argument("--sizes", nargs="+", type=int, default=[1, 16], help="replicates a pack")
     parser.add_argument("--steps", type=int, default=64, help="several are drawn at once: fewer than 64 may miss the data")
-    parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), help="default: fp32, on CUDA bf16")
     options = parser.parse_args(arguments)
     if min(options.steps, *options.sizes) < 1:
         parser.error("--steps and --sizes must be at least 1")
-    precision = options.precision or ("bf16" if options.device == "cuda" else "fp32")
+    precision = precision_of(options)
     device = resolve(options.device)
     prepare(device)
     header = conditions(options.device, precision, steps=options.steps)
@@ -143,9 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             markdown(("case", "way", "R", "ms a replicate-step", *kinds), table),
         ]
     )
-    print(text)
-    if options.out:
-        write(options.out, "profile", text, rows)
+    show(options.out, "profile", text, rows)
 
 
 if __name__ == "__main__":

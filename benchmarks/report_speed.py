@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.tables import conditions, markdown, number
+from benchmarks.tables import conditions, markdown, number, show
 from results.store.merge import compact
 from results.store.parquet import SUFFIX, serialise
 from results.store.schema import SCHEMAS
@@ -183,7 +183,7 @@ def _pack(
         sums |= {"count_sq": np.full(errors.size, sequences * (reads // sequences) ** 2)}
         base = {"key": np.repeat(keys, steps.size), "stage": 0, "pack": pack, "step": np.tile(steps, n), "weights": "raw"}
         base |= {"set": name, "set_hash": digest(name), "metric": "read", "sequences": sequences}
-        parts.append(_table("evaluations", errors.size, base | {c: pa.array(v, mask=gone) for c, v in sums.items()}))
+        parts.append(filled("evaluations", errors.size, base | {c: pa.array(v, mask=gone) for c, v in sums.items()}))
     well = keys[~lost]
     curves = {"key": np.repeat(keys, online.size), "stage": 0, "pack": pack, "step": np.tile(online, n), "metric": "loss"}
     curves["value"] = 0.69 * np.exp(-curves["step"] / 900) * rng.lognormal(0, 0.2, n * online.size) + 1e-3
@@ -194,14 +194,14 @@ def _pack(
     profile |= {"set": "sparse", "axis": "since_write", "lo": np.tile(lo, well.size), "hi": np.tile(hi, well.size)}
     profile |= {"errors": rng.binomial(counts, np.repeat(rates[~lost], len(BINS))), "count": counts}
     return {
-        "replicates": _table("replicates", n, replicates),
+        "replicates": filled("replicates", n, replicates),
         "evaluations": pa.concat_tables(parts),
-        "curves": _table("curves", n * online.size, curves),
-        "profiles": _table("profiles", cells, profile),
+        "curves": filled("curves", n * online.size, curves),
+        "profiles": filled("profiles", cells, profile),
     }
 
 
-def _table(name: str, rows: int, columns: dict[str, Any]) -> pa.Table:
+def filled(name: str, rows: int, columns: dict[str, Any]) -> pa.Table:
     """A table of the schema: one value a column is repeated, an absent column is null."""
     arrays = []
     for field in SCHEMAS[name]:
@@ -225,7 +225,7 @@ def text(replicates: int, rows: int, found: dict[str, dict[str, Any]], header: s
         for name, (label, by) in units.items()
     ]
     what = f"{replicates:,} replicates, {rows:,} evaluation rows, written by `python -m benchmarks.report_speed`. {header}"
-    return "\n\n".join(["# Speed of the report", what, markdown(("measure", *LAYOUTS, "bound"), cells)]) + "\n"
+    return "\n\n".join(["# Speed of the report", what, markdown(("measure", *LAYOUTS, "bound"), cells)])
 
 
 def main() -> None:
@@ -241,10 +241,7 @@ def main() -> None:
         root = chosen.keep or folder
         rows, found = measure_layouts(root, chosen.replicates)
     page = text(chosen.replicates, rows, found, header)
-    print(page)
-    if chosen.out:
-        Path(chosen.out).mkdir(parents=True, exist_ok=True)
-        (Path(chosen.out) / "report_speed.md").write_text(page)
+    show(chosen.out, "report_speed", page)
 
 
 if __name__ == "__main__":

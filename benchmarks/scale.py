@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.report_speed import digest
-from benchmarks.tables import conditions, markdown, number
+from benchmarks.report_speed import digest, filled
+from benchmarks.tables import conditions, markdown, number, show
 from results.store.parquet import serialise
-from results.store.schema import SCHEMAS
 from results.store.tables import open_store, write_bytes
 
 STUDY, CONDITIONS, HOSTS = "scale", 20, 8
@@ -112,7 +111,7 @@ def _plan(keys: list[str], ids: list[str], size: int) -> dict[str, Any]:
         for i, name in enumerate(ids)
     ]
     rows = [[key, index % CONDITIONS, index, index] for index, key in enumerate(keys)]
-    about = {"study": STUDY, "question": "", "source": {}, "scale": None, "reductions": [], "overrides": []}
+    about = {"study": STUDY, "question": "", "source": {}, "scale": "paper", "reductions": [], "overrides": []}
     return about | {"sets": {}, "conditions": conditions, "replicates": rows, "packs": packs}
 
 
@@ -132,13 +131,9 @@ def _rows(keys: list[str], ids: list[str], size: int) -> pa.Table:
         **{"started": pa.array(ended - np.timedelta64(300, "s")), "ended": pa.array(ended), "train_s": 3.0, "evaluate_s": 0.3},
         "host": pa.array(_names("node-", HOSTS)).take(pa.array(pack % HOSTS)),
         **{"device": "cuda", "numerics": '{"device": "cuda"}', "versions": '{"torch": "2.13.0"}'},
-        "sets": [digest("sparse")[:16], digest("dense")[:16]],
+        "sets": pa.array([[digest("sparse")[:16], digest("dense")[:16]]] * n),
     }
-    arrays = []
-    for field in SCHEMAS["replicates"]:
-        value = columns.get(field.name)
-        arrays.append(value.cast(field.type) if isinstance(value, pa.Array) else pa.repeat(pa.scalar(value, field.type), n))
-    return pa.table(arrays, schema=SCHEMAS["replicates"])
+    return filled("replicates", n, columns)
 
 
 def _names(stem: str, count: int) -> list[str]:
@@ -180,7 +175,7 @@ def text(rows: list[dict[str, Any]], planned: list[dict[str, Any]], header: str,
         "## A plan",
         markdown(("act", "seconds", "processor seconds", "peak memory of the process, GB", "grown by, MB"), plans),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts)
 
 
 def _cells(row: dict[str, Any]) -> list[Any]:
@@ -209,9 +204,7 @@ def main() -> None:
                 rows.append({"form": form, "act": act} | middle)
                 print(form, act, middle, file=sys.stderr, flush=True)
     page = text(rows, planning(chosen.study, chosen.packs), where, chosen.replicates, chosen.packs)
-    print(page)
-    if chosen.out:
-        (Path(chosen.out) / "scale.md").write_text(page)
+    show(chosen.out, "scale", page)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Results as Markdown and Parquet, and what machine they are of."""
 
+import argparse
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -50,9 +51,29 @@ def conditions(device: str, precision: str, **further: Any) -> str:
     return "; ".join(f"{name}: {value}" for name, value in facts.items()) + "."
 
 
-def write(folder: str, name: str, text: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """<folder>/<name>.md with the tables and <folder>/<name>.parquet with every row they are of."""
+def write(folder: str, name: str, text: str, rows: Sequence[Mapping[str, Any]] = ()) -> None:
+    """<folder>/<name>.md with the tables and, where there are rows, <folder>/<name>.parquet with every row they are of."""
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.md").write_text(text.rstrip() + "\n")
-    pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), out / f"{name}.parquet")
+    if rows:
+        pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), out / f"{name}.parquet")
+
+
+def show(folder: str | None, name: str, text: str, rows: Sequence[Mapping[str, Any]] = ()) -> None:
+    """Print the page, and `write` it where a folder is given."""
+    print(text)
+    if folder:
+        write(folder, name, text, rows)
+
+
+def add_device(parser: argparse.ArgumentParser, name: str) -> None:
+    """The options --device, --precision and --out of a benchmark whose page has this name."""
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--out", help=f"folder for {name}.md and {name}.parquet (default: print only)")
+    parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), help="default: fp32, on CUDA bf16")
+
+
+def precision_of(options: argparse.Namespace) -> str:
+    """The precision that was chosen, or the default of the device."""
+    return options.precision or ("bf16" if options.device == "cuda" else "fp32")

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks import report
 from benchmarks.cases import CASES, Case, bytes_of
-from benchmarks.tables import conditions, write
+from benchmarks.tables import add_device, conditions, precision_of, write
 from benchmarks.variants import KINDS, Variant
 from benchmarks.worker import Failed, Worker, job_of
 from harness.machine.device import resolve
@@ -252,8 +252,7 @@ def run(
 
 def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.throughput", description=__doc__)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--out", help="folder for throughput.md and throughput.parquet (default: print only)")
+    add_device(parser, "throughput")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE", help=f"of {', '.join(CASES)}")
     parser.add_argument("--sizes", nargs="+", type=int, help="replicates a pack (default: 1 4 16 64, on CUDA 256 too)")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="the plain models always run")
@@ -268,7 +267,6 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--compile", nargs="+", choices=KINDS, default=(), help="kinds to be timed through torch.compile as well"
     )
     parser.add_argument("--needed", action="store_true", help="packed and vmap with needed positions alone")
-    parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), help="default: fp32, on CUDA bf16")
     parser.add_argument("--memory", type=int, help="bytes that resident processes may take (default: most of what is free)")
     parser.add_argument("--study-steps", type=int, default=10_000, help="of a training, for the cost of 100 replicates")
     parser.add_argument("--peak", type=float, help="FLOP/s that utilisation is a part of (default: of an H200; none on a CPU)")
@@ -277,7 +275,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.sizes = options.sizes or list(_SIZES[options.device])
     options.processes = options.processes or (1 if cuda else min(2, os.cpu_count() or 1))
     options.several = (4 if cuda else 0) if options.several is None else options.several
-    options.precision = options.precision or ("bf16" if cuda else "fp32")
+    options.precision = precision_of(options)
     for name in ("seconds", "rounds", "processes", "study_steps"):
         value = getattr(options, name)
         if not (math.isfinite(value) and value > 0):

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 import models
-from benchmarks.tables import conditions, markdown, number, write
+from benchmarks.tables import conditions, markdown, number, show
 from harness.draw import Draw
 from harness.machine.device import prepare
 from harness.tracing.flipflop.corpus import perturbed
@@ -85,9 +85,7 @@ def main() -> None:
             f"{'held' if whole['processor'] <= BOUND else 'not shown'}).",
         ]
     )
-    print(text)
-    if chosen.out:
-        write(chosen.out, "trace_speed", text, rows)
+    show(chosen.out, "trace_speed", text, rows)
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def _field(status: str, name: str) -> int:
 def _serve(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
     import torch
 
-    from harness.machine.device import prepare, resolve
+    from harness.machine.device import finish, prepare, resolve
 
     device = resolve(job["device"])
     prepare(device)
@@ -122,7 +122,7 @@ def _serve(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
     with warnings.catch_warnings(record=True) as heard:
         advance = Variant(**job["variant"]).start(job["case"], device, job["precision"])
         advance()
-        _finish(device)
+        finish(device)
     build = time.perf_counter() - began
     texts = [str(warning.message).split("\n")[0].partition(" (Triggered")[0] for warning in heard]
     said = sorted({text[:_LAST_WORDS] for text in texts})
@@ -146,6 +146,8 @@ def _chosen(job: dict[str, Any], device: Any) -> dict[str, Any]:
 
 def _block(advance: Callable[[], Any], device: Any, seconds: float) -> dict[str, float]:
     """Steps of at least `seconds`; on a GPU as many are queued at once as an eighth of the time is expected to hold."""
+    from harness.machine.device import finish
+
     steps, queue = 0, 1
     began = time.perf_counter()
     while (elapsed := time.perf_counter() - began) < seconds or steps == 0:
@@ -153,16 +155,9 @@ def _block(advance: Callable[[], Any], device: Any, seconds: float) -> dict[str,
             queue = max(1, int(steps / elapsed * seconds / 8))
         for _ in range(queue):
             advance()
-        _finish(device)
+        finish(device)
         steps += queue
     return {"steps": steps, "elapsed": time.perf_counter() - began}
-
-
-def _finish(device: Any) -> None:
-    if device.type == "cuda":
-        import torch
-
-        torch.cuda.synchronize(device)
 
 
 def _main() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from benchmarks.planted import FAMILIES, expected_recall, plant, plant_literal, recall
-from benchmarks.tables import conditions, markdown, write
+from benchmarks.tables import conditions, markdown, show
 from harness.draw import Draw
 from harness.machine.device import prepare
 from harness.tracing.flipflop.baselines import last_write, leave_one_out, lime, random_scores
@@ -157,9 +157,7 @@ def main() -> None:
             table(summed),
         ]
     )
-    print(text)
-    if chosen.out:
-        write(chosen.out, "planted", text, rows)
+    show(chosen.out, "planted", text, rows)
 
 
 if __name__ == "__main__":

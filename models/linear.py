@@ -9,18 +9,32 @@ from torch import Tensor, nn
 from models.aligned import product
 from models.draws import Draw
 
+_NUMBERS = 2**22  # drawn at once at most: a draw holds some 60 bytes a number for a while
+
 
 def parameter(draw: Draw, name: str, shape: tuple[int, ...], law: str, scale: float) -> nn.Parameter:
     """[R, *shape] drawn by the parameter's name: law "uniform" is U(-scale, scale), "normal" is N(0, scale²), "constant" is scale."""
     if law == "constant":
         value = torch.full((draw.replicates, *shape), float(scale), device=draw.seeds.device)
     elif law == "uniform":
-        value = (draw.named(name).uniform(shape) * 2 - 1) * scale
+        value = _uniform(draw.named(name), shape).mul_(2).sub_(1).mul_(scale)
     elif law == "normal":
         value = draw.named(name).normal(shape) * scale
     else:
         raise ValueError(f"initial law {law!r} is not uniform, normal or constant")
     return nn.Parameter(value)
+
+
+def _uniform(draw: Draw, shape: tuple[int, ...]) -> Tensor:
+    """[R, *shape] in [0, 1), some rows at a time: 100 · 50,000 numbers of one replicate would take 300 MB at once."""
+    some = max(1, _NUMBERS // (draw.replicates * math.prod(shape[1:])))
+    if some >= shape[0]:
+        return draw.uniform(shape)
+    value = torch.empty(draw.replicates, *shape, device=draw.seeds.device)
+    for first in range(0, shape[0], some):
+        count = min(some, shape[0] - first)
+        value[:, first : first + count] = draw.rows(first).uniform((count, *shape[1:]))
+    return value
 
 
 class Linear(nn.Module):

@@ -4,20 +4,17 @@ Panigrahi et al. 2025 (sections 4.2.7.1 and 4.2.7.3 of the thesis): one hidden R
 linear layers start as in torch.nn.Linear.
 """
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from models.aligned import product
 from models.draws import Draw
+from models.linear import Linear
 from models.model import Attend, Blocks, Model, refuse_below
 from models.noise import Noise
 from models.unfit import UnfitModel
-
-_NUMBERS = 2**22  # drawn at once at most: a draw holds some 60 bytes a number for a while
 
 
 @dataclass(frozen=True)
@@ -56,8 +53,8 @@ class Perceptron(nn.Module):
         super().__init__()
         self.length = length
         sizes = [length] + [config.width] * config.layers
-        self.layers = nn.ModuleList(_Layer(draw, f"layers.{i}", *sizes[i : i + 2]) for i in range(config.layers))
-        self.head = _Layer(draw, "head", config.width, outputs)
+        self.layers = nn.ModuleList(Linear(draw, f"layers.{i}", *sizes[i : i + 2]) for i in range(config.layers))
+        self.head = Linear(draw, "head", config.width, outputs)
 
     def forward(
         self, tokens: Tensor, needed: Blocks = None, noise: Noise | None = None, attend: Attend | None = None
@@ -73,23 +70,3 @@ class Perceptron(nn.Module):
         positions = torch.arange(self.length, device=tokens.device) if needed is None else torch.cat(tuple(needed), dim=-1)
         last = (positions == self.length - 1)[..., None]  # [T, 1] or [R, B, sum of K, 1]
         return torch.where(last, logits, torch.zeros_like(logits))
-
-
-class _Layer(nn.Module):
-    """x [R, N, in] → [R, N, out]; weight and bias U(±1/√in), the same numbers as models.linear.Linear of this name."""
-
-    def __init__(self, draw: Draw, name: str, inputs: int, outputs: int):
-        super().__init__()
-        bound = 1 / math.sqrt(inputs)
-        weight = torch.empty(draw.replicates, inputs, outputs, device=draw.seeds.device)
-        # some rows at a time: 100 · 50,000 numbers of one replicate would take 300 MB at once
-        some = max(1, _NUMBERS // (outputs * draw.replicates))
-        for first in range(0, inputs, some):
-            count = min(some, inputs - first)
-            drawn = draw.named(f"{name}.weight").rows(first).uniform((count, outputs))
-            weight[:, first : first + count] = drawn.mul_(2).sub_(1).mul_(bound)
-        self.weight = nn.Parameter(weight)
-        self.bias = nn.Parameter((draw.named(f"{name}.bias").uniform((outputs,)) * 2 - 1) * bound)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return product(x, self.weight, self.bias)

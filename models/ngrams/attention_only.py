@@ -8,6 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -20,7 +21,7 @@ from models.linear import embed, parameter
 from models.model import Attend, Blocks, Model, refuse_unlisted
 from models.ngrams.disentangled import FLOOR, refuse_length, refuse_width
 from models.noise import Noise
-from models.plain_attention import attention, pick
+from models.plain_attention import at_positions, attention
 
 
 @dataclass(frozen=True)
@@ -99,21 +100,15 @@ class _Layers(nn.Module, ABC):
         refuse_length(tokens, self.length)
         replicates, batch = tokens.shape[:2]
         x = self._embedded(tokens)
-        last = len(self.layers) - 1
-        pruned = needed is not None and attend is None
-        for i in range(last if pruned else last + 1):
-            x, weights = self._layer(i, x, x, batch, None)
+        *others, last = range(len(self.layers))
+        for i in others:
+            x, weights = self._layer(i, x, batch, x, None)
             if attend is not None:
                 attend(i, weights)
-        if needed is None:
-            rows = [x]
-        elif pruned:
-            rows = [self._layer(last, x, pick(x, block), batch, block)[0] for block in needed]
-        else:
-            rows = [pick(x, block) for block in needed]
+        rows = at_positions(partial(self._layer, last, x, batch), x, needed, attend, last)
         return torch.cat([self._logits(part).reshape(replicates, batch, part.shape[1] // batch, -1) for part in rows], dim=2)
 
-    def _layer(self, i: int, x: Tensor, queries: Tensor, batch: int, positions: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _layer(self, i: int, x: Tensor, batch: int, queries: Tensor, positions: Tensor | None) -> tuple[Tensor, Tensor]:
         read, weights = self.layers[i](x, queries, batch, positions)
         return self._joined(i, queries, read), weights
 

@@ -13,16 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.study.config import Metric, nearest
+from results.rows.measures import ARRAY, RESULT
 from results.store.schema import MOST_VALUE
+from results.store.shapes import LARGEST
 
 PLACES = ("step", "set", "count")
-RESULT = "result"  # the set of what names none
 MOST_ENTRIES = 1_000_000  # of a replicate
 MOST_ARRAY = 2**28  # bytes of an array
-ARRAY = "array"  # the kind of a name that stands for arrays
 Array = NDArray[Any]
 _A = {"number": "a number", "flag": "a flag", ARRAY: "an array"}
-_LARGEST = 2**63 - 1
 
 
 class BadResult(ValueError):
@@ -73,11 +72,11 @@ def entry_of(returned: Any, known: Mapping[str, Metric]) -> Entry:
                 f"the metric {name} is {_A[kind]} here and was {_A[known[name].kind]} in the replicates before: return one kind"
             )
     step, name, count = (returned.get(place) for place in PLACES)
-    if step is not None and (type(step) is not int or not 0 <= step <= _LARGEST):
+    if step is not None and (type(step) is not int or not 0 <= step <= LARGEST):
         raise BadResult(f"step = {step!r} must be a whole number of at least 0")
     if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
         raise BadResult(f"set = {name!r} must be a printable word")
-    if count is not None and (type(count) is not int or not 1 <= count <= _LARGEST):
+    if count is not None and (type(count) is not int or not 1 <= count <= LARGEST):
         raise BadResult(f"count = {count!r} must be a whole number of at least 1: the cases that the numbers are means over")
     return Entry(step or 0, name or RESULT, count, values, arrays)
 

@@ -20,7 +20,6 @@ import torch
 import harness.training.checkpoint as checkpoints
 from harness.draw import Draw
 from harness.experiments.entries import (
-    ARRAY,
     BadResult,
     Entry,
     checked,
@@ -43,6 +42,7 @@ from harness.study.running_code import own_checkout, refuse_other_code
 from harness.training.pack_state import Stopped
 from results.errors import StoreError
 from results.plain_values import Options, Row
+from results.rows.measures import ARRAY
 from results.store.schema import SCHEMAS
 from results.store.tables import Store
 

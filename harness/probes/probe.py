@@ -4,7 +4,7 @@ A new probe is a function and a `Probe`, or two functions and a `PairProbe`, in 
 family's `__init__.py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from results.store.tables import Store
 
 Rows = list[Row]
+
+
+def of_model(values: Iterable[tuple[str, float]]) -> Rows:
+    """Rows of (item, value) that are of the whole model: of no layer or head."""
+    return [{"layer": None, "head": None, "item": item, "value": float(value)} for item, value in values]
 
 
 @dataclass(frozen=True)

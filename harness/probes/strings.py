@@ -11,6 +11,7 @@ from tasks.batch import Batch
 from tasks.task import Task
 
 SEED = 0  # of the strings, on the stream of evaluation sets
+_WEIGHTS = 2**24  # of attention in a forward pass
 
 
 def strings(task: Task, count: int, size: int) -> Iterator[Batch]:
@@ -18,6 +19,11 @@ def strings(task: Task, count: int, size: int) -> Iterator[Batch]:
     draw = Draw(torch.tensor([SEED]), "evaluate")
     for first in range(0, count, size):
         yield task.evaluation().sample(draw.rows(first), min(size, count - first))
+
+
+def at_once(heads: int, length: int) -> int:
+    """How many strings of this length a forward pass takes, whose attention with so many heads is looked at."""
+    return max(1, _WEIGHTS // (heads * length**2))
 
 
 @torch.no_grad()

@@ -8,8 +8,8 @@ attention over the same tokens has. The walk starts at state 0, which no token h
 import torch
 from torch import Tensor
 
-from harness.probes.probe import Probe, Rows
-from harness.probes.strings import see, strings
+from harness.probes.probe import Probe, Rows, of_model
+from harness.probes.strings import at_once, see, strings
 from models.model import Model
 from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
@@ -19,7 +19,6 @@ from tasks.automata.named_automata import semiautomaton
 from tasks.task import Task
 
 ITEMS = ("visits", "latest", "before")
-_ELEMENTS = 2**24  # of one layer's attention weights in a forward pass
 
 
 def boundaries(model: Decoder, task: Automaton, count: int) -> Rows:
@@ -31,7 +30,7 @@ def boundaries(model: Decoder, task: Automaton, count: int) -> Rows:
     totals: dict[int, Tensor] = {}  # [4, H] by layer
     machine = semiautomaton(task.automaton)
     even, queries = torch.zeros(len(ITEMS), dtype=torch.float64), 0
-    for batch in strings(task, count, max(1, _ELEMENTS // (model.config.heads * task.length**2))):
+    for batch in strings(task, count, at_once(model.config.heads, task.length)):
         states = states_after(machine, batch.inputs[0])  # what is observed of them may be less
         kinds, latest, asked = places((states == 0) | (states == len(machine.table) - 1))
         queries += int(asked.sum())
@@ -55,7 +54,7 @@ def boundaries(model: Decoder, task: Automaton, count: int) -> Rows:
         for head, value in enumerate(values)
     ]
     shares = zip(ITEMS, (even / queries).tolist(), strict=True)
-    return rows + [{"layer": None, "head": None, "item": f"uniform {item}", "value": value} for item, value in shares]
+    return rows + of_model((f"uniform {item}", value) for item, value in shares)
 
 
 def places(ends: Tensor) -> tuple[Tensor, Tensor, Tensor]:

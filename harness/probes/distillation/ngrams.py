@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from harness.probes.probe import Probe, Rows
+from harness.probes.probe import Probe, Rows, of_model
 from harness.probes.strings import strings
 from models.model import Model
 from models.transformer.transformer import Decoder, Transformer
@@ -72,7 +72,7 @@ def ngrams(model: Decoder, task: PCFG | Corpus, count: int, settings: NGrams) ->
     for (measure, n), values in shifts.items():
         l1 = float(median(torch.cat(values)[None]))
         rows += [(f"{measure} n={n} tv", l1 / 2), (f"{measure} n={n} l1", l1)]
-    return [{"layer": None, "head": None, "item": item, "value": value} for item, value in rows]
+    return of_model(rows)
 
 
 @torch.no_grad()

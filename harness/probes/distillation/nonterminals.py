@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from harness.draw import Draw
 from harness.probes.distillation.ngrams import reads_strings
-from harness.probes.probe import Probe, Rows
+from harness.probes.probe import Probe, Rows, of_model
 from harness.probes.strings import SEED
 from harness.study.config import Train
 from harness.training.key_mask import hiding
@@ -130,7 +130,7 @@ def _scores(probe: NonTerminalReader, model: Decoder, task: PCFG, settings: NonT
         largest = float(seen[place].max() / seen[place].sum())
         values = {"boundary": boundary, "every": every, "largest": largest}
         rates += [(f"level={level_from_root(level)} {item}", value) for item, value in values.items()]
-    return [{"layer": None, "head": None, "item": item, "value": value} for item, value in rates]
+    return of_model(rates)
 
 
 def _training(model: Decoder, task: PCFG, count: int, settings: NonTerminals) -> Iterator[tuple[Tensor, Trees]]:

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from harness.draw import Draw
-from harness.probes.probe import Probe, Rows
-from harness.probes.strings import SEED, see, strings
+from harness.probes.probe import Probe, Rows, of_model
+from harness.probes.strings import SEED, at_once, see, strings
 from models.model import config_of
 from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
@@ -16,7 +16,7 @@ from tasks.distillation.monomials import contrast, correlations, first_class, in
 from tasks.distillation.ngrams import median
 from tasks.distillation.parity import SparseParity
 
-_ELEMENTS = 2**24  # of one layer's activations or attention weights in a forward pass
+_ELEMENTS = 2**24  # of one layer's activations in a forward pass
 _SETS = 100  # sets of a support beyond which only their mean is written
 
 
@@ -60,7 +60,7 @@ def monomials(model: nn.Module, task: SparseParity | HierarchicalParity, count: 
             draw = Draw(torch.tensor([SEED]), "pool", degree)
             beyond = correlations(said, signs, outside(task.length, support, degree, settings.outside, draw, free))
             rows += [(f"{label} {item}", float(value)) for item, value in contrast(within, beyond).items()]
-    return [{"layer": None, "head": None, "item": item, "value": value} for item, value in rows]
+    return of_model(rows)
 
 
 def support_attention(model: Decoder, task: SparseParity, count: int, settings: SupportAttention) -> Rows:
@@ -72,7 +72,7 @@ def support_attention(model: Decoder, task: SparseParity, count: int, settings: 
     support = torch.zeros(task.length, dtype=torch.float64)
     support[list(task.coordinates)] = 1
     reaches = []
-    for batch in strings(task, count, max(1, _ELEMENTS // (heads * task.length**2))):
+    for batch in strings(task, count, at_once(heads, task.length)):
         maps: list[Tensor] = []
 
         def look(layer: int, weights: Tensor, maps: list[Tensor] = maps) -> None:
@@ -85,7 +85,7 @@ def support_attention(model: Decoder, task: SparseParity, count: int, settings: 
         reaches.append(reached[:, -1])
     whole = float(median(torch.cat(reaches)[None]))
     values = {"sum": whole, "mean": whole / heads**model.config.layers}
-    return [{"layer": None, "head": None, "item": item, "value": value} for item, value in values.items()]
+    return of_model(values.items())
 
 
 @torch.no_grad()

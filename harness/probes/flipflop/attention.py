@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from harness.probes.probe import Probe, Rows
-from harness.probes.strings import see, strings
+from harness.probes.strings import at_once, see, strings
 from models.model import Model
 from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
@@ -15,7 +15,6 @@ from tasks.flipflop.simulation import Simulation
 from tasks.task import Task
 
 PATTERN = (2, 0, 1, 0, 0, 1, 2, 0)  # s1 ⊥ s0 ⊥ ⊥ s0 s1 ⊥ of figure 3.37
-_ELEMENTS = 2**24  # of one layer's attention weights in a forward pass
 
 
 def attention(model: Decoder, task: FlipFlop | Simulation, count: int) -> Rows:
@@ -27,7 +26,7 @@ def attention(model: Decoder, task: FlipFlop | Simulation, count: int) -> Rows:
     totals: dict[int, Tensor] = {}  # [4, H] by layer
     rows = 0
     heads = model.config.heads
-    for batch in strings(task, count, max(1, _ELEMENTS // (heads * task.length**2))):
+    for batch in strings(task, count, at_once(heads, task.length)):
         scored = batch.weights[0] > 0  # [B, T]
         write = correct_write(task, batch)[0][scored]  # [N]
         rows += len(write)

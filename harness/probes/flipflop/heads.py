@@ -14,13 +14,11 @@ from torch import Tensor
 
 from harness.probes.flipflop.attention import PATTERN, correct_write, of_simulation
 from harness.probes.probe import Probe, Rows
-from harness.probes.strings import strings
+from harness.probes.strings import at_once, strings
 from models.transformer.block import Block
 from models.transformer.transformer import Decoder
 from results.report.flipflop.attention_figures import write_figures
 from tasks.flipflop.simulation import IGNORE, WRITE, Simulation
-
-_ELEMENTS = 2**24  # of attention weights of all layers in a forward pass
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ def heads(model: Decoder, task: Simulation, count: int) -> Rows:
     measured = _pattern(model)
     total: dict[tuple[int, str], Tensor] = {}  # [H], or [H, H] of distances
     rows = wrong = 0
-    size = max(1, _ELEMENTS // (model.config.layers * model.config.heads * task.length**2))
+    size = at_once(model.config.layers * model.config.heads, task.length)
     for batch in strings(task, count, size):
         tokens, write = batch.inputs[0], correct_write(task, batch)[0]  # [B, T]
         seen = look(model, tokens)

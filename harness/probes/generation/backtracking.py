@@ -23,7 +23,7 @@ from harness.experiments.generation.oracles import Verifier
 from harness.experiments.generation.samplers import Samples
 from harness.probes.generation.generator import TrainedGenerator
 from harness.probes.generation.verifier import ExactVerifier, RandomVerifier, Recorded, examples, trained
-from harness.probes.probe import Probe, Rows
+from harness.probes.probe import Probe, Rows, of_model
 from harness.probes.strings import SEED
 from models.model import Model
 from models.transformer.positions import ENCODINGS
@@ -81,7 +81,7 @@ def generation(model: Decoder, task: BracketStrings, count: int, settings: Backt
     trial = _Trial(generator, list(verifiers), *prompts(task, settings, _FRESH, 0, count))
     for part in (trial.fresh, trial.error, trial.diverse):
         rows += part()
-    return [{"layer": None, "head": None, "item": item, "value": float(value)} for item, value in rows]
+    return of_model(rows)
 
 
 def _errors(generator: TrainedGenerator, settings: Backtracking) -> tuple[Any, int]:

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.probes.probe import Probe, Rows
-from harness.probes.strings import strings
+from harness.probes.probe import Probe, Rows, of_model
+from harness.probes.strings import at_once, strings
 from models.lego.clauses import Clauses
 from models.lego.lego_theory import LegoTheory
 from models.lego.lego_transformer import LegoTransformer
@@ -20,7 +20,6 @@ from tasks.lego.lego_attention import Concentration, concentration
 
 LONGEST = 160  # of the paper's tests
 BY_ANSWER = 20  # the longest sentences of which every answer has rows of its own: figures 6 and 7
-_ELEMENTS = 2**24  # of one layer's attention weights in a forward pass
 
 
 def concentrations(model: nn.Module, task: Lego, count: int) -> Rows:
@@ -45,7 +44,7 @@ def concentrations(model: nn.Module, task: Lego, count: int) -> Rows:
                         for answer, value in enumerate(values, 1)
                     ]
         others = sum(length + answer - 2 for answer in range(1, length + 1)) / length
-        rows.append({"layer": None, "head": None, "item": f"L={length} others", "value": others})
+        rows += of_model([(f"L={length} others", others)])
     return rows
 
 
@@ -62,7 +61,7 @@ def means(model: nn.Module, task: Lego, count: int) -> list[Tensor]:
     """By layer the mean masses on the predicate and on the query itself, float64 [H, 2, L]; answer l at place l - 1."""
     totals: dict[int, Tensor] = {}
     config: Any = model.config
-    for batch in strings(task, count, max(1, _ELEMENTS // (config.heads * (2 * task.length) ** 2))):
+    for batch in strings(task, count, at_once(config.heads, 2 * task.length)):
 
         def look(layer: int, weights: Tensor, inputs: Tensor = batch.inputs) -> None:
             at = concentration(weights.double(), inputs)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.draw import Draw
-from harness.probes.probe import Probe, Rows
+from harness.probes.probe import Probe, Rows, of_model
 from harness.probes.strings import SEED
 from harness.tracing.last_logits import logits_at
 from harness.tracing.search import Search
@@ -67,7 +67,7 @@ def alignment(model: nn.Module, task: Associations, count: int, settings: Alignm
             "exact": float(law[inside, answer].mean()),
         }
         rows += [(f"pair={pair} {name}", value) for name, value in values.items()]
-    return [{"layer": None, "head": None, "item": item, "value": value} for item, value in rows]
+    return of_model(rows)
 
 
 def holds(strings: Tensor, subsequence: Sequence[int]) -> Tensor:

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from harness.draw import Draw
-from harness.probes.probe import Nothing, Probe, Rows
+from harness.probes.probe import Nothing, Probe, Rows, of_model
 from harness.probes.strings import SEED
 from tasks.subsequences.associations import Associations
 
@@ -29,7 +29,7 @@ def associations(model: nn.Module, task: Associations, count: int, settings: Not
         gap = abs(float(said.detach()[:, own[pair]].exp().mean()) - float(law[pair, own[pair]]))
         values = {"frequency": frequency, "gap": gap, "gradient": frequency * square**0.5}
         rows += [(f"pair={pair} {item}", value) for item, value in values.items()]
-    return [{"layer": None, "head": None, "item": item, "value": value} for item, value in rows]
+    return of_model(rows)
 
 
 ASSOCIATIONS = Probe(

@@ -80,12 +80,11 @@ def test_lengths_double_up_to_what_the_paper_tests_and_the_variables_allow():
 
 
 def test_batches_do_not_change_the_means(monkeypatch):
-    import harness.probes.lego.concentration as probe
 
     task = Lego(group="C3", length=3, variables=13)
     model = models.configure("clauses", width=4, feed_forward=8).make(Draw(torch.tensor([3]), "init"), task.vocabulary, 3)
     (whole,) = means(model, task, 7)
-    monkeypatch.setattr(probe, "_ELEMENTS", 2 * 36 * 2)  # 2 sentences at a time
+    monkeypatch.setattr("harness.probes.strings._WEIGHTS", 2 * 36 * 2)  # 2 sentences at a time
     assert [len(batch.inputs[0]) for batch in strings(task, 7, 2)] == [2, 2, 2, 1]
     (parts,) = means(model, task, 7)
     assert_same(whole, parts)

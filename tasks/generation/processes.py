@@ -145,21 +145,6 @@ def divergence(process: Process, law: Tensor) -> Tensor:
     return (seen * logs).sum((1, 2, 3))
 
 
-def tokenwise_queries(process: Process, value: Tensor) -> Tensor:
-    """Mean number of tokens that tokenwise rejection draws for one string, [R]; the verifier is asked about each of them."""
-    allowed = accepted(value)
-    law = guided(process, allowed)
-    chance = torch.stack([(process.law[:, h] * process.onward(allowed, h)).sum(-1) for h in range(process.horizon)], dim=1)
-    seen = visits(process, law)[:, :-1]
-    return torch.where(seen > 0, seen / chance, 0.0).sum((1, 2))
-
-
-def rejection_queries(process: Process) -> Tensor:
-    """Mean number of tokens that rejection of whole strings draws until one has a reward, [R]."""
-    chance = (visits(process, process.law)[:, -1] * accepted(process.reward)).sum(-1)
-    return process.horizon / chance
-
-
 def leaf_law(process: Process, law: Tensor) -> Tensor:
     """P(y) of every string, [R, A^H], by the string as a number in base A whose first token counts most."""
     states = torch.zeros(1, dtype=torch.int64)

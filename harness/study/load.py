@@ -87,7 +87,7 @@ def from_tree(tree: Tree, overrides: Sequence[str] = (), where: str = "the study
     points = select(points_of(merged if rule is None else merged | {"replicates": rule.maximum}), merged.get("only"))
     refuse_hidden_overrides(given, merged, points)
     sets, seed, curve_every, watch = ((), 0, 10, None) if experimental else _evaluate(merged)
-    conditions = _experiments(merged, points) if experimental else _conditions(merged, points)
+    conditions = _conditions(merged, points, experimental)
     study = Study(
         name=_name(merged),
         question=typed(merged, "question", str, ""),
@@ -184,25 +184,6 @@ def _is_experimental(merged: Tree, where: str) -> bool:
     return True
 
 
-def _experiments(merged: Tree, points: list[Point]) -> tuple[Condition, ...]:
-    """Points built, those with equal configurations merged: the name of the first, the union of their seeds."""
-    merged_points: dict[str, tuple[Condition, dict[tuple[int, int], None]]] = {}
-    for point in points:
-        try:
-            whole = merge({"experiment": merged.get("experiment", {})}, {"experiment": point.sets.get("experiment", {})})
-            built = experiment_condition(point.name, build_experiment(whole["experiment"]))
-        except StudyError as error:
-            raise StudyError(f"condition {point.name}: {error}") from error
-        if any(init != data for init, data in point.seeds):
-            raise StudyError(
-                "seeds: an experiment has one seed, so init and data can't differ: write replicates, or seeds: {from: 100}"
-            )
-        merged_points.setdefault(canonical(built.config()), (built, {}))[1].update(dict.fromkeys(point.seeds))
-    conditions = tuple(replace(condition, seeds=tuple(seeds)) for condition, seeds in merged_points.values())
-    _refuse_namesakes(conditions)
-    return conditions
-
-
 def _metrics(merged: Tree, conditions: Sequence[Condition]) -> dict[str, Metric]:
     """What `evaluate.metrics` says of the numbers that an experiment returns, such as {accuracy: higher}; what it leaves out is as the
     built-in experiments of the conditions say."""
@@ -216,34 +197,39 @@ def _metrics(merged: Tree, conditions: Sequence[Condition]) -> dict[str, Metric]
     return metrics
 
 
-def _refuse_namesakes(conditions: Sequence[Condition]) -> None:
-    for name, times in Counter((condition.name, condition.stage) for condition in conditions).items():
-        if times > 1:
-            raise StudyError(f"two different conditions are called {name[0]!r}: rename the one under conditions")
-
-
-def _conditions(merged: Tree, points: list[Point]) -> tuple[Condition, ...]:
+def _conditions(merged: Tree, points: list[Point], experimental: bool) -> tuple[Condition, ...]:
     """Points built, those with equal configurations merged: the name of the first, the union of their seeds."""
-    base = {section: merged[section] for section in TRAINED if section in merged}
     merged_points: dict[str, tuple[Condition, dict[tuple[int, int], None]]] = {}
     for point in points:
         try:
-            whole = merge({"task": {}, "model": {}, "train": {}} | base, point.sets)
-            chain = _chain(point.name, whole, point.sets.get("stages", merged.get("stages")))
+            chain = [_experiment(merged, point)] if experimental else _chain(merged, point)
         except StudyError as error:
             raise StudyError(f"condition {point.name}: {error}") from error
+        if experimental and any(init != data for init, data in point.seeds):
+            raise StudyError(
+                "seeds: an experiment has one seed, so init and data can't differ: write replicates, or seeds: {from: 100}"
+            )
         for built in stages.with_seeds(chain, point.seeds):
             _, seeds = merged_points.setdefault(canonical(built.config()), (built, {}))
             seeds.update(dict.fromkeys(built.seeds))
-    conditions = [replace(condition, seeds=tuple(seeds)) for condition, seeds in merged_points.values()]
-    _refuse_namesakes(conditions)
-    return tuple(conditions)
+    conditions = tuple(replace(condition, seeds=tuple(seeds)) for condition, seeds in merged_points.values())
+    for name, times in Counter((condition.name, condition.stage) for condition in conditions).items():
+        if times > 1:
+            raise StudyError(f"two different conditions are called {name[0]!r}: rename the one under conditions")
+    return conditions
 
 
-def _chain(name: str, whole: Tree, later: Value) -> list[Condition]:
+def _experiment(merged: Tree, point: Point) -> Condition:
+    whole = merge({"experiment": merged.get("experiment", {})}, {"experiment": point.sets.get("experiment", {})})
+    return experiment_condition(point.name, build_experiment(whole["experiment"]))
+
+
+def _chain(merged: Tree, point: Point) -> list[Condition]:
     """The condition of a point, and those of its later stages, each over the one before it."""
+    whole = merge({section: merged.get(section, {}) for section in TRAINED}, point.sets)
+    later = point.sets.get("stages", merged.get("stages"))
     task, model, train = (build(section, whole[section]) for section in TRAINED)
-    chain = [Condition(name, task, model, train, code=own_digest(task, model))]
+    chain = [Condition(point.name, task, model, train, code=own_digest(task, model))]
     if later is not None and not (isinstance(later, list) and all(isinstance(stage, dict) for stage in later)):
         raise StudyError(
             f"stages = {short(later)} must be a list of mappings such as {{task: {{length: 10}}, labels: previous}}"

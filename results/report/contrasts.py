@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from results.errors import StudyError
+from results.markdown_table import table_lines
 from results.rows.measures import Measure, is_experimental, measures_of
 from results.rows.pooled import show_pooled
 from results.rows.study_rows import read_study
@@ -110,10 +111,8 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
     say("")
     heads = [*(f"ratio of {'medians' if q == 0.5 else f'{q:.0%} quantiles'}" for q in QUANTILES)]
     columns = ["condition", "set", "replicates", "missing", "P(errs more)", "p", "corrected p", *heads, "more replicates"]
-    say(f"| {' | '.join(columns)} |")
-    say(f"|{'---|' * len(columns)}")
-    for contrast in table:
-        say(f"| {' | '.join(_line(contrast, columns))} |")
+    for line in table_lines(columns, (_line(contrast, len(columns)) for contrast in table)):
+        say(line)
     _say_out_of_reach(table, say)
 
 
@@ -144,10 +143,9 @@ def show_value_contrasts(
         "difference of medians",
         "more replicates",
     ]
-    say(f"| {' | '.join(columns)} |")
-    say(f"|{'---|' * len(columns)}")
-    for contrast in table:
-        say(f"| {' | '.join(_value_line(contrast, by_label[contrast.set], replicates, name, len(columns)))} |")
+    rows = (_value_line(contrast, by_label[contrast.set], replicates, name, len(columns)) for contrast in table)
+    for line in table_lines(columns, rows):
+        say(line)
     _say_out_of_reach(table, say)
     if others := [measure.label for measure in measures if measure not in compared]:
         say("")
@@ -228,23 +226,27 @@ def _crossed(members: dict[Seeds, Replicate]) -> bool:
     return any(1 < number < len(members) for number in distinct)
 
 
-def _line(contrast: Contrast, columns: Sequence[str]) -> list[str]:
+def _line(contrast: Contrast, columns: int) -> list[str]:
     start = [contrast.condition + (f" (stage {contrast.stage})" if contrast.stage else ""), contrast.set]
     compared = contrast.compared
     if compared is None:
-        blank = [""] * (len(columns) - len(start) - 3)
-        return [*start, "", str(contrast.missing), contrast.reason or "", *blank]
-    count = f"{compared.first} pairs" if compared.paired else f"{compared.first}, {compared.second}"
-    missing = (
-        f"{contrast.missing}: {contrast.bounds.low:.2f} – {contrast.bounds.high:.2f}"
-        if contrast.bounds
-        else str(contrast.missing)
-    )
-    chance = f"{compared.superiority:.2f} [{compared.interval.low:.2f}, {compared.interval.high:.2f}]"
+        return _incomparable(start, contrast, columns)
     ratios = [_ratio(compared.ratios[q]) for q in QUANTILES]
     more = "settled" if contrast.needed is None else contrast.needed.reason or str(contrast.needed.more)
+    return [*start, *_chances(contrast, compared, compared.superiority, compared.interval, contrast.bounds), *ratios, more]
+
+
+def _incomparable(start: Sequence[str], contrast: Contrast, columns: int) -> list[str]:
+    """The line of a contrast of which nothing could be compared."""
+    return [*start, "", str(contrast.missing), contrast.reason or "", *[""] * (columns - len(start) - 3)]
+
+
+def _chances(contrast: Contrast, compared: Compared, chance: float, interval: Interval, bounds: Interval | None) -> list[str]:
+    """The cells from the replicates to the corrected p. bounds: the chance were all missing replicates best for one side, or the other."""
+    count = f"{compared.first} pairs" if compared.paired else f"{compared.first}, {compared.second}"
+    missing = f"{contrast.missing}" + (f": {bounds.low:.2f} – {bounds.high:.2f}" if bounds else "")
     corrected = f"{contrast.holm:.3g}" + (f" (at least {contrast.least:.2g})" if _out_of_reach(contrast) else "")
-    return [*start, count, missing, chance, f"{compared.p:.3g}", corrected, *ratios, more]
+    return [count, missing, f"{chance:.2f} [{interval.low:.2f}, {interval.high:.2f}]", f"{compared.p:.3g}", corrected]
 
 
 def _value_line(
@@ -253,20 +255,22 @@ def _value_line(
     """One line of `show_value_contrasts`, with costs turned back into values."""
     start, compared = [contrast.condition, f"{measure.label} ({measure.better} is better)"], contrast.compared
     if compared is None:
-        return [*start, "", str(contrast.missing), contrast.reason or "", *[""] * (columns - len(start) - 3)]
-    count = f"{compared.first} pairs" if compared.paired else f"{compared.first}, {compared.second}"
-    bounds = f": {1 - contrast.bounds.high:.2f} – {1 - contrast.bounds.low:.2f}" if contrast.bounds else ""
-    missing = f"{contrast.missing}{bounds}"
-    better = f"{1 - compared.superiority:.2f} [{1 - compared.interval.high:.2f}, {1 - compared.interval.low:.2f}]"
+        return _incomparable(start, contrast, columns)
+    interval, bounds = _better(compared.interval), contrast.bounds and _better(contrast.bounds)
+    chances = _chances(contrast, compared, 1 - compared.superiority, interval, bounds)
     groups = [{r.seeds: r for r in replicates if r.condition == name} for name in (baseline, contrast.condition)]
     first, second, paired = _numbers(groups[0], groups[1], measure.label)
-    change, interval = median_difference(first, second, paired)
-    ends = sorted((measure.sign * interval.low, measure.sign * interval.high))
+    change, within = median_difference(first, second, paired)
+    ends = sorted((measure.sign * within.low, measure.sign * within.high))
     difference = f"{measure.sign * change:.3g} [{ends[0]:.3g}, {ends[1]:.3g}]"
     even = "not settled by any number: an even chance"
     more = "settled" if contrast.needed is None else even if contrast.needed.more is None else str(contrast.needed.more)
-    corrected = f"{contrast.holm:.3g}" + (f" (at least {contrast.least:.2g})" if _out_of_reach(contrast) else "")
-    return [*start, count, missing, better, f"{compared.p:.3g}", corrected, difference, more]
+    return [*start, *chances, difference, more]
+
+
+def _better(worse: Interval) -> Interval:
+    """The chance that a condition is better, from that that it is worse."""
+    return Interval(1 - worse.high, 1 - worse.low)
 
 
 def _out_of_reach(contrast: Contrast) -> bool:

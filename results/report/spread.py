@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.errors import StudyError
+from results.markdown_table import table_lines
 from results.report.family import scored_answers
 from results.report.family_sections import FAMILIES
 from results.rows.measures import is_experimental
@@ -34,14 +35,15 @@ def show_spread(store: Store, say: Callable[[str], None]) -> None:
     )
     say("Counts are first reduced for errors in bursts within a string. Left out: replicates without a number, or diverged.")
     say("")
-    say(f"| {' | '.join(_COLUMNS)} |")
-    say(f"|{'---|' * len(_COLUMNS)}")
+    rows = []
     for condition, stage in dict.fromkeys((replicate.condition, replicate.stage) for replicate in study.replicates):
         members = [replicate for replicate in study.replicates if (replicate.condition, replicate.stage) == (condition, stage)]
         for name in reported_sets(manifest):
             ended = [member for member in members if name in member.scores and member.status == "finished"]
             scored = [counts[replicate.key, replicate.stage, name] for replicate in ended]
-            say(f"| {' | '.join((label(condition, stage), name, *_cells(scored, len(members))))} |")
+            rows.append((label(condition, stage), name, *_cells(scored, len(members))))
+    for line in table_lines(_COLUMNS, rows):
+        say(line)
 
 
 def _last(replicates: pa.Table, rows: pa.Table) -> dict[tuple[str, int, str], tuple[int, ...]]:

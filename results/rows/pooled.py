@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from results.errors import StudyError, nearest
+from results.markdown_table import table_lines
 from results.plain_values import Options, Tree, Value
 from results.rows.measures import Measure
 from results.rows.options import flatten
@@ -61,11 +62,14 @@ def show_pooled(
     )
     say("95 % intervals by a bootstrap that resamples the replicates of each value alone (Agarwal et al. 2021)")
     say("")
-    say(f"| condition | metric | values of {across} | replicates | missing | interquartile mean | P(better) |")
-    say("|---|---|---|---|---|---|---|")
-    for condition, group in groups.items():
-        for measure in measures:
-            say(f"| {' | '.join(_line(condition, group, groups[name], measure, condition == name))} |")
+    columns = ("condition", "metric", f"values of {across}", "replicates", "missing", "interquartile mean", "P(better)")
+    rows = (
+        _line(condition, group, groups[name], measure, condition == name)
+        for condition, group in groups.items()
+        for measure in measures
+    )
+    for line in table_lines(columns, rows):
+        say(line)
 
 
 def _line(condition: str, group: Group, base: Group, measure: Measure, is_baseline: bool) -> list[str]:

@@ -52,9 +52,9 @@ class Perceptron(nn.Module):
     def __init__(self, config: MLP, draw: Draw, length: int, outputs: int):
         super().__init__()
         self.length = length
-        sizes = [length] + [config.width] * config.layers
-        self.layers = nn.ModuleList(Linear(draw, f"layers.{i}", *sizes[i : i + 2]) for i in range(config.layers))
-        self.head = Linear(draw, "head", config.width, outputs)
+        width = config.width
+        self.layers = nn.ModuleList(Linear(draw, f"layers.{i}", width if i else length, width) for i in range(config.layers))
+        self.head = Linear(draw, "head", width, outputs)
 
     def forward(
         self, tokens: Tensor, needed: Blocks = None, noise: Noise | None = None, attend: Attend | None = None

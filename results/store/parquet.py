@@ -80,9 +80,8 @@ def conform(table: str, rows: pa.Table) -> pa.Table:
     check_table(table)
     schema = SCHEMAS[table]
     _check_columns(f"rows for table {table!r}", schema, rows.schema.names, "correct the columns")
-    columns = [rows[f.name] if f.name in rows.schema.names else pa.nulls(rows.num_rows, f.type) for f in schema]
     try:
-        return pa.table(columns, names=schema.names).cast(schema)
+        return _with_nulls(table, schema.names, rows).cast(schema)
     except (pa.ArrowException, ValueError) as error:
         raise ValueError(f"rows for table {table!r} do not fit its schema: {error}") from error
 

@@ -25,12 +25,10 @@ def text(most: int = MOST_TEXT) -> Shape:
     return check
 
 
-def whole(least: int = 0, most: int = LARGEST) -> Shape:
+def whole(least: int = 0) -> Shape:
     def check(value: Value, where: str) -> str:
-        if type(value) is int and least <= value <= most:
-            return ""
-        bounds = (f" of at least {least}" * (least > -LARGEST)) + (f" and at most {most}" * (most < LARGEST))
-        return f"{where} must be a whole number{bounds}"
+        fits = type(value) is int and least <= value <= LARGEST
+        return "" if fits else f"{where} must be a whole number" + (f" of at least {least}" if least > -LARGEST else "")
 
     return check
 

@@ -25,6 +25,23 @@ def entry(kind: str, key: str, fields: Mapping[str, str]) -> str:
     return f"@{kind}{{{key},\n{body}}}\n"
 
 
+LI_THESIS = Reference(
+    "Y. Li. Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling. PhD thesis, Carnegie Mellon "
+    "University, CMU-ML-25-120, 2025.",
+    entry(
+        "phdthesis",
+        "li2025mathematical",
+        {
+            "author": "Li, Yuchen",
+            "title": "Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling",
+            "school": "Carnegie Mellon University",
+            "number": "CMU-ML-25-120",
+            "year": "2025",
+        },
+    ),
+)  # of several families
+
+
 def references(source: Any, papers: Mapping[str, tuple[Reference, ...]]) -> tuple[Reference, ...]:
     """The entries of a study's section `source`; () where it names no paper, or one that is not among `papers`."""
     paper = source.get("paper") if isinstance(source, Mapping) else None

@@ -5,7 +5,7 @@ for the same values. Colours are Okabe and Ito's, legible on dark and light; tex
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -105,11 +105,6 @@ def errors_by_condition(errors: Mapping[str, Errors], rows: Mapping[str, Rows] |
     scale = error_scale(*(values for by in errors.values() for values in by.values()))
     conditions = list(dict.fromkeys(name for by in errors.values() for name in by))
     many = len(conditions) > 8
-    turned: Style = {"rotation": 90 if many else 35, "ha": "right", "rotation_mode": "anchor"}
-    if many:
-        turned["va"] = "center"
-    elif len(conditions) <= 4 and max(map(len, conditions), default=0) <= 12:
-        turned = {}
     with mpl.rc_context(STYLE):
         if many:  # a panel a row
             figure = _figure(min(0.3 * len(conditions) + 1.5, 30), 3.6 * len(errors) + 1)
@@ -125,9 +120,7 @@ def errors_by_condition(errors: Mapping[str, Errors], rows: Mapping[str, Rows] |
                 for artist in set(panel.get_children()) - before:
                     points = isinstance(artist, Line2D) and artist.get_marker() == "o"
                     tell(artist, condition, (rows or {}).get(name, {}).get(condition, ()) if points else ())
-            panel.set_xlim(-0.6, len(conditions) - 0.4)
-            panel.set_xticks(range(len(conditions)), conditions, **turned)
-            panel.tick_params(axis="x", length=0)
+            name_columns(panel, conditions, upright=many)
             _error_axis(panel, scale, "y")
         label_rows(panels, "error rate")
     return figure
@@ -278,14 +271,10 @@ def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]], rows: Row
         figure, panels = rows_of_panels(len(curves), 4.1, 3.4, "y", 0.6, columns=3)
         for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=False)):
             colour = colour_of(i)
-            values: dict[float, list[float]] = {}
             for place, (step, loss) in enumerate(by):
                 (line,) = panel.plot(step, np.where(loss > 0, loss, np.nan), color=colour, lw=0.7, alpha=faint(len(by)))
                 tell(line, condition, (rows or {}).get(condition, ())[place : place + 1])
-                for at, value in zip(step, loss, strict=True):
-                    values.setdefault(float(at), []).append(math.inf if math.isnan(value) else float(value))
-            steps = sorted(values)
-            middle = np.array([quantile(values[step], 0.5) for step in steps])
+            steps, middle = median_by_step(by)
             (median,) = panel.plot(steps, np.where(np.isfinite(middle) & (middle > 0), middle, np.nan), color=colour, lw=2)
             tell(median, condition)
             panel.set_yscale("log")
@@ -299,6 +288,16 @@ def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]], rows: Row
         label_rows(panels, "training loss")
         legend(figure, light_and_bold("one replicate", "median (diverged ranks worst)"))
     return figure
+
+
+def median_by_step(curves: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """The steps at which any of these (steps, values) has a value, and the median there; NaN ranks worst."""
+    values: dict[float, list[float]] = {}
+    for steps, curve in curves:
+        for step, value in zip(steps, curve, strict=True):
+            values.setdefault(float(step), []).append(math.inf if math.isnan(value) else float(value))
+    at = sorted(values)
+    return np.array(at), np.array([quantile(values[step], 0.5) for step in at])
 
 
 def _figure(width: float, height: float) -> Figure:
@@ -341,17 +340,7 @@ def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str,
         density = scipy.stats.gaussian_kde(logs)(grid)
         half = 0.4 * density / density.max() * math.sqrt(positive.size / most)
         panel.fill_betweenx(grid, at - half, at + half, color=colour, alpha=0.2, lw=0)
-    places = scale.place(errors)
-    order = np.argsort(places, kind="stable")
-    spread = np.empty(errors.size)
-    spread[order] = _spread(errors.size, 2)
-    size = 4.5 if errors.size <= 60 else 2.6
-    places = places + 0.55 * _jitter(errors, scale, 3)
-    panel.plot(at + 0.3 * spread, places, "o", ms=size, mfc=colour, mec=PAPER, mew=0.3, alpha=0.75)
-    if errors.size:
-        for q, reach in ((0.0, 0.14), (0.25, 0.22), (0.5, 0.34), (0.75, 0.22), (1.0, 0.14)):
-            place = float(scale.place(quantile(errors, q)))
-            panel.plot([at - reach, at + reach], [place, place], color=INK, lw=2.2 if q == 0.5 else 1, solid_capstyle="butt")
+    points_and_quantiles(panel, at, errors, colour, scale.place, 0.55 * _jitter(errors, scale, 3))
     for chosen, place, above in ((errors == 0, scale.zero, -1), (np.isinf(errors), scale.infinite, 1)):
         if count := int(chosen.sum()):
             panel.annotate(
@@ -363,6 +352,50 @@ def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str,
                 va="center",
                 fontsize=8.5,
             )
+
+
+def points_and_quantiles(
+    panel: Axes,
+    at: int,
+    values: Floats,
+    colour: str,
+    place: Callable[[ArrayLike], Floats] = np.asarray,
+    shift: Floats | float = 0.0,
+) -> None:
+    """A point a replicate, spread around x = `at`, and marks at minimum, quartiles and maximum; `place`: coordinates of values, to which
+    those of the points add `shift`."""
+    places = place(values)
+    spread = np.empty(values.size)
+    spread[np.argsort(places, kind="stable")] = _spread(values.size, 2)
+    size = 4.5 if values.size <= 60 else 2.6
+    panel.plot(at + 0.3 * spread, places + shift, "o", ms=size, mfc=colour, mec=PAPER, mew=0.3, alpha=0.75)
+    if values.size:
+        for q, reach in ((0.0, 0.14), (0.25, 0.22), (0.5, 0.34), (0.75, 0.22), (1.0, 0.14)):
+            y = float(place(quantile(values, q)))
+            panel.plot([at - reach, at + reach], [y, y], color=INK, lw=2.2 if q == 0.5 else 1, solid_capstyle="butt")
+
+
+def name_columns(panel: Axes, conditions: Sequence[str], upright: bool = False) -> None:
+    """Conditions as the names of columns, turned where they would not fit side by side."""
+    turned: Style = {"rotation": 90 if upright else 35, "ha": "right", "rotation_mode": "anchor"}
+    if upright:
+        turned["va"] = "center"
+    elif len(conditions) <= 4 and max(map(len, conditions), default=0) <= 12:
+        turned = {}
+    panel.set_xlim(-0.6, len(conditions) - 0.4)
+    panel.set_xticks(range(len(conditions)), conditions, **turned)
+    panel.tick_params(axis="x", length=0)
+
+
+def share_axis(panel: Axes) -> None:
+    """A vertical axis of shares from 0 to 1, in per cent."""
+    panel.set_ylim(-0.02, 1.02)
+    panel.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
+
+
+def mark(index: int) -> Line2D:
+    """The entry of a legend for points in the colour and with the marker of this condition."""
+    return Line2D([], [], color=colour_of(index), marker=marker_of(index), ls="none", ms=8)
 
 
 def _error_axis(panel: Axes, scale: ErrorScale, direction: Literal["x", "y"], counts: float | None = None) -> None:

@@ -22,6 +22,7 @@ from results.report.figures import (
     label_rows,
     legend,
     rows_of_panels,
+    share_axis,
 )
 from results.report.palette import Style, colour_of
 from results.report.plot_data import tell
@@ -113,8 +114,7 @@ def draw(curves: Mapping[str, Mapping[str, Survival]]) -> Figure:
                 (handles[label],) = panel.plot(places, share, color=colour_of(i), **style)
                 tell(handles[label], label)
             _error_axis(panel, scale, "x")
-            panel.set_ylim(-0.02, 1.02)
-            panel.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
+            share_axis(panel)
             panel.grid(axis="y")
             panel.set_xlabel("error rate x")
         label_rows(panels, "replicates with error above x")

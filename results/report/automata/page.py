@@ -9,13 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from results.grouping import grouped
-from results.plain_values import Options
 from results.report.automata import thesis
 from results.report.automata.positions_and_rates import arm_of, machine_of, positions, rates
 from results.report.family import Drawn
 from results.report.lines_and_maps import BANDS, Panels, add_line, heat_maps, lines, steps
 from results.rows.summary import Replicate
-from results.rows.task_conditions import accuracy, conditions_of
+from results.rows.task_conditions import TaskConditions, accuracy, conditions_of
 from results.statistics.intervals import Floats
 from results.store.manifest import Manifest
 from results.store.tables import Store
@@ -29,22 +28,21 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
     conditions = conditions_of(manifest, replicates, "automaton")
     if conditions is None:
         return []
-    settings, by, definitions = conditions.settings, conditions.members, conditions.definitions
-    same = next((name for name, definition in definitions.items() if not definition), None)
+    same = next((name for name, definition in conditions.definitions.items() if not definition), None)
     drawn: list[Drawn] = []
     if same is not None:
-        drawn += _depths(settings, by, same) + _shares(settings, by, same)
-    drawn += [figure for option in AXES for figure in _along(settings, by, definitions, option)]
-    return drawn + positions(store, settings, by, definitions, finished) + rates(store, settings, by, finished)
+        drawn += _depths(conditions, same) + _shares(conditions, same)
+    drawn += [figure for option in AXES for figure in _along(conditions, option)]
+    return drawn + positions(store, conditions, finished) + rates(store, conditions, finished)
 
 
-def _depths(settings: Mapping[str, Options], by: Mapping[str, Sequence[Replicate]], name: str) -> list[Drawn]:
+def _depths(conditions: TaskConditions, name: str) -> list[Drawn]:
     """Heat maps where two depths or more differ in nothing but that and the automaton; depth against length where lengths differ too."""
     cells: dict[tuple[str, int, int], Floats] = {}
     varied = ("task.automaton", "task.length", "model.layers")
-    others = {tuple((k, str(v)) for k, v in options.items() if k not in varied) for options in settings.values()}
-    for condition, options in settings.items():
-        values = accuracy(by[condition], name)
+    others = {tuple((k, str(v)) for k, v in options.items() if k not in varied) for options in conditions.settings.values()}
+    for condition, options in conditions.settings.items():
+        values = accuracy(conditions.members[condition], name)
         if values.size and "model.layers" in options:
             cells[machine_of(options), options["task.length"], options["model.layers"]] = values
     layers = sorted({depth for *_, depth in cells})
@@ -105,15 +103,18 @@ def _needed(cells: Mapping[tuple[str, int, int], Floats], machines: list[str], l
     )
 
 
-def _shares(settings: Mapping[str, Options], by: Mapping[str, Sequence[Replicate]], name: str) -> list[Drawn]:
+def _shares(conditions: TaskConditions, name: str) -> list[Drawn]:
     """Accuracy against the share of labels that training reveals."""
-    shares = {options["task.p_reveal"] for options in settings.values()}
+    shares = {options["task.p_reveal"] for options in conditions.settings.values()}
     if len(shares) < 2:
         return []
     panels: Panels = {}
     rows = grouped(
-        ((machine_of(options), str(options["model.name"])), (options["task.p_reveal"], accuracy(by[condition], name)))
-        for condition, options in settings.items()
+        (
+            (machine_of(options), str(options["model.name"])),
+            (options["task.p_reveal"], accuracy(conditions.members[condition], name)),
+        )
+        for condition, options in conditions.settings.items()
     )
     for (machine, model), points in rows.items():
         add_line(panels, machine, model, points)
@@ -122,21 +123,16 @@ def _shares(settings: Mapping[str, Options], by: Mapping[str, Sequence[Replicate
     return [("revealed", "Accuracy by the share of revealed labels", caption, figure)] if panels else []
 
 
-def _along(
-    settings: Mapping[str, Options],
-    by: Mapping[str, Sequence[Replicate]],
-    definitions: Mapping[str, Options],
-    option: str,
-) -> list[Drawn]:
+def _along(conditions: TaskConditions, option: str) -> list[Drawn]:
     """Accuracy over the sets that change one option of the task alone."""
-    along = {name: float(changed[option]) for name, changed in definitions.items() if set(changed) == {option}}
+    along = {name: float(changed[option]) for name, changed in conditions.definitions.items() if set(changed) == {option}}
     if len(along) < 2:
         return []
     panels: Panels = {}
-    for condition, options in settings.items():
-        points = [(x, accuracy(by[condition], name)) for name, x in along.items()]
+    for condition, options in conditions.settings.items():
+        points = [(x, accuracy(conditions.members[condition], name)) for name, x in along.items()]
         add_line(panels, machine_of(options), arm_of(condition, options), points)
-    marked = {options["task.length"] for options in settings.values()} if option == "length" else set()
+    marked = conditions.lengths if option == "length" else []
     caption = f"Token accuracy over a whole set. {BANDS}" + (" Dashed: the training length." if marked else "")
-    figure = lines(panels, AXES[option], marked=sorted(marked))
+    figure = lines(panels, AXES[option], marked=marked)
     return [(f"accuracy-{option}", f"Accuracy by {AXES[option]}", caption, figure)] if panels else []

@@ -1,7 +1,5 @@
 """The figures of a report on automata that need more than the scores: accuracy by position, and the monitored loss by learning rate."""
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,7 +8,8 @@ from results.plain_values import Options
 from results.report.family import Drawn
 from results.report.lines_and_maps import BANDS, Panels, add_line, common_points, lines
 from results.rows.plural import counted
-from results.rows.summary import Replicate, of_replicates
+from results.rows.summary import of_replicates
+from results.rows.task_conditions import TaskConditions
 from results.statistics.intervals import Floats
 from results.store.tables import Store, read
 
@@ -28,17 +27,11 @@ def arm_of(condition: str, options: Options) -> str:
     return rest if rest and machine_of(options).startswith(first) else condition
 
 
-def positions(
-    store: Store,
-    settings: Mapping[str, Options],
-    by: Mapping[str, Sequence[Replicate]],
-    definitions: Mapping[str, Options],
-    finished: pa.Table,
-) -> list[Drawn]:
+def positions(store: Store, conditions: TaskConditions, finished: pa.Table) -> list[Drawn]:
     """Accuracy at every position of the longest words, where a study has one training length and no more lines than can be told apart."""
-    trained = sorted({options["task.length"] for options in settings.values()})
+    trained, definitions = conditions.lengths, conditions.definitions
     lengths = {name: changed.get("length", trained[0]) for name, changed in definitions.items() if set(changed) <= {"length"}}
-    if not lengths or len(trained) > 1 or len(settings) > MOST_LINES:
+    if not lengths or len(trained) > 1 or len(conditions.settings) > MOST_LINES:
         return []
     name = max(lengths, key=lambda name: lengths[name])
     rows = read(
@@ -48,17 +41,17 @@ def positions(
     for row in rows:
         cells.setdefault(row["key"], {})[row["lo"] + 1] = 1 - row["errors"] / row["count"]
     panels: Panels = {}
-    for condition, options in settings.items():
-        add_line(panels, machine_of(options), arm_of(condition, options), common_points(of_replicates(by[condition], cells)))
+    for condition, options in conditions.settings.items():
+        points = common_points(of_replicates(conditions.members[condition], cells))
+        add_line(panels, machine_of(options), arm_of(condition, options), points)
     caption = f"Share of words of “{name}” whose state is right at a position, diverged seeds aside. {BANDS} Dashed: the training length."
     figure = lines(panels, "position", marked=trained)
     return [("accuracy-position", "Accuracy by position in the longest words", caption, figure)] if panels else []
 
 
-def rates(
-    store: Store, settings: Mapping[str, Options], by: Mapping[str, Sequence[Replicate]], finished: pa.Table
-) -> list[Drawn]:
+def rates(store: Store, conditions: TaskConditions, finished: pa.Table) -> list[Drawn]:
     """Median monitored loss at the last look against the learning rate, where conditions differ in that."""
+    settings = conditions.settings
     if len({options["train.lr"] for options in settings.values()}) < 2 or any(
         "model.layers" not in o for o in settings.values()
     ):
@@ -70,7 +63,7 @@ def rates(
             last[row["key"]] = max(last.get(row["key"], (0, np.inf)), (row["step"], row["value"]))
     points: dict[tuple[str, str], list[tuple[float, Floats]]] = {}
     for condition, options in settings.items():
-        ended = [replicate for replicate in by[condition] if replicate.key in last]
+        ended = [replicate for replicate in conditions.members[condition] if replicate.key in last]
         values = np.array([last[one.key][1] if one.status == "finished" else np.inf for one in ended])
         line = machine_of(options), counted(options["model.layers"], "layer")
         points.setdefault(line, []).append((options["train.lr"], values))

@@ -30,10 +30,9 @@ Steps = Mapping[str, Mapping[int, Sequence[float]]]  # by arm and size, such as 
 def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """The figure of a study of sparse parities of three lengths or more; [] for any other."""
     conditions = conditions_of(manifest, replicates, "sparse_parity")
-    if conditions is None or len({options["task.length"] for options in conditions.settings.values()}) < LENGTHS:
+    if conditions is None or len(conditions.lengths) < LENGTHS:
         return []
-    seen = watch(read(store, "evaluations", filter=reported(manifest), winning=finished))
-    arms = steps_of(conditions, {key: seen[key] for key in seen})
+    arms = steps_of(conditions, watch(read(store, "evaluations", filter=reported(manifest), winning=finished)))
     caption = (
         f"Steps until {100 * RIGHT:g} % of the strings are right, by the length d of the parity, on the set that is scored most often. "
         "Lines: medians over seeds; points: seeds, a little apart; above the line at the top: never within the training."

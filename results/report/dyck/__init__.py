@@ -1,25 +1,10 @@
 """What reports say of Dyck languages beside what they say of every study."""
 
-from results.report.citations import Reference, entry
+from results.report.citations import LI_THESIS, Reference, entry
 from results.report.dyck import page
 from results.report.dyck.paper_shows import SHOWS
 from results.report.family import ReportFamily
 
-LI = Reference(
-    "Y. Li. Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling. Carnegie Mellon University, "
-    "CMU-ML-25-120, 2025.",
-    entry(
-        "phdthesis",
-        "li2025mathematical",
-        {
-            "author": "Li, Yuchen",
-            "title": "Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling",
-            "school": "Carnegie Mellon University",
-            "year": "2025",
-            "number": "CMU-ML-25-120",
-        },
-    ),
-)
 WEN = Reference(
     "K. Wen, Y. Li, B. Liu and A. Risteski. Transformers are uninterpretable with myopic methods: a case study with bounded Dyck "
     "grammars. NeurIPS 2023.",
@@ -43,5 +28,5 @@ FAMILY = ReportFamily(
         "dyck": "a closing bracket whose type the model's most probable closing bracket does not have",
         "dyck_copy": "a bracket that the model does not repeat",
     },
-    references={"dyck": (LI, WEN)},
+    references={"dyck": (LI_THESIS, WEN)},
 )

@@ -8,18 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from results.claims.dyck.variation import random_variation
 from results.claims.evidence import Condition, Evidence, gather
 from results.report.dyck import thesis
 from results.report.family import Drawn
-from results.report.figures import INK, STYLE, faint, label_rows, legend, rows_of_panels
+from results.report.figures import INK, STYLE, faint, label_rows, legend, mark, rows_of_panels
 from results.report.palette import Style, colour_of, marker_of
 from results.report.plot_data import tell
 from results.rows.probe_values import by_key, parts
 from results.rows.summary import Replicate
-from results.rows.task_conditions import is_of
+from results.rows.task_conditions import is_told_of
 from results.statistics.intervals import Floats
 from results.store.manifest import Manifest
 from results.store.tables import Store, read
@@ -32,7 +31,7 @@ STRING = 19  # tokens of the random strings of the probe `variation`
 
 def drawings(store: Store, manifest: Manifest, known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows of probes for; [] for a study of another task."""
-    if not any(is_of(manifest, task) for task in TASKS) or any("settings" not in each for each in manifest["conditions"]):
+    if not is_told_of(manifest, *TASKS):
         return []
     measured = read(store, "probes", winning=finished)
     evidence = gather(manifest, known, probes=by_key(measured))
@@ -126,7 +125,7 @@ def _variations(evidence: Evidence, measured: pa.Table) -> list[Drawn]:
             panel.set_xlabel("layer")
             panel.grid(axis="y")
         label_rows(axes, "attention variation")
-        legend(figure, {arm.name: _mark(number) for number, arm in enumerate(arms)})
+        legend(figure, {arm.name: mark(number) for number, arm in enumerate(arms)})
     caption = (
         "Mean squared distance of the attention of two seeds. On random strings the bar is the standard deviation over strings. Broken: "
         "two random causal matrices, on the fixed string of the first condition."
@@ -171,7 +170,7 @@ def _accuracy(evidence: Evidence, place: Mapping[int, int]) -> list[Drawn]:
             panel.set_xlabel("balance violation β, mean")
             panel.grid()
         label_rows(panels, "accuracy")
-        legend(figure, {arm.name: _mark(number) for number, arm in enumerate(arms)})
+        legend(figure, {arm.name: mark(number) for number, arm in enumerate(arms)})
     sets = "; ".join(
         f"{name}: " + ", ".join(f"{option} = {str(value).lower()}" for option, value in evidence.definitions[name].items())
         for name in names
@@ -227,7 +226,3 @@ def _lengths(evidence: Evidence) -> list[Drawn]:
         legend(figure, {"median over seeds": middle, "proportional to 1/N": slope})
     caption = "A faint point is a replicate. Both axes are logarithmic; the broken line is a violation that falls like 1/N."
     return [("balance-length", "Balance violation and training length", caption, figure)]
-
-
-def _mark(number: int) -> Line2D:
-    return Line2D([], [], color=colour_of(number), marker=marker_of(number), ls="none", ms=8)

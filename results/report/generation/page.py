@@ -8,13 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from results.claims.evidence import Condition, Evidence, gather
 from results.claims.generation.backtracking import HEADLINE, PROBE, values_by_item
 from results.claims.generation.walk import EXPERIMENT
 from results.report.family import Drawn
-from results.report.figures import INK, STYLE, faint, label_rows, legend, rows_of_panels
+from results.report.figures import INK, STYLE, faint, label_rows, legend, mark, rows_of_panels
 from results.report.generation import thesis_tables
 from results.report.palette import Style, colour_of, marker_of
 from results.report.plot_data import tell
@@ -116,7 +115,7 @@ def _figure(error: str, points: Mapping[str, Points], names: Sequence[str]) -> F
             _panel(panel, by, names)
             panel.set_title(title)
         label_rows(panels, error)
-        legend(figure, {name: _mark(names.index(name)) for name in names})
+        legend(figure, {name: mark(names.index(name)) for name in names})
     return figure
 
 
@@ -143,7 +142,3 @@ def _panel(panel: Axes, points: Points, names: Sequence[str]) -> None:
     panel.set_xscale("log")
     panel.xaxis.set_major_formatter(lambda queries, _: f"{queries:,g}")
     panel.grid()
-
-
-def _mark(place: int) -> Line2D:
-    return Line2D([], [], color=colour_of(place), marker=marker_of(place), ls="none", ms=8)

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.claims.lego.sentences import items_by_length, sentences_wrong, sets_by_length
+from results.claims.lego.sentences import Shares, items_by_length, sentences_wrong, sets_by_length
 from results.plain_values import Options
 from results.report.family import Drawn
 from results.report.lines_and_maps import BANDS, Panels, add_line, common_points, lines
 from results.rows.probe_values import Name, by_key
 from results.rows.summary import Replicate, of_replicates
-from results.rows.task_conditions import Members, Settings, conditions_of
+from results.rows.task_conditions import TaskConditions, conditions_of
 from results.store.manifest import Manifest, reported
 from results.store.tables import Store, read
 
@@ -29,31 +29,19 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
     conditions = conditions_of(manifest, replicates, "lego")
     if conditions is None:
         return []
-    settings, by, definitions = conditions.settings, conditions.members, conditions.definitions
     probes = by_key(read(store, "probes", filter=pc.field("probe") == "concentration", winning=finished))
-    return (
-        _accuracy(store, settings, by, definitions, manifest, finished)
-        + _concentration(settings, by, probes)
-        + _masses(settings, by, probes)
-    )
-
-
-def _accuracy(
-    store: Store,
-    settings: Settings,
-    by: Members,
-    definitions: Mapping[str, Options],
-    manifest: Manifest,
-    finished: pa.Table,
-) -> list[Drawn]:
     shares = sentences_wrong(read(store, "evaluations", filter=reported(manifest), winning=finished))
+    return _accuracy(conditions, shares) + _concentration(conditions, probes) + _masses(conditions, probes)
+
+
+def _accuracy(conditions: TaskConditions, shares: Shares) -> list[Drawn]:
     panels: Panels = {}
-    for condition, options in settings.items():
+    for condition, options in conditions.settings.items():
         points = []
-        for length, name in sets_by_length(definitions, options["task.length"]).items():
+        for length, name in sets_by_length(conditions.definitions, options["task.length"]).items():
             values = [
                 0.0 if replicate.status == "diverged" else 1 - shares[replicate.key, name]
-                for replicate in by[condition]
+                for replicate in conditions.members[condition]
                 if replicate.status == "diverged" or (name in replicate.scores and (replicate.key, name) in shares)
             ]
             points.append((length, np.array(values)))
@@ -61,11 +49,11 @@ def _accuracy(
     if not any(len(bands.x) > 1 for panel in panels.values() for bands in panel.values()):
         return []
     caption = f"Share of sentences of which every value is right. {BANDS} Dashed: the training length."
-    figure = lines(panels, "length of the sentences", marked=_trained(settings))
+    figure = lines(panels, "length of the sentences", marked=conditions.lengths)
     return [("accuracy-length", "Accuracy by length of the sentences", caption, figure)]
 
 
-def _concentration(settings: Settings, by: Members, probes: Mapping[str, Mapping[Name, float]]) -> list[Drawn]:
+def _concentration(conditions: TaskConditions, probes: Mapping[str, Mapping[Name, float]]) -> list[Drawn]:
     """ε and the signed gap against length."""
     drawn: list[Drawn] = []
     for item, title, label, what in (
@@ -78,26 +66,26 @@ def _concentration(settings: Settings, by: Members, probes: Mapping[str, Mapping
         ("gap", "Attention gap by length", "gap", "Attention to the predicate less that to the last answer"),
     ):
         panels: Panels = {}
-        for condition, options in settings.items():
-            for layer, line, probed in _probed(condition, by, probes):
+        for condition, options in conditions.settings.items():
+            for layer, line, probed in _probed(conditions.members[condition], condition, probes):
                 rows = [items_by_length(values, item, layer) for values in probed]
                 add_line(panels, _group(options), line, common_points(rows))
         if panels:
             caption = (
                 f"{what}, by equations 19 and 20 of the paper, mean of a layer's heads. {BANDS} Dashed: the training length."
             )
-            figure = lines(panels, "length of the sentences", marked=_trained(settings), value=label)
+            figure = lines(panels, "length of the sentences", marked=conditions.lengths, value=label)
             drawn.append((f"concentration-{item}", title, caption, figure))
     return drawn
 
 
-def _masses(settings: Settings, by: Members, probes: Mapping[str, Mapping[Name, float]]) -> list[Drawn]:
+def _masses(conditions: TaskConditions, probes: Mapping[str, Mapping[Name, float]]) -> list[Drawn]:
     """The two masses by answer on longer sentences: figures 6 and 7."""
     panels: Panels = {}
     for name, title in (("predicate", "to the predicate"), ("itself", "to the last answer")):
-        for condition, options in settings.items():
+        for condition, options in conditions.settings.items():
             length = DRAWN * options["task.length"]
-            for layer, line, probed in _probed(condition, by, probes):
+            for layer, line, probed in _probed(conditions.members[condition], condition, probes):
                 rows = [_by_answer(values, length, name, layer) for values in probed]
                 add_line(panels, f"{_group(options)}, {title}, L = {length}", line, common_points(rows))
     if not panels:
@@ -107,10 +95,10 @@ def _masses(settings: Settings, by: Members, probes: Mapping[str, Mapping[Name, 
 
 
 def _probed(
-    condition: str, by: Members, probes: Mapping[str, Mapping[Name, float]]
+    members: Sequence[Replicate], condition: str, probes: Mapping[str, Mapping[Name, float]]
 ) -> list[tuple[int, str, list[Mapping[Name, float]]]]:
     """Layer, name of its line and the rows of the replicates of a condition that were probed."""
-    probed = of_replicates(by[condition], probes)
+    probed = of_replicates(members, probes)
     layers = sorted({layer for values in probed for _, layer, _, _ in values if layer is not None})
     return [(layer, f"{condition}, layer {layer + 1}" if len(layers) > 1 else condition, probed) for layer in layers]
 
@@ -128,7 +116,3 @@ def _by_answer(values: Mapping[Name, float], length: int, name: str, layer: int)
 def _group(options: Options) -> str:
     """The group's name; a table of a user's own is called table."""
     return str(options.get("task.group", "table"))
-
-
-def _trained(settings: Settings) -> list[int]:
-    return sorted({options["task.length"] for options in settings.values()})

@@ -12,13 +12,13 @@ from results.claims.claim import Settled
 from results.claims.evidence import Condition, Evidence, gather
 from results.claims.ngrams.courses import TASK, Course, Heads, courses, heads_of
 from results.report.family import Drawn
-from results.report.figures import INK, STYLE, faint, label_rows, legend, light_and_bold, rows_of_panels
+from results.report.figures import INK, STYLE, faint, label_rows, legend, light_and_bold, rows_of_panels, share_axis
 from results.report.lines_and_maps import heat_maps
 from results.report.palette import colour_of
 from results.report.plot_data import tell
 from results.rows.looks import averages, series, watched, watched_set
 from results.rows.summary import Replicate
-from results.rows.task_conditions import is_of
+from results.rows.task_conditions import is_told_of
 from results.statistics.comparison import holm
 from results.statistics.intervals import Floats, quantile_interval
 from results.statistics.survival import Survival, log_rank, survival
@@ -31,7 +31,7 @@ MOST = 8  # conditions of one figure
 
 def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    if not is_of(manifest, TASK) or any("settings" not in condition for condition in manifest["conditions"]):
+    if not is_told_of(manifest, TASK):
         return []
     evidence = gather(manifest, replicates, averages=averages(store, finished), watched=watched(store, finished))
     watched_conditions: dict[str, tuple[Condition, list[Course], list[Heads]]] = {}
@@ -148,8 +148,7 @@ def _survivals(by_condition: Mapping[str, Sequence[Course]], diverged: Mapping[s
             share, low, high = (np.append(part, part[-1]) for part in (curve.share, curve.low, curve.high))
             panel.fill_between(x, low, high, step="post", color=colour_of(i), alpha=0.13, lw=0)
             (handles[name],) = panel.plot(x, share, drawstyle="steps-post", color=colour_of(i), lw=1.8)
-        panel.set_ylim(-0.02, 1.02)
-        panel.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
+        share_axis(panel)
         panel.set_xlabel("training step")
         panel.set_ylabel("seeds still on the plateau")
         panel.grid(axis="y")

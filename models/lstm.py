@@ -25,7 +25,6 @@ class LSTM(Model):
     """width: of every hidden state; layers; dropout: rate between layers, in training only; embedding: of a token, None as wide as
     a state."""
 
-    rev: ClassVar[int] = 1
     vectors: ClassVar[tuple[str, ...]] = ("dropout",)
 
     width: int = 128

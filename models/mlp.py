@@ -5,7 +5,6 @@ linear layers start as in torch.nn.Linear.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -20,9 +19,6 @@ from models.unfit import UnfitModel
 @dataclass(frozen=True)
 class MLP(Model):
     """width: of each hidden layer, up to 50,000 in the paper; layers: of them."""
-
-    rev: ClassVar[int] = 1
-    vectors: ClassVar[tuple[str, ...]] = ()
 
     width: int = 1000
     layers: int = 1

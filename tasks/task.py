@@ -125,6 +125,21 @@ class Task(Protocol):
         return forward(inputs, blocks)
 
 
+class Classification(Task):
+    """A task with one answer a string: a class, wanted at the last position."""
+
+    metrics: ClassVar[tuple[str, ...]] = ("read",)  # the name that reports and claims are made from
+    classifies: ClassVar[bool] = True
+
+    def scored_positions(self) -> int:
+        """One: the last position."""
+        return 1
+
+    def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        """read: the largest logit is another class's."""
+        return {"read": logits.argmax(-1) != targets}
+
+
 @runtime_checkable
 class Continued(Task, Protocol):
     """A task whose prompts a model answers by going on with them, so that its own answers can be a later stage's labels."""

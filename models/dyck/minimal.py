@@ -34,8 +34,6 @@ class Minimal(Model):
     As in the authors' code, a closing bracket has the depth before it in pair and parts, and that after it in angle.
     """
 
-    rev: ClassVar[int] = 1
-    vectors: ClassVar[tuple[str, ...]] = ()
     attends: ClassVar[bool] = True
 
     depth: int = 4

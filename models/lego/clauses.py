@@ -37,8 +37,6 @@ class Clauses(Model):
     relu | gelu | smoothed_relu (`lego_relu.py`).
     """
 
-    rev: ClassVar[int] = 1
-    vectors: ClassVar[tuple[str, ...]] = ()
     attends: ClassVar[bool] = True
     slots: ClassVar[int] = SLOTS
 

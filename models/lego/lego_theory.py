@@ -37,8 +37,6 @@ class LegoTheory(Model):
     part that training changes (algorithm 1: the feed-forward first, then attention).
     """
 
-    rev: ClassVar[int] = 1
-    vectors: ClassVar[tuple[str, ...]] = ()
     attends: ClassVar[bool] = True
     slots: ClassVar[int] = SLOTS
     heads: ClassVar[int] = 1

@@ -32,8 +32,6 @@ class Disentangled(Model):
     (logits z) | log (logits log(|z| + 1e-8), appendix F.1).
     """
 
-    rev: ClassVar[int] = 1
-    vectors: ClassVar[tuple[str, ...]] = ()
     attends: ClassVar[bool] = True
 
     heads: tuple[int, ...] = (2, 1)
@@ -60,8 +58,6 @@ class AttentionOnly(Model):
     The width is vocabulary + length. w_init: zero (loss starts at ln S exactly, as in Figure 4) | normal, of the read-out.
     """
 
-    rev: ClassVar[int] = 1
-    vectors: ClassVar[tuple[str, ...]] = ()
     attends: ClassVar[bool] = True
     mlp: ClassVar[bool] = False
 

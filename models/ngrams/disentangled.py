@@ -28,8 +28,6 @@ class SimpleDisentangled(Model):
     merged_qk: one matrix for the product of Q and K, zero at the start; v_init: normal (variance 1/vocabulary) | identity.
     """
 
-    rev: ClassVar[int] = 1
-    vectors: ClassVar[tuple[str, ...]] = ()
     attends: ClassVar[bool] = True
 
     m: int = 2

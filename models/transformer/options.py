@@ -37,7 +37,6 @@ class Options(Model):
     (of each branch), feed_forward (after the activation).
     """
 
-    rev: ClassVar[int] = 1
     vectors: ClassVar[tuple[str, ...]] = ("embedding_dropout", "attention_dropout", "residual_dropout", "feed_forward_dropout")
     attends: ClassVar[bool] = True
     hides: ClassVar[bool] = True  # keys: see `Decoder.forward`

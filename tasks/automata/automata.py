@@ -44,7 +44,6 @@ class Automaton(Task):
 
     metrics: ClassVar[tuple[str, ...]] = ("read",)
     error: ClassVar[str] = "a position where the most probable answer is not the (observed) state after its token"
-    rev: ClassVar[int] = 1
     vectors: ClassVar[tuple[str, ...]] = ("law", "p_one", "ones", "p_reveal")  # may differ within a pack
 
     automaton: str | Table = "C2"

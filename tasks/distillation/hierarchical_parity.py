@@ -9,23 +9,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from tasks.batch import Batch
 from tasks.bits import at_the_end, bits
 from tasks.draws import Draw
-from tasks.task import Task, refuse_below
+from tasks.task import Classification, refuse_below
 
 
 @dataclass(frozen=True)
-class HierarchicalParity(Task):
+class HierarchicalParity(Classification):
     """length: d. depth: D. degree: k, coordinates of a node. +1 is token 0 and -1 token 1; the class is wanted at the last position."""
 
-    metrics: ClassVar[tuple[str, ...]] = ("read",)
     error: ClassVar[str] = "a string whose most probable class is not the leaf that its parities lead to"
-    rev: ClassVar[int] = 1
     vocabulary: ClassVar[int] = 2
-    classifies: ClassVar[bool] = True
 
     length: int = 100
     depth: int = 3
@@ -63,14 +59,6 @@ class HierarchicalParity(Task):
             raise ValueError(f"there is no class {label} in a tree of depth {self.depth}: they are 0 … {self.outputs - 1}")
         return tuple((self.outputs + label) >> up for up in range(self.depth, 0, -1))
 
-    def evaluation(self) -> "HierarchicalParity":
-        """The task that an evaluation set of this one holds: itself."""
-        return self
-
-    def scored_positions(self) -> int:
-        """One: the last position."""
-        return 1
-
     def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], 1 at the last position and 0 elsewhere."""
         inputs = bits(draw, batch, self.length)
@@ -80,7 +68,3 @@ class HierarchicalParity(Task):
         for _ in range(self.depth):
             node = 2 * node + right.gather(-1, node[..., None] - 1)[..., 0]
         return at_the_end(inputs, node - self.outputs)
-
-    def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """read, the name that reports and claims are made from: the largest logit is another class's."""
-        return {"read": logits.argmax(-1) != targets}

@@ -10,23 +10,18 @@ position, so a causal model and a perceptron over the whole string learn the sam
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
 from tasks.batch import Batch
 from tasks.bits import at_the_end, bits
 from tasks.draws import Draw
-from tasks.task import Task
+from tasks.task import Classification
 
 
 @dataclass(frozen=True)
-class SparseParity(Task):
+class SparseParity(Classification):
     """length: d. degree: k. support: the coordinates, from 0 and ascending; None for the first k, as in the paper."""
 
-    metrics: ClassVar[tuple[str, ...]] = ("read",)
     error: ClassVar[str] = "a string whose most probable class is not the sign of the product of its support"
-    rev: ClassVar[int] = 1
     vocabulary: ClassVar[int] = 2
-    classifies: ClassVar[bool] = True
     vectors: ClassVar[tuple[str, ...]] = ("degree", "support")  # may differ within a pack
 
     length: int = 100
@@ -52,19 +47,7 @@ class SparseParity(Task):
         """The support, numbered from 0."""
         return tuple(range(self.degree)) if self.support is None else self.support
 
-    def evaluation(self) -> "SparseParity":
-        """The task that an evaluation set of this one holds: itself."""
-        return self
-
-    def scored_positions(self) -> int:
-        """One: the last position."""
-        return 1
-
     def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], 1 at the last position and 0 elsewhere."""
         inputs = bits(draw, batch, self.length)
         return at_the_end(inputs, inputs[..., list(self.coordinates)].sum(-1) % 2)
-
-    def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """read, the name that reports and claims are made from: the larger of the two logits is the other class's."""
-        return {"read": logits.argmax(-1) != targets}

@@ -93,10 +93,6 @@ class PCFG(Task):
                 f"{quantile(law, _FIT) + 1}"
             )
 
-    def evaluation(self) -> "PCFG":
-        """The task that an evaluation set of this one holds: the same strings and positions."""
-        return self
-
     def scored_positions(self) -> int | None:
         """Positions a string that the loss needs, K: the 0.999 quantile of their number, rounded up to 8; None = all."""
         rules = grammar(self.grammar)

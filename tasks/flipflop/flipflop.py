@@ -41,7 +41,6 @@ class FlipFlop(Task):
         "a read (the position after an “r”) where the most probable token of the whole vocabulary "
         "is not the bit of the last write"
     )
-    rev: ClassVar[int] = 1
     vectors: ClassVar[tuple[str, ...]] = ("p_ignore", "p_write", "p_read")  # may differ within a pack
 
     length: int = 512

@@ -35,7 +35,6 @@ class Simulation(Task):
 
     metrics: ClassVar[tuple[str, ...]] = ("read",)
     error: ClassVar[str] = "a position where the more probable state is not the state after its input"
-    rev: ClassVar[int] = 1
     vectors: ClassVar[tuple[str, ...]] = ("p_ignore",)  # may differ within a pack
     vocabulary: ClassVar[int] = 3
     outputs: ClassVar[int] = 2
@@ -47,14 +46,6 @@ class Simulation(Task):
         refuse_below(self, length=1)
         if not 0 <= self.p_ignore <= 1:
             raise ValueError(f"task.p_ignore = {self.p_ignore} must be a probability")
-
-    def evaluation(self) -> "Simulation":
-        """The task that an evaluation set of this one holds: itself."""
-        return self
-
-    def scored_positions(self) -> int | None:
-        """None: the loss needs every position."""
-        return None
 
     def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` strings a replicate: inputs [R, B, T], targets [R, B, T] in {0, 1}, weights [R, B, T], all 1.

@@ -50,7 +50,6 @@ class Lego(Continued):
 
     metrics: ClassVar[tuple[str, ...]] = ("read", "clause")
     error: ClassVar[str] = "an answer whose most probable value is not the true value of its variable"
-    rev: ClassVar[int] = 1
     vectors: ClassVar[tuple[str, ...]] = ("order", "loss", "steps")  # may differ within a pack
     slots: ClassVar[int] = SLOTS
 

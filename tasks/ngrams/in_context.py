@@ -33,7 +33,6 @@ class InContextNgram(Task):
 
     metrics: ClassVar[tuple[str, ...]] = ("next",)
     error: ClassVar[str] = "a position whose most probable next token is another one in the string's own language"
-    rev: ClassVar[int] = 1
     soft: ClassVar[bool] = True
     vectors: ClassVar[tuple[str, ...]] = ("alpha", "first")
 

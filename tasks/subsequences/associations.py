@@ -20,7 +20,7 @@ from torch import Tensor
 from tasks.batch import Batch
 from tasks.bits import at_the_end
 from tasks.draws import WORD, Draw
-from tasks.task import Task, refuse_below
+from tasks.task import Classification, refuse_below
 
 FINAL = 0  # token; then the first symbols, the second ones and the fillers
 _MOST = 4096  # symbols
@@ -33,7 +33,7 @@ _COMBINATION, _ANSWER = 0, 1  # of the table
 
 
 @dataclass(frozen=True)
-class Associations(Task):
+class Associations(Classification):
     """length: T, the final token included. symbols: first ones, and as many second ones. fillers: kinds of them. outputs: answers.
 
     decoys: single symbols in each string. zipf: s, the frequency of pair n = 0, 1, … is proportional to (n + 1)^-s. sure: the probability
@@ -42,10 +42,7 @@ class Associations(Task):
     sets are.
     """
 
-    metrics: ClassVar[tuple[str, ...]] = ("read",)
     error: ClassVar[str] = "a string whose most probable answer is not the one that was drawn for it"
-    rev: ClassVar[int] = 1
-    classifies: ClassVar[bool] = True
     vectors: ClassVar[tuple[str, ...]] = ("pairs", "decoys", "zipf", "sure", "table_seed", "spread")  # may differ within a pack
 
     length: int = 16
@@ -113,14 +110,6 @@ class Associations(Task):
         """P(a pair's own answer | the pair is in the string), float64 [pairs]."""
         return self.sure - self.spread * torch.arange(self.pairs, dtype=torch.float64) / max(1, self.pairs - 1)
 
-    def evaluation(self) -> "Associations":
-        """The task that an evaluation set of this one holds: itself."""
-        return self
-
-    def scored_positions(self) -> int:
-        """One: the last position."""
-        return 1
-
     def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], 1 at the last position and 0 elsewhere."""
         return self.holding(draw, draw.categorical(self.frequencies(), (batch,), _PAIR))
@@ -146,10 +135,6 @@ class Associations(Task):
             own = draw.words((batch,), _SURE) < (self.sureness() * WORD).round().long().to(device)[pairs]
             answers = torch.where(own, answers, other + (other >= answers))
         return at_the_end(inputs, answers)
-
-    def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """read, the name that reports and claims are made from: the largest logit is another answer's."""
-        return {"read": logits.argmax(-1) != targets}
 
 
 @functools.lru_cache(maxsize=64)

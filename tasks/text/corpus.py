@@ -38,7 +38,6 @@ class Corpus(Task):
 
     metrics: ClassVar[tuple[str, ...]] = ("read",)
     error: ClassVar[str] = "a predicted position where the most probable token of the whole vocabulary is not the text's own"
-    rev: ClassVar[int] = 1
 
     folder: str = ""
     part: str = "train"

@@ -80,12 +80,10 @@ class VerifiedSampling:
         for name, at_least in least.items():
             if getattr(self, name) < at_least:
                 raise ValueError(f"experiment.{name} = {getattr(self, name)} must be at least {at_least}")
-        for name in ("opens", "first_type", "wrong", "flips"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"experiment.{name} = {getattr(self, name):g} must be from 0 to 1")
-        for name in ("noise", "leaf_noise"):
-            if not 0 <= getattr(self, name) <= 20:
-                raise ValueError(f"experiment.{name} = {getattr(self, name):g} must be from 0 to 20")
+        most = dict.fromkeys(("opens", "first_type", "wrong", "flips"), 1) | dict.fromkeys(("noise", "leaf_noise"), 20)
+        for name, at_most in most.items():
+            if not 0 <= getattr(self, name) <= at_most:
+                raise ValueError(f"experiment.{name} = {getattr(self, name):g} must be from 0 to {at_most}")
         if self.process == "brackets" and self.horizon % 2:
             raise ValueError(f"experiment.horizon = {self.horizon} must be even, since brackets come in pairs")
         if self._numbers() > _MOST:

@@ -12,7 +12,7 @@ import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
-from results.claims.distillation.strategies import teacher_config
+from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE, teacher_config
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import first_set, require
 from results.rows.accuracy_curves import Look, watch
@@ -22,7 +22,6 @@ from results.statistics.transition import first_step
 from results.statistics.unpaired import superiority
 
 PARITIES = ("sparse_parity", "hierarchical_parity")
-LABELS, ONE_SHOT, PROGRESSIVE = "labels", "one-shot", "progressive"
 BEGIN, MIDDLE, END = "begin", "middle", "end"  # of the teacher's transition: the first of two checkpoints
 TRANSITION = 0.75  # the accuracy of the card's candidate (2)
 GAP = 2.0  # students of labels must transition that many times as late as their teacher: else there is nothing to distil

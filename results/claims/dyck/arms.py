@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from results.claims.claim import NOT_RUN, settle
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import gate_learned, own_sets, require, require_probed
 from results.rows.summary import Replicate
+from results.statistics.intervals import Floats, Interval
 
 MINIMAL = "minimal_first_layer"
+RESAMPLES = 9999
 LEARNED, LEARNERS = 0.03, 0.9  # 97 % right, as the thesis says of all its models; of nine replicates in ten, which is ours
 
 
@@ -44,6 +48,12 @@ def long_set(evidence: Evidence, condition: Condition, scored: str = "closing", 
         and changed.get("complete") is False
     ]
     return names[0] if names else settle(NOT_RUN, "no set holds prefixes more than ten times as long as the training strings")
+
+
+def middle_95(resampled: Floats) -> Interval:
+    """The middle 95 % of what resampled replicates give."""
+    low, high = np.quantile(resampled, [0.025, 0.975])
+    return Interval(float(low), float(high))
 
 
 def violation(evidence: Evidence, condition: Condition) -> list[tuple[Replicate, float]]:

@@ -10,12 +10,10 @@ import scipy
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import above, between, percent
-from results.claims.dyck.arms import MINIMAL, arms, gate, long_set, violation
+from results.claims.dyck.arms import MINIMAL, RESAMPLES, arms, gate, long_set, middle_95, violation
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require
-from results.statistics.intervals import Floats, Interval, clopper_pearson
-
-RESAMPLES = 9999
+from results.statistics.intervals import Floats, clopper_pearson
 
 
 def uniform_attention_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -45,7 +43,7 @@ def penalty_lowers_violation_and_long_errors(evidence: Evidence, terms: Terms, n
         name = long_set(evidence, base)
         gate(evidence, [base, penalised], "balance", needs, [name])
         for what, one, other in (
-            ("β", _by_seed(violation(evidence, base)), _by_seed(violation(evidence, penalised))),
+            ("β", _by_seed(evidence, base), _by_seed(evidence, penalised)),
             ("long errors", _errors(base, name), _errors(penalised, name)),
         ):
             pairs = sorted(one.keys() & other.keys())
@@ -75,11 +73,11 @@ def violation_goes_with_long_errors(
         name = long_set(evidence, base, scored, sure)
         gate(evidence, [base], "balance", needs, [name])
         errors = _errors(base, name)
-        pairs = [(beta, 1 - errors[_seeds(each)]) for each, beta in violation(evidence, base) if _seeds(each) in errors]
+        pairs = [(beta, 1 - errors[each.seeds]) for each, beta in violation(evidence, base) if each.seeds in errors]
         values[complete] = np.array(pairs).T
     random = np.random.default_rng(0)
     whole, prefixes = (_resampled(values[complete], random) for complete in (True, False))
-    on_whole, on_prefixes, apart = _interval(whole), _interval(prefixes), _interval(prefixes - whole)
+    on_whole, on_prefixes, apart = middle_95(whole), middle_95(prefixes), middle_95(prefixes - whole)
     return decide(
         on_whole.high < terms.value and apart.low > 0,
         on_whole.low >= terms.value or on_prefixes.high < terms.value,
@@ -104,7 +102,7 @@ def violation_falls_with_length(evidence: Evidence, terms: Terms, needs: int) ->
     centred = x - x.mean()
     slopes = means @ centred / (centred**2).sum()
     slope = float(np.array([each.mean() for each in logs]) @ centred / (centred**2).sum())
-    interval = _interval(slopes)
+    interval = middle_95(slopes)
     medians = ", ".join(
         f"N = {n}: {np.exp(np.median(each)):.3g}" for n, each in sorted(zip(lengths, logs, strict=True), key=lambda p: p[0])
     )
@@ -134,22 +132,13 @@ def _correlations(x: Floats, y: Floats) -> Floats:
     return (one * other).sum(-1) / np.where(size > 0, size, 1.0)
 
 
-def _interval(values: Floats) -> Interval:
-    low, high = np.quantile(values, [0.025, 0.975])
-    return Interval(float(low), float(high))
-
-
-def _seeds(replicate) -> tuple[int, int]:
-    return replicate.init_seed, replicate.data_seed
-
-
-def _by_seed(pairs) -> dict[tuple[int, int], float]:
-    return {_seeds(each): value for each, value in pairs}
+def _by_seed(evidence: Evidence, condition: Condition) -> dict[tuple[int, int], float]:
+    return {each.seeds: beta for each, beta in violation(evidence, condition)}
 
 
 def _errors(condition: Condition, name: str) -> dict[tuple[int, int], float]:
     """Error rates by seeds, 1 of a replicate that diverged."""
-    return {_seeds(each): min(error, 1.0) for each in condition.replicates if (error := each.error(name)) is not None}
+    return {each.seeds: min(error, 1.0) for each in condition.replicates if (error := each.error(name)) is not None}
 
 
 _SOURCE = "Li 2025 (CMU-ML-25-120)"

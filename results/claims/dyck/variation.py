@@ -9,12 +9,11 @@ import numpy as np
 
 from results.claims.claim import NOT_RUN, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import above, between
-from results.claims.dyck.arms import MINIMAL, arms, gate
+from results.claims.dyck.arms import MINIMAL, RESAMPLES, arms, gate, middle_95
 from results.claims.evidence import Condition, Evidence
 from results.rows.probe_values import by_pair
-from results.statistics.intervals import Floats, Interval
+from results.statistics.intervals import Floats
 
-RESAMPLES = 9999
 STANDARD = "transformer"
 
 
@@ -34,7 +33,7 @@ def varies_more_than_the_minimal_layer(evidence: Evidence, terms: Terms, needs: 
     texts, ratios = [f"{minimal[0].name}: {mean:.3g}"], []
     for each in standard:
         values, own = resampled(evidence, each, needs, random)
-        ratios.append(_interval(values / below))
+        ratios.append(middle_95(values / below))
         texts.append(f"{each.name}: {own:.3g}, {own / mean:.2g} times {between(ratios[-1])}")
     return decide(
         *above(ratios, terms.value),
@@ -52,7 +51,7 @@ def varies_nearly_as_random(evidence: Evidence, terms: Terms, needs: int) -> Fin
     for each in standard:
         baseline = random_variation(2 * each.settings["task.types"] * each.settings["task.depth"] + 1)
         values, mean = resampled(evidence, each, needs, random)
-        shares.append(_interval(values / baseline))
+        shares.append(middle_95(values / baseline))
         texts.append(f"{each.name}: {mean:.3g}, {mean / baseline:.2f} {between(shares[-1])} of {baseline:.2f}")
     return decide(
         *above(shares, terms.value),
@@ -88,11 +87,6 @@ def resampled(evidence: Evidence, condition: Condition, needs: int, random: np.r
     counts = random.multinomial(len(keys), np.full(len(keys), 1 / len(keys)), size=RESAMPLES).astype(np.float64)
     sums = np.einsum("ri,ij,rj->r", counts, values, counts, optimize=True)
     return sums / (counts.sum(-1) ** 2 - (counts**2).sum(-1)), float(values.sum() / (2 * whole))
-
-
-def _interval(values: Floats) -> Interval:
-    low, high = np.quantile(values, [0.025, 0.975])
-    return Interval(float(low), float(high))
 
 
 _SOURCE = "Li 2025 (CMU-ML-25-120), section 2.2.3.2"

@@ -122,6 +122,17 @@ def _rule(value: Value, where: str) -> str:
     return next((f"{below(where, name)} is no part of a rule" for name in value if name not in RuleFields.__annotations__), "")
 
 
+class Described(TypedDict):
+    """What a study is."""
+
+    study: Name
+    question: str
+    source: Options
+    scale: Name
+    reductions: list[str]
+    overrides: list[str]
+
+
 class Planned(TypedDict):
     """What a reader of rows needs."""
 
@@ -131,15 +142,8 @@ class Planned(TypedDict):
     metrics: NotRequired[dict[str, MetricFields]]
 
 
-class Readable(Planned):
+class Readable(Described, Planned):
     """What every manifest that is read must have."""
-
-    study: Name
-    question: str
-    source: Options
-    scale: Name
-    reductions: list[str]
-    overrides: list[str]
 
 
 class Manifest(Readable):

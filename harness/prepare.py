@@ -12,6 +12,7 @@ from harness.executing.missing_mount import begun
 from harness.executor import Executor, KindsExecutor
 from harness.machine.device import planned_numerics
 from harness.machine.device import resolve as resolve_device
+from harness.machine.provenance import code_state, versions
 from harness.planning.cost import Estimate, estimate
 from harness.planning.kept_rates import KeptRates, folder
 from harness.planning.pack import Pack
@@ -57,6 +58,12 @@ class Prepared:
         rate = self.rates[pack.shape]
         whole = rate.pack_seconds(pack.replicates[0].condition.steps)
         return whole * len(pack.replicates) / rate.size
+
+
+def planned_manifest(prepared: Prepared) -> bytes:
+    """The manifest of a plan, as this code and these versions of libraries write it."""
+    commit, dirty = code_state()
+    return manifests.to_bytes(manifests.build(prepared.plan, prepared.numerics, versions(), commit, dirty))
 
 
 def store_uri(given: str) -> str:

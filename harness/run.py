@@ -16,11 +16,10 @@ from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome, attempts
 from harness.executor import Executor
 from harness.machine.interrupt import Interrupt
-from harness.machine.provenance import code_state, versions
 from harness.machine.store_retry import PATIENCE_S, patiently
 from harness.planning.pack import resolve
 from harness.planning.stage_order import by_stage, ready
-from harness.prepare import Prepared, executor_of, next_round, prepare, starter_of, store_uri
+from harness.prepare import Prepared, executor_of, next_round, planned_manifest, prepare, starter_of, store_uri
 from harness.study.config import Study, keep_tail
 from results.dashboards.live_feed import LiveFeed
 from results.errors import DamagedFile, StoreError
@@ -162,8 +161,7 @@ def _train_rounds(
 
 
 def _write_manifest(prepared: Prepared) -> None:
-    commit, dirty = code_state()
-    content = manifests.to_bytes(manifests.build(prepared.plan, prepared.numerics, versions(), commit, dirty))
+    content = planned_manifest(prepared)
     write_manifest(prepared.store, manifests.name_of_content(content), content)
 
 

@@ -4,12 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import harness.planning.manifest as manifests
 from harness.announce import announce
 from harness.executor import Executor
-from harness.machine.provenance import code_state, versions
 from harness.planning.plan import replicates_of, shape, signature
-from harness.prepare import planner_of, prepare, store_uri
+from harness.prepare import planned_manifest, planner_of, prepare, store_uri
 from harness.study.config import Condition, Study
 from harness.study.identity import canonical
 from harness.study.load import load
@@ -56,11 +54,8 @@ def show_plan(
     if prepared.rates and not prepared.measured and not study.is_experimental:
         say("  as an earlier command measured it: --fresh measures again")
     if write:
-        commit, dirty = code_state()
         with output_errors(write):
-            Path(write).write_bytes(
-                manifests.to_bytes(manifests.build(prepared.plan, prepared.numerics, versions(), commit, dirty))
-            )
+            Path(write).write_bytes(planned_manifest(prepared))
         say(f"manifest: {write}")
 
 

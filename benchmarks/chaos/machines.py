@@ -102,7 +102,7 @@ class Machines:
     def start(self, nodes: int) -> None:
         options = [f"--port={self.port}", "--include-dashboard=false", "--no-monitor", "--num-cpus=0"]
         self.head = self._start("--head", *options, f"--ray-client-server-port={free_port()}")
-        wait_for(lambda: _answers(self.port) and self._joined(self.head), "the head of the Ray cluster answers")
+        wait_for(lambda: answers(self.port) and self._joined(self.head), "the head of the Ray cluster answers")
         for _ in range(nodes):
             self.nodes.append(self.new_node())
         wait_for(self._all_joined, "the nodes join the cluster", 300)
@@ -167,7 +167,7 @@ def free_port() -> int:
         return one.getsockname()[1]
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
     with socket.socket() as one:
         return one.connect_ex(("127.0.0.1", port)) == 0
 

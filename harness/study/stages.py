@@ -112,7 +112,7 @@ def _refuse_unfit(parent: Condition, condition: Condition, given: Link, where: s
     if given.labels == "previous":
         with settings_errors():
             refuse_blind(condition.model)
-    before, now = (_model(either) for either in (parent, condition))
+    before, now = (model_of(either) for either in (parent, condition))
     shapes = [{name: tuple(parameter.shape[1:]) for name, parameter in model.named_parameters()} for model in (before, now)]
     other = next((name for name in sorted({*shapes[0], *shapes[1]}) if shapes[0].get(name) != shapes[1].get(name)), None)
     if other is not None:
@@ -198,8 +198,8 @@ def _described(condition: Condition, later: Value) -> Tree:
     return {"task": config["task"], **model, "train": config["train"], **own}
 
 
-def _model(condition: Condition) -> torch.nn.Module:
-    task = condition.task
-    draw = Draw(torch.zeros(1, dtype=torch.int64), "init")
+def model_of(condition: Condition, replicates: int = 1, device: torch.device | None = None) -> torch.nn.Module:
+    """A packed model of this condition, all of the seed 0: its weights are replaced later, or only their names and shapes are asked."""
+    task, draw = condition.task, Draw(torch.zeros(replicates, dtype=torch.int64, device=device), "init")
     with settings_errors():
         return condition.model.make(draw, task.vocabulary, task.tokens, task.outputs)

@@ -14,20 +14,19 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 import harness.training.checkpoint as checkpoints
-from harness.draw import Draw
 from harness.machine.precision import set_matmul
 from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack, ScoredSet
 from harness.study.checkpoint_schedule import SelectionRule, Span, at
 from harness.study.config import Condition
 from harness.study.identity import digest, placeless
-from harness.study.stages import link_of, parent_of, spans_of
+from harness.study.stages import link_of, model_of, parent_of, spans_of
 from harness.training import weights as artifacts
 from harness.training.evaluate import score
 from harness.training.key_mask import hiding
 from harness.training.training_strings import Strings
 from models.mlp import MLP
-from results.errors import DamagedFile, settings_errors
+from results.errors import DamagedFile
 from results.store.tables import Store
 
 Read = Callable[[str, int], Mapping[str, Tensor]]  # the weights of a replicate, by key, after a step
@@ -80,7 +79,7 @@ class Teachers:
         self._slots = torch.tensor([names.index(name) for name in distinct], device=device)
         self._which = torch.tensor([distinct.index(name) for name in names], device=device)
         self._shared = len(distinct) < len(names)
-        self.model = _made(parent, len(distinct), device)
+        self.model = model_of(parent, len(distinct), device)
         length = 1 if isinstance(parent.model, MLP) else parent.task.tokens
         # a power of two of the teacher's own: strings that are answered together are always the same ones
         fitting = max(1, min(_TOGETHER, _ACTIVATIONS // (length * max(1, parent.model.width))))
@@ -244,7 +243,7 @@ def _first_step(
     for step in rule.grid(teacher.train.steps):
         if (step, rule.sequences) not in shares:
             still()
-            model = model or _made(teacher, 1, device)
+            model = model or model_of(teacher, 1, device)
             _put(model, 0, read(key, step))
             shares[step, rule.sequences] = _accuracy(model, teacher, rule.sequences, device)
         if shares[step, rule.sequences] >= rule.accuracy:
@@ -261,13 +260,6 @@ def _accuracy(model: nn.Module, condition: Condition, sequences: int, device: to
         raise AssertionError("nothing asked to stop")
     first = scores[0][0].evaluation_rows(0, False)[0]
     return 1 - first["errors"] / first["count"] if first["count"] else 0.0
-
-
-def _made(condition: Condition, replicates: int, device: torch.device) -> nn.Module:
-    """A packed model of this condition; its weights are replaced later."""
-    task, draw = condition.task, Draw(torch.zeros(replicates, dtype=torch.int64, device=device), "init")
-    with settings_errors():
-        return condition.model.make(draw, task.vocabulary, task.tokens, task.outputs)
 
 
 @torch.no_grad()

@@ -7,6 +7,7 @@ from typing import Literal
 import matplotlib as mpl
 import matplotlib.ticker
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -83,6 +84,21 @@ def heat_maps(
     return figure
 
 
+def draw_bands(panel: Axes, bands: Bands, name: str, index: int, shaded: bool, edges: Style, style: Style) -> Line2D:
+    """Draw a line with its bands in the colour of a number, and return the line. shaded: whether the quartiles are shown at once;
+    edges, style: of the best and the worst seed, and of the median."""
+    colour = colour_of(index)
+    quartiles = panel.fill_between(bands.x, bands.low, bands.high, color=colour, alpha=0.16, lw=0)
+    quartiles.set_visible(shaded)
+    tell(quartiles, name, quiet=not shaded)
+    for edge in (bands.least, bands.most):
+        (line,) = panel.plot(bands.x, edge, color=colour, **edges)
+        tell(line, name)
+    (middle,) = panel.plot(bands.x, bands.middle, color=colour, lw=2, **style)
+    tell(middle, name)
+    return middle
+
+
 def lines(
     panels: Mapping[str, Mapping[str, Bands]],
     label: str,
@@ -100,16 +116,9 @@ def lines(
         for panel, (title, by) in zip(axes, panels.items(), strict=True):
             panel.set_title(title)
             for name, bands in by.items():
-                i = names.index(name)
-                shaded = panel.fill_between(bands.x, bands.low, bands.high, color=colour_of(i), alpha=0.16, lw=0)
-                shaded.set_visible(len(by) <= MOST_BANDS)
-                tell(shaded, name, quiet=len(by) > MOST_BANDS)
-                for edge in (bands.least, bands.most):
-                    (line,) = panel.plot(bands.x, edge, color=colour_of(i), lw=0.7, alpha=0.6)
-                    tell(line, name)
-                style: Style = {"marker": marker_of(i), "ms": 3.5} if len(bands.x) <= 40 else {}
-                (handles[name],) = panel.plot(bands.x, bands.middle, color=colour_of(i), lw=2, **style)
-                tell(handles[name], name)
+                style: Style = {"marker": marker_of(names.index(name)), "ms": 3.5} if len(bands.x) <= 40 else {}
+                edges: Style = {"lw": 0.7, "alpha": 0.6}
+                handles[name] = draw_bands(panel, bands, name, names.index(name), len(by) <= MOST_BANDS, edges, style)
             for x in marked:
                 panel.axvline(x, color=INK, lw=0.8, ls="--", alpha=0.5)
             if log:

@@ -215,13 +215,17 @@ def _texts(shared: pa.Table, tables: Mapping[str, pa.Table]) -> dict[tuple[Any, 
             if row.get("sets"):
                 row["sets"] = sorted(row["sets"])
             lines[tuple(row[name] for name in ROW)].append(f"{table} {row!r}")
+    return _digests(lines)
+
+
+def _digests(lines: Mapping[tuple[Any, ...], list[str]]) -> dict[tuple[Any, ...], str]:
     return {row: hashlib.sha256("\n".join(sorted(each)).encode()).hexdigest() for row, each in lines.items()}
 
 
 def _probe_texts(rows: pa.Table) -> dict[tuple[Any, ...], str]:
     """The same of every (key, stage, pack, probe, step)."""
     lines = grouped((tuple(row[name] for name in (*ROW, "probe", "step")), repr(row)) for row in rows.to_pylist())
-    return {row: hashlib.sha256("\n".join(sorted(each)).encode()).hexdigest() for row, each in lines.items()}
+    return _digests(lines)
 
 
 def _better_weights(into: Store, held: list[tuple[Store, list[str]]], keep_one: bool) -> dict[tuple[str, ...], Store]:

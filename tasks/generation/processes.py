@@ -7,6 +7,7 @@ the prefixes of h tokens in the state s; the exact one is V[h, s] = E[τ | s aft
 Shapes: R replicates (or 1, where all share a table), H tokens a string, S states, A tokens; float64 everywhere.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -43,11 +44,15 @@ class Process:
 
 def values(process: Process, reward: Tensor | None = None) -> Tensor:
     """V[h, s], [R, H + 1, S], of the process's reward or of another one."""
-    last = process.reward if reward is None else reward
+    return _upwards(process, process.reward if reward is None else reward, lambda height, behind: behind)
+
+
+def _upwards(process: Process, last: Tensor, level: Callable[[int, Tensor], Tensor]) -> Tensor:
+    """A table [R, H + 1, S] from its last height up: `level` makes a height from the mean over next tokens of the one behind it."""
     levels = [last]
     for height in range(process.horizon - 1, -1, -1):
-        levels.append((process.law[:, height] * levels[-1][:, process.successor]).sum(-1))
-    levels = [level.expand(max(len(each) for each in levels), -1) for level in levels]
+        levels.append(level(height, (process.law[:, height] * levels[-1][:, process.successor]).sum(-1)))
+    levels = [each.expand(max(map(len, levels)), -1) for each in levels]
     return torch.stack(levels[::-1], dim=1)
 
 
@@ -81,12 +86,7 @@ def first_leaf(process: Process, value: Tensor) -> Tensor:
     whose leaves are grounded. The subtree behind that edge conducts π(y)·M(y), M = Σ_a π(a | y)·W(y, a), and both in series π(y)·W(y):
     1/W = 1/V̂ + 1/M inside, and W = V̂ at leaves.
     """
-    levels = [value[:, -1]]
-    for height in range(process.horizon - 1, -1, -1):
-        behind = (process.law[:, height] * levels[-1][:, process.successor]).sum(-1)
-        levels.append(_in_series(value[:, height], behind) if height else behind)
-    levels = [level.expand(max(len(each) for each in levels), -1) for level in levels]
-    return torch.stack(levels[::-1], dim=1)
+    return _upwards(process, value[:, -1], lambda height, behind: _in_series(value[:, height], behind) if height else behind)
 
 
 def first_leaf_steps(process: Process, value: Tensor) -> Tensor:

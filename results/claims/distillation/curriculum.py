@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
-from results.claims.distillation.parity import LABELS, looks_of, median, reached, said, strategy
+from results.claims.distillation.parity import LABELS, looks_of, reached, said, strategy
+from results.claims.distillation.students import median
 from results.claims.evidence import Condition, Evidence, differing
 from results.claims.requirements import first_set, require
 from results.rows.probe_values import by_step

@@ -16,10 +16,10 @@ from results.claims.distillation.parity import (
     Seeds,
     arms,
     looks_of,
-    median,
     reached,
     said,
 )
+from results.claims.distillation.students import median
 from results.claims.evidence import Condition, Evidence
 from results.statistics.intervals import quantile, quantile_interval
 from results.statistics.survival_slope import slope

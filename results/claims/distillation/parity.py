@@ -13,11 +13,12 @@ import numpy as np
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
 from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE, teacher_config
+from results.claims.distillation.students import median
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import first_set, require
 from results.rows.accuracy_curves import Look, watch
 from results.statistics.comparison import differences, pair_superiority
-from results.statistics.intervals import Interval, quantile
+from results.statistics.intervals import Interval
 from results.statistics.transition import first_step
 from results.statistics.unpaired import superiority
 
@@ -175,10 +176,6 @@ def later(
 def _model(condition: Condition) -> str:
     kept = {name: value for name, value in condition.settings.items() if name.startswith(("task.", "model."))}
     return str(sorted(kept.items(), key=str))
-
-
-def median(steps: dict[Seeds, float]) -> float:
-    return quantile(np.array(list(steps.values())), 0.5)
 
 
 def said(step: float) -> str:

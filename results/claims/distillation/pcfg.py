@@ -7,7 +7,7 @@ from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding,
 from results.claims.compare import between
 from results.claims.distillation.ideal import beside
 from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE
-from results.claims.distillation.students import Cell, cells, gate_teacher, majority, middle, right, together
+from results.claims.distillation.students import Cell, cells, gate_teacher, majority, median, right, together
 from results.claims.evidence import Evidence
 from results.statistics.intervals import CONFIDENCE
 from results.statistics.unpaired import superiority
@@ -52,9 +52,9 @@ def better(first: str, second: str, criterion: bool = False) -> Callable[[Eviden
 def _gain(cell: Cell, first: str, second: str) -> float:
     """The median gain of pairs, or the difference of medians where nothing is shared."""
     if LABELS in (first, second):
-        one, other = (middle(right(cell.arms[kind], cell.test)) for kind in (first, second))
+        one, other = (median(right(cell.arms[kind], cell.test)) for kind in (first, second))
         return one - other
-    return middle(cell.gain(first, second))
+    return median(cell.gain(first, second))
 
 
 def shrinks(along: str) -> Callable[[Evidence, Terms, int], Finding]:
@@ -75,15 +75,15 @@ def shrinks(along: str) -> Callable[[Evidence, Terms, int], Finding]:
             together([cell.gain(PROGRESSIVE, ONE_SHOT) for cell in complete if place(cell) == end])
             for end in (places[0], places[-1])
         )
-        if middle(large) <= 0:
-            settle(PRECONDITION, f"there is no gain to shrink: its median is {middle(large):+.4f} where it should be largest")
+        if median(large) <= 0:
+            settle(PRECONDITION, f"there is no gain to shrink: its median is {median(large):+.4f} where it should be largest")
         falls = [large[seeds] - small[seeds] for seeds in large if seeds in small]
         holds, fails = majority([fall - terms.value for fall in falls], needs)
         ends = " and ".join(f"{abs(end)}" for end in (places[0], places[-1]))
         return decide(
             holds,
             fails,
-            f"gain of {PROGRESSIVE} over {ONE_SHOT} at {along} {ends}, median of seeds: {middle(large):+.4f} and {middle(small):+.4f}; it "
+            f"gain of {PROGRESSIVE} over {ONE_SHOT} at {along} {ends}, median of seeds: {median(large):+.4f} and {median(small):+.4f}; it "
             f"falls in {sum(fall > terms.value for fall in falls)} of {len(falls)} replicates",
             "the gain must fall in more than half of all replicates",
         )

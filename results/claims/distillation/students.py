@@ -126,5 +126,5 @@ def together(rows: Sequence[BySeed]) -> dict[Seeds, float]:
     return {seeds: fmean(row[seeds] for row in rows) for seeds in sorted(common)}
 
 
-def middle(row: BySeed) -> float:
+def median(row: BySeed) -> float:
     return quantile(np.array(list(row.values())), 0.5)

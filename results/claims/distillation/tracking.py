@@ -4,7 +4,8 @@ import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
-from results.claims.distillation.parity import LABELS, PROGRESSIVE, arms, gate_gap, looks_of, median, reached, said
+from results.claims.distillation.parity import LABELS, PROGRESSIVE, arms, gate_gap, looks_of, reached, said
+from results.claims.distillation.students import median
 from results.claims.evidence import Evidence
 from results.statistics.intervals import quantile_interval
 

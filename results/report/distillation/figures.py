@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from results.report.figures import INK, MOST_BANDS, STYLE, Floats, label_rows, legend, rows_of_panels
-from results.report.lines_and_maps import Bands
+from results.report.lines_and_maps import Bands, draw_bands
 from results.report.palette import Style, colour_of, marker_of
 from results.report.plot_data import tell
 
@@ -50,16 +50,10 @@ def lessons(panels: Mapping[str, Lesson]) -> Figure:
             tell(handles[name], name)
             for name, bands in lesson.students.items():
                 i = names.index(name)
-                shaded = panel.fill_between(bands.x, bands.low, bands.high, color=colour_of(i), alpha=0.16, lw=0)
-                shaded.set_visible(len(lesson.students) <= MOST_BANDS)
-                tell(shaded, name, quiet=len(lesson.students) > MOST_BANDS)
-                for edge in (bands.least, bands.most):
-                    (line,) = panel.plot(bands.x, edge, color=colour_of(i), lw=0.6, alpha=0.5)
-                    tell(line, name)
                 every = max(1, len(bands.x) // 12)
                 style: Style = {"marker": marker_of(i), "ms": 4, "markevery": (i % every, every)}
-                (handles[name],) = panel.plot(bands.x, bands.middle, color=colour_of(i), lw=2, **style)
-                tell(handles[name], name)
+                edges: Style = {"lw": 0.6, "alpha": 0.5}
+                handles[name] = draw_bands(panel, bands, name, i, len(lesson.students) <= MOST_BANDS, edges, style)
             for name, points in lesson.learned.items():
                 i = names.index(name)
                 steps, values = zip(*points, strict=True)

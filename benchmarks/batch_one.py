@@ -27,6 +27,7 @@ from harness.study.stages import Link, after
 from harness.training.pack_state import Training
 from harness.training.training_strings import Feed
 from models.mlp import MLP
+from results.plain_values import Row
 from tasks.distillation.parity import SparseParity
 
 CPU = torch.device("cpu")
@@ -222,7 +223,7 @@ def furthest(size: int, width: int, steps: int) -> dict[str, float]:
     return apart
 
 
-def measure(size: int, width: int, rounds: int, seconds: float, steps: int = CHECKED) -> list[dict[str, Any]]:
+def measure(size: int, width: int, rounds: int, seconds: float, steps: int = CHECKED) -> list[Row]:
     """One row a way: its rates, its ratios to the plain loop by round, and how far its losses are from the plain loop's."""
     apart = furthest(size, width, steps)
     tried = ways(size, width)
@@ -245,7 +246,7 @@ def measure(size: int, width: int, rounds: int, seconds: float, steps: int = CHE
     ]
 
 
-def table(rows: list[dict[str, Any]]) -> str:
+def table(rows: list[Row]) -> str:
     return markdown(
         ("way", "replicate-steps/s and core", "µs a replicate-step", "× plain", "losses apart, relative"),
         [

@@ -7,7 +7,6 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import nn
@@ -20,6 +19,7 @@ from harness.machine.precision import autocast, set_matmul
 from harness.planning.pack import ScoredSet
 from harness.training.evaluate import batch_size, score, strings
 from harness.training.loss_positions import needed as needed_of
+from results.plain_values import Row
 
 _STRINGS = 100_000
 _CASES = ("tiny", "L1-d64-T128", "L1-d64-T512", "L2-d64-T512", "lstm128-T512", "mlp1000", "L6-d512-T512")
@@ -70,9 +70,7 @@ def alone(case: Case, needed: bool, device: torch.device, precision: str, sequen
     return chunk
 
 
-def measure(
-    case: Case, sizes: Sequence[int], device: torch.device, precision: str, total: int, limit: float
-) -> list[dict[str, Any]]:
+def measure(case: Case, sizes: Sequence[int], device: torch.device, precision: str, total: int, limit: float) -> list[Row]:
     """Chunks in turn until each way has scored `total` strings or run for `limit` seconds; medians of chunks' rates."""
     set_matmul(precision)
     sequences = min(total, batch_size(scored_set(case, True, total, 0), device))
@@ -134,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     device = resolve(options.device)
     prepare(device)
     header = conditions(options.device, precision, processes=1)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for name in options.cases:
         print(f"{name} …", flush=True)
         rows += measure(CASES[name], options.sizes, device, precision, options.strings, options.seconds)

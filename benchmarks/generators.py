@@ -18,6 +18,7 @@ import torch
 from benchmarks.tables import conditions, markdown, number, show
 from harness.draw import Draw
 from harness.machine.device import finish
+from results.plain_values import Row
 from tasks.automata.automata import Automaton
 from tasks.automata.composition import transition_monoid
 from tasks.automata.named_automata import NINETEEN, semiautomaton
@@ -50,7 +51,7 @@ def seconds(task: "Task | _WithTrees", device: torch.device, words: int, rounds:
     return times[1:]
 
 
-def measure(name: str, device: torch.device, length: int, words: int, rounds: int) -> dict[str, Any]:
+def measure(name: str, device: torch.device, length: int, words: int, rounds: int) -> Row:
     """One row: the rates of each round, of batches of `words` and of `SMALL` words."""
     task, machine = Automaton(name, length=length), semiautomaton(name)
     monoid = transition_monoid(machine)
@@ -67,7 +68,7 @@ def measure(name: str, device: torch.device, length: int, words: int, rounds: in
     }
 
 
-def measure_lego(case: str, device: torch.device, clauses: int, rounds: int) -> dict[str, Any]:
+def measure_lego(case: str, device: torch.device, clauses: int, rounds: int) -> Row:
     """One row: the rates of each round in answers, each of which comes with its predicate, of batches of about `clauses` answers."""
     group, _, length = case.partition(":")
     task = Lego(group, length=int(length))
@@ -92,9 +93,9 @@ class _WithTrees:
         return self.task.trees(draw, batch)
 
 
-def measure_strings(case: str, device: torch.device, strings: int, rounds: int) -> dict[str, Any]:
+def measure_strings(case: str, device: torch.device, strings: int, rounds: int) -> Row:
     """One row: the rates of each round in strings, for a grammar also of strings with their trees (without inputs and weights)."""
-    tasks: dict[str, Any] = {"sparse_parity": SparseParity(), "hierarchical_parity": HierarchicalParity()}
+    tasks: Row = {"sparse_parity": SparseParity(), "hierarchical_parity": HierarchicalParity()}
     task = tasks[case] if case in tasks else PCFG(case)
     trees = [] if case in tasks else seconds(_WithTrees(task), device, strings, rounds)
     large, small = (seconds(task, device, count, rounds) for count in (strings, SMALL))

@@ -10,7 +10,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
@@ -22,6 +21,7 @@ from harness.machine.memory import Memory, free_memory
 from harness.planning.throughput import Rate, predicted_memory
 from harness.training.pack_state import Training
 from models.noise import Noise
+from results.plain_values import Row
 
 _STEPS = 3
 _ALLOWED = 1.15  # of weights, gradients and two moments in fp32
@@ -48,7 +48,7 @@ def saved_bytes(training: Training) -> int:
     return sum(seen.values())
 
 
-def measure(case: str, size: int, device: torch.device, precision: str) -> dict[str, Any]:
+def measure(case: str, size: int, device: torch.device, precision: str) -> Row:
     """Of one pack, in a process that has done nothing else: bytes of the peak, of parameters, of activations, and counted as the
     probe counts them."""
     prepare(device)
@@ -73,9 +73,9 @@ def measure(case: str, size: int, device: torch.device, precision: str) -> dict[
     }
 
 
-def judged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def judged(rows: Sequence[Row]) -> list[Row]:
     """With the bound, the peak as a part of it, and what the probe would predict of this size from the smaller ones."""
-    judged_rows: list[dict[str, Any]] = []
+    judged_rows: list[Row] = []
     for row in rows:
         bound = _ALLOWED * row["size"] * row["parameters"] * _STATE + row["activations"]
         before = [other for other in judged_rows if other["case"] == row["case"]]
@@ -85,7 +85,7 @@ def judged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return judged_rows
 
 
-def _in_fresh_process(case: str, size: int, device: str, precision: str) -> dict[str, Any] | str:
+def _in_fresh_process(case: str, size: int, device: str, precision: str) -> Row | str:
     """What `measure` finds, or why it found nothing."""
     job = json.dumps({"case": case, "size": size, "device": device, "precision": precision})
     done = subprocess.run(

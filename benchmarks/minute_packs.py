@@ -13,12 +13,13 @@ from benchmarks.tables import conditions, markdown, number, show
 from harness.run import run
 from harness.study.load import load
 from launch.families import find_study
+from results.plain_values import Row
 from results.store.tables import committed, open_store
 
 COLUMNS = ["pack", "host", "started", "ended", "train_s", "evaluate_s"]
 
 
-def pauses(rows: Iterable[Mapping[str, Any]], slots: int) -> list[dict[str, Any]]:
+def pauses(rows: Iterable[Mapping[str, Any]], slots: int) -> list[Row]:
     """Of packs of one replicate, in the order they started: `work_s` of steps and evaluations, and `else_s` until the same slot began
     its next pack, everything else: building the model, checkpoints, the commit, the driver. The last pack of each slot has no next.
 

@@ -27,6 +27,7 @@ from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome
 from harness.machine.interrupt import Interrupt
 from harness.study.load import load
+from results.plain_values import Row
 from results.store.tables import committed, open_store
 
 STUDY = """
@@ -92,7 +93,7 @@ class Watched(Progress):
         self.memory.append(resident())
 
 
-def harness_packs(packs: int, folder: str, empty: bool, profile: bool) -> dict[str, Any]:
+def harness_packs(packs: int, folder: str, empty: bool, profile: bool) -> Row:
     """Plan, schedule, commit and finish so many packs. Seconds by part; bytes of the driver a pack, over the last nine tenths."""
     path = Path(folder) / "overhead.yaml"
     path.write_text(STUDY.format(packs=packs))
@@ -196,14 +197,14 @@ def tune_trials(count: int, reuse: bool, folder: str) -> float:
     return seconds
 
 
-def child(*words: str) -> dict[str, Any]:
+def child(*words: str) -> Row:
     """One part in a process of its own; what it prints last is its result as JSON."""
     command = [sys.executable, "-m", "benchmarks.overhead", *words]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def rows_of(empty: dict[str, Any], real: dict[str, Any], tune: list[tuple[str, int, float]]) -> list[dict[str, Any]]:
+def rows_of(empty: Row, real: Row, tune: list[tuple[str, int, float]]) -> list[Row]:
     """One row a way: what, count, seconds, milliseconds each."""
     whole = [
         ("empty Ray tasks", empty["packs"], empty["tasks_s"]),

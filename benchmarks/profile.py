@@ -18,6 +18,7 @@ from benchmarks.cases import CASES, Case, pack
 from benchmarks.tables import add_device, conditions, markdown, number, precision_of, show
 from harness.machine.device import finish, prepare, resolve
 from harness.training.pack_state import Training
+from results.plain_values import Row
 
 PARTS = ("GEMM", "attention", "activation", "norm and elementwise", "optimiser", "data")
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "matmul", "mkldnn_linear")
@@ -113,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     device = resolve(options.device)
     prepare(device)
     header = conditions(options.device, precision, steps=options.steps)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for name in options.cases:
         case = CASES[name]
         wholes = (False, True) if plain.has_variants(case) else (True,)

@@ -2,17 +2,17 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from benchmarks.cases import CASES
 from benchmarks.floor import PEAK, needed_flop, needed_step
 from benchmarks.tables import markdown, number, ratio
+from results.plain_values import Row
 
 _STUDY = 100  # replicates of the study whose start-up is counted
 _COLUMNS = ("plain needed", "x-transformers", "vmap full", "vmap needed", "packed full", "packed needed")
 
 
-def complete(rows: Sequence[dict[str, Any]], peak: float | None, steps: int) -> list[dict[str, Any]]:
+def complete(rows: Sequence[Row], peak: float | None, steps: int) -> list[Row]:
     """The rows with needed FLOP a step, FLOP/s, utilisation, µs a replicate-step, the floor model and the hours of a study."""
     completed = []
     for row in rows:
@@ -35,7 +35,7 @@ def complete(rows: Sequence[dict[str, Any]], peak: float | None, steps: int) -> 
     return completed
 
 
-def study_hours(row: dict[str, Any], steps: int) -> float | None:
+def study_hours(row: Row, steps: int) -> float | None:
     """Hours of 100 replicates, start-up of every process and building of every pack included; None where a pack holds more.
 
     One process a seed starts for every replicate; a process of packs starts once and builds each.
@@ -49,7 +49,7 @@ def study_hours(row: dict[str, Any], steps: int) -> float | None:
     return units * (row["startup_s"] + training_s) / 3600
 
 
-def text(rows: Sequence[dict[str, Any]], header: str, steps: int) -> str:
+def text(rows: Sequence[Row], header: str, steps: int) -> str:
     """The whole page as Markdown."""
     parts = [
         "# Throughput of training",
@@ -74,7 +74,7 @@ def text(rows: Sequence[dict[str, Any]], header: str, steps: int) -> str:
     return "\n\n".join([*parts, "## Notes", "\n".join(lines) if lines else "Everything ran, without a warning."])
 
 
-def _summary(rows: Sequence[dict[str, Any]]) -> str:
+def _summary(rows: Sequence[Row]) -> str:
     table = []
     for case in dict.fromkeys(row["case"] for row in rows):
         own = [row for row in rows if row["case"] == case]
@@ -95,7 +95,7 @@ def _summary(rows: Sequence[dict[str, Any]]) -> str:
     return markdown(("case", "R", "plain, /s", *_COLUMNS, "auto / best plain"), table)
 
 
-def _every(rows: Sequence[dict[str, Any]]) -> str:
+def _every(rows: Sequence[Row]) -> str:
     header = (
         "case",
         "variant",

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.tables import conditions, markdown, number, show
+from results.plain_values import Row
 from results.store.merge import compact
 from results.store.parquet import SUFFIX, serialise
 from results.store.schema import SCHEMAS
@@ -51,7 +52,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def manifest(replicates: int) -> dict[str, Any]:
+def manifest(replicates: int) -> Row:
     """The plan: 25 seeds a condition, the first condition the baseline; the last one has what remains."""
     count = -(-replicates // EACH)
     names = ["baseline", *(f"setting_{i:03d}" for i in range(1, count))]
@@ -109,7 +110,7 @@ def write_store(root: str, replicates: int) -> int:
     return rows
 
 
-def measure_layouts(root: str, replicates: int) -> tuple[int, dict[str, dict[str, Any]]]:
+def measure_layouts(root: str, replicates: int) -> tuple[int, dict[str, Row]]:
     """Write the store and its report in each layout; the number of evaluation rows, and what was measured by layout.
 
     Raises ValueError where the pages differ.
@@ -126,7 +127,7 @@ def measure_layouts(root: str, replicates: int) -> tuple[int, dict[str, dict[str
     return rows, found
 
 
-def measure(root: str, out: str) -> dict[str, Any]:
+def measure(root: str, out: str) -> Row:
     """Write the report in a fresh process: seconds with its imports, peak resident bytes, bytes of the page, curves in it."""
     command = [sys.executable, "-c", _CHILD, root, STUDY, out]
     found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
@@ -153,9 +154,7 @@ def _places() -> dict[str, float]:
     return {"in_distribution": 0.8, "sparse": 0.98, "dense": 0.1, "sparse_online": 0.98}
 
 
-def _pack(
-    condition: dict[str, Any], mine: list[list[Any]], pack: str, index: int, rng: np.random.Generator
-) -> dict[str, pa.Table]:
+def _pack(condition: Row, mine: list[list[Any]], pack: str, index: int, rng: np.random.Generator) -> dict[str, pa.Table]:
     n = len(mine)
     keys = np.array([row[0] for row in mine], dtype=object)
     seeds = [row[2] for row in mine]
@@ -201,7 +200,7 @@ def _pack(
     }
 
 
-def filled(name: str, rows: int, columns: dict[str, Any]) -> pa.Table:
+def filled(name: str, rows: int, columns: Row) -> pa.Table:
     """A table of the schema: one value a column is repeated, an absent column is null."""
     arrays = []
     for field in SCHEMAS[name]:
@@ -211,7 +210,7 @@ def filled(name: str, rows: int, columns: dict[str, Any]) -> pa.Table:
     return pa.table([a.cast(f.type) for a, f in zip(arrays, SCHEMAS[name], strict=True)], schema=SCHEMAS[name])
 
 
-def text(replicates: int, rows: int, found: dict[str, dict[str, Any]], header: str) -> str:
+def text(replicates: int, rows: int, found: dict[str, Row], header: str) -> str:
     """The page as Markdown: what was measured in each layout beside its bound."""
     units = {
         "seconds": ("seconds, imports included", 1),

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from benchmarks.report_speed import digest, filled
 from benchmarks.tables import conditions, markdown, number, show
+from results.plain_values import Row
 from results.store.parquet import serialise
 from results.store.tables import open_store, write_bytes
 
@@ -94,7 +95,7 @@ def write_store(root: str, replicates: int, packs: int, form: str) -> None:
         (folder / f"{pack}.parquet").write_bytes(serialise(rows.slice(index * size, size)))  # without the fsync of a commit
 
 
-def _plan(keys: list[str], ids: list[str], size: int) -> dict[str, Any]:
+def _plan(keys: list[str], ids: list[str], size: int) -> Row:
     count = len(keys)
     same = {"task": {"name": "flipflop"}, "model": {"name": "transformer"}}
     conditions = [
@@ -121,7 +122,7 @@ def _rows(keys: list[str], ids: list[str], size: int) -> pa.Table:
     seeds, pack = np.arange(n), np.arange(n) // size
     now = np.datetime64(datetime.now(UTC).replace(tzinfo=None), "us")
     ended = now - 7_000_000 * pack.astype("timedelta64[us]")
-    columns: dict[str, Any] = {
+    columns: Row = {
         **{"key": pa.array(keys), "condition": pa.array(_names("setting_", CONDITIONS)).take(pa.array(seeds % CONDITIONS))},
         **{"stage": 0, "config": json.dumps({"task": {"name": "flipflop"}, "train": {"steps": 10_000, "lr": 3e-4}})},
         **{"init_seed": pa.array(seeds), "data_seed": pa.array(seeds), "slot": pa.array(seeds % size)},
@@ -145,7 +146,7 @@ def timed(root: str, act: str) -> dict[str, float]:
     return _run(_HEAD + _ACTS[act] + _TAIL, root, STUDY)
 
 
-def planning(study: str, packs: int) -> list[dict[str, Any]]:
+def planning(study: str, packs: int) -> list[Row]:
     """Seconds and peak bytes after each part of planning a study of so many packs of one replicate."""
     measured = _run(_HEAD + _PLAN, study, str(packs))
     out = []
@@ -155,14 +156,14 @@ def planning(study: str, packs: int) -> list[dict[str, Any]]:
     return out
 
 
-def _run(code: str, *arguments: str) -> dict[str, Any]:
+def _run(code: str, *arguments: str) -> Row:
     ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
     if ran.returncode:
         raise RuntimeError(f"the measured process failed: {ran.stderr.strip()[-1000:]}")
     return json.loads(ran.stdout.splitlines()[-1])
 
 
-def text(rows: list[dict[str, Any]], planned: list[dict[str, Any]], header: str, replicates: int, packs: int) -> str:
+def text(rows: list[Row], planned: list[Row], header: str, replicates: int, packs: int) -> str:
     """The page as Markdown."""
     cells = [[r["form"], *_cells(r)] for r in rows]
     plans = [[*_cells(r), number(r["grown_bytes"] / 1e6)] for r in planned]
@@ -178,7 +179,7 @@ def text(rows: list[dict[str, Any]], planned: list[dict[str, Any]], header: str,
     return "\n\n".join(parts)
 
 
-def _cells(row: dict[str, Any]) -> list[Any]:
+def _cells(row: Row) -> list[Any]:
     return [row["act"], number(row["seconds"]), number(row["cpu_s"]), number(row["peak_bytes"] / 1e9)]
 
 

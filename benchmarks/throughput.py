@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from benchmarks import report
 from benchmarks.cases import CASES, Case, bytes_of
@@ -20,6 +19,7 @@ from benchmarks.variants import KINDS, Variant
 from benchmarks.worker import Failed, Worker, job_of
 from harness.machine.device import resolve
 from harness.machine.memory import free_memory
+from results.plain_values import Row
 
 _SIZES = {"cpu": (1, 4, 16, 64), "cuda": (1, 4, 16, 64, 256)}
 _ROOM = 0.8  # of the free memory that resident processes may take together
@@ -95,7 +95,7 @@ def measure(
     seconds: float,
     rounds: int,
     say: Callable[[str], None],
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Rows of a group: blocks of `seconds` in turn, `rounds` times, medians.
 
     rate: replicate-steps/s of all processes; startup_s: from asking for the process to its first step; build_s: of it, making the model,
@@ -138,7 +138,7 @@ def _end(workers: Sequence[Worker]) -> None:
         worker.end()
 
 
-def _try(running: dict[Variant, list[Worker]], rows: dict[Variant, dict[str, Any]], variant: Variant, run: Callable) -> None:
+def _try(running: dict[Variant, list[Worker]], rows: dict[Variant, Row], variant: Variant, run: Callable) -> None:
     try:
         run(running[variant], rows[variant])
     except Failed as error:
@@ -146,7 +146,7 @@ def _try(running: dict[Variant, list[Worker]], rows: dict[Variant, dict[str, Any
         _end(running.pop(variant))
 
 
-def _started(workers: Sequence[Worker], row: dict[str, Any]) -> None:
+def _started(workers: Sequence[Worker], row: Row) -> None:
     answers = []
     for worker in workers:
         answer = worker.answer()
@@ -156,7 +156,7 @@ def _started(workers: Sequence[Worker], row: dict[str, Any]) -> None:
     row["warnings"] = sorted({said for answer in answers for said in answer["warnings"]})
 
 
-def _block(variant: Variant, seconds: float, workers: Sequence[Worker], row: dict[str, Any]) -> None:
+def _block(variant: Variant, seconds: float, workers: Sequence[Worker], row: Row) -> None:
     for worker in workers:
         worker.ask(seconds)
     answers = [worker.answer() for worker in workers]
@@ -164,7 +164,7 @@ def _block(variant: Variant, seconds: float, workers: Sequence[Worker], row: dic
     row["memory"] = max(answer["memory"] for answer in answers)
 
 
-def _row(case: Case, variant: Variant, device: str, precision: str) -> dict[str, Any]:
+def _row(case: Case, variant: Variant, device: str, precision: str) -> Row:
     return {
         "case": case.name,
         "variant": variant.name,
@@ -186,7 +186,7 @@ def _row(case: Case, variant: Variant, device: str, precision: str) -> dict[str,
     }
 
 
-def _compare(rows: dict[Variant, dict[str, Any]]) -> None:
+def _compare(rows: dict[Variant, Row]) -> None:
     """Medians over rounds of each round's ratio to the plain model in full, with needed positions, and to the better of the two."""
     rates: dict[str, list[float]] = {}
     for variant, row in rows.items():
@@ -213,10 +213,10 @@ def auto_size(case: Case, device: str, precision: str, largest: int, processes: 
 
 
 def run(
-    options: argparse.Namespace, say: Callable[[str], None], keep: Callable[[list[dict[str, Any]]], None] = lambda rows: None
-) -> list[dict[str, Any]]:
+    options: argparse.Namespace, say: Callable[[str], None], keep: Callable[[list[Row]], None] = lambda rows: None
+) -> list[Row]:
     """The rows of all cases that were asked for; keep(rows so far) is called after each case."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for name in options.cases:
         case = CASES[name]
         sizes, chosen = list(options.sizes), None
@@ -295,11 +295,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     began = time.perf_counter()
 
-    def text_of(rows: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
+    def text_of(rows: list[Row]) -> tuple[str, list[Row]]:
         rows = report.complete(rows, options.peak, options.study_steps)
         return report.text(rows, header, options.study_steps), rows
 
-    def keep(rows: list[dict[str, Any]]) -> None:
+    def keep(rows: list[Row]) -> None:
         if options.out:  # a machine that fails later loses no case that was measured
             write(options.out, "throughput", *text_of(rows))
 

@@ -24,6 +24,7 @@ from harness.tracing.flipflop.prompt import prompt_of
 from harness.tracing.flipflop.replay import replay
 from harness.tracing.flipflop.trace import Evidence, Settings
 from harness.tracing.search import search
+from results.plain_values import Row
 from tasks.flipflop.flipflop import FlipFlop
 
 BOUND = 60.0  # seconds, on two cores; held where one core is enough
@@ -32,13 +33,13 @@ _TRACE = ("corpus", "answers", "search", "S_rep")
 
 def measure(
     layers: int, width: int, heads: int, length: int, how: Settings, baselines: bool = False, replays: int = 1024
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Rows of part, seconds of wall clock and of processor time."""
     fields = {"layers": layers, "width": width, "heads": heads}
     model = models.build("transformer", Draw(torch.tensor([0]), "init"), vocabulary=5, length=length, **fields)
     task = FlipFlop(length)
     prompt = prompt_of(task, task.sample(Draw(torch.tensor([0])), 1).inputs[0, 0])
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
 
     def timed(part: str, work: Callable[[], Any]) -> Any:
         wall, processor = time.perf_counter(), time.process_time()

@@ -17,6 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from results.plain_values import Row
+
 _ROOT = Path(__file__).resolve().parent.parent
 _LAST_WORDS = 300
 
@@ -31,7 +33,7 @@ class Worker:
     job: what `_serve` takes. started: when the process was asked for, by `time.perf_counter`.
     """
 
-    def __init__(self, job: dict[str, Any]):
+    def __init__(self, job: Row):
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self.started = time.perf_counter()
         self._process = subprocess.Popen(
@@ -52,7 +54,7 @@ class Worker:
         except BrokenPipeError:
             raise self._failure() from None
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self) -> Row:
         """The next line of the worker, waited for. Raises Failed."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -81,7 +83,7 @@ def environment(device: str) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": path} | ({"OMP_NUM_THREADS": "1"} if device == "cpu" else {})
 
 
-def job_of(variant: Any, case: str, device: str, precision: str) -> dict[str, Any]:
+def job_of(variant: Any, case: str, device: str, precision: str) -> Row:
     """The job of training a variant."""
     return {"variant": asdict(variant), "case": case, "device": device, "precision": precision}
 
@@ -104,7 +106,7 @@ def _field(status: str, name: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(name))
 
 
-def _serve(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
+def _serve(job: Row, say: Callable[[Row], None]) -> None:
     import torch
 
     from harness.machine.device import finish, prepare, resolve
@@ -131,7 +133,7 @@ def _serve(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
         say(_block(advance, device, json.loads(line)["seconds"]) | {"memory": peak_bytes(device)})
 
 
-def _chosen(job: dict[str, Any], device: Any) -> dict[str, Any]:
+def _chosen(job: Row, device: Any) -> Row:
     """The pack size that `pack.size: auto` comes to here."""
     from functools import partial
 
@@ -164,7 +166,7 @@ def _main() -> None:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not look like an answer
 
-    def say(answer: dict[str, Any]) -> None:
+    def say(answer: Row) -> None:
         out.write(json.dumps(answer) + "\n")
         out.flush()
 

@@ -17,15 +17,16 @@ from benchmarks.chaos.places import PLACES, check
 from benchmarks.chaos.scenario import Scenario, scenario
 from benchmarks.chaos.study import NAME, undisturbed, write
 from harness.machine.provenance import code_state, versions
+from results.plain_values import Row
 from tests.harness.tiny import tables
 
 
 def one(
     plan: Scenario, study: str, folder: Path, cluster: Machines, expected: dict[str, list[str]], limit: float, place: str
-) -> dict[str, Any]:
+) -> Row:
     """Run one scenario in `folder`; what happened and the verdict, as a line of the log."""
     begun = time.monotonic()
-    record: dict[str, Any] = {
+    record: Row = {
         "seed": plan.seed,
         "store": place,
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -88,9 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if passed == len(seeds) else 1
 
 
-def attempts(
-    seeds: Iterable[int], settings: Mapping[str, Any], keep: str | None, limit: float, place: str
-) -> Iterator[dict[str, Any]]:
+def attempts(seeds: Iterable[int], settings: Mapping[str, Any], keep: str | None, limit: float, place: str) -> Iterator[Row]:
     """The record of each seed, one after another on one cluster, against one undisturbed run."""
     with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
         folder = Path(keep or temporary).absolute()

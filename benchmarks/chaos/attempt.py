@@ -11,6 +11,7 @@ from benchmarks.chaos.machines import Machines, environment, kill, kill_tree, te
 from benchmarks.chaos.places import PLACES, files
 from benchmarks.chaos.scenario import Event, Scenario
 from benchmarks.chaos.study import NAME
+from results.plain_values import Row
 from results.store.tables import committed, list_names, open_store, read
 from tests.harness.tiny import tables
 
@@ -25,7 +26,7 @@ class Attempt:
         self.plan, self.cluster = plan, cluster
         self.folder = folder
         self.begun = time.monotonic()
-        self.log: list[dict[str, Any]] = []
+        self.log: list[Row] = []
         folder.mkdir(parents=True)
         self.place = PLACES[place](folder, plan.seed)
         self._memory = Path(study).with_name("memory")
@@ -78,7 +79,7 @@ class Attempt:
         self._memory.unlink(missing_ok=True)
         self.cluster.repair()
 
-    def verdict(self, expected: dict[str, list[str]]) -> dict[str, Any]:
+    def verdict(self, expected: dict[str, list[str]]) -> Row:
         """What the store holds against what it should; `passed` is the conclusion."""
         store = open_store(self.place.real, NAME)
         found = tables(self.place.real, NAME)
@@ -116,7 +117,7 @@ class Attempt:
     def _happen(self, what: str, event: Event, now: float) -> list[tuple[float, str, Event]]:
         """Do it and note it; returns what follows from it later, or the event itself where it finds no victim yet."""
         later: list[tuple[float, str, Event]] = []
-        entry: dict[str, Any] = {"t": self._t(), "kind": what, "done": True}
+        entry: Row = {"t": self._t(), "kind": what, "done": True}
         if what in ("worker", "notice"):
             workers = sorted([*self.cluster.workers(), *(pid for driver in self.drivers for pid in driver.workers())])
             if not workers:

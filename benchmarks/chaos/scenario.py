@@ -2,7 +2,8 @@
 
 import random
 from dataclasses import asdict, dataclass
-from typing import Any
+
+from results.plain_values import Row
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Scenario:
     leases: bool
     events: tuple[Event, ...]
 
-    def words(self) -> dict[str, Any]:
+    def words(self) -> Row:
         """As plain data, for the log."""
         return asdict(self)
 

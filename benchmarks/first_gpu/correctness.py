@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,10 +24,11 @@ from harness.training.cuda_graph import agree
 from harness.training.pack_state import Training
 from models.lstm import LSTM
 from models.transformer.transformer import Transformer
+from results.plain_values import Row
 from tasks.flipflop.flipflop import FlipFlop
 
 _FILE = "correctness.jsonl"
-Found = dict[str, Any]
+Found = Row
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

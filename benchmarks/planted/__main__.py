@@ -23,12 +23,13 @@ from harness.tracing.scores import ridge
 from harness.tracing.search import Search
 from harness.tracing.subsequence_search import search_tokens
 from harness.tracing.tokens import neighbours, perturbed_tokens
+from results.plain_values import Row
 
 EFFECTS = (0.1, 0.2, 0.5, 0.8)
 LITERAL_STRINGS, LITERAL_TOP = 512, 10
 BOUND, STRONG = 0.95, 0.5  # what must hold, from which effect
 
-Rows = list[dict[str, Any]]
+Rows = list[Row]
 
 
 def flipflop(family: str, number: int, effect: float, seed: int) -> Iterator[tuple[str, float, float]]:

@@ -44,7 +44,7 @@ def read_folder(path: Path, metrics: Iterable[str], step: str, say: Callable[[st
     )
 
 
-Rows = list[tuple[dict[str, Any], list[Row]]]
+Rows = list[tuple[Row, list[Row]]]
 
 
 def _of_wandb(files: Iterable[Path], step: str, say: Callable[[str], None]) -> Rows:
@@ -64,7 +64,7 @@ def _of_wandb(files: Iterable[Path], step: str, say: Callable[[str], None]) -> R
 
 def _by_step(entries: Iterable[Options], step: str) -> list[Row]:
     """The entries of one step as one, in their order; without a step all as one, in which the last value of each name stays."""
-    steps: dict[Any, dict[str, Any]] = {}
+    steps: dict[Any, Row] = {}
     for entry in entries:
         steps.setdefault(entry.get(step) if step else None, {}).update(entry)
     return [entry for at, entry in steps.items() if at is not None or not step]

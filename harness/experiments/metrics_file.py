@@ -14,6 +14,7 @@ from typing import Any
 from harness.experiments.entries import PLACES, BadResult
 from harness.experiments.event_files import scalars_of
 from harness.experiments.own_wandb_runs import values_of_run
+from results.plain_values import Row
 from results.store.manifest import without_twins
 
 MOST_BYTES = 2**26  # of a file
@@ -24,7 +25,7 @@ def results_in(path: Path, name: str, step: str = "", declared: Collection[str] 
 
     step: what the file calls its steps; declared: metrics that the study names, which are kept whatever they are.
     """
-    step_name, texts, numbers, found = step or "step", dict[str, Any](), set[str](), list[dict[str, Any]]()
+    step_name, texts, numbers, found = step or "step", Row(), set[str](), list[Row]()
     for result in _in_folder(path, name) if name.endswith("/") else _in_file(path, name):
         if not isinstance(result, Mapping):
             yield result  # to be refused
@@ -51,7 +52,7 @@ def results_in(path: Path, name: str, step: str = "", declared: Collection[str] 
     yield from _numbered(found)
 
 
-def _numbered(results: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _numbered(results: list[Row]) -> Iterator[Row]:
     """The results; where several of one set have no step, as of folds, they are numbered, so that all of them are kept."""
     lines = Counter(str(result.get("set")) for result in results)
     if any("step" in result for result in results) or max(lines.values()) == 1:
@@ -63,7 +64,7 @@ def _numbered(results: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield {"step": numbers[str(result.get("set"))]} | result
 
 
-def _in_folder(path: Path, name: str) -> Iterator[dict[str, Any]]:
+def _in_folder(path: Path, name: str) -> Iterator[Row]:
     found = list(scalars_of(path)) or values_of_run(path)
     if not found:
         raise _nothing(name)
@@ -94,7 +95,7 @@ def _nothing(name: str) -> BadResult:
     return BadResult(f"the command ended with exit status 0 and left no {name}: a run without a result has failed")
 
 
-def _of_csv(text: str, name: str) -> Iterator[dict[str, Any]]:
+def _of_csv(text: str, name: str) -> Iterator[Row]:
     reader = csv.DictReader(text.splitlines())
     try:
         rows = list(reader)

@@ -24,7 +24,7 @@ from results.plain_values import Options, Tree
 PLACE, HASHED = "folder", "content"  # options of a task: where its files lie, in no hash, beside the hash of what they hold
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """JSON with sorted keys and no spaces, floats by `repr`. TypeError or ValueError on what has no single spelling in JSON."""
     _check(value, "value")
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -64,7 +64,7 @@ def placeless(config: Options) -> Tree:
     return kept
 
 
-def digest(value: Any, digits: int) -> str:
+def digest(value: object, digits: int) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:digits]
 
 

@@ -29,7 +29,7 @@ class Replay:
         compute: Callable[[Strings, Tensor, Tensor], tuple[Tensor, ...]],
         strings: Strings,
         scalars: Tensor,
-        capture: "Callable[[Callable[[], Any]], Callable[[], None]]",
+        capture: "Callable[[Callable[[], object]], Callable[[], None]]",
     ):
         replicates = strings.inputs.shape[0]
         self.strings = copies(strings)
@@ -56,7 +56,7 @@ class Replay:
         return self.outputs
 
 
-def cuda_captures() -> Callable[[Callable[[], Any]], Callable[[], None]]:
+def cuda_captures() -> Callable[[Callable[[], object]], Callable[[], None]]:
     """What captures `run` after some eager calls on a side stream of the current device, and returns the replay.
 
     All that it captures shares one pool of memory, as large as the largest needs: one graph is replayed at a time, and its results are
@@ -64,7 +64,7 @@ def cuda_captures() -> Callable[[Callable[[], Any]], Callable[[], None]]:
     """
     pool = torch.cuda.graph_pool_handle()
 
-    def capture(run: Callable[[], Any]) -> Callable[[], None]:
+    def capture(run: Callable[[], object]) -> Callable[[], None]:
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):

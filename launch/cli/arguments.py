@@ -3,13 +3,14 @@
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from results.errors import StoreError, StudyError
 
+_Command = TypeVar("_Command", bound=Callable[..., object] | click.Command)
 _STUDY, _STORE = "named study", "named store"  # what the older --study and --store said, in the context's `meta`
 
 
@@ -58,7 +59,7 @@ def _remember(name: str) -> Callable[[click.Context, click.Parameter, str | None
     return keep
 
 
-def _older(option: str, name: str) -> Callable[[Any], Any]:
+def _older(option: str, name: str) -> Callable[[_Command], _Command]:
     """An option of earlier versions that is still understood: what it names is an argument now."""
     return click.option(option, f"older_{option[2:]}", is_eager=True, hidden=True, expose_value=False, callback=_remember(name))
 
@@ -86,16 +87,16 @@ STUDY_FILE = click.argument("study", metavar="FILE|[FAMILY/]NAME", shell_complet
 STORE = click.argument("store", shell_complete=_stores)
 
 
-def store_study(command: Any) -> Any:
+def store_study(command: _Command) -> _Command:
     """STORE [STUDY]."""
     study = click.argument("study", required=False, shell_complete=_studies_in, callback=_study)
     return STORE(study(_older("--study", _STUDY)(command)))
 
 
-def store_study_key(metavar: str = "KEY", older_store: bool = False) -> Callable[[Any], Any]:
+def store_study_key(metavar: str = "KEY", older_store: bool = False) -> Callable[[_Command], _Command]:
     """STORE [STUDY] KEY. older_store: whether `--store STORE` is understood too."""
 
-    def decorate(command: Any) -> Any:
+    def decorate(command: _Command) -> _Command:
         key = click.argument("key", required=False, metavar=metavar, shell_complete=_keys_in, callback=_last_is_the_key)
         study = click.argument("study", required=False, shell_complete=_studies_and_keys_in)
         command = _older("--store", _STORE)(command) if older_store else command
@@ -119,7 +120,7 @@ def _allow_commands(context: click.Context, parameter: click.Parameter, given: b
         allow(ALLOW_COMMANDS)
 
 
-def ALLOW(command: Any) -> Any:
+def ALLOW(command: _Command) -> _Command:
     """--allow-import and --allow-command."""
     modules = click.option(
         "--allow-import",

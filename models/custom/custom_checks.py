@@ -7,11 +7,12 @@ from collections import deque
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
+_Given = TypeVar("_Given")
 _OWN = frozenset(vars(nn.Module())) - {"training"}  # what every module has: hooks, parameters, buffers and submodules
 _ROUNDING, _GRADIENT_ROUNDING = 1e-3, 1e-2  # relative, in norm: far above float32 rounding, far below another weight or noise
 
@@ -156,21 +157,20 @@ def _close(one: Tensor, other: Tensor, tolerance: float) -> bool:
     return bool((one - other).norm() <= tolerance * other.norm() + 1e-9)
 
 
-def _watched(call: Callable[[], Any], first: int = 0) -> tuple[Any, bool]:
+def _watched(call: Callable[[], _Given], first: int = 0) -> tuple[_Given, bool]:
     """call(), and whether it moved a global generator (0 torch, 1 Python, 2 numpy) from number `first` on.
 
     A second call confirms it: other threads of the process, Ray's say, may draw from Python's in between.
     """
-    result = None
-    for _ in range(2):
-        before = _states()[first:]
-        result = call()
-        if _states()[first:] == before:
-            return result, False
-    return result, True
+    before = _states()[first:]
+    result = call()
+    if _states()[first:] == before:
+        return result, False
+    before = _states()[first:]
+    return call(), _states()[first:] != before
 
 
-def _states() -> tuple[Any, ...]:
+def _states() -> tuple[object, ...]:
     """Of torch's, Python's and, where anyone has imported it, numpy's global generator."""
     numpy = sys.modules.get("numpy")
     return (
@@ -182,10 +182,10 @@ def _states() -> tuple[Any, ...]:
     )
 
 
-def _contents(module: nn.Module) -> dict[str, Any]:
+def _contents(module: nn.Module) -> dict[str, object]:
     """Every tensor and plain value that `module` holds, copied, by name; objects of other kinds are not looked into."""
     named = list(chain(module.named_parameters(), module.named_buffers()))
-    contents = {name: tensor.detach().clone() for name, tensor in named}
+    contents: dict[str, object] = {name: tensor.detach().clone() for name, tensor in named}
     registered = {id(tensor) for _, tensor in named}
     for prefix, part in module.named_modules():
         for name, value in vars(part).items():
@@ -194,7 +194,7 @@ def _contents(module: nn.Module) -> dict[str, Any]:
     return contents
 
 
-def _collect(where: str, value: Any, registered: set[int], contents: dict[str, Any]) -> None:
+def _collect(where: str, value: object, registered: set[int], contents: dict[str, object]) -> None:
     if isinstance(value, Tensor):
         if id(value) not in registered:
             contents[where] = value.detach().clone()
@@ -217,13 +217,13 @@ def _collect(where: str, value: Any, registered: set[int], contents: dict[str, A
         contents[where] = value.tobytes()
 
 
-def _differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+def _differing(one: dict[str, object], other: dict[str, object]) -> list[str]:
     return sorted(
         name for name in one.keys() | other.keys() if name not in one or name not in other or not _same(one[name], other[name])
     )
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return (
             one.dtype == other.dtype

@@ -9,7 +9,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import torch
 
@@ -31,11 +31,19 @@ def from_name(name: str) -> Semiautomaton:
     raise ValueError(f"task.automaton = {name!r} is not known{hint}; there is {FORMS}, or a table of your own")
 
 
+_State = TypeVar("_State")
+_Token = TypeVar("_Token")
+
+
 def _make(
-    family: str, states: Sequence[Any], tokens: Sequence[Any], step: Callable[[Any, Any], Any], start: Any
+    family: str,
+    states: Sequence[_State],
+    tokens: Sequence[_Token],
+    step: Callable[[_State, _Token], _State | None],
+    start: _State,
 ) -> Semiautomaton:
     """`step(state, token)` is the state after, None where the token is not valid."""
-    number: dict[Any, int] = {state: index for index, state in enumerate(states)}
+    number: dict[_State | None, int] = {state: index for index, state in enumerate(states)}
     rows = [[number.get(step(state, token), -1) for token in tokens] for state in states]
     return Semiautomaton(family, tuple(states), torch.tensor(rows, dtype=torch.int64), number[start])
 

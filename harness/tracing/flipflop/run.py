@@ -15,7 +15,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,9 +24,10 @@ from harness.tracing.additivity import Additivity, additivity
 from harness.tracing.flipflop.baselines import top
 from harness.tracing.flipflop.glitches import Glitch, glitches
 from harness.tracing.flipflop.methods import BASELINES, TRACE, Case, asked
-from harness.tracing.flipflop.replay import STRINGS, replay
+from harness.tracing.flipflop.replay import STRINGS, Replay, replay
 from harness.tracing.flipflop.replicate import Replicate, loaded, rows_of
 from harness.tracing.flipflop.trace import Settings, Trace, evidence, searched
+from harness.tracing.last_logits import Model
 from results.errors import StudyError
 from results.plain_values import Row
 from results.rows.probe_values import add
@@ -135,7 +135,7 @@ def _trace(
     return medians, alike
 
 
-def stability(model: Any, glitch: Glitch, events: Sequence[int], wanted: Wanted) -> float:
+def stability(model: Model, glitch: Glitch, events: Sequence[int], wanted: Wanted) -> float:
     """Mean over the other corpora of |A ∩ B| / |A ∪ B|, of the traced events and the best set of as many on that corpus (card, 9.4)."""
     own, shares = set(events), []
     for seed in range(wanted.seed + 1, wanted.seed + wanted.corpora):
@@ -146,8 +146,8 @@ def stability(model: Any, glitch: Glitch, events: Sequence[int], wanted: Wanted)
 
 
 def traced_by(
-    model: Any, glitch: Glitch, methods: Sequence[str], wanted: Wanted
-) -> tuple[Trace, Additivity, dict[str, tuple[Any, Any]]]:
+    model: Model, glitch: Glitch, methods: Sequence[str], wanted: Wanted
+) -> tuple[Trace, Additivity, dict[str, tuple[tuple[int, ...], Replay]]]:
     """The trace of a glitch, how additive its events are, and by method its events and what they do in fresh strings; every method takes
     as many events."""
     how = wanted.how
@@ -168,7 +168,7 @@ def traced_by(
     return traced, additivity(given.same, given.hit, best.events), by_method
 
 
-def _glitch_rows(glitch: Glitch, events: Sequence[int], own: tuple[Trace, Additivity] | None, played: Any) -> Rows:
+def _glitch_rows(glitch: Glitch, events: Sequence[int], own: tuple[Trace, Additivity] | None, played: Replay) -> Rows:
     values: dict[str, float] = {"events": len(events)}
     values |= {f"event {index}": event for index, event in enumerate(events, 1)}
     if own is not None:

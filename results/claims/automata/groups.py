@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from results.claims.claim import NOT_RUN, settle
 from results.claims.evidence import Condition, Evidence
@@ -27,7 +26,7 @@ PLAIN = {  # the thesis' transformer
 }
 
 
-def arms(evidence: Evidence, **changes: Any) -> list[Condition]:
+def arms(evidence: Evidence, **changes: object) -> list[Condition]:
     """The conditions on automata that are `PLAIN` but for these options, with __ for a dot; None: whatever its value."""
     wanted = PLAIN | {name.replace("__", "."): value for name, value in changes.items()}
     if wanted["model.name"] != "transformer":

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from benchmarks.parity import SparseParity
 from harness.planning.pack import Pack, Replicate
 from harness.study.config import Condition, Train
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.transformer.transformer import Transformer
 from tasks.batch import Batch
+from tasks.distillation.parity import SparseParity
 from tasks.flipflop.flipflop import FlipFlop
 from tasks.task import Task
 

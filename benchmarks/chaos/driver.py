@@ -20,7 +20,6 @@ class Driver:
     def __init__(self, name: str, study: str, store: str, folder: Path, environment: dict[str, str], overrides: list[str]):
         self.name, self.starts, self.done = name, 0, False
         self.endings: list[int] = []  # exit statuses, in order
-        self.last_start = 0.0
         self._words = (study, store, *overrides)
         self._folder, self._environment = folder, environment
         self._verb, self._ended = "run", 0.0
@@ -84,7 +83,7 @@ class Driver:
         self._process = subprocess.Popen(
             words, cwd=self._folder, env=self._environment, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
         )
-        self.starts, self.last_start = self.starts + 1, time.monotonic()
+        self.starts += 1
 
     def _note(self, status: int) -> None:
         self._process, self._ended = None, time.monotonic()

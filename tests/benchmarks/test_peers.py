@@ -8,11 +8,11 @@ import torch
 
 from benchmarks import plain, vmapped, xtransformers
 from benchmarks.cases import Case, pack
-from benchmarks.parity import SparseParity
 from harness.training.pack_state import Training
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.transformer.transformer import Transformer
+from tasks.distillation.parity import SparseParity
 from tasks.flipflop.flipflop import FlipFlop
 
 CPU = torch.device("cpu")

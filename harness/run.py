@@ -76,7 +76,7 @@ def _run(study: Study, feed: LiveFeed, say: Callable[[str], None], retry: bool) 
     if bad or prepared.plan.failed:
         count = sum(outcome.replicates for outcome in bad) + len(prepared.plan.failed)
         say(
-            f"{count} replicate{'s' * (count > 1)} failed, with the traceback in {prepared.store.path('failures')}; manyseeds retry runs "
+            f"{count} replicate{'s' * (count > 1)} failed: manyseeds failures {prepared.store.root} says why; manyseeds retry runs "
             f"{'them' if count > 1 else 'it'} again"
         )
     if unstored:

@@ -105,8 +105,8 @@ class Dispatch:
         """A pack's own account of how it ended."""
         if outcome.status in ("oom", "raised"):
             if parts := halves(pack):
-                what = "ran out of memory" if outcome.status == "oom" else f"raised {outcome.message}"
-                self.progress.say(f"pack {pack.id} of {outcome.replicates} replicates {what} and goes on as two halves")
+                what = "it ran out of memory" if outcome.status == "oom" else f"it raised {outcome.message}"
+                self.progress.say(f"pack {pack.id} of {outcome.replicates} replicates goes on as two halves: {what}")
                 self._split(pack, parts)
             else:
                 self._fail(pack, outcome.status, outcome.step, outcome.message, outcome.message)

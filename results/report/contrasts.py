@@ -245,7 +245,7 @@ def _chances(contrast: Contrast, compared: Compared, chance: float, interval: In
     """The cells from the replicates to the corrected p. bounds: the chance were all missing replicates best for one side, or the other."""
     count = f"{compared.first} pairs" if compared.paired else f"{compared.first}, {compared.second}"
     missing = f"{contrast.missing}" + (f": {bounds.low:.2f} – {bounds.high:.2f}" if bounds else "")
-    corrected = f"{contrast.holm:.3g}" + (f" (at least {contrast.least:.2g})" if _out_of_reach(contrast) else "")
+    corrected = f"{contrast.holm:.3g}" + (f" (at least {contrast.least:.3g})" if _out_of_reach(contrast) else "")
     return [count, missing, f"{chance:.2f} [{interval.low:.2f}, {interval.high:.2f}]", f"{compared.p:.3g}", corrected]
 
 

@@ -114,17 +114,22 @@ def _errors_by_distance(study: _Study, profiles: pa.Table, replicates: pa.Table)
     """A figure an axis of the profiles."""
     finished = {(r.key, r.stage): label for label, members in study.shown.items() for r in members if r.status == "finished"}
     answers = scored_answers(study.manifest["conditions"], study.families)
-    caption = (
-        "Bold: the error rate of a condition, pooled over its replicates without the diverged ones. Light: each replicate. "
-        "Dashed: the median over replicates. Shading: from the 25 % to the 75 % quantile, where one replicate has enough "
-        f"{answers} to show the pooled rate; of more than three conditions only the one pointed at has it. A point stands for a "
-        "bin of distances, at its geometric mean. An open triangle is the upper bound of a bin without an error (95 %, if "
-        f"{answers} are independent); bins without {answers} are left out."
-    )
     for axis, (title, axis_label) in _axes(study, profiles).items():
         by_set = _profiles(profiles, replicates, axis, study.reported, finished, study.places)
         if by_set:
+            caption = _distance_caption(by_set, answers)
             yield Drawing(f"profile-{axis}", title, caption, partial(figures.errors_by_distance, by_set, axis_label))
+
+
+def _distance_caption(by_set: Mapping[str, Mapping[str, figures.Profile]], answers: str) -> str:
+    each = " Light: each replicate." if figures.each_is_drawn(by_set) else ""
+    hidden = "; only the condition pointed at has it" if max(map(len, by_set.values())) > figures.MOST_BANDS else ""
+    return (
+        f"Bold: the error rate of a condition, pooled over its replicates without the diverged ones.{each} Dashed: the median over "
+        f"replicates. Shading: from the 25 % to the 75 % quantile, where one replicate has enough {answers} to show the pooled "
+        f"rate{hidden}. A point stands for a bin of distances, at its geometric mean. An open triangle is the upper bound of a bin "
+        f"without an error (95 %, if {answers} are independent); bins without {answers} are left out."
+    )
 
 
 def _error_curves(study: _Study, evaluations: pa.Table) -> Iterator[Drawing]:
@@ -276,12 +281,8 @@ def _curves(
         condition: [tuple(np.array(sorted(found[who]), dtype=np.float64).T) for who in members]  # type: ignore[misc]
         for condition, members in drawn_of.items()
     }
-    drawn = sum(map(len, shown.values()))
-    return (
-        shown,
-        drawn_of,
-        f"{drawn:,} of {total:,} replicates are shown, the first of each condition." if drawn < total else "",
-    )
+    drawn, conditions = sum(map(len, shown.values())), "each condition" if len(shown) == len(by) else f"{len(shown)} conditions"
+    return shown, drawn_of, f"{drawn:,} of {total:,} replicates are shown, the first of {conditions}." if drawn < total else ""
 
 
 def _at(places: Mapping[Who, int], by: Mapping[str, Sequence[Who]]) -> dict[str, list[int]]:

@@ -186,6 +186,11 @@ def rate_quartiles(profile: Profile) -> Floats:
     return np.array([[quantile(column[~np.isnan(column)], q) for column in rates.T] for q in (0.25, 0.5, 0.75)])
 
 
+def each_is_drawn(profiles: Mapping[str, Mapping[str, Profile]]) -> bool:
+    """Whether a figure over distance shows every replicate by a light line."""
+    return sum(len(profile.errors) for by in profiles.values() for profile in by.values()) <= MAX_LINES
+
+
 def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label: str) -> Figure:
     """A panel an evaluation set: bold, the rate pooled over a condition's replicates; light, each; dashed and shaded, their quartiles.
 
@@ -193,7 +198,7 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
     replicate are too few to show the pooled rate.
     """
     rates = {(name, condition): _rates(profile) for name, by in profiles.items() for condition, profile in by.items()}
-    lines = sum(len(rate[0]) for rate in rates.values())
+    every = each_is_drawn(profiles)
     scale = error_scale(*(values for rate in rates.values() for values in rate))
     conditions = list(dict.fromkeys(condition for by in profiles.values() for condition in by))
     with mpl.rc_context(STYLE):
@@ -205,7 +210,7 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
                 i = conditions.index(condition)
                 colour, centre = colour_of(i), np.sqrt(np.maximum(profile.lo, 0.7) * np.maximum(profile.hi - 1, 0.7))
                 of_replicates, pooled, bounds, (low, median, high) = rates[name, condition]
-                for row, rate in enumerate(of_replicates if lines <= MAX_LINES else ()):
+                for row, rate in enumerate(of_replicates if every else ()):
                     (light,) = panel.plot(centre, scale.place(rate), color=colour, lw=0.7, alpha=faint(len(of_replicates)))
                     tell(light, condition, profile.rows[row : row + 1])
                 shaded = panel.fill_between(centre, scale.place(low), scale.place(high), color=colour, alpha=0.16, lw=0)

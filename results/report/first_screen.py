@@ -190,9 +190,10 @@ def _median_and_worst(row: Row) -> tuple[float, float]:
 
 def _alone(row: Row, sets: int, answers: str) -> str:
     """The median and the worst replicate of the only condition, and how many make no error."""
-    of, joint = row["zero_error_of"], f"{_zeros(row)} make no error{_where(sets)}." if row["jointly_zero_of"] else ""
+    of, zeros, where = row["zero_error_of"], _zeros(row), _where(sets)
+    joint = f"Replicates without an error{where}: {zeros}." if row["jointly_zero_of"] else ""
     if joint and row["error_max"] == 0:
-        return f"{_zeros(row, ' replicates')} make no error{_where(sets)}."
+        return f"{_zeros(row, ' replicates')} make no error{where}."
     median, worst = ("diverged" if math.isinf(rate) else f"errs on {format_rate(rate)}" for rate in _median_and_worst(row))
     share = "" if math.isinf(row["error_median"]) else f" of the {answers}"
     start = f"On {row['set']} the errors are most frequent:" if sets > 1 else f"On {row['set']},"

@@ -43,6 +43,7 @@ WORDS: dict[str, str] = {
     "train.schedule": "learning-rate schedule {}",
     "train.precision": "precision {}",
 }
+NONE = {"train.weight_decay": "no weight decay", "train.warmup": "no warm-up"}
 SCHEDULES = {"linear": "linear decay to 0"}
 NAMES = {"train.optimizer": {"adamw": "AdamW", "adam": "Adam", "sgd": "SGD"}, "train.schedule": SCHEDULES}
 
@@ -72,7 +73,7 @@ def methods_text(
         _sets(manifest, summary, families, any(config.get("train.ema") for config in configs)),
         _seeds(manifest, planned),
         _adaptive(manifest, planned),
-        _statistics(manifest, planned),
+        _statistics(manifest, planned, families),
         _reduced(manifest),
         _made(manifest, rows),
     ]
@@ -97,6 +98,8 @@ def _options(condition: ConditionFields, options: Mapping[str, tuple[str, ...]])
         stated, complete = flatten(_mapping(config.get(part)), f"{part}."), flatten(_mapping(settings.get(part)), f"{part}.")
         asked = {name: complete[name] for name in (f"{part}.{option}" for option in options[part]) if name in complete}
         named |= {name: value for name, value in {**asked, **stated}.items() if value is not None}
+    if named.get("train.optimizer") == "sgd":
+        named.pop("train.betas", None)  # a default that it does not read
     return named
 
 
@@ -112,12 +115,15 @@ def _part(part: str, manifest: Manifest, configs: Sequence[Options], rows: pa.Ta
     said += phrases
     text = f"{'Training' if part == 'train' else part.capitalize()}: {', '.join(said) or 'no option is the same in all conditions'}"
     if varied and len(own) <= MOST:
-        described = [
-            f"{condition['name']} ({', '.join(_words(name, config[name]) for name in varied if name in config) or 'none of these set'}"
-            f"{_parameters(rows, condition['name']) if part == 'model' else ''})"
+        described = grouped(
+            (
+                f"{', '.join(_words(name, config[name]) for name in varied if name in config) or 'none of these set'}"
+                f"{_parameters(rows, condition['name']) if part == 'model' else ''}",
+                condition["name"],
+            )
             for condition, config in zip(manifest["conditions"], own, strict=True)
-        ]
-        text += f"; differing between conditions: {'; '.join(described)}"
+        )
+        text += "; differing between conditions: " + "; ".join(f"{_and(names)} ({words})" for words, names in described.items())
     elif varied:
         text += f"; differing between the {len(own)} conditions: " + "; ".join(_values(name, own) for name in varied)
     if part == "model" and (not varied or len(own) > MOST):
@@ -142,6 +148,10 @@ def _words(name: str, value: Value) -> str:
     short = name.partition(".")[2]
     if short == "name":
         return _value(name, value)
+    if name in NONE and value == 0:
+        return NONE[name]
+    if name == "train.batch" and value == 1:
+        return "one string a step"
     return WORDS[name].format(_value(name, value)) if name in WORDS else f"{short} = {_value(name, value)}"
 
 
@@ -228,15 +238,16 @@ def _adaptive(manifest: Manifest, planned: Sequence[Replicate]) -> str:
     return f"{sentences[0]} The interval at a stop is not one of a fixed number of replicates." if sentences else ""
 
 
-def _statistics(manifest: Manifest, planned: Sequence[Replicate]) -> str:
+def _statistics(manifest: Manifest, planned: Sequence[Replicate], families: Sequence[ReportFamily]) -> str:
+    answers = scored_answers(manifest["conditions"], families)
     level = f"{CONFIDENCE:.0%}".replace("%", " %")
     reported = reported_sets(manifest)
     parts = [
         "Quantiles run over replicates; diverged replicates rank worst and never count as without error",
         f"the median has a distribution-free interval from order statistics and the share of replicates without error the exact one "
         f"of Clopper and Pearson, both of at least {level}",
-        "an error rate of one replicate has an interval clustered by sequence (Clopper–Pearson at the effective number of reads, after "
-        "Korn and Graubard)",
+        "an error rate of one replicate has an interval clustered by sequence (Clopper–Pearson at the effective number of "
+        f"{answers}, after Korn and Graubard)",
     ]
     if any(replicate.error(name) is not None for replicate in planned for name in reported):
         parts.append("survival curves have a simultaneous band (exact Kolmogorov quantile)")
@@ -253,7 +264,7 @@ def _statistics(manifest: Manifest, planned: Sequence[Replicate]) -> str:
 
 def _reduced(manifest: Manifest) -> str:
     changes = reductions({"scale": "paper", "reductions": [], "overrides": [], **manifest})
-    return f"Reduced or changed against the study as written: {'; '.join(changes)}." if changes else ""
+    return f"Reduced or changed against the study as written: {'; '.join(changes).replace(' -> ', ' → ')}." if changes else ""
 
 
 def _made(manifest: Manifest, rows: pa.Table) -> str:

@@ -140,15 +140,14 @@ def provenance(replicates: pa.Table, manifest: Manifest) -> Tree:
         column: [({k: plain(v) for k, v in entries(text).items()}, count) for text, count in counted(replicates[column])]
         for column in ("versions", "numerics")
     }
-    hours = [(pc.sum(replicates[name]).as_py() or 0.0) / 3600 for name in ("train_s", "evaluate_s")]
+    named["versions"] = [(values, count) for values, count in named["versions"] if values]  # imported runs have none
     return {
         "devices": counted(replicates["device"]),
         **named,
         "pack_sizes": counted(replicates["pack_size"]),
         "commits": commits(replicates, "git", "dirty"),
         "hosts": len(replicates["host"].unique()),
-        "train_hours": hours[0],
-        "evaluate_hours": hours[1],
+        **{name: pc.sum(replicates[name]).as_py() or 0.0 for name in ("train_s", "evaluate_s")},
         "started": pc.min(replicates["started"]).as_py(),
         "ended": pc.max(replicates["ended"]).as_py(),
         "plan": {"git": manifest.get("git"), "dirty": manifest.get("dirty")},

@@ -43,6 +43,7 @@ def render(path: Path, **values: Any) -> str:
         "share": format_share,
         "plain": plain,
         "number": _number,
+        "time": _time,
         "text": _text,
     }
     environment.globals["script"] = lambda name: _script(
@@ -114,6 +115,12 @@ def format_share(share: float) -> str:
 def _text(sentences: str) -> str:
     """Sentences in which a number and its per cent sign stay on one line."""
     return sentences.replace(" %", "\u00a0%")
+
+
+def _time(seconds: float) -> str:
+    """A time in the unit that suits it, such as 1.2 hours, 12 minutes or 3.5 seconds."""
+    size, unit = next((each for each in ((3600, "hour"), (60, "minute")) if seconds >= each[0]), (1, "second"))
+    return f"{seconds / size:,.3g} {unit}s"
 
 
 def _number(value: int | None) -> str:

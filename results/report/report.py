@@ -215,6 +215,7 @@ def _methods(manifest: Manifest, summary: pa.Table) -> Tree:
         **settings_table([stage_label(condition["name"], stage_of(condition)) for condition in conditions], flat),
         "complete": complete,
         "sets": sets,
+        "one_each": all(each["reads"] in (None, each["sequences"]) for each in sets),  # one answer per string
         "init_seeds": ranges((row[2] for row in manifest["replicates"]), " … "),
         "data_seeds": ranges((row[3] for row in manifest["replicates"]), " … "),
         "paired": all(row[2] == row[3] for row in manifest["replicates"]),

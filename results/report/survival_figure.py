@@ -26,7 +26,6 @@ from results.report.figures import (
 )
 from results.report.palette import Style, colour_of
 from results.report.plot_data import tell
-from results.rows.plural import counted
 from results.rows.summary import Replicate
 from results.statistics.survival import Survival, band_halfwidth, survival
 from results.store.manifest import Manifest
@@ -68,7 +67,6 @@ def curve(members: Sequence[Replicate], name: str) -> Survival:
 
 
 def caption(groups: Groups, chosen: Sequence[str]) -> str:
-    left_out = len(groups) - len(chosen)
     if len(chosen) <= MOST_BANDS:
         band = (
             "Shading: a band that holds the whole curve with 95 % confidence (Kolmogorov's exact quantile), whatever missing replicates "
@@ -79,7 +77,7 @@ def caption(groups: Groups, chosen: Sequence[str]) -> str:
             f"With 95 % confidence, a whole curve lies within ± {_half_width([len(groups[label]) for label in chosen])} percentage points "
             "if no replicate is missing (Kolmogorov's exact quantile). Such bands would hide each other: point at a curve to see its own."
         )
-    which = f" Shown are {', '.join(chosen)}, and not {counted(left_out, 'more condition')}." if left_out else ""
+    which = f" {len(chosen)} of {len(groups)} conditions are shown." if len(chosen) < len(groups) else ""
     return (
         f"The share of replicates with an error rate above x. {band} At 0, a curve falls by the share of replicates without an error, and "
         f"at “diverged”, beyond the broken axis, by the share that diverged.{which}"

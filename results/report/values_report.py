@@ -128,6 +128,7 @@ def _methods(manifest: Manifest) -> Tree:
     conditions = manifest["conditions"]
     return {
         "what": ", ".join(what),
+        "imported": list(what) == ["imported"],
         **settings_table([condition["name"] for condition in conditions], flat),
         "seeds": ranges((row[2] for row in manifest["replicates"]), " … "),
         "codes": list(dict.fromkeys(code[:12] for condition in conditions if (code := condition["config"].get("code")))),

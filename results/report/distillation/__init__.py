@@ -11,7 +11,7 @@ FAMILY = ReportFamily(
     axes={
         "level": (
             "Error by level of the span that ends at the token",
-            "highest level, from the leaves, of which a span ends there",
+            "level of the highest span that ends there",
         ),
     },
     errors={

@@ -118,7 +118,8 @@ def _variations(evidence: Evidence, measured: pa.Table) -> list[Drawn]:
         figure, axes = rows_of_panels(len(panels), 4.6, 3.6, "none", 0.2 + 0.1 * len(arms))
         for panel, (title, (by_arm, random)) in zip(axes, panels.items(), strict=True):
             for number, by_layer in enumerate(by_arm):
-                _layers(panel, number, by_layer, shift=0.05 * (number - (len(arms) - 1) / 2))  # equal values stay apart
+                shift = 0.05 * (number - (len(arms) - 1) / 2)  # equal values stay apart
+                _layers(panel, arms[number].name, number, by_layer, shift)
             panel.axhline(random, color=INK, lw=1, ls="--", alpha=0.6)
             panel.set_title(title)
             panel.set_xticks(sorted({layer for by_layer in by_arm for layer in by_layer}))
@@ -142,12 +143,14 @@ def _middle(values: Sequence[float]) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def _layers(panel: Axes, number: int, by_layer: Mapping[int, tuple[float, float]], shift: float) -> None:
+def _layers(panel: Axes, name: str, number: int, by_layer: Mapping[int, tuple[float, float]], shift: float) -> None:
     style: Style = {"color": colour_of(number), "lw": 1.4}
     for layer, (middle, spread) in by_layer.items():
-        panel.plot([layer + shift] * 2, [middle - spread, middle + spread], **style)
+        (bar,) = panel.plot([layer + shift] * 2, [middle - spread, middle + spread], **style)
+        tell(bar, name)
     middles = [middle for middle, _ in by_layer.values()]
-    panel.plot([layer + shift for layer in by_layer], middles, marker=marker_of(number), ms=7, **style)
+    (line,) = panel.plot([layer + shift for layer in by_layer], middles, marker=marker_of(number), ms=7, **style)
+    tell(line, name)
 
 
 def _accuracy(evidence: Evidence, place: Mapping[int, int]) -> list[Drawn]:

@@ -115,7 +115,7 @@ def _heads(by_condition: Mapping[str, tuple[Condition, Sequence[Course], Sequenc
         )
         caption = (
             f"Weight in per cent that a head of the first layer gives to the token so many places before, in the middle of each stage. "
-            f"{name}, seeds {seeds.init_seed} and {seeds.data_seed}: the median seed by the begin of the last stage."
+            f"{name}, init seed {seeds.init_seed} and data seed {seeds.data_seed}: the median seed by the start of the last stage."
         )
         out.append((f"ngram-heads-{name}", f"Heads at each stage: {name}", caption, figure))
     return out

@@ -24,6 +24,12 @@ function element(tag, text, name) {
   return made;
 }
 
+function textWidth(text) {
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return pen.measureText(text).width;
+}
+
 // a label that fits into `room` pixels: a longer one goes without the sections of its options, then without its middle
 function fitted(pen, label, room) {
   if (pen.measureText(label).width > room) label = label.replace(/\b(task|model|train|experiment)\./g, "");
@@ -61,6 +67,9 @@ function called(axis, place) {
   return axis.kind === "log" ? (within ? short(10 ** place) : "0") : short(place);
 }
 
+// what a second vertical axis has at a place of the first one
+const onRight = ({ y, right }, place) => right.from + (place - y.from) * (right.to - right.from) / (y.to - y.from);
+
 function told(panel, mark, i) {
   if (mark.texts) return mark.texts[i];
   const row = mark.rows?.[mark.rows.length === 1 ? 0 : i], parts = [];
@@ -74,8 +83,7 @@ function told(panel, mark, i) {
     }
   } else if (mark.name) parts.push(mark.name);
   if (!(mark.rows?.length > 1)) {
-    const y = mark.right ? panel.right : panel.y, at = [mark.x[i], mark.y[i]];
-    if (mark.right) at[1] = y.from + (at[1] - panel.y.from) * (y.to - y.from) / (panel.y.to - panel.y.from);
+    const y = mark.right ? panel.right : panel.y, at = [mark.x[i], mark.right ? onRight(panel, mark.y[i]) : mark.y[i]];
     parts.push(`${panel.x.label || "x"} ${called(panel.x, at[0])}, ${y.label || panel.named || "y"} ${called(y, at[1])}`);
   }
   return parts.join(" · ");
@@ -183,7 +191,8 @@ class Panel {
     const width = Math.max(this.holder.clientWidth, 200), [w, h] = this.data.shape;
     const names = this.data.y.kind === "names" ? this.data.y.ticks.length * 17 + 60 : 0;
     const turned = this.turned(width), below = turned ? turned.size - 24 : 0;  // turned names take no room from the plot
-    return { width, height: Math.round(below + Math.max(names, Math.min(Math.max(width * Math.min(h / w, .95), 210), 430))) };
+    const least = Math.max(210, textWidth(this.data.named ?? "") + 74);  // the name of the axis stands beside the plot
+    return { width, height: Math.round(below + Math.max(names, Math.min(Math.max(width * Math.min(h / w, .95), least), 430))) };
   }
 
   // names below the plot that would overlap are turned: the room that they take below it and to the right of the last one
@@ -194,9 +203,7 @@ class Panel {
   }
 
   widest(axis) {
-    const pen = document.createElement("canvas").getContext("2d");
-    pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
-    return Math.max(...axis.ticks.map(([at, label]) => pen.measureText(axis.kind === "linear" ? short(at) : label).width), 8);
+    return Math.max(...axis.ticks.map(([at, label]) => textWidth(axis.kind === "linear" ? short(at) : label)), 8);
   }
 
   axis(axis, side) {
@@ -219,7 +226,16 @@ class Panel {
         }
         return roundPlaces(low, high, axis.kind === "log");
       },
-      values: (u, splits) => splits.map((at) => fitted(pen, called(axis, at), room)),
+      values: (u, splits) => {
+        const texts = splits.map((at) => fitted(pen, called(axis, side === 1 ? onRight(this.data, at) : at), room));
+        if (!horizontal || axis.kind === "names") return texts;
+        const pixels = (width - 80) / Math.abs(u.scales.x.max - u.scales.x.min);
+        for (let i = texts.length - 2, next = i + 1; i >= 0; i--) {  // of two that would overlap, such as 1 and diverged, the right one stays
+          const gap = Math.abs(splits[next] - splits[i]) * pixels - (pen.measureText(texts[i]).width + pen.measureText(texts[next]).width) / 2;
+          if (gap < 3) texts[i] = ""; else next = i;
+        }
+        return texts;
+      },
       grid: { stroke: () => css("--line"), width: 1, show: axis.grid }, ticks: { stroke: () => css("--soft"), width: 1, size: 4 },
       border: { show: true, stroke: () => css("--soft"), width: 1 },
       ...(side === 1 ? { scale: "y", grid: { show: false } } : {}),  // the right one's ticks are at places of the left one
@@ -305,7 +321,8 @@ class Figure {
     this.legend = element("ul", "", "plot-legend");
     if (names.size > 1) {
       this.legend.setAttribute("aria-label", "Hide or show in all figures");
-      for (const [name, mark] of names) this.entry(name, mark);
+      const order = known?.conditions.filter((name) => names.has(name)) ?? [];  // of conditions the same in every figure
+      for (const name of order.length === names.size ? order : names.keys()) this.entry(name, names.get(name));
       box.append(this.legend);
     }
     const grid = box.appendChild(element("div", "", "plot-panels"));

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import time
@@ -234,7 +235,7 @@ def test_a_file_that_the_study_does_not_name_is_said_to_belong_to_its_sources(st
     (tmp_path / "work.py").write_text("open('data/words.txt')")
     assert start("replicates=1") == 1
     (row,) = read(open_store(tmp_path / "runs", "scripted"), "failures").to_pylist()
-    assert start.said[-1].startswith("1 replicate failed, with the traceback in")
+    assert re.fullmatch("1 replicate failed: manyseeds failures .* says why; manyseeds retry runs it again", start.said[-1])
     assert (
         "exit status 1; data/words.txt is in the study's folder: add it to experiment.sources; the last it printed: "
         in row["exception"]

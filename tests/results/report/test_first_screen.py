@@ -136,7 +136,7 @@ def test_experiments_with_flags_alone_are_told_apart_by_how_often_they_are_true(
 def test_one_condition_and_none() -> None:
     assert said(row("a", 0.1, 0)).startswith(
         "On sparse the errors are most frequent: the median of 10 replicates errs on 0.1 of the answers (95 %: 0.05 to 0.2), "
-        "the worst errs on 0.5."
+        "the worst errs on 0.5. Replicates without an error on either set: 0 of 10 (95 %: "
     )
     assert said(row("a", 0.1, 0), row("a", 0.2, 0, name="dense")).startswith("On dense the errors are most frequent: ")
     lost = row("a", math.inf, 0) | {"error_max": math.inf}

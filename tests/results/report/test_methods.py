@@ -46,13 +46,20 @@ def test_every_value_is_that_of_the_study(study: Store) -> None:
         "3,567 reads, seed 0, scored every 100 steps and at the end",
         "transformer: 12 replicates (initialisation seeds 0 to 11, data seeds 0 to 11, paired; 11 finished, 1 diverged)",
         "lstm: 12 replicates (initialisation seeds 0 to 11, data seeds 0 to 11, paired; 12 finished)",
-        "scale: laptop; train.steps: 10000 -> 1000; train.lr=0.0003.",
+        "scale: laptop; train.steps: 10000 → 1000; train.lr=0.0003.",
         "Trained on cpu, with torch 2.13.0, python 3.12.3, from git commit 0123456789abcdef.",
     ):
         assert part in text
     assert "a b" in text_of(manifest(12, study="a\x00\r\n\x1bb"), None)
     assert "fp32" not in text  # the manifest does not state a precision
     assert "\n" not in text
+
+
+def test_conditions_of_equal_options_are_named_together() -> None:
+    plan = manifest(1, names=("one", "two", "three"))
+    for each, reach in zip(plan["conditions"], (3, 4, 3), strict=True):
+        each["config"]["model"] = {"name": "my_models:Mixer", "reach": reach}
+    assert "differing between conditions: one and three (reach = 3); two (reach = 4)." in text_of(plan, None)
 
 
 def test_another_task_and_model_are_described_by_their_options() -> None:

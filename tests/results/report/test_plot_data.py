@@ -28,6 +28,9 @@ const press = (key) => {
 };
 told.figures = document.querySelectorAll(".plot").length;
 told.canvases = document.querySelectorAll(".plot canvas").length;
+told.texts = window.texts;
+told.legends = [...document.querySelectorAll(".plot-legend")].map((legend) =>
+  [...legend.querySelectorAll("button")].map((button) => button.dataset.name));
 told.first = press("ArrowRight"); told.second = press("ArrowRight");
 told.opened = press("Enter");
 const over = document.querySelector(".u-over"), area = over.getBoundingClientRect(), ring = document.querySelector(".plot-ring");
@@ -46,6 +49,26 @@ const answer = document.createElement("pre");
 answer.id = "answers"; answer.textContent = btoa(encodeURIComponent(JSON.stringify(told)));
 document.body.replaceChildren(answer);
 </script>"""
+
+
+# what is drawn onto canvases from here on
+RECORD = """<head><script>
+const fill = CanvasRenderingContext2D.prototype.fillText;
+window.texts = [];
+CanvasRenderingContext2D.prototype.fillText = function (text, ...place) { window.texts.push(text); fill.call(this, text, ...place); };
+</script>"""
+
+
+def twin() -> Figure:
+    """Two vertical axes, from 0 to 10 and from 0 to 5,000."""
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 10], label="left")
+    axes.set_ylim(0, 10)
+    right = axes.twinx()
+    right.plot([0, 1], [2500, 5000], label="right")
+    right.set_ylim(0, 5000)
+    return figure
 
 
 def drawn() -> Figure:
@@ -83,16 +106,9 @@ def test_the_data_of_a_figure_are_what_it_draws() -> None:
 
 
 def test_a_second_vertical_axis_lies_in_the_places_of_the_first() -> None:
-    figure = Figure()
-    axes = figure.subplots()
-    axes.plot([0, 1], [0, 10], label="left")
-    axes.set_ylim(0, 10)
-    right = axes.twinx()
-    right.plot([0, 1], [0.5, 1.0], label="right")
-    right.set_ylim(0, 1)
-    (panel,) = plot_data(figure)["panels"]
+    (panel,) = plot_data(twin())["panels"]
     assert [mark["y"] for mark in panel["marks"]] == [[0, 10], [5, 10]]
-    assert [place for place, label in panel["right"]["ticks"] if label == "0.4"] == [pytest.approx(4)]
+    assert [place for place, label in panel["right"]["ticks"] if label == "2000"] == [pytest.approx(4)]
 
 
 def test_heat_maps_have_their_cells_and_what_a_page_cannot_draw_stays_an_image() -> None:
@@ -112,6 +128,8 @@ def test_a_page_tells_of_the_replicate_that_is_pointed_at_and_hides_a_condition_
     plan, store = manifest(6), open_store(tmp_path / "store", "synthetic")
     write(store, plan)
     page = write_report(store).read_text(encoding="utf-8")
+    before, plots, after = page.rpartition('<div class="plot">')
+    page = f"{before}{plot(twin())}{plots}{after}".replace("<head>", RECORD, 1)
     (tmp_path / "asked.html").write_text(with_script(page, ASK.replace("NAME", '"transformer"')), encoding="utf-8")
     flags = [*FLAGS, "--window-size=400,900", "--virtual-time-budget=5000", f"--user-data-dir={tmp_path / 'profile'}"]
     command = [browser(), *flags, "--dump-dom", (tmp_path / "asked.html").as_uri()]
@@ -120,8 +138,10 @@ def test_a_page_tells_of_the_replicate_that_is_pointed_at_and_hides_a_condition_
     found = re.search(r'<pre id="answers">([A-Za-z0-9+/=]+)</pre>', done.stdout)
     assert found
     told: dict[str, Any] = json.loads(unquote(base64.b64decode(found[1]).decode()))
-    assert told["figures"] == 7
-    assert told["canvases"] >= 7
+    assert told["figures"] == 8
+    assert told["canvases"] >= 8
+    assert {"2,000", "3,000", "4,000"} <= set(told["texts"])  # beside the second axis
+    assert all(legend == ["transformer", "lstm"] for legend in told["legends"] if legend != ["left", "right"])
     keys = {row[0][:12]: row for row in plan["replicates"]}
     said = re.fullmatch(
         r"(\w+): init seed (\d), data seed (\d), key (\w{12}) · (?:diverged|sparse: [\d,]+ of 3,540 wrong \(.*\))",

@@ -90,6 +90,7 @@ def test_the_page_says_what_it_must(page: str) -> None:
         "2.13.0",
         "0123456789abcdef",
         "≥ 77.9 % of seeds",  # 0.05^(1/12), beside each maximum
+        "The reads of one string err together",
     ):
         assert text in page
     assert 'id="partial"' not in page

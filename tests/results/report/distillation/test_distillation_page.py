@@ -182,4 +182,7 @@ def test_grammars_have_students_and_no_spikes_and_studies_without_rows_nothing(t
 def test_the_report_shows_them(study, monkeypatch):
     monkeypatch.setattr(report, "draw_all", lambda *tables: [])  # the figures of every study
     with open(report.write_report(study), encoding="utf-8") as file:
-        assert "Students and their teachers" in file.read()
+        page = file.read()
+    assert "Students and their teachers" in page
+    assert '<td class="wrap">as in training</td>' in page
+    assert "of one string err together" not in page  # a string has one answer

@@ -74,7 +74,7 @@ def test_the_heads_are_those_of_one_seed_at_its_stages(drawn, opened):
     begins = sorted(course.begins(3) for course in own)
     place = next(i for i, course in enumerate(own) if course.begins(3) == begins[12])
     seeds = evidence.conditions[0].replicates[place]
-    assert f"seeds {seeds.init_seed} and {seeds.data_seed}" in caption
+    assert f"init seed {seeds.init_seed} and data seed {seeds.data_seed}:" in caption
     values = {
         (row["metric"], row["step"]): row["value"] for row in watched(store, finished).to_pylist() if row["key"] == seeds.key
     }

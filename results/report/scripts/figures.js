@@ -230,9 +230,10 @@ class Panel {
         const texts = splits.map((at) => fitted(pen, called(axis, side === 1 ? onRight(this.data, at) : at), room));
         if (!horizontal || axis.kind === "names") return texts;
         const pixels = (width - 80) / Math.abs(u.scales.x.max - u.scales.x.min);
-        for (let i = texts.length - 2, next = i + 1; i >= 0; i--) {  // of two that would overlap, such as 1 and diverged, the right one stays
-          const gap = Math.abs(splits[next] - splits[i]) * pixels - (pen.measureText(texts[i]).width + pen.measureText(texts[next]).width) / 2;
-          if (gap < 3) texts[i] = ""; else next = i;
+        const [last, ...others] = [...splits.keys()].sort((a, b) => splits[b] - splits[a]), wide = (i) => pen.measureText(texts[i]).width;
+        let kept = last;
+        for (const i of others) {  // of two that would overlap, such as 1 and diverged, the right one stays
+          if ((splits[kept] - splits[i]) * pixels - (wide(i) + wide(kept)) / 2 < 3) texts[i] = ""; else kept = i;
         }
         return texts;
       },

@@ -221,7 +221,7 @@ class Panel {
         const inside = shown(u, Math.min(low, high), Math.max(low, high)).map(([at]) => at);
         if (inside.length > 1 || axis.kind === "names") {
           const room = horizontal ? (this.size().width - 80) / Math.max(widest + 16, 1) : this.size().height / 20;
-          const step = axis.kind === "names" ? 1 : Math.ceil(inside.length / Math.max(room, 1));
+          const step = axis.kind === "names" || (horizontal && axis.kind === "log") ? 1 : Math.ceil(inside.length / Math.max(room, 1));
           return inside.filter((_, i) => i % step === 0);
         }
         return roundPlaces(low, high, axis.kind === "log");
@@ -229,7 +229,7 @@ class Panel {
       values: (u, splits) => {
         const texts = splits.map((at) => fitted(pen, called(axis, side === 1 ? onRight(this.data, at) : at), room));
         if (!horizontal || axis.kind === "names") return texts;
-        const pixels = (width - 80) / Math.abs(u.scales.x.max - u.scales.x.min);
+        const pixels = (width - Math.min(this.widest(this.data.y), width * .5) - 60) / Math.abs(u.scales.x.max - u.scales.x.min);
         const [last, ...others] = [...splits.keys()].sort((a, b) => splits[b] - splits[a]), wide = (i) => pen.measureText(texts[i]).width;
         let kept = last;
         for (const i of others) {  // of two that would overlap, such as 1 and diverged, the right one stays
@@ -334,10 +334,13 @@ class Figure {
     this.live = box.appendChild(element("p", NEAR_TEXT, "plot-live"));
     this.live.setAttribute("role", "status");
     this.panels = data.panels.map((panel) => new Panel(this, panel, grid.appendChild(element("div", "", "plot-panel"))));
-    const fit = () => this.panels.forEach((panel) => {
-      const size = panel.size();
-      if (size.width !== panel.u.width || size.height !== panel.u.height) panel.build();
-    });
+    const fit = () => {
+      this.legend.classList.toggle("long", this.legend.scrollHeight > this.legend.clientHeight + 1);
+      for (const panel of this.panels) {
+        const size = panel.size();
+        if (size.width !== panel.u.width || size.height !== panel.u.height) panel.build();
+      }
+    };
     new ResizeObserver(() => requestAnimationFrame(fit)).observe(grid);  // not within the observer, which would see its own change
   }
 

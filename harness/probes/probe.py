@@ -4,10 +4,12 @@ A new probe is a function and a `Probe`, or two functions and a `PairProbe`, in 
 family's `__init__.py`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from torch import Tensor
 
 from models.model import Model
 from models.transformer.transformer import Decoder
@@ -23,6 +25,16 @@ Rows = list[Row]
 def of_model(values: Iterable[tuple[str, float]]) -> Rows:
     """Rows of (item, value) that are of the whole model: of no layer or head."""
     return [{"layer": None, "head": None, "item": item, "value": float(value)} for item, value in values]
+
+
+def of_heads(by_layer: Mapping[int, Tensor], items: Sequence[str]) -> Rows:
+    """Rows of what each layer has of each item by head, [items, H]."""
+    return [
+        {"layer": layer, "head": head, "item": item, "value": value}
+        for layer, table in sorted(by_layer.items())
+        for item, values in zip(items, table.tolist(), strict=True)
+        for head, value in enumerate(values)
+    ]
 
 
 @dataclass(frozen=True)

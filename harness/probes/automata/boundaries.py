@@ -8,7 +8,7 @@ attention over the same tokens has. The walk starts at state 0, which no token h
 import torch
 from torch import Tensor
 
-from harness.probes.probe import Probe, Rows, of_model
+from harness.probes.probe import Probe, Rows, of_heads, of_model
 from harness.probes.strings import at_once, see, strings
 from models.model import Model
 from models.transformer.transformer import Decoder, Transformer
@@ -47,12 +47,7 @@ def boundaries(model: Decoder, task: Automaton, count: int) -> Rows:
         see(model, batch.inputs, look)
     if not queries:
         raise StudyError(f"none of {count} words of {task.length} moves visits an end: more --strings, or longer words")
-    rows = [
-        {"layer": layer, "head": head, "item": item, "value": value}
-        for layer, total in sorted(totals.items())
-        for item, values in zip((*ITEMS, "peak"), (total / queries).tolist(), strict=True)
-        for head, value in enumerate(values)
-    ]
+    rows = of_heads({layer: total / queries for layer, total in totals.items()}, (*ITEMS, "peak"))
     shares = zip(ITEMS, (even / queries).tolist(), strict=True)
     return rows + of_model((f"uniform {item}", value) for item, value in shares)
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.probes.probe import Nothing, Probe, Rows
+from harness.probes.probe import Nothing, Probe, Rows, of_heads
 from harness.probes.strings import see, strings
 from tasks.dyck.copying import DyckCopy
 from tasks.dyck.dyck import Dyck, last_open
@@ -33,12 +33,7 @@ def stack_hits(model: Any, task: Dyck | DyckCopy, count: int, settings: Nothing)
             sums[layer] = sums.get(layer, torch.zeros_like(found)) + found
 
         see(model, inputs, look)
-    return [
-        {"layer": layer, "head": head, "item": item, "value": float(value) / total}
-        for layer, found in sorted(sums.items())
-        for item, values in zip(("hit", "mass"), found, strict=True)
-        for head, value in enumerate(values)
-    ]
+    return of_heads({layer: found / total for layer, found in sums.items()}, ("hit", "mass"))
 
 
 STACK = Probe(

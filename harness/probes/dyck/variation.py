@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.probes.probe import Nothing, PairProbe, Rows
+from harness.probes.probe import Nothing, PairProbe, Rows, of_heads
 from harness.probes.strings import see, strings
 from tasks.dyck.dyck import Dyck
 
@@ -46,9 +46,8 @@ def variation(one: Maps, other: Maps) -> Rows:
     """‖A - B‖_F² by layer, head and string."""
     rows: Rows = []
     for (layer, ours), (_, theirs) in zip(one, other, strict=True):
-        for name, weights in ours.items():
-            apart = (weights - theirs[name]).square().sum((-1, -2))
-            rows += [{"layer": layer, "head": head, "item": name, "value": float(each)} for head, each in enumerate(apart)]
+        apart = [(weights - theirs[name]).square().sum((-1, -2)) for name, weights in ours.items()]
+        rows += of_heads({layer: torch.stack(apart)}, list(ours))
     return rows
 
 

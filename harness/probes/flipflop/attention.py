@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from harness.probes.probe import Probe, Rows
+from harness.probes.probe import Probe, Rows, of_heads
 from harness.probes.strings import at_once, see, strings
 from models.model import Model
 from models.transformer.transformer import Decoder, Transformer
@@ -40,12 +40,7 @@ def attention(model: Decoder, task: FlipFlop | Simulation, count: int) -> Rows:
             totals[layer] = totals.get(layer, torch.zeros_like(total)) + total
 
         see(model, batch.inputs, look)
-    measured = []
-    for layer, total in sorted(totals.items()):
-        means = (total / rows).tolist()
-        for item, values in zip(("largest", "on_write", "right", "entropy"), means, strict=True):
-            measured += [{"layer": layer, "head": head, "item": item, "value": value} for head, value in enumerate(values)]
-    return measured
+    return of_heads({layer: total / rows for layer, total in totals.items()}, ("largest", "on_write", "right", "entropy"))
 
 
 def pattern(model: Decoder) -> Rows:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from harness.probes.flipflop.attention import of_flipflop
-from harness.probes.probe import Probe, Rows
+from harness.probes.probe import Probe, Rows, of_heads
 from harness.probes.strings import see, strings
 from models.linear import Linear
 from models.transformer.block import Block
@@ -38,11 +38,8 @@ def dilution(model: Decoder, task: FlipFlop | Simulation, count: int) -> Rows:
     for length in lengths(task.length, ENCODINGS[model.config.positions].table):
         tokens = torch.cat([batch.inputs for batch in strings(replace(task, length=length), count, count)], dim=1)
         for layer, (bound, largest, mean) in enumerate(measure(model, tokens)):
-            for item, values in (("bound", bound), ("largest", largest), ("mean", mean)):
-                rows += [
-                    {"layer": layer, "head": head, "item": f"T={length} {item}", "value": value}
-                    for head, value in enumerate(values.tolist())
-                ]
+            items = [f"T={length} {item}" for item in ("bound", "largest", "mean")]
+            rows += of_heads({layer: torch.stack([bound, largest, mean])}, items)
     return rows
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from harness.planning import manifest
@@ -22,9 +21,8 @@ from results.claims.flipflop.context import floor
 from results.claims.flipflop.read_sets import baseline, p_ignore_of_sets, training_p_ignore
 from results.rows.probe_values import Name
 from results.rows.summary import Replicate, Score
-from results.statistics.intervals import clustered_rates
+from results.statistics.intervals import Floats, clustered_rates
 
-Floats = NDArray[np.float64]
 Random = np.random.Generator
 Probes = Mapping[str, Mapping[Name, float]]
 STUDIES = Path(__file__).parents[1] / "launch" / "studies" / "flipflop"

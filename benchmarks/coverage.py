@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from results.statistics import bootstrap, comparison, equivalence, unpaired, variance
 from results.statistics import intervals as statistics
+from results.statistics.intervals import Floats
 from results.statistics.survival import survival
 
-Floats = NDArray[np.float64]
 N = 25
 SIZES = (5, 8, 12, 25)
 RESAMPLES = 999

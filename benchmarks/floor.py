@@ -9,18 +9,15 @@ import math
 from dataclasses import dataclass
 
 from benchmarks.cases import Case
+from harness.planning.gpu_model import ATTENTION, GPUS, HEAD, PRODUCTS, SCORE_S
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.transformer.transformer import Transformer
 from tasks.task import Task
 
 # H200: ceilings measured on such machines, FLOP/s in bf16 and byte/s
-PEAK, BANDWIDTH = 790e12, 4.3e12
-_PRODUCTS = 0.85  # of the peak that a large product reaches
-_ATTENTION = 300e12  # FLOP/s of fused attention
-_HEAD = 32  # the head dimension that its kernels pad to
+PEAK, BANDWIDTH = GPUS["h200"].products["bf16"], GPUS["h200"].bandwidth
 _BACKWARD = 2.5  # of attention's forward FLOP: it computes the scores again
-_SCORE_S = 1.45e-12  # exponentials and softmax of a score, forward and backward; fitted to the planning estimates
 _PASSES = {"eager": 61, "fused": 40}  # elementwise passes over [N, D] a layer and step
 _ADAMW = 34  # bytes a parameter
 # of one process with one replicate: dispatch by the host of a step, ms, and launches, both as intercept and slope a layer
@@ -58,7 +55,7 @@ def transformer(model: Transformer, vocabulary: int, length: int, batch: int, sc
         scores = rows * model.heads * length / 2  # causal
         head = width // model.heads
         flop += 3 * 4 * scores * head
-        fused += (1 + _BACKWARD) * 4 * scores * max(_HEAD, head) / _ATTENTION + scores * _SCORE_S
+        fused += (1 + _BACKWARD) * 4 * scores * max(HEAD, head) / ATTENTION + scores * SCORE_S
         # of the 9·D numbers that a layer's products write a token, keys and values are two
         passes += (2 * everywhere + 7 * rows) / 9 * width * 2 / BANDWIDTH
     flop += _product_flop(everywhere if scored is None else batch * scored, width, vocabulary)
@@ -75,7 +72,7 @@ def _product_flop(rows: float, inputs: int, outputs: int) -> float:
 def _product_s(rows: float, inputs: int, outputs: int) -> float:
     """Forward, and backward of input and weight: three products that move the same three matrices."""
     moved = 2 * (rows * (inputs + outputs) + inputs * outputs)
-    return 3 * max(2 * rows * inputs * outputs / (_PRODUCTS * PEAK), moved / BANDWIDTH)
+    return 3 * max(2 * rows * inputs * outputs / (PRODUCTS * PEAK), moved / BANDWIDTH)
 
 
 def scored_mean(task: Task) -> float:

@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from results.statistics.adaptive_rules import Rule
 from results.statistics.bootstrap import quantile_ratio
-from results.statistics.intervals import Interval, clopper_pearson
+from results.statistics.intervals import Floats, Interval, clopper_pearson
 
-Floats = NDArray[np.float64]
 Look = tuple[float, Interval]  # what the rule bounds, and the interval
 
 ZERO = Rule(15, 100, 10, "dense", 0.1)

@@ -19,9 +19,9 @@ from benchmarks.variants import KINDS, Variant
 from benchmarks.worker import Failed, Worker, job_of
 from harness.machine.device import resolve
 from harness.machine.memory import free_memory
+from harness.planning.throughput import SIZES
 from results.plain_values import Row
 
-_SIZES = {"cpu": (1, 4, 16, 64), "cuda": (1, 4, 16, 64, 256)}
 _ROOM = 0.8  # of the free memory that resident processes may take together
 _REFERENCES = ("plain full", "plain needed")
 
@@ -223,7 +223,7 @@ def run(
         if options.auto and "packed" in options.kinds:
             say(f"{name}: what auto chooses")
             try:
-                chosen = auto_size(case, options.device, options.precision, _SIZES[options.device][-1], options.processes)
+                chosen = auto_size(case, options.device, options.precision, SIZES[options.device][-1], options.processes)
                 sizes = sorted({*sizes, chosen})
             except Failed as error:
                 say(f"{name}: auto failed: {error}")
@@ -272,7 +272,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--peak", type=float, help="FLOP/s that utilisation is a part of (default: of an H200; none on a CPU)")
     options = parser.parse_args(arguments)
     cuda = options.device == "cuda"
-    options.sizes = options.sizes or list(_SIZES[options.device])
+    options.sizes = options.sizes or list(SIZES[options.device])
     options.processes = options.processes or (1 if cuda else min(2, os.cpu_count() or 1))
     options.several = (4 if cuda else 0) if options.several is None else options.several
     options.precision = precision_of(options)

@@ -28,7 +28,7 @@ from harness.executing.leases import Leases
 from harness.executing.metrics import Metrics
 from harness.executing.placement import Placement, time_left
 from harness.executing.progress import Progress
-from harness.executing.ray_connection import connect
+from harness.executing.ray_connection import ANSWER_S, connect
 from harness.executing.ray_head_watch import watched
 from harness.executing.ray_worker import Slot
 from harness.executing.run_pack import Outcome
@@ -45,7 +45,6 @@ from results.plain_values import Tree
 from results.store.tables import Store
 
 _RECYCLE = 200  # packs a worker lives for: long-lived processes leak
-_ANSWER_S = 10.0  # for a cluster to answer
 _STOP_S = 120.0  # that workers get to save what they run
 _LOOK_S = 2.0  # between looks at the nodes
 _SAY_S = 10.0  # without a place before the person is told
@@ -397,7 +396,7 @@ class _Run:
         known = {run.number: run for run in self.running.values()}
         now = time.monotonic()
         try:
-            noted, said = ray.get(self.board.take.remote(), timeout=_ANSWER_S)
+            noted, said = ray.get(self.board.take.remote(), timeout=ANSWER_S)
         except RayError:
             return None
         for number, step in noted.items():

@@ -14,10 +14,10 @@ import uuid
 from dataclasses import dataclass, field
 
 from results.plain_values import Tree
+from results.progress.snapshot import LEASE_S
 from results.store.filesystem import info_of, refuse_links_out
 from results.store.tables import Store, check_there, delete, list_names, read_bytes, write_bytes
 
-LEASE_S = 120.0  # that a lease lasts unless it is renewed
 _RENEW_S = LEASE_S / 4
 _MOST_BYTES = 4096
 

@@ -15,7 +15,7 @@ from harness.own_packages import ROOT, refuse_hidden_from_workers
 from results.errors import StudyError
 from results.plain_values import Tree
 
-_ANSWER_S = 10.0  # for a cluster to answer
+ANSWER_S = 10.0  # for a cluster to answer
 _OBJECT_STORE = 100 * 2**20  # bytes; packs and outcomes are small
 
 
@@ -32,7 +32,7 @@ def connect(say: Callable[[str], None]) -> None:
         host, _, port = address.rpartition(":")
         try:
             if "://" not in address and port.isdigit():
-                socket.create_connection((host, int(port)), timeout=_ANSWER_S).close()  # Ray itself tries for minutes
+                socket.create_connection((host, int(port)), timeout=ANSWER_S).close()  # Ray itself tries for minutes
             ray.init(address=address, **options)
         except (OSError, RuntimeError) as error:
             raise StudyError(

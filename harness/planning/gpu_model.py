@@ -35,10 +35,10 @@ from models.lstm import Recurrent
 from results.errors import StudyError
 from results.store.tables import Store
 
-_PRODUCTS = 0.85  # of the peak that a large product reaches
-_ATTENTION = 300e12  # FLOP/s of fused attention in bf16
-_HEAD = 32  # the head dimension that its kernels pad to
-_SCORE_S = 1.45e-12  # of a score's exponential and softmax, forward and backward together
+PRODUCTS = 0.85  # of the peak that a large product reaches
+ATTENTION = 300e12  # FLOP/s of fused attention in bf16
+HEAD = 32  # the head dimension that its kernels pad to
+SCORE_S = 1.45e-12  # of a score's exponential and softmax, forward and backward together
 _KERNEL_S = 3e-6  # of the smallest kernel in a CUDA graph
 _LAUNCH_S = 5e-6  # of a kernel that the host launches
 _STATE = 16  # bytes a parameter: itself, its gradient and two moments
@@ -72,8 +72,8 @@ class Kernel:
 
     def seconds(self, gpu: Gpu, precision: str, floor: float) -> float:
         peak = gpu.products["bf16" if self.half else precision]
-        rate = min(_ATTENTION, peak) if self.scores else _PRODUCTS * peak
-        return max(floor, self.flop / rate + self.scores * _SCORE_S, self.bytes / gpu.bandwidth)
+        rate = min(ATTENTION, peak) if self.scores else PRODUCTS * peak
+        return max(floor, self.flop / rate + self.scores * SCORE_S, self.bytes / gpu.bandwidth)
 
 
 class Counted(TorchDispatchMode):
@@ -112,7 +112,7 @@ def _work(func: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], 
         query, key = args[1:3] if backward else args[:2]
         causal = any(each is True for each in (*args, *kwargs.values()))
         scores = query.shape[0] * query.shape[1] * query.shape[2] * key.shape[2] / (2 if causal else 1)
-        flop = (2.5 if backward else 1) * 4 * scores * max(_HEAD, query.shape[3])
+        flop = (2.5 if backward else 1) * 4 * scores * max(HEAD, query.shape[3])
         return flop, scores * (0.6 if backward else 0.4)
     count = flop_registry.get(func.overloadpacket)
     return (0.0 if count is None else float(count(*args, **kwargs, out_val=out))), 0.0

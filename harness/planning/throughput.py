@@ -27,7 +27,7 @@ from results.errors import StudyError, settings_errors
 _BUDGET_S = 0.5  # of timed steps a size; of batches that are timed again
 PRECISION = 0.05  # relative standard error of a step's seconds that is good enough
 _WORTH_STEPS = 500  # left to a slot, for which a larger pack is worth its measurement
-_SIZES = {"cpu": (1, 4, 16, 64), "cuda": (1, 4, 16, 64, 256)}
+SIZES = {"cpu": (1, 4, 16, 64), "cuda": (1, 4, 16, 64, 256)}
 _GAIN = 1.05  # a larger pack must be this much faster a replicate
 _MARGIN = 0.85  # of the free memory that a pack may take by prediction
 
@@ -52,7 +52,7 @@ class Rate:
 
 def sizes(device: str) -> tuple[int, ...]:
     """Pack sizes that are tried on a kind of device."""
-    return _SIZES[device]
+    return SIZES[device]
 
 
 def measure(pack: Pack, device: torch.device) -> Rate:

@@ -14,9 +14,9 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from results.errors import StudyError
+from results.store.manifest_schema import MOST_DEPTH
 
 MOST_BYTES = 2**18
-MOST_DEPTH = 40
 MOST_NODES = 5000
 MOST_TEXT = 10_000
 MOST_DIGITS = 100

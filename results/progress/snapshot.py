@@ -18,7 +18,7 @@ from results.store.tables import Store, read
 # of `replicates`: all that a snapshot needs
 COLUMNS = ["key", "stage", "pack", "condition", "status", "started", "ended", "train_s", "evaluate_s", "host"]
 WINDOW_S = 3600.0  # that rates are of
-LEASE_S = 120.0  # as `harness.executing.leases` has it, which renews four times as often
+LEASE_S = 120.0  # that a lease lasts unless `harness.executing.leases` renews it, as it does four times as often
 _FARTHEST_S = 10 * 365 * 86400.0  # an end time beyond is no estimate
 
 

@@ -16,13 +16,12 @@ import scipy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from results.report.palette import INK, PAPER, Style, colour_of, marker_of
 from results.report.plot_data import log_coordinates, tell
-from results.statistics.intervals import quantile
+from results.statistics.intervals import Floats, quantile
 
-Floats = NDArray[np.float64]
 Errors = Mapping[str, Floats]  # error rates of a condition's replicates; infinity is diverged
 Rows = Mapping[str, Sequence[int]]  # by condition, the place of each of its replicates in the study's list
 

@@ -12,9 +12,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from results.statistics.intervals import CONFIDENCE, Interval, quantile
+from results.statistics.intervals import CONFIDENCE, Floats, Interval, quantile
 
-Floats = NDArray[np.float64]
 RESAMPLES = 9999
 _BLOCK = 4_000_000  # numbers of resampled pairs held at once
 

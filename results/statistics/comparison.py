@@ -14,10 +14,9 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from results.statistics.bootstrap import Ratio, quantile_ratio
-from results.statistics.intervals import CONFIDENCE, Interval, clopper_pearson
+from results.statistics.intervals import CONFIDENCE, Floats, Interval, clopper_pearson
 from results.statistics.unpaired import Permuted, brunner_munzel, superiority
 
-Floats = NDArray[np.float64]
 QUANTILES = (0.5, 0.9)
 EXACT = 200  # pairs that differ, up to which the null distribution is summed up rather than drawn
 DRAWS = 19_999

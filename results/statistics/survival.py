@@ -9,11 +9,9 @@ from functools import cache
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from results.statistics.intervals import CONFIDENCE
-
-Floats = NDArray[np.float64]
+from results.statistics.intervals import CONFIDENCE, Floats
 
 
 @dataclass(frozen=True)

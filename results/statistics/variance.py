@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from results.statistics.intervals import CONFIDENCE, Interval, ratio_variance
+from results.statistics.intervals import CONFIDENCE, Floats, Interval, ratio_variance
 
-Floats = NDArray[np.float64]
 NO_ERROR, ALL_WRONG = "no error", "all wrong"
 NO_SPREAD, ALL_OR_NOTHING, FITTED = "no overdispersion", "all or nothing", "fitted"
 _EDGE = 1e-8  # correlations closer to 0 or 1 than this are the end itself

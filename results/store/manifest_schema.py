@@ -14,7 +14,7 @@ from results.plain_values import Tree, Value
 from results.store.manifest_fields import PARTS, Manifest, Readable
 from results.store.shapes import LARGEST, MOST_NAME, Shape, anything, below, flag, items, number, record, shape_of, text, whole
 
-MOST_DEPTH = 40  # of mappings and lists in each other, as for a study file
+MOST_DEPTH = 40  # of mappings and lists in each other, of a study file too
 MOST_CONDITIONS = 20_000
 
 

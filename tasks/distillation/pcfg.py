@@ -24,7 +24,6 @@ from tasks.text.masking import masked, mean_weights
 
 KINDS, BEGIN, PADDING, MASK = len(TERMINALS), 3, 5, 6
 _FIT = 0.99  # probability at least that a string fits
-_MASK_SITE = 60000  # beyond all that derivations use; part of every committed result
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ class PCFG(Task):
         tokens, inside = self.shown(trees)
         if self.objective == "masked":
             allowed = inside if self.mask_start else inside & (tokens != BEGIN)
-            inputs, selected = masked(tokens, allowed, self.mask_rate, MASK, KINDS, draw, _MASK_SITE)
+            inputs, selected = masked(tokens, allowed, self.mask_rate, MASK, KINDS, draw)
             hidden = ~inside | selected if self.hide_selected_from_attention else ~inside
             return Batch(inputs, tokens, mean_weights(selected), {"level": ends}, hidden)
         ends = pad(ends[..., 1:], (0, 1))

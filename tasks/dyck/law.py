@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-WORD = 2**32  # a word is uniform in 0 … WORD - 1
+from tasks.draws import WORD
+
 ENDINGS = ("any", "stop", "forced", "closed")
 
 

@@ -21,7 +21,6 @@ from tasks.task import Task, refuse_below
 from tasks.text.masking import masked, mean_weights
 from tasks.text.token_files import Ids, content, pieces
 
-_MASK_SITE = 60000
 _WINDOW_SITE = 0
 
 
@@ -117,7 +116,7 @@ class Corpus(Task):
         if self.special:
             plain &= ~torch.isin(tokens, torch.tensor(self.special, device=tokens.device))
         if self.mask is not None:
-            inputs, selected = masked(tokens, plain, self.mask_rate, self.mask, self.vocabulary, draw, _MASK_SITE)
+            inputs, selected = masked(tokens, plain, self.mask_rate, self.mask, self.vocabulary, draw)
             return Batch(inputs, tokens, mean_weights(selected), {}, selected if self.hide_selected_from_attention else None)
         following = torch.roll(plain, -1, -1)
         following[..., -1] = False

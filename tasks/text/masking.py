@@ -10,15 +10,16 @@ from torch import Tensor
 from tasks.draws import WORD, Draw
 
 MASKED, RANDOM = 0.8, 0.1  # of the selected; the others stay
+_SITE = 60000  # of the draws, beyond all that derivations use; part of every committed result
 
 
-def masked(tokens: Tensor, allowed: Tensor, rate: float, mask: int, kinds: int, draw: Draw, site: int) -> tuple[Tensor, Tensor]:
+def masked(tokens: Tensor, allowed: Tensor, rate: float, mask: int, kinds: int, draw: Draw) -> tuple[Tensor, Tensor]:
     """What is read, int64 [R, B, T], and which positions were selected, bool [R, B, T].
 
     tokens int64 [R, B, T]; allowed bool [R, B, T]: what may be selected; rate: p; random tokens are uniform in 0 … kinds - 1. One word
     a position decides all three, so teacher and student of one data seed read the same.
     """
-    words = draw.words(tokens.shape[1:], site)
+    words = draw.words(tokens.shape[1:], _SITE)
     # consecutive parts of [0, 2^32): mask token, each of the random tokens, unchanged, not selected
     hidden = round(rate * MASKED * WORD)
     share = round(rate * RANDOM * WORD) // kinds

@@ -1,6 +1,6 @@
 """A1 and what follows from it: how many layers a semiautomaton needs (card A1)."""
 
-from results.claims.automata.groups import MEMORY, NON_ABELIAN, arms, best, median, one_by_automaton
+from results.claims.automata.groups import MEMORY, NON_ABELIAN, RANKS, arms, best, median, one_by_automaton
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import exceeds, higher
 from results.claims.evidence import Condition, Evidence
@@ -147,7 +147,6 @@ def needed(cells: dict[int, Condition], name: str, value: float) -> int | None:
 
 
 _TEN = "10 replicates: a depth at which 15 % of them succeed shows one that does"
-_RANKS = "10 replicates of each: a direction, where 85 % of pairs have it"
 _A1 = "automata/a1"
 A1 = Claim(
     "A1",
@@ -165,7 +164,7 @@ A1_DEPTH = Claim(
     "Liu's thesis, figures 3.15 and 3.16 (card A1)",
     "factor by which the errors with fewest layers must be above those with most",
     10,
-    _RANKS,
+    RANKS,
     deeper_is_better,
     _A1,
 )
@@ -185,7 +184,7 @@ A1_ORDER = Claim(
     "Liu's thesis, section 3.4.2 and figure 3.15 (card A1)",
     "factor by which the harder one's errors must be above the easier one's",
     10,
-    _RANKS,
+    RANKS,
     memory_is_easiest,
     _A1,
 )

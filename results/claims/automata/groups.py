@@ -11,6 +11,7 @@ from results.statistics.intervals import CONFIDENCE, Interval, quantile, quantil
 MEMORY = re.compile(r"(Dyck|Grid)")
 NON_ABELIAN = re.compile(r"(D\d+|Q8|A\d+|S\d+.*)$")
 CYCLIC = re.compile(r"C(\d+)$")  # whose words have as many letters
+RANKS = "10 replicates of each: a direction, where 85 % of pairs have it"  # what claims on directions can show
 UNSEEN = 0.01  # of the words, which training must leave at least, by expectation
 NON_SOLVABLE = re.compile(r"[AS]([5-9]|\d\d)")
 PLAIN = {  # the thesis' transformer

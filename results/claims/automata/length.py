@@ -1,6 +1,6 @@
 """A7, A8: words longer than those of the training (card A7, A8)."""
 
-from results.claims.automata.groups import arms, describe, median, one_by_automaton, require_unseen, sets_along
+from results.claims.automata.groups import RANKS, arms, describe, median, one_by_automaton, require_unseen, sets_along
 from results.claims.automata.shift import RIGHT, gate, with_recency
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import exceeds, higher
@@ -124,14 +124,13 @@ def sinusoidal_is_worse_at_twice(evidence: Evidence, terms: Terms, needs: int) -
     )
 
 
-_RANKS = "10 replicates of each: a direction, where 85 % of pairs have it"
 A7 = Claim(
     "A7",
     "Beyond the training length a transformer fails on Dyck and parity, and an LSTM does not.",
     "Liu's thesis, figures 3.9 and 3.21, no numbers printed (card A7)",
     "accuracy that counts as right",
     10,
-    _RANKS,
+    RANKS,
     longer_words_fail,
     "automata/a7",
 )
@@ -141,7 +140,7 @@ A7_SHIFT = Claim(
     "Liu's thesis, figures 3.9 and 3.21, no numbers printed (card A7)",
     "factor by which the plain transformer's errors on the longest words must be above",
     10,
-    _RANKS,
+    RANKS,
     shift_and_none_improve,
     "automata/a7",
 )
@@ -161,7 +160,7 @@ A8 = Claim(
     "Liu's thesis, figure 3.22, no numbers printed (card A8)",
     "factor by which the worse one's errors must be above the other's",
     10,
-    _RANKS,
+    RANKS,
     sinusoidal_is_worse_at_twice,
     "automata/a8",
 )

@@ -1,6 +1,6 @@
 """A6: parity where ones are rarer or more frequent than in the training (card A6)."""
 
-from results.claims.automata.groups import arms, describe, median, one_by_automaton, require_unseen, sets_along
+from results.claims.automata.groups import RANKS, arms, describe, median, one_by_automaton, require_unseen, sets_along
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import exceeds, higher
 from results.claims.evidence import Condition, Evidence
@@ -85,14 +85,13 @@ def rare_ones_are_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding
     )
 
 
-_RANKS = "10 replicates of each: a direction, where 85 % of pairs have it"
 A6 = Claim(
     "A6",
     "A transformer loses parity where ones are rarer or more frequent than in training; an LSTM, or a scratchpad with recency, does not.",
     "Liu's thesis, figures 3.8 and 3.20, no numbers printed (card A6)",
     "accuracy that counts as right",
     10,
-    _RANKS,
+    RANKS,
     parity_falls_off,
     "automata/a6",
 )
@@ -102,7 +101,7 @@ A6_LOW = Claim(
     "Liu's thesis, figures 3.8 and 3.20, no numbers printed (card A6)",
     "factor by which the errors on rare ones must be above those on frequent ones",
     10,
-    _RANKS,
+    RANKS,
     rare_ones_are_worse,
     "automata/a6",
 )

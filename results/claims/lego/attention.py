@@ -7,7 +7,7 @@ import numpy as np
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import above, between, percent
 from results.claims.evidence import Condition, Evidence
-from results.claims.lego.lengths import NO_RESIDUAL, PRACTICAL, learned, lengths
+from results.claims.lego.lengths import MEDIAN, NO_RESIDUAL, PRACTICAL, learned, lengths
 from results.claims.lego.sentences import SYMMETRY, items_by_length, others
 from results.claims.requirements import require, require_probed
 from results.rows.probe_values import Name
@@ -138,14 +138,13 @@ def _slopes(values: Values, length: int) -> tuple[float, float]:
     return slopes[0], slopes[1]
 
 
-_MEDIAN = "10 replicates: a median of which the interval is bounded on both sides"
 L3 = Claim(
     "L3",
     "At the training length attention concentrates on two clauses: the predicate that consumes the last variable, and the last answer.",
     "Huang et al. 2025, figure 2 and equation 19, no numbers printed",
     "concentration degree ε below which attention counts as concentrated",
     10,
-    _MEDIAN,
+    MEDIAN,
     two_bands,
     "lego/lego_s5",
 )
@@ -155,7 +154,7 @@ L4 = Claim(
     "Huang et al. 2025, section 4 and figures 6 and 7, no numbers printed; the law is exact for the proofs' model",
     "factor by which the growth may be off",
     10,
-    _MEDIAN,
+    MEDIAN,
     dilutes_as_clauses_grow,
     "lego/lego_s5",
 )

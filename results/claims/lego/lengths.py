@@ -185,14 +185,14 @@ def symmetry_stops(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     )
 
 
-_MEDIAN = "10 replicates: a median of which the interval is bounded on both sides"
+MEDIAN = "10 replicates: a median of which the interval is bounded on both sides"
 L1 = Claim(
     "L1",
     "Trained on chains of 5 simply transitive actions, the model is near-perfect up to chains of 160.",
     "Huang et al. 2025, theorem 4.1 and figure 1a, no numbers printed",
     "accuracy that counts as near-perfect; 0.9 at 32 times the training length",
     10,
-    _MEDIAN,
+    MEDIAN,
     simply_transitive_goes_far,
     "lego/lego_groups",
 )
@@ -203,7 +203,7 @@ L2 = Claim(
     "Huang et al. 2025, theorem 5.1 and figure 1a, no numbers printed",
     "accuracy that counts as right",
     10,
-    _MEDIAN,
+    MEDIAN,
     symmetry_stops,
     "lego/lego_groups",
 )

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import harness.executing.leases
-from results.progress import snapshot as snapshots
 from results.progress.failures import log_path, show_failures
 from results.progress.snapshot import COLUMNS, Packs, in_flight, snapshot, take
 from results.progress.status import show_status
@@ -95,7 +93,6 @@ def test_a_plan_with_impossible_packs_is_refused_in_a_sentence(packs):
 
 
 def test_a_lease_counts_until_it_expires_and_a_checkpoint_until_it_is_gone(tmp_path):
-    assert snapshots.LEASE_S == harness.executing.leases.LEASE_S
     at = open_store(tmp_path, "quick")
     write_bytes(at, "leases/p1.json", b"{}")
     write_bytes(at, "leases/p2.json", b"{}")

@@ -30,6 +30,7 @@ from harness.study.identity import canonical, digest, key
 from harness.study.tree import short
 from results.errors import StudyError
 from results.plain_values import Options, Tree, Value
+from results.rows.plural import counted
 from results.store.filesystem import reason
 from results.store.manifest import Manifest, Planned, newest_manifest, without_twins, write_manifest
 from results.store.manifest_schema import problem
@@ -93,8 +94,8 @@ def import_runs(store: Store, path: Path, columns: Columns, question: str, say: 
             fresh.append(run)
         elif held[run.key] != _numbers(run):
             raise StudyError(
-                f"seed {run.seed} of {run.condition} is in the study {store.study} with other numbers than in {path.name}: give the new "
-                "runs another --name"
+                f"seed {run.seed} of {run.condition} is in the study {store.study} with other numbers than in {path.name}: import the "
+                "new runs with another --name"
             )
     plan = _manifest(store, runs, newest, columns, path, question)
     if wrong := problem(plan):
@@ -104,7 +105,8 @@ def import_runs(store: Store, path: Path, columns: Columns, question: str, say: 
     manifest = manifests.to_bytes(plan)
     write_manifest(store, manifests.name_of_content(manifest), manifest)
     conditions = len({run.condition for run in runs})
-    say(f"{store.study}: {len(fresh)} runs added, {len(runs) - len(fresh)} were there; {conditions} conditions in {path.name}")
+    there = f", {len(runs) - len(fresh):,} were there already" if len(fresh) < len(runs) else ""
+    say(f"{store.study}: {counted(len(fresh), 'run')} added{there}; {path.name} has {counted(conditions, 'condition')}")
     return len(fresh)
 
 
@@ -116,7 +118,7 @@ def read_table(path: Path) -> pa.Table:
             f"{path} ends in {path.suffix or 'nothing'}, and {', '.join(_READERS)} can be imported: export it as CSV"
         )
     if not path.is_file():
-        raise StudyError(f"{path} is no file: name one that holds the runs")
+        raise StudyError(f"{path} is not a file: name the file that holds the runs")
     try:
         if kind == "parquet":
             found = _parquet(path)
@@ -128,11 +130,11 @@ def read_table(path: Path) -> pa.Table:
         names = found.column_names
         found.validate(full=True)
     except UnicodeError as error:
-        raise StudyError(f"{path} is not in UTF-8 ({error}): save it so") from error
+        raise StudyError(f"{path} is not UTF-8 text ({error}): save it as UTF-8") from error
     except (OSError, pa.ArrowException) as error:
         raise StudyError(f"{path} can't be read: {reason(error)[:300]}") from error
     if len(set(names)) < len(names):
-        raise StudyError(f"{path} has two columns of one name: rename one")
+        raise StudyError(f"{path} has two columns of the same name: rename one")
     if not 0 < found.num_rows <= MOST_ROWS:
         raise StudyError(f"{path} has {found.num_rows:,} rows, and 1 to {MOST_ROWS:,} can be imported")
     return found
@@ -161,17 +163,17 @@ def _json_lines(path: Path) -> pa.Table:
                 row = json.loads(line, object_pairs_hook=without_twins) if line.strip() else {}
             except (ValueError, RecursionError) as error:
                 raise StudyError(
-                    f"line {number} of {path} is no JSON ({reason(error)[:200]}): write an object a line"
+                    f"line {number} of {path} is not JSON ({reason(error)[:200]}): write one object per line"
                 ) from error
             if not isinstance(row, dict):
-                raise StudyError(f'line {number} of {path} is no object: write one a line, such as {{"seed": 1}}')
+                raise StudyError(f'line {number} of {path} is not an object: write one per line, such as {{"seed": 1}}')
             rows += [row] * bool(row)
     columns = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         try:
             columns[name] = pa.array([row.get(name) for row in rows])
         except (pa.ArrowException, OverflowError) as error:
-            raise StudyError(f"{path}: {name!r} is not of one kind ({reason(error)[:200]}): give it one") from error
+            raise StudyError(f"{path}: {name!r} mixes kinds of values ({reason(error)[:200]}): use one kind") from error
     return pa.table(columns)
 
 
@@ -183,7 +185,9 @@ def runs_of(table: pa.Table, columns: Columns, where: str) -> list[Run]:
             hint = nearest(name, table.column_names) or f"; columns: {', '.join(table.column_names)[:300]}"
             raise StudyError(f"{where} has no column {name!r}{hint}")
     if twice := [name for name in named if named.count(name) > 1]:
-        raise StudyError(f"the column {twice[0]!r} is named twice: a column is one of seed, setting, metric, step or ignored")
+        raise StudyError(
+            f"the column {twice[0]!r} is named twice: use it once, as the seed, a setting, a metric, the step or ignored"
+        )
     if taken := next((name for name in columns.metrics if name in PLACES), None):
         raise StudyError(f"a metric can't be called {taken!r}, which is the {taken} of a number: rename the column in {where}")
     _refuse_unnamed(table, [name for name in table.column_names if name not in named], where)
@@ -214,7 +218,7 @@ def runs_of(table: pa.Table, columns: Columns, where: str) -> list[Run]:
                 raise StudyError(f"row {number} of {where}: {error}") from error
     if empty := next((run for run in found.values() if not run.entries), None):
         raise StudyError(
-            f"seed {empty.seed} of {empty.condition} has no value of {', '.join(columns.metrics)} in {where}: leave it out"
+            f"seed {empty.seed} of {empty.condition} has no value of {', '.join(columns.metrics)} in {where}: leave this run out"
         )
     return list(found.values())
 
@@ -241,11 +245,13 @@ def _simple(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
     if not _is_simple(column):
-        raise StudyError(f"{where}: {name[:100]} holds {_kind(column)}, and numbers, words, true and false can be imported")
+        raise StudyError(
+            f"{where}: {name[:100]} holds {_kind(column)}, and only numbers, words, true and false can be imported"
+        )
     if _is_text(column.type) or pa.types.is_dictionary(column.type):
         longest = max((pc.max(pc.utf8_length(each)).as_py() or 0 for each in _texts(column)), default=0)
         if longest > MOST_TEXT:
-            raise StudyError(f"{where}: {name[:100]} has a text of {longest:,} characters, and a value at most {MOST_TEXT:,}")
+            raise StudyError(f"{where}: {name[:100]} has a text of {longest:,} characters, and a value may have {MOST_TEXT:,}")
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
@@ -299,7 +305,7 @@ def _setting(value: Value, name: str, number: int, where: str) -> Any:
     if type(value) in (str, bool, int, type(None)) or (type(value) is float and math.isfinite(value)):
         return value
     raise StudyError(
-        f"row {number} of {where}: {name} = {value!r} is no setting: a finite number, a word, true, false or nothing"
+        f"row {number} of {where}: {name} = {value!r} is not a setting: write a finite number, a word, true, false or nothing"
     )
 
 
@@ -308,7 +314,7 @@ def _seed(row: Mapping[str, Value], columns: Columns, number: int, where: str) -
     if type(value) is float and value.is_integer() and value < _EXACT:
         value = int(value)
     if type(value) is not int or not 0 <= value < 2**63:
-        raise StudyError(f"row {number} of {where}: {columns.seed} = {value!r} is no seed: a whole number of 0 or more")
+        raise StudyError(f"row {number} of {where}: {columns.seed} = {value!r} is not a seed: write a whole number from 0 up")
     return value
 
 

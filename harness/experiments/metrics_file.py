@@ -87,7 +87,7 @@ def _in_file(path: Path, name: str) -> Iterator[Any]:
             found = json.loads(line, object_pairs_hook=without_twins)
         except (ValueError, RecursionError) as error:
             where = "" if path.suffix == ".json" else f"line {number} of "
-            raise BadResult(f"{where}{name} is no JSON ({error}): {line[:80]!r}") from None
+            raise BadResult(f"{where}{name} is not JSON ({error}): {line[:80]!r}") from None
         yield from found if isinstance(found, list) else [found]
 
 
@@ -103,7 +103,7 @@ def _of_csv(text: str, name: str) -> Iterator[Row]:
         raise BadResult(f"line {reader.line_num} of {name} can't be read: {error}") from None
     header = reader.fieldnames or []
     if len(set(header)) < len(header):
-        raise BadResult(f"{name} has two columns of one name: rename one")
+        raise BadResult(f"{name} has two columns of the same name: rename one")
     for number, row in enumerate(rows, 2):
         if None in row or None in row.values():
             raise BadResult(f"line {number} of {name} has another number of values than its header")

@@ -161,8 +161,8 @@ def _united(
         ]
         more = f" and {len(lines) - _NAMED} more" if len(lines) > _NAMED else ""
         raise StudyError(
-            f"{into.path()} and {other.path()} hold other numbers of the same replicates and packs: {', '.join(lines[:_NAMED])}{more}; "
-            "look for a damaged file with manyseeds verify, or keep one copy of each with --keep-one"
+            f"{into.path()} and {other.path()} hold different numbers for the same replicates and packs: {', '.join(lines[:_NAMED])}{more}"
+            "; look for a damaged file with manyseeds verify, or keep one copy of each with --keep-one"
         )
     taken = [row for row in differing if its[row] < ours[row]]
     added = [row for row in probed[1] if row not in probed[0] or probed[1][row] < probed[0][row]]
@@ -249,7 +249,7 @@ def _better_weights(into: Store, held: list[tuple[Store, list[str]]], keep_one: 
         same = {rank: store for rank, store in zip(ranks, stores, strict=True) if rank[:2] == best[:2]}
         if len(same) > 1 and not keep_one:
             paths = " and ".join(sorted(store.shared(*relative) for store in same.values()))
-            raise StudyError(f"{paths} are other weights of the same replicate and pack: keep one copy with --keep-one")
+            raise StudyError(f"{paths} hold different weights of the same replicate and pack: keep one copy with --keep-one")
         if into not in stores or ranks[stores.index(into)] != best:
             better[relative] = same[best]
     return better

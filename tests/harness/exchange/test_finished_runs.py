@@ -56,9 +56,9 @@ def test_a_study_has_the_numbers_of_the_file(tmp_path, name):
 
 def test_the_same_file_adds_nothing_and_a_longer_one_what_is_new(tmp_path):
     imported(tmp_path, ROWS[:10])
-    assert "0 runs added, 10 were there" in imported(tmp_path, ROWS[:10])[1][0]
+    assert "0 runs added, 10 were there already; " in imported(tmp_path, ROWS[:10])[1][0]
     store, said = imported(tmp_path)
-    assert "6 runs added, 10 were there" in said[0]
+    assert "6 runs added, 10 were there already; " in said[0]
     assert committed(store).num_rows == 16
 
 
@@ -96,7 +96,7 @@ def test_a_value_that_is_not_finite_is_a_diverged_run(tmp_path):
             Columns("seed", ("lr",), {"id": ""}, ignore=("accuracy", "loss")),
             "the metric id is 'run-0.1-0', which is no number",
         ),
-        (ROWS, Columns("lr", (), {"accuracy": ""}, ignore=("seed", "id", "loss")), "lr = 0.1 is no seed"),
+        (ROWS, Columns("lr", (), {"accuracy": ""}, ignore=("seed", "id", "loss")), "lr = 0.1 is not a seed"),
     ],
 )
 def test_a_file_that_would_mislead_is_refused_by_name(tmp_path, rows, columns, sentence):
@@ -131,8 +131,8 @@ NOT_UTF8 = pa.Array.from_buffers(
         ("lr", pa.array([b"\xff", b"\xfe"]), "lr holds bytes that are no text"),
         ("lr", pa.array([[1], [2]]), "lr holds lists or mappings"),
         ("lr", NOT_UTF8, "can't be read: "),
-        ("lr", pa.array(["x" * 1001, "y"]), "lr has a text of 1,001 characters, and a value at most 1,000"),
-        ("seed", pa.array([1.0, 2.0**53]), "is no seed"),
+        ("lr", pa.array(["x" * 1001, "y"]), "lr has a text of 1,001 characters, and a value may have 1,000"),
+        ("seed", pa.array([1.0, 2.0**53]), "is not a seed"),
     ],
 )
 def test_columns_of_other_kinds_are_refused_in_one_sentence(tmp_path, column, values, sentence):
@@ -164,17 +164,17 @@ def test_one_long_text_for_many_rows_of_a_parquet_file_stays_one(tmp_path):
 @pytest.mark.parametrize(
     ("name", "data", "sentence"),
     [
-        ("runs.csv", b"seed,l\xe9r,acc\n1,2,3\n", "is not in UTF-8"),
+        ("runs.csv", b"seed,l\xe9r,acc\n1,2,3\n", "is not UTF-8 text"),
         ("runs.csv", b"seed,lr,acc\n1,\xe9,3\n", "lr holds bytes that are no text in UTF-8"),
         ("runs.csv", b"seed,lr,acc\n1,2024-01-01 00:00:00.123456789,3\n", "lr holds values of the kind timestamp[ns]"),
-        ("runs.jsonl", b'{"seed": 1, "lr": "\xff", "acc": 1}\n', "is not in UTF-8"),
+        ("runs.jsonl", b'{"seed": 1, "lr": "\xff", "acc": 1}\n', "is not UTF-8 text"),
         ("runs.jsonl", b'{"seed": 1, "lr": 1, "acc": 1, "x": [1]}\n', "x holds lists or mappings: add it to --ignore"),
         ("runs.jsonl", b'{"seed": 1, "lr": 1, "acc": 1, "acc": 2}\n', "line 1 of"),
         ("runs.jsonl", b'{"seed": 1}\n[1]\n', "line 2 of"),
         ("runs.jsonl", b'{"seed": 1, "x": ' + b'{"a": ' * 100_000 + b"1" + b"}" * 100_001 + b"\n", "line 1 of"),
-        ("runs.jsonl", b'{"seed": 1, "lr": 1, "acc": 1}\n{"seed": 2, "lr": "a", "acc": 1}\n', "'lr' is not of one kind"),
+        ("runs.jsonl", b'{"seed": 1, "lr": 1, "acc": 1}\n{"seed": 2, "lr": "a", "acc": 1}\n', "'lr' mixes kinds of values"),
         ("runs.jsonl", b'{"seed": 1, "lr": "\\ud800", "acc": 1}\n', "is not"),
-        ("runs.jsonl", b'{"seed": 1, "lr": ' + b"9" * 400 + b', "acc": 1}\n', "'lr' is not of one kind"),
+        ("runs.jsonl", b'{"seed": 1, "lr": ' + b"9" * 400 + b', "acc": 1}\n', "'lr' mixes kinds of values"),
     ],
 )
 def test_texts_that_are_no_table_are_refused_in_one_sentence(tmp_path, name, data, sentence):
@@ -187,7 +187,7 @@ def test_texts_that_are_no_table_are_refused_in_one_sentence(tmp_path, name, dat
 
 def test_a_pipe_in_the_place_of_a_table_is_refused(tmp_path):
     os.mkfifo(tmp_path / "runs.csv")
-    with pytest.raises(StudyError, match="is no file"):
+    with pytest.raises(StudyError, match="is not a file"):
         read_table(tmp_path / "runs.csv")
 
 

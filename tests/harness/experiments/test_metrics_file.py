@@ -58,7 +58,7 @@ def test_lines_without_steps_are_numbered_so_that_none_is_lost(read):
         ('{"loss": 1}\n{"loss": "high"}', {}, "loss is a number in one line and 'high' in another"),
         ('{"loss": "high"}', {}, "{folder}/m.jsonl holds no number: a run without a result has failed"),
         ('{"loss": 1}', {"step": "epoch"}, "{folder}/m.jsonl holds no epoch, which experiment.metrics names as its step"),
-        ('{"loss": 1}\n{"loss": oops}', {}, "line 2 of {folder}/m.jsonl is no JSON"),
+        ('{"loss": 1}\n{"loss": oops}', {}, "line 2 of {folder}/m.jsonl is not JSON"),
     ],
 )
 def test_a_file_without_numbers_to_rely_on_is_refused_in_a_sentence(read, text, named, sentence):

@@ -108,7 +108,7 @@ def test_whatever_a_script_does_is_recorded_with_its_reason_and_disturbs_no_othe
     reasons = {
         "the command ended with exit status 3; the last it printed: three!": "raised",
         "the command took more than experiment.time_limit = 2 s and was ended": "hung",
-        "line 2 of {folder}/metrics.jsonl is no JSON": "raised",
+        "line 2 of {folder}/metrics.jsonl is not JSON": "raised",
         "the command ended with exit status 0 and left no {folder}/metrics.jsonl": "raised",
         "the command was ended by the signal SIGKILL, as when a machine runs out of memory": "died",
     }
@@ -301,7 +301,7 @@ def test_what_is_no_file_is_no_event_file(tmp_path, make):
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("m.csv", "score,score\n1,2\n", "m.csv has two columns of one name"),
+        ("m.csv", "score,score\n1,2\n", "m.csv has two columns of the same name"),
         ("m.csv", "score\n" + "1" * 200_000 + "\n", "line 1 of m.csv can't be read: field larger than field limit"),
         ("m.jsonl", '{"score": 1, "score": 2}\n', "it has the name 'score' twice in one mapping"),
     ],

@@ -100,7 +100,7 @@ def test_other_numbers_of_one_replicate_and_pack_are_refused_with_its_key_before
     for into, others in ((one, [two, three]), (three, [two, one])):
         before = sorted(Path(into.root).rglob("*"))
         with pytest.raises(
-            StudyError, match=r"other numbers .*: a \(stage 0, pack fd-0\), b \(stage 0, pack fd-0\); .*--keep-one"
+            StudyError, match=r"different numbers .*: a \(stage 0, pack fd-0\), b \(stage 0, pack fd-0\); .*--keep-one"
         ):
             merge(into, others)
         assert sorted(Path(into.root).rglob("*")) == before
@@ -141,5 +141,5 @@ def test_other_weights_of_one_pack_are_refused_and_damaged_ones_replaced(tmp_pat
     assert merge(one, [two]).artifacts == 1
     assert Path(place).read_bytes() == whole
     store.write_file(one, place, seal(save({}, about | {"config": '{"other": 1}'})))
-    with pytest.raises(StudyError, match="are other weights of the same replicate and pack"):
+    with pytest.raises(StudyError, match="hold different weights of the same replicate and pack"):
         merge(one, [two])

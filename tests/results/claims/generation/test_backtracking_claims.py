@@ -6,7 +6,7 @@ from results.claims import verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, TOO_FEW
 from tests.results.claims.planned_rows import planned, replicates
 
-N = 8
+N = 24
 HEADLINE = "Q=4 B=4"
 
 
@@ -102,7 +102,7 @@ def test_the_opposite(manifest, claim, changed):
     ],
 )
 def test_generators_that_differ_decide_nothing(manifest, claim, changed):
-    assert judged(manifest, claim, some(4, **changed)) == TOO_FEW
+    assert judged(manifest, claim, some(N // 2, **changed)) == TOO_FEW
 
 
 @pytest.mark.parametrize(

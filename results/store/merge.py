@@ -19,6 +19,7 @@ import pyarrow.fs
 
 from results.errors import StudyError
 from results.grouping import grouped
+from results.rows.plural import counted
 from results.store.filesystem import content, info_of, join, listing
 from results.store.manifest import FOLDER, manifest_path, newest_manifest, write_manifest
 from results.store.parquet import COMPACTED, SUFFIX, serialise
@@ -56,6 +57,14 @@ class Merged:
     failures: int
     manifests: int
     artifacts: int
+
+    def __str__(self) -> str:
+        """What was added, for a person; what there was none of is left out."""
+        numbers = {"pack": self.packs, "replicate": self.replicates, "failure": self.failures, "manifest": self.manifests}
+        numbers["weight file"] = self.artifacts
+        added = ", ".join(counted(number, what) for what, number in numbers.items() if number)
+        twice = f"; {counted(self.superseded, 'replicate')} in more than one pack, of which the smallest pack counts"
+        return (f"added {added}" if added else "nothing to add") + (twice if self.superseded else "")
 
 
 def compact(store: Store, instead: Mapping[str, pa.Table] | None = None) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from safetensors.numpy import save
 from results.errors import StudyError
 from results.rows.probe_values import add
 from results.store import tables as store
-from results.store.merge import compact, merge
+from results.store.merge import Merged, compact, merge
 from results.store.schema import IDENTITY_COLUMNS, SCHEMAS
 from results.store.tables import Store, commit, open_store, read
 from tests.results.store.sample_rows import commit_pack, in_order, pack_tables
@@ -143,3 +143,10 @@ def test_other_weights_of_one_pack_are_refused_and_damaged_ones_replaced(tmp_pat
     store.write_file(one, place, seal(save({}, about | {"config": '{"other": 1}'})))
     with pytest.raises(StudyError, match="hold different weights of the same replicate and pack"):
         merge(one, [two])
+
+
+def test_what_was_added_is_said_in_words():
+    added = Merged(packs=2, replicates=3, superseded=1, failures=0, manifests=1, artifacts=0)
+    twice = "; 1 replicate in more than one pack, of which the smallest pack counts"
+    assert str(added) == f"added 2 packs, 3 replicates, 1 manifest{twice}"
+    assert str(Merged(0, 0, 0, 0, 0, 0)) == "nothing to add"

@@ -40,13 +40,13 @@ addEventListener("load", () => axe.run(document).then(
   }}, "*")));
 </script>"""
 FRAMES = """<!doctype html><html lang="en"><meta name="color-scheme" content="light dark">
-<title>frames</title>{frames}<pre id="found"></pre><script>
+<title>frames</title><pre id="found"></pre><script>
 const found = [];
 addEventListener("message", event => {{
   found.push(event.data);
   document.getElementById("found").textContent = JSON.stringify(found);
 }});
-</script></html>"""
+</script>{frames}</html>"""  # a frame may be done before the next one is parsed, so the listener comes first
 WHOLE = {"automata": "a8", "distillation": "p9", "ngrams": "ngram-stationarity"}  # small stores of docs/studies
 OWN_FIGURES = {  # stores whose other figures would take long, and are of the kinds that the whole pages have
     "dyck": (dyck.FAMILY, "dyck-lengths"),

@@ -8,6 +8,7 @@ import pyarrow.fs
 
 from results.claims import FAMILIES, reductions, scoreboard
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, REPRODUCED, SCALED, VERDICTS, Claim, Verdict
+from results.markdown_table import table_lines
 from results.store.manifest import Manifest, manifest_of
 from results.store.tables import Store
 
@@ -54,12 +55,12 @@ def _telling(rows: Sequence[_Row]) -> list[_Row]:
 
 def _tally(verdicts: Mapping[str, Sequence[_Row]]) -> str:
     """A table of how many claims of each family came out how."""
-    lines = [f"| family | claims | {' | '.join(_OUTCOMES)} |", "|---|---|" + "---|" * len(_OUTCOMES)]
+    rows = []
     for family in FAMILIES:
         outcomes = [claim_outcome([row[1] for row in verdicts.get(name, [])]) for name in family.CLAIMS]
-        counts = [str(outcomes.count(outcome) or "") for outcome in _OUTCOMES]
-        lines.append(f"| {_title(family)} | {len(outcomes)} | {' | '.join(counts)} |")
-    return "\n".join(lines) + "\n"
+        counts = (str(outcomes.count(outcome) or "") for outcome in _OUTCOMES)
+        rows.append((_title(family), str(len(outcomes)), *counts))
+    return "\n".join(table_lines(("family", "claims", *_OUTCOMES), rows)) + "\n"
 
 
 def claim_outcome(verdicts: Sequence[Verdict]) -> str:

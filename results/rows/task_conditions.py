@@ -38,14 +38,14 @@ def is_of(manifest: Manifest, task: str) -> bool:
     )
 
 
-def is_told_of(manifest: Manifest, *tasks: str) -> bool:
+def has_settings_of(manifest: Manifest, *tasks: str) -> bool:
     """Whether a study is of one of these tasks, and its manifest has the settings of all conditions, as older ones do not."""
     return any(is_of(manifest, task) for task in tasks) and all("settings" in each for each in manifest["conditions"])
 
 
 def conditions_of(manifest: Manifest, replicates: Sequence[Replicate], task: str) -> TaskConditions | None:
     """None for a study of another task, and for a manifest that lacks the settings."""
-    if not is_told_of(manifest, task):
+    if not has_settings_of(manifest, task):
         return None
     settings = {
         label(condition["name"], stage_of(condition)): flatten(condition["settings"]) for condition in manifest["conditions"]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from results.errors import StoreError, StudyError
+from results.markdown_table import table_lines
 from results.rows.study_rows import read_study
 from results.rows.summary import Replicate
 from results.statistics.intervals import Interval
@@ -82,15 +83,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         store = open_store(options.store, options.study)
         replicates = read_study(store, manifest_of(store)).replicates
-        say("| set | replicates | P(second errs more) | 90 % interval | margin | verdict |")
-        say("|---|---|---|---|---|---|")
+        rows = []
         for name in options.sets:
             first, second = (_errors(replicates, condition, name) for condition in (options.first, options.second))
             compared = compare(first, second, options.margin)
-            say(
-                f"| {name} | {compared.first}, {compared.second} | {compared.superiority:.3f} | {compared.interval.low:.3f} – "
-                f"{compared.interval.high:.3f} | 0.5 ± {compared.margin:g} | {compared.verdict} |"
-            )
+            interval = f"{compared.interval.low:.3f} – {compared.interval.high:.3f}"
+            counts, chance = f"{compared.first}, {compared.second}", f"{compared.superiority:.3f}"
+            rows.append((name, counts, chance, interval, f"0.5 ± {compared.margin:g}", compared.verdict))
+        for line in table_lines(("set", "replicates", "P(second errs more)", "90 % interval", "margin", "verdict"), rows):
+            say(line)
     except (StudyError, StoreError) as error:
         say(f"error: {error}", err=True)
         return 2

@@ -18,7 +18,7 @@ from results.report.palette import Style, colour_of, marker_of
 from results.report.plot_data import tell
 from results.rows.probe_values import by_key, parts
 from results.rows.summary import Replicate
-from results.rows.task_conditions import is_told_of
+from results.rows.task_conditions import has_settings_of
 from results.statistics.intervals import Floats
 from results.store.manifest import Manifest
 from results.store.tables import Store, read
@@ -31,7 +31,7 @@ STRING = 19  # tokens of the random strings of the probe `variation`
 
 def drawings(store: Store, manifest: Manifest, known: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows of probes for; [] for a study of another task."""
-    if not is_told_of(manifest, *TASKS):
+    if not has_settings_of(manifest, *TASKS):
         return []
     measured = read(store, "probes", winning=finished)
     evidence = gather(manifest, known, probes=by_key(measured))

@@ -18,7 +18,7 @@ from results.report.palette import colour_of
 from results.report.plot_data import tell
 from results.rows.looks import averages, series, watched, watched_set
 from results.rows.summary import Replicate
-from results.rows.task_conditions import is_told_of
+from results.rows.task_conditions import has_settings_of
 from results.statistics.comparison import holm
 from results.statistics.intervals import Floats, quantile_interval
 from results.statistics.survival import Survival, log_rank, survival
@@ -31,7 +31,7 @@ MOST = 8  # conditions of one figure
 
 def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    if not is_told_of(manifest, TASK):
+    if not has_settings_of(manifest, TASK):
         return []
     evidence = gather(manifest, replicates, averages=averages(store, finished), watched=watched(store, finished))
     watched_conditions: dict[str, tuple[Condition, list[Course], list[Heads]]] = {}

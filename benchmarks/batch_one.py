@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 
-from benchmarks.tables import conditions, markdown, number, ratio, show
+from benchmarks.tables import conditions, number, ratio, show
 from harness.draw import Draw
 from harness.machine.device import prepare
 from harness.planning.pack import Pack, Replicate
@@ -27,6 +27,7 @@ from harness.study.stages import Link, after
 from harness.training.pack_state import Training
 from harness.training.training_strings import Feed
 from models.mlp import MLP
+from results.markdown_table import markdown_table
 from results.plain_values import Row
 from tasks.distillation.parity import SparseParity
 
@@ -247,7 +248,7 @@ def measure(size: int, width: int, rounds: int, seconds: float, steps: int = CHE
 
 
 def table(rows: list[Row]) -> str:
-    return markdown(
+    return markdown_table(
         ("way", "replicate-steps/s and core", "µs a replicate-step", "× plain", "losses apart, relative"),
         [
             [row["way"], number(row["rate"]), number(1e6 / row["rate"]), ratio(row["ratio"]), f"{row['apart']:.1e}"]

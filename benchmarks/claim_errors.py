@@ -17,8 +17,13 @@ import numpy as np
 from benchmarks.claim_edges import Edge, edges, fill
 from results.claims import REGISTRY
 from results.claims.claim import NOT_REPRODUCED, REPRODUCED, Settled
+from results.markdown_table import markdown_table
 
 SAMPLES = 1000
+_HEAD = """Made by `python -m benchmarks.claim_errors`. ± is one standard error of the simulation. *P = 1/2*: a
+replicate of one condition errs more than one of the other (times the claim's factor) as often as not. *clear*: far on the side
+that supports the claim. –: the verdict is right there, or no level follows from the claim's intervals.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,21 +75,14 @@ def measure(samples: int, claims: Sequence[str] = (), seed: int = 0) -> list[Row
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    lines = [
-        "Made by `python -m benchmarks.claim_errors`. ± is one standard error of the simulation. *P = 1/2*: a",
-        "replicate of one condition errs more than one of the other (times the claim's factor) as often as not. *clear*: far on the side",
-        "that supports the claim. –: the verdict is right there, or no level follows from the claim's intervals.",
-        "",
-        "| claim | at the edge | reproduced | at most | not reproduced | at most | samples | |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        cells = [f"{share:.1%} ± {_error(share, row.samples):.1%}" for share in (row.reproduced, row.refuted)]
-        most = ["–" if level is None or math.isnan(level) else f"{100 * level:g} %" for level in row.levels]
-        lines.append(
-            f"| {row.claim} | {row.setting} | {cells[0]} | {most[0]} | {cells[1]} | {most[1]} | {row.samples} | {row.verdict} |"
-        )
-    return "\n".join(lines) + "\n"
+    columns = ("claim", "at the edge", "reproduced", "at most", "not reproduced", "at most", "samples", "")
+    return f"{_HEAD}\n{markdown_table(columns, map(_cells, rows))}\n"
+
+
+def _cells(row: Row) -> list[object]:
+    shares = [f"{share:.1%} ± {_error(share, row.samples):.1%}" for share in (row.reproduced, row.refuted)]
+    most = [None if level is None or math.isnan(level) else f"{100 * level:g} %" for level in row.levels]
+    return [row.claim, row.setting, shares[0], most[0], shares[1], most[1], row.samples, row.verdict]
 
 
 def _error(share: float, samples: int) -> float:

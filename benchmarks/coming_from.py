@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.tables import markdown
+from results.markdown_table import markdown_table
 
 ROOT = Path(__file__).parents[1]
 FILES = ROOT / "examples" / "coming_from"
@@ -111,7 +111,7 @@ def main() -> None:
         said = f"{len(accuracies)} accuracies, {'equal' if equal else 'NOT equal'} to the loop's"
         rows.append([tool.name, lines_of(*tool.files), f"{seconds:.0f}", said])
         print(rows[-1], flush=True)
-    print(markdown(("tool", "lines", "seconds", "results"), rows))
+    print(markdown_table(("tool", "lines", "seconds", "results"), rows))
 
 
 if __name__ == "__main__":

@@ -8,24 +8,30 @@ the error of the simulation, but for the bootstrap of a ratio, which should cove
 """
 
 import argparse
+import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
+from results.markdown_table import markdown_table
 from results.statistics import bootstrap, comparison, equivalence, unpaired, variance
 from results.statistics import intervals as statistics
 from results.statistics.intervals import Floats
-from results.statistics.survival import survival
+from results.statistics.survival import Survival, survival
 
 N = 25
 SIZES = (5, 8, 12, 25)
 RESAMPLES = 999
 QUICK, FULL = 150, 600
 LEVEL = 0.05
+_HEAD = f"""Made by `python -m benchmarks.coverage` (`--quick`: fewer samples): n = {N} unless stated, nominal 95 % (tests: 5 %), \
+{RESAMPLES} resamples; ± is one
+standard error of the simulation. Samples without an answer (0/0) are left out.
+"""
 
 
 @dataclass(frozen=True)
@@ -92,9 +98,9 @@ class Row:
         return "holds" if 0.93 <= self.measured <= 0.97 else "below 93 %" if self.measured < 0.93 else "above 97 %"
 
 
-def _share(times: int, trial: Callable[[], bool | None]) -> tuple[float, int]:
+def _share(trials: Iterable[bool | None]) -> tuple[float, int]:
     """How often a trial succeeds, of those that have an answer."""
-    answers = [answer for _ in range(times) if (answer := trial()) is not None]
+    answers = [answer for answer in trials if answer is not None]
     return (sum(answers) / len(answers) if answers else math.nan), len(answers)
 
 
@@ -120,25 +126,23 @@ def quantiles(random: np.random.Generator, times: int) -> Iterator[Row]:
                 below = np.arange(lower, upper)  # of the sample below the quantile: the two order statistics enclose it
                 atom = family.above(np.array([truth]), True) - family.above(np.array([truth])) if math.isfinite(truth) else 1.0
                 computed = float(stats.binom.pmf(below, n, q).sum()) if float(np.squeeze(atom)) == 0 else None
-
-                def trial(f: Family = family, n: int = n, q: float = q, truth: float = truth) -> bool | None:
-                    return _inside(statistics.quantile_interval(f.sample(random, n), q), truth)
-
-                yield Row("order statistics", f"q = {q}, n = {n}, {family.name}", "exact", *_share(2 * times, trial), computed)
+                trials = (_inside(statistics.quantile_interval(family.sample(random, n), q), truth) for _ in range(2 * times))
+                yield Row("order statistics", f"q = {q}, n = {n}, {family.name}", "exact", *_share(trials), computed)
 
 
 def bands(random: np.random.Generator, times: int) -> Iterator[Row]:
     for family in FAMILIES:
-
-        def trial(f: Family = family) -> bool:
-            curve = survival(f.sample(random))
-            before = f.above(curve.x[1:], at_least=True)  # the step before reaches up to here
-            ends = np.append(before, f.diverged)
-            starts = f.above(curve.x)
-            return bool(((curve.low <= np.minimum(starts, ends)) & (np.maximum(starts, ends) <= curve.high)).all())
-
+        trials = (_within_band(family, survival(family.sample(random))) for _ in range(2 * times))
         computed = 1 - LEVEL if family is LOGNORMAL else None
-        yield Row("survival band", family.name, "exact", *_share(2 * times, trial), computed)
+        yield Row("survival band", family.name, "exact", *_share(trials), computed)
+
+
+def _within_band(family: Family, curve: Survival) -> bool:
+    """Whether the true curve lies within the band everywhere."""
+    before = family.above(curve.x[1:], at_least=True)  # the step before reaches up to here
+    ends = np.append(before, family.diverged)
+    starts = family.above(curve.x)
+    return bool(((curve.low <= np.minimum(starts, ends)) & (np.maximum(starts, ends) <= curve.high)).all())
 
 
 PAIRS = (
@@ -163,30 +167,26 @@ def chances(random: np.random.Generator, times: int) -> Iterator[Row]:
         truth = float((np.searchsorted(x, y, "left") + np.searchsorted(x, y, "right")).mean()) / 2 / x.size
         for n in SIZES:
             setting = f"n = {n}, P = {truth:.2f}, {one.name} against {other.name}"
-
-            def alone(n: int = n, a: Family = one, b: Family = other, truth: float = truth) -> bool | None:
-                return _inside(unpaired.superiority(a.sample(random, n), b.sample(random, n), 1 - LEVEL)[1], truth)
-
-            def pairs(n: int = n, a: Family = one, b: Family = other, truth: float = truth) -> bool | None:
-                changes = comparison.differences(a.sample(random, n), b.sample(random, n))
-                return _inside(comparison.pair_superiority(changes, 1 - LEVEL)[1], truth)
-
-            yield Row("P(errs more), unpaired", setting, "nominal", *_share(2 * times, alone))
+            samples = ((one.sample(random, n), other.sample(random, n)) for _ in itertools.count())
+            alone = (unpaired.superiority(x, y, 1 - LEVEL)[1] for x, y in itertools.islice(samples, 2 * times))
+            yield Row("P(errs more), unpaired", setting, "nominal", *_share(_inside(interval, truth) for interval in alone))
             if n in (SIZES[0], N):
-                yield Row("P(errs more), paired", setting, "exact", *_share(times // 2, pairs))
+                changes = (comparison.differences(x, y) for x, y in itertools.islice(samples, times // 2))
+                pairs = (_inside(comparison.pair_superiority(change, 1 - LEVEL)[1], truth) for change in changes)
+                yield Row("P(errs more), paired", setting, "exact", *_share(pairs))
 
 
 def margins(random: np.random.Generator, times: int) -> Iterator[Row]:
     """Conditions that differ by exactly the margin of 0.15, which must not be called equivalent in more than 5 % of the samples."""
     for zero in (1.0, 0.98, 0.9, 0.8, 0.4):
         for n in (*SIZES[1:], 50):
-
-            def trial(n: int = n, zero: float = zero) -> bool:
-                x, y = (Family("", zero=z).sample(random, n) if z < 1 else np.zeros(n) for z in (zero, zero - 0.3))
-                return equivalence.compare(x, y, 0.15).verdict == "equivalent"
-
+            samples = (
+                [Family("", zero=z).sample(random, n) if z < 1 else np.zeros(n) for z in (zero, zero - 0.3)]
+                for _ in range(times)
+            )
+            trials = (equivalence.compare(x, y, 0.15).verdict == "equivalent" for x, y in samples)
             setting = f"n = {n}, {zero:.0%} zero against {zero - 0.3:.0%}".replace("%", " %")
-            yield Row("called equivalent at the margin", setting, "level", *_share(times, trial))
+            yield Row("called equivalent at the margin", setting, "level", *_share(trials))
 
 
 def ratios(random: np.random.Generator, times: int) -> Iterator[Row]:
@@ -197,23 +197,16 @@ def ratios(random: np.random.Generator, times: int) -> Iterator[Row]:
             if not (0 < low < math.inf and 0 < high < math.inf):
                 continue
             for paired in (True, False):
-
-                def trial(
-                    a: Family = one,
-                    b: Family = other,
-                    q: float = q,
-                    n: int = n,
-                    paired: bool = paired,
-                    truth: float = high / low,
-                ) -> bool | None:
-                    shared = random.normal(size=n)
-                    u, v = (stats.norm.cdf((shared + random.normal(size=n)) / math.sqrt(2)) for _ in range(2))
-                    y = b.ppf(v if paired else random.random(n))
-                    ratio = bootstrap.quantile_ratio(a.ppf(u), y, q, paired, resamples=RESAMPLES, seed=_seed(random))
-                    return _inside(ratio.interval, truth)
-
+                trials = (_inside(_ratio(random, one, other, q, n, paired).interval, high / low) for _ in range(times))
                 setting = f"q = {q}, n = {n}, {other.name} over {one.name}, {'paired' if paired else 'unpaired'}"
-                yield Row("ratio of quantiles", setting, "approximate", *_share(times, trial))
+                yield Row("ratio of quantiles", setting, "approximate", *_share(trials))
+
+
+def _ratio(random: np.random.Generator, one: Family, other: Family, q: float, n: int, paired: bool) -> bootstrap.Ratio:
+    shared = random.normal(size=n)
+    u, v = (stats.norm.cdf((shared + random.normal(size=n)) / math.sqrt(2)) for _ in range(2))
+    y = other.ppf(v if paired else random.random(n))
+    return bootstrap.quantile_ratio(one.ppf(u), y, q, paired, resamples=RESAMPLES, seed=int(random.integers(2**31)))
 
 
 def rates(random: np.random.Generator, times: int) -> Iterator[Row]:
@@ -251,24 +244,18 @@ def correlations(random: np.random.Generator, times: int) -> Iterator[Row]:
     """Errors of replicates whose chances are Beta(a, b)."""
     for n in SIZES:
         for a, b, count in ((0.3, 8.0, 1000), (0.5, 50.0, 3540), (2.0, 50.0, 3540)):
-
-            def trial(n: int = n, a: float = a, b: float = b, count: int = count) -> bool | None:
-                errors = random.binomial(count, random.beta(a, b, n))
-                return _inside(variance.icc_interval(errors, np.full(n, count)), 1 / (a + b + 1))
-
+            samples = (random.binomial(count, random.beta(a, b, n)) for _ in range(_fewer(times)))
+            trials = (_inside(variance.icc_interval(errors, np.full(n, count)), 1 / (a + b + 1)) for errors in samples)
             setting = f"n = {n}, Beta({a}, {b}), {count} reads"
-            yield Row("intraclass correlation", setting, "nominal", *_share(max(QUICK, times * 3 // 10), trial))
+            yield Row("intraclass correlation", setting, "nominal", *_share(trials))
 
 
 def alike(random: np.random.Generator, times: int) -> Iterator[Row]:
     """Replicates that all have the same chance: the true correlation is at its end."""
     for n in SIZES:
-
-        def trial(n: int = n) -> bool | None:
-            return _inside(variance.icc_interval(random.binomial(1000, 0.01, n), np.full(n, 1000)), 0.0)
-
-        setting = f"n = {n}, all alike, p = 0.01, 1000 reads"
-        yield Row("intraclass correlation", setting, "exact", *_share(max(QUICK, times * 3 // 10), trial))
+        samples = (random.binomial(1000, 0.01, n) for _ in range(_fewer(times)))
+        trials = (_inside(variance.icc_interval(errors, np.full(n, 1000)), 0.0) for errors in samples)
+        yield Row("intraclass correlation", f"n = {n}, all alike, p = 0.01, 1000 reads", "exact", *_share(trials))
 
 
 def tests(random: np.random.Generator, times: int) -> Iterator[Row]:
@@ -281,21 +268,19 @@ def tests(random: np.random.Generator, times: int) -> Iterator[Row]:
     for name, test in (("paired test", paired), ("unpaired test", alone)):
         for family in (*FAMILIES, RARE):
             for n in SIZES:
-
-                def single(n: int = n, f: Family = family, test: Callable[[Floats, Floats], float] = test) -> bool:
-                    return test(f.sample(random, n), f.sample(random, n)) <= LEVEL
-
-                def many(n: int = n, f: Family = family, test: Callable[[Floats, Floats], float] = test) -> bool:
-                    base = f.sample(random, n)
-                    return min(comparison.holm([test(base, f.sample(random, n)) for _ in range(10)])) <= LEVEL
-
                 setting = f"n = {n}, {family.name}"
-                yield Row(f"{name}, false positives", setting, "level", *_share(times, single))
-                yield Row(f"{name}, any of 10 after Holm", setting, "level", *_share(max(QUICK, times * 3 // 10), many))
+                single = (test(family.sample(random, n), family.sample(random, n)) <= LEVEL for _ in range(times))
+                yield Row(f"{name}, false positives", setting, "level", *_share(single))
+                bases = (family.sample(random, n) for _ in range(_fewer(times)))
+                many = (
+                    min(comparison.holm([test(base, family.sample(random, n)) for _ in range(10)])) <= LEVEL for base in bases
+                )
+                yield Row(f"{name}, any of 10 after Holm", setting, "level", *_share(many))
 
 
-def _seed(random: np.random.Generator) -> int:
-    return int(random.integers(2**31))
+def _fewer(times: int) -> int:
+    """How often a trial is made that takes long."""
+    return max(QUICK, times * 3 // 10)
 
 
 PARTS = (
@@ -328,22 +313,15 @@ TARGETS = {
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    lines = [
-        f"Made by `python -m benchmarks.coverage` (`--quick`: fewer samples): n = {N} unless stated, nominal 95 % (tests: 5 %), "
-        f"{RESAMPLES} resamples; ± is one",
-        "standard error of the simulation. Samples without an answer (0/0) are left out.",
-        "",
-        "| what | setting | must be | measured | computed | samples | |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        error = math.sqrt(row.measured * (1 - row.measured) / row.samples) if row.samples else math.nan
-        computed = "" if row.computed is None else f"{row.computed:.2%}"
-        share = f"{row.measured:.2%} ± {error:.2%}"
-        lines.append(
-            f"| {row.what} | {row.setting} | {TARGETS[row.target]} | {share} | {computed} | {row.samples} | {row.verdict} |"
-        )
-    return "\n".join(lines) + "\n"
+    columns = ("what", "setting", "must be", "measured", "computed", "samples", "")
+    return f"{_HEAD}\n{markdown_table(columns, map(_cells, rows))}\n"
+
+
+def _cells(row: Row) -> list[object]:
+    error = math.sqrt(row.measured * (1 - row.measured) / row.samples) if row.samples else math.nan
+    measured = f"{row.measured:.2%} ± {error:.2%}"
+    computed = "" if row.computed is None else f"{row.computed:.2%}"
+    return [row.what, row.setting, TARGETS[row.target], measured, computed, row.samples, row.verdict]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

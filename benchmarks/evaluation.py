@@ -13,12 +13,13 @@ from torch import nn
 
 from benchmarks import plain
 from benchmarks.cases import CASES, Case, EveryPosition
-from benchmarks.tables import add_device, conditions, markdown, number, precision_of, ratio, show
+from benchmarks.tables import add_device, conditions, number, precision_of, ratio, show
 from harness.machine.device import prepare, resolve
 from harness.machine.precision import autocast, set_matmul
 from harness.planning.pack import ScoredSet
 from harness.training.evaluate import batch_size, score, strings
 from harness.training.loss_positions import needed as needed_of
+from results.markdown_table import markdown_table
 from results.plain_values import Row
 
 _STRINGS = 100_000
@@ -150,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ]
     columns = ("case", "way", "R", "strings", "replicate-strings/s", "of plain", "s for 100,000 a replicate")
     text = "\n\n".join(
-        ["# Throughput of evaluation", header, "One process, chunks in turn, medians.", markdown(columns, table)]
+        ["# Throughput of evaluation", header, "One process, chunks in turn, medians.", markdown_table(columns, table)]
     )
     show(options.out, "evaluation", text, rows)
 

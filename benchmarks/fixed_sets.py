@@ -15,13 +15,14 @@ from functools import partial
 
 import torch
 
-from benchmarks.tables import conditions, markdown, number
+from benchmarks.tables import conditions, number
 from harness.machine.device import prepare
 from harness.planning.pack import Pack, Replicate, ScoredSet, scored_sets
 from harness.study.config import Condition, Study
 from harness.study.load import load
 from harness.training.evaluate import score, strings
 from harness.training.pack_state import Training
+from results.markdown_table import markdown_table
 
 _CPU = torch.device("cpu")
 _TOKENS = 2**17  # of a set that are drawn to time it
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         whole, drawing = shares(study, condition, options.size)
         rows.append([condition.name, options.size, number(whole), number(drawing), f"{100 * drawing / whole:.2f} %"])
     print(f"# Drawing the evaluation sets of {study.name}\n\n{conditions('cpu', 'fp32', processes=1)}\n")
-    print(markdown(("condition", "R", "s a pack", "of it drawing", "share"), rows))
+    print(markdown_table(("condition", "R", "s a pack", "of it drawing", "share"), rows))
 
 
 if __name__ == "__main__":

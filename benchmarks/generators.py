@@ -15,9 +15,10 @@ from typing import Any
 
 import torch
 
-from benchmarks.tables import conditions, markdown, number, show
+from benchmarks.tables import conditions, number, show
 from harness.draw import Draw
 from harness.machine.device import finish
+from results.markdown_table import markdown_table
 from results.plain_values import Row
 from tasks.automata.automata import Automaton
 from tasks.automata.composition import transition_monoid
@@ -115,7 +116,7 @@ def median(rates: list[float], unit: float = 1e6) -> str | None:
 
 
 def page(title: str, head: str, header: Sequence[str], cells: list[list[Any]], note: str) -> str:
-    return f"# {title}\n\nWritten by `python -m benchmarks.generators`. {head}\n\n{markdown(header, cells)}\n\n{note}"
+    return f"# {title}\n\nWritten by `python -m benchmarks.generators`. {head}\n\n{markdown_table(header, cells)}\n\n{note}"
 
 
 def grammars(cases: list[str], device: torch.device, strings: int, rounds: int, head: str, out: str | None) -> None:

@@ -20,7 +20,7 @@ import results.store.parquet
 import results.store.seal
 import results.store.second_copy
 from benchmarks.report_speed import STUDY, write_store
-from benchmarks.tables import markdown
+from results.markdown_table import markdown_table
 from results.store.merge import compact
 from results.store.tables import Store, committed, open_store, read
 
@@ -71,7 +71,7 @@ def main() -> None:
                     without.append(read_study(store))
             bare, checked = median(without), median(with_checks)
             rows.append([layout, f"{bare:.3f}", f"{checked:.3f}", f"{checked / bare - 1:+.1%}", f"{BOUND:.0%}"])
-    print(markdown(["layout", "s without", "s with", "more", "bound"], rows))
+    print(markdown_table(["layout", "s without", "s with", "more", "bound"], rows))
 
 
 if __name__ == "__main__":

@@ -14,13 +14,14 @@ from collections.abc import Sequence
 import torch
 
 from benchmarks.cases import CASES, bytes_of, pack
-from benchmarks.tables import add_device, conditions, markdown, number, precision_of, ratio, show
+from benchmarks.tables import add_device, conditions, number, precision_of, ratio, show
 from benchmarks.worker import environment, peak_bytes
 from harness.machine.device import finish, prepare, resolve
 from harness.machine.memory import Memory, free_memory
 from harness.planning.throughput import Rate, predicted_memory
 from harness.training.pack_state import Training
 from models.noise import Noise
+from results.markdown_table import markdown_table
 from results.plain_values import Row
 
 _STEPS = 3
@@ -159,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "counted by the probe, GB",
         "its prediction",
     )
-    parts = ["# Memory of a pack", header, markdown(columns, table), *(["\n".join(notes)] if notes else [])]
+    parts = ["# Memory of a pack", header, markdown_table(columns, table), *(["\n".join(notes)] if notes else [])]
     text = "\n\n".join(parts)
     show(options.out, "memory", text, rows)
 

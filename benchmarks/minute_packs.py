@@ -9,10 +9,11 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from benchmarks.tables import conditions, markdown, number, show
+from benchmarks.tables import conditions, number, show
 from harness.run import run
 from harness.study.load import load
 from launch.families import find_study
+from results.markdown_table import markdown_table
 from results.plain_values import Row
 from results.store.tables import committed, open_store
 
@@ -63,7 +64,7 @@ def main() -> None:
         rows = committed(open_store(folder, study.name)).select(COLUMNS).to_pylist()
     gaps = pauses(rows, slots=2)
     work, other = (sum(gap[name] for gap in gaps) for name in ("work_s", "else_s"))
-    table = markdown(
+    table = markdown_table(
         ("pack", "steps and evaluations, s", "all else until the slot's next pack, s", "share"),
         [
             [gap["pack"], number(gap["work_s"]), number(gap["else_s"]), f"{100 * gap['else_s'] / gap['work_s']:.2f} %"]

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.func import grad_and_value, vmap
 
 import models
-from benchmarks.tables import conditions, markdown, number, ratio, show
+from benchmarks.tables import conditions, number, ratio, show
 from harness import compiled_draw
 from harness.draw import Draw
 from harness.machine.device import prepare
@@ -26,6 +26,7 @@ from harness.planning.pack import Pack, Replicate
 from harness.study.load import load
 from harness.training.pack_state import Training
 from launch.families import find_study
+from results.markdown_table import markdown_table
 
 CPU = torch.device("cpu")
 S, N, T, B, LR = 5, 3, 32, 128, 0.01
@@ -145,7 +146,7 @@ def table(rates_by_way: dict[str, list[float]]) -> str:
     for name, rates in rates_by_way.items():
         ratios = [rate / base for rate, base in zip(rates, first, strict=True)]
         lines.append([name, number(statistics.median(rates)), ratio(statistics.median(ratios))])
-    return markdown(["way", "replicate-steps/s and core", "times plain"], lines)
+    return markdown_table(["way", "replicate-steps/s and core", "times plain"], lines)
 
 
 def main() -> None:

@@ -11,10 +11,10 @@ import math
 import numpy as np
 import torch
 
-from benchmarks.tables import markdown
 from benchmarks.theory.ngram_constructions import answer, estimate, gradients, lag_set
 from harness.draw import Draw
 from harness.experiments.ngrams.constructions import k_gram
+from results.markdown_table import markdown_table
 from tasks.ngrams.in_context import InContextNgram
 
 LENGTHS = (64, 128, 256, 512)
@@ -36,7 +36,7 @@ def exactness(length: int = 128, sequences: int = 2000, c: float = 40.0) -> str:
         lines.append(
             [name, f"{int(clear.sum())} of {sequences}", f"{float(apart[clear].max()):.1e}", f"{float(apart.max()):.2f}"]
         )
-    return markdown(["estimator", "clear strings", "largest difference on these", "on all"], lines)
+    return markdown_table(["estimator", "clear strings", "largest difference on these", "on all"], lines)
 
 
 def stationarity(sequences: int) -> tuple[str, dict[int, list[tuple[int, float, float]]]]:
@@ -50,7 +50,9 @@ def stationarity(sequences: int) -> tuple[str, dict[int, list[tuple[int, float, 
             norm, floor = blocks["key"]
             norms.setdefault(k, []).append((length, norm, floor))
             lines.append([k, length, f"{norm:.2e}", f"{floor:.1e}", f"{others:.1e}"])
-    return markdown(["k", "T", "norm of the gradient of K", "Monte-Carlo floor", "norm of all other blocks"], lines), norms
+    return markdown_table(
+        ["k", "T", "norm of the gradient of K", "Monte-Carlo floor", "norm of all other blocks"], lines
+    ), norms
 
 
 def roots(sequences: int, length: int = 128) -> str:
@@ -59,7 +61,7 @@ def roots(sequences: int, length: int = 128) -> str:
     for k in (2, 3):
         norms = [gradients(k_gram(task, k, c), task, sequences)["key"][0] for c in (C, 2 * C)]
         lines.append([k, f"{norms[0]:.3e}", f"{norms[1]:.3e}", f"{norms[1] / norms[0]:.4f}"])
-    return markdown(["k", f"c = {C:g}", f"c = {2 * C:g}", f"ratio (√2 = {math.sqrt(2):.4f})"], lines)
+    return markdown_table(["k", f"c = {C:g}", f"c = {2 * C:g}", f"ratio (√2 = {math.sqrt(2):.4f})"], lines)
 
 
 def exponent(points: list[tuple[int, float, float]]) -> float:

@@ -22,11 +22,12 @@ import harness.executing.cluster
 import harness.executing.ray_worker
 import harness.prepare
 import harness.run
-from benchmarks.tables import conditions, markdown, number, show
+from benchmarks.tables import conditions, number, show
 from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome
 from harness.machine.interrupt import Interrupt
 from harness.study.load import load
+from results.markdown_table import markdown_table
 from results.plain_values import Row
 from results.store.tables import committed, open_store
 
@@ -248,7 +249,7 @@ def main() -> None:
         ),
     ]
     rows = rows_of(empty, real, tune)
-    table = markdown(
+    table = markdown_table(
         ("what", "count", "seconds", "ms each"),
         [[row["what"], f"{row['count']:,}", number(row["seconds"]), number(row["each_ms"])] for row in rows],
     )

@@ -15,9 +15,10 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from benchmarks import plain
 from benchmarks.cases import CASES, Case, pack
-from benchmarks.tables import add_device, conditions, markdown, number, precision_of, show
+from benchmarks.tables import add_device, conditions, number, precision_of, show
 from harness.machine.device import finish, prepare, resolve
 from harness.training.pack_state import Training
+from results.markdown_table import markdown_table
 from results.plain_values import Row
 
 PARTS = ("GEMM", "attention", "activation", "norm and elementwise", "optimiser", "data")
@@ -137,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             header,
             "Shares of a step's wall clock; other: Python, dispatch and waiting. The plain models' optimiser and data are not marked: "
             "they count as elementwise operations and other. On a GPU without CUDA graphs, which hide the names.",
-            markdown(("case", "way", "R", "ms a replicate-step", *kinds), table),
+            markdown_table(("case", "way", "R", "ms a replicate-step", *kinds), table),
         ]
     )
     show(options.out, "profile", text, rows)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from benchmarks.cases import CASES
 from benchmarks.floor import PEAK, needed_flop, needed_step
-from benchmarks.tables import markdown, number, ratio
+from benchmarks.tables import number, ratio
+from results.markdown_table import markdown_table
 from results.plain_values import Row
 
 _STUDY = 100  # replicates of the study whose start-up is counted
@@ -92,7 +93,7 @@ def _summary(rows: Sequence[Row]) -> str:
             auto = next((row for row in own if row["auto"] and row["size"] == size), None)
             last = None if auto is None else ratio(auto["of_best"])
             table.append([case, size, number(base.get("rate")), *cells, last])
-    return markdown(("case", "R", "plain, /s", *_COLUMNS, "auto / best plain"), table)
+    return markdown_table(("case", "R", "plain, /s", *_COLUMNS, "auto / best plain"), table)
 
 
 def _every(rows: Sequence[Row]) -> str:
@@ -133,4 +134,4 @@ def _every(rows: Sequence[Row]) -> str:
                 number(row["study_h"]),
             ]
         )
-    return markdown(header, table)
+    return markdown_table(header, table)

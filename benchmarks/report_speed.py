@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.tables import conditions, markdown, number, show
+from benchmarks.tables import conditions, number, show
+from results.markdown_table import markdown_table
 from results.plain_values import Row
 from results.store.merge import compact
 from results.store.parquet import SUFFIX, serialise
@@ -224,7 +225,7 @@ def text(replicates: int, rows: int, found: dict[str, Row], header: str) -> str:
         for name, (label, by) in units.items()
     ]
     what = f"{replicates:,} replicates, {rows:,} evaluation rows, written by `python -m benchmarks.report_speed`. {header}"
-    return "\n\n".join(["# Speed of the report", what, markdown(("measure", *LAYOUTS, "bound"), cells)])
+    return "\n\n".join(["# Speed of the report", what, markdown_table(("measure", *LAYOUTS, "bound"), cells)])
 
 
 def main() -> None:

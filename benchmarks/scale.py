@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.report_speed import digest, filled
-from benchmarks.tables import conditions, markdown, number, show
+from benchmarks.tables import conditions, number, show
+from results.markdown_table import markdown_table
 from results.plain_values import Row
 from results.store.parquet import serialise
 from results.store.tables import open_store, write_bytes
@@ -172,9 +173,9 @@ def text(rows: list[Row], planned: list[Row], header: str, replicates: int, pack
         "The middle one of the rounds, each a process of its own, imports included; beside the seconds that passed those of the "
         f"processor, which a busy machine changes less. `python -m benchmarks.scale`. {header}",
         f"## A store of {replicates:,} replicates in {packs:,} packs",
-        markdown(("store", "act", "seconds", "processor seconds", "peak memory, GB"), cells),
+        markdown_table(("store", "act", "seconds", "processor seconds", "peak memory, GB"), cells),
         "## A plan",
-        markdown(("act", "seconds", "processor seconds", "peak memory of the process, GB", "grown by, MB"), plans),
+        markdown_table(("act", "seconds", "processor seconds", "peak memory of the process, GB", "grown by, MB"), plans),
     ]
     return "\n\n".join(parts)
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from results.markdown_table import markdown_table
 from results.statistics.adaptive_rules import Rule
 from results.statistics.bootstrap import quantile_ratio
 from results.statistics.intervals import Floats, Interval, clopper_pearson
@@ -33,7 +34,15 @@ SPREADS = (
     2.0,
 )  # standard deviation of the logarithm of the error; 2 is a factor of 50 between the 2.5 % and the median
 RESAMPLES = 499
-_HEAD = "| rule | truth | mean n at the stop | coverage at the stop | at fixed n, the mean | at fixed n = 100 | simulated |"
+_COLUMNS = (
+    "rule",
+    "truth",
+    "mean n at the stop",
+    "coverage at the stop",
+    "at fixed n, the mean",
+    "at fixed n = 100",
+    "simulated",
+)
 
 
 class Stop(NamedTuple):
@@ -108,7 +117,7 @@ def table(quick: bool = False) -> str:
         worst, stop = least_covered(replace(ZERO, limit=width))
         zero.append(_line(f"P(no error), ±{width:g}", f"{worst:.4f}, where it covers least", stop, "exact"))
     ratio = [_line("ratio of medians, 3", f"2, σ of log error {sd:g}", ratio_of_medians(sd, few), str(few)) for sd in SPREADS]
-    return "\n".join([_HEAD, "|" + "---|" * 7, *zero, *ratio])
+    return markdown_table(_COLUMNS, [*zero, *ratio])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -143,9 +152,9 @@ def _stop(rule: Rule, looks: Sequence[Look]) -> int:
     return next((i for i, (size, _) in enumerate(looks) if size <= rule.limit), len(looks) - 1)
 
 
-def _line(rule: str, truth: str, stopped: Stop, simulated: str) -> str:
-    mean, stop, near, most = stopped
-    return f"| {rule} | {truth} | {mean:.1f} | {stop:.3f} | {near:.3f} | {most:.3f} | {simulated} |"
+def _line(rule: str, truth: str, stopped: Stop, simulated: str) -> list[str]:
+    mean, *shares = stopped
+    return [rule, truth, f"{mean:.1f}", *(f"{share:.3f}" for share in shares), simulated]
 
 
 if __name__ == "__main__":

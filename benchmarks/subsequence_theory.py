@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from benchmarks.tables import markdown, number
+from benchmarks.tables import number
 from benchmarks.theory.subsequence_constructions import Piece, Split, detector, embed, halves, last, latest_start, layers
 from benchmarks.theory.subsequence_theory import (
     Linear,
@@ -25,6 +25,7 @@ from benchmarks.theory.subsequence_theory import (
     pressure,
     summed,
 )
+from results.markdown_table import markdown_table
 
 
 def inside(piece: Piece, strings: Tensor) -> Tensor:
@@ -171,7 +172,9 @@ def table_of_lengths() -> str:
         starts = latest_start(strings, piece)[:, -1] > 0
         cells.append(f"{int((starts & ~there).sum())}, {int((there & ~starts).sum())} ({1 + math.ceil(math.log2(len(piece)))})")
         rows.append(("".join("abcd"[token] for token in piece), len(strings), int(there.sum()), *cells))
-    return markdown(("piece", "strings", "with it", "printed", "halves, own heads", "last token split off", "pointers"), rows)
+    return markdown_table(
+        ("piece", "strings", "with it", "printed", "halves, own heads", "last token split off", "pointers"), rows
+    )
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Results as Markdown and Parquet, and what machine they are of."""
+"""Pages of results, with their rows as Parquet, and what machine they are of."""
 
 import argparse
 import os
@@ -12,13 +12,6 @@ import torch
 
 from harness.machine.device import describe, resolve
 from harness.machine.provenance import code_state
-
-
-def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A Markdown table; None is a dash."""
-    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
-    lines += ["| " + " | ".join("–" if cell is None else str(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
 
 
 def number(value: float | None, digits: int = 3) -> str | None:

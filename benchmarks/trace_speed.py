@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 import models
-from benchmarks.tables import conditions, markdown, number, show
+from benchmarks.tables import conditions, number, show
 from harness.draw import Draw
 from harness.machine.device import prepare
 from harness.tracing.flipflop.corpus import perturbed
@@ -24,6 +24,7 @@ from harness.tracing.flipflop.prompt import prompt_of
 from harness.tracing.flipflop.replay import replay
 from harness.tracing.flipflop.trace import Evidence, Settings
 from harness.tracing.search import search
+from results.markdown_table import markdown_table
 from results.plain_values import Row
 from tasks.flipflop.flipflop import FlipFlop
 
@@ -78,7 +79,7 @@ def main() -> None:
             "# Tracing one wrong read",
             f"`python -m benchmarks.trace_speed {sizes}`. {header} {how.strings} strings, beam {how.search.beam}, up to "
             f"{how.search.size} events; S_rep on 4 families of 1,024 strings. Other work shared the machine: read the processor time.",
-            markdown(
+            markdown_table(
                 ["part", "wall, s", "processor, s"],
                 [[row["part"], number(row["wall"]), number(row["processor"])] for row in listed],
             ),

@@ -3,10 +3,15 @@
 from collections.abc import Iterable, Sequence
 
 
-def table_lines(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    """The lines of a table, from its head on."""
+def table_lines(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> list[str]:
+    """The lines of a table, from its head on; None is a dash."""
     return [_line(columns), f"|{'---|' * len(columns)}", *map(_line, rows)]
 
 
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+    """The table as one text, without a line break at its end."""
+    return "\n".join(table_lines(columns, rows))
+
+
+def _line(cells: Iterable[object]) -> str:
+    return f"| {' | '.join('–' if cell is None else str(cell) for cell in cells)} |"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tables import markdown
+from results.markdown_table import markdown_table
 
 # events that are done to someone, each with a first letter of its own
 KINDS = ("worker", "notice", "raylet", "driver", "interrupt", "memory", "outage")
@@ -50,7 +50,7 @@ def consecutive(records: Iterable[Mapping[str, Any]]) -> int:
 def main(arguments: list[str]) -> int:
     names = ["commit", "store", "attempts", "passed", "in a row", "killed or disturbed", "spoiled", "hours"]
     records = [json.loads(line) for path in arguments for line in Path(path).read_text().splitlines()]
-    print(markdown(names, rows(records)))
+    print(markdown_table(names, rows(records)))
     return 0
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from benchmarks.planted import FAMILIES, expected_recall, plant, plant_literal, recall
-from benchmarks.tables import conditions, markdown, show
+from benchmarks.tables import conditions, show
 from harness.draw import Draw
 from harness.machine.device import prepare
 from harness.tracing.flipflop.baselines import last_write, leave_one_out, lime, random_scores
@@ -23,6 +23,7 @@ from harness.tracing.scores import ridge
 from harness.tracing.search import Search
 from harness.tracing.subsequence_search import search_tokens
 from harness.tracing.tokens import neighbours, perturbed_tokens
+from results.markdown_table import markdown_table
 from results.plain_values import Row
 
 EFFECTS = (0.1, 0.2, 0.5, 0.8)
@@ -121,7 +122,7 @@ def table(summed: Rows) -> str:
         cells_of_row = [cells.get((family, effect, method)) for method in methods]
         shown = [row and f"{row['recall']:.3f} [{row['low']:.2f}, {row['high']:.2f}]" for row in cells_of_row]
         lines.append([family, effect, *shown])
-    return markdown(["family", "effect", *methods], lines)
+    return markdown_table(["family", "effect", *methods], lines)
 
 
 def verdict(summed: Rows) -> str:

@@ -8,7 +8,7 @@ import pyarrow.fs
 
 from results.claims import FAMILIES, reductions, scoreboard
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, REPRODUCED, SCALED, VERDICTS, Claim, Verdict
-from results.markdown_table import table_lines
+from results.markdown_table import markdown_table
 from results.store.manifest import Manifest, manifest_of
 from results.store.tables import Store
 
@@ -60,7 +60,7 @@ def _tally(verdicts: Mapping[str, Sequence[_Row]]) -> str:
         outcomes = [claim_outcome([row[1] for row in verdicts.get(name, [])]) for name in family.CLAIMS]
         counts = (str(outcomes.count(outcome) or "") for outcome in _OUTCOMES)
         rows.append((_title(family), str(len(outcomes)), *counts))
-    return "\n".join(table_lines(("family", "claims", *_OUTCOMES), rows)) + "\n"
+    return markdown_table(("family", "claims", *_OUTCOMES), rows) + "\n"
 
 
 def claim_outcome(verdicts: Sequence[Verdict]) -> str:
@@ -78,37 +78,27 @@ def _title(family: ModuleType) -> str:
 
 def _family(family: ModuleType, verdicts: Mapping[str, Sequence[_Row]], figures: Mapping[str, str]) -> str:
     name = family.__name__.rpartition(".")[2]
-    lines = [f"## {_title(family)}\n"]
+    parts = [f"## {_title(family)}\n"]
     if any(folder.startswith(f"{name}/") for folder in figures):
-        lines.append(f"[What was seen and what it means]({name}/README.md)\n")
-    lines += ["| claim | verdict | what was seen | replicates | scale | study |", "|---|---|---|---|---|---|"]
+        parts.append(f"[What was seen and what it means]({name}/README.md)\n")
+    rows = []
     for claim in family.CLAIMS.values():
-        rows = verdicts.get(claim.id, [])
-        names = [_named(claim), *[f"**{claim.id}**"] * len(rows)]  # the sentence stands in a claim's first row
-        lines += [_row(name, row, figures[row[0]]) for name, row in zip(names, rows, strict=False)] or [_open(claim)]
-    return "\n".join(lines) + "\n"
+        tellings = verdicts.get(claim.id, [])
+        names = [_named(claim), *[f"**{claim.id}**"] * len(tellings)]  # the sentence stands in a claim's first row
+        cells = [_cells(name, telling, figures[telling[0]]) for name, telling in zip(names, tellings, strict=False)]
+        rows += cells or [[_named(claim), NOT_RUN, "", "", "", f"`{claim.study}`" if claim.study else ""]]
+    columns = ("claim", "verdict", "what was seen", "replicates", "scale", "study")
+    return "\n".join([*parts, markdown_table(columns, rows)]) + "\n"
 
 
-def _row(name: str, row: _Row, figure: str) -> str:
+def _cells(name: str, row: _Row, figure: str) -> list[str]:
     folder, verdict, manifest = row
     seen = verdict.finding.measured or verdict.finding.reason
     counts = sorted({condition["replicates"] for condition in manifest["conditions"]})
     scale = manifest["scale"] if not reductions(manifest) or manifest["scale"] != "paper" else "reduced"
     links = f"[{folder.rpartition('/')[2]}]({folder})" + (f", [figure]({figure})" if figure else "")
-    shown = [
-        name,
-        verdict.verdict,
-        _cell(_short(seen)),
-        "–".join(dict.fromkeys(str(count) for count in (counts[0], counts[-1]))),
-        _cell(scale),
-        links,
-    ]
-    return f"| {' | '.join(shown)} |"
-
-
-def _open(claim: Claim) -> str:
-    study = f"`{claim.study}`" if claim.study else ""
-    return f"| {_named(claim)} | {NOT_RUN} | | | | {study} |"
+    replicates = "–".join(dict.fromkeys(str(count) for count in (counts[0], counts[-1])))
+    return [name, verdict.verdict, _cell(_short(seen)), replicates, _cell(scale), links]
 
 
 def _named(claim: Claim) -> str:

@@ -1,8 +1,8 @@
 """What a claim of a paper is, and what can come of holding it against a study's rows."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from results.claims.evidence import Evidence
 from results.errors import StudyError
@@ -108,6 +108,20 @@ def decide(holds: bool, fails: bool, measured: str, reason: str) -> Finding:
     if holds:
         return Finding(REPRODUCED, measured, reason)
     return Finding(TOO_FEW, measured, f"undecided: {reason}")
+
+
+class Part(NamedTuple):
+    """One of several tests of a claim: whether it supports the claim, whether it refutes it, and what was measured."""
+
+    holds: bool
+    fails: bool
+    measured: str
+
+
+def decide_all(parts: Sequence[Part], before: str, reason: str, after: str = "") -> Finding:
+    """The verdict of parts that must all hold, and of which one refutes the claim. before, after: said around what they measured."""
+    measured = f"{before}{'; '.join(part.measured for part in parts)}{after}"
+    return decide(all(part.holds for part in parts), any(part.fails for part in parts), measured, reason)
 
 
 def terms_of(claim: Claim, node: Value) -> Terms:

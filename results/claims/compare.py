@@ -1,14 +1,16 @@
 """The comparisons that several claims make, on error rates of replicates: zeros and infinities (diverged) included."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from results.claims.evidence import Seeds
 from results.rows.plural import factor
-from results.statistics.intervals import CONFIDENCE, Interval, clopper_pearson, quantile
+from results.statistics.comparison import differences, pair_superiority
+from results.statistics.intervals import CONFIDENCE, Interval, clopper_pearson, quantile, quantile_interval
 from results.statistics.unpaired import superiority
 
 
@@ -48,6 +50,35 @@ def above(intervals: Iterable[Interval], value: float) -> tuple[bool, bool]:
 def higher(tests: Iterable[Exceeds]) -> tuple[bool, bool]:
     """Whether all are shown, and whether one is refuted."""
     return above((test.interval for test in tests), 0.5)
+
+
+def higher_by_pairs(
+    first: Mapping[Seeds, float], second: Mapping[Seeds, float], confidence: float = CONFIDENCE
+) -> tuple[float, Interval]:
+    """The chance that the second of a pair is higher, equal ones halved, and its interval, over the seeds that both have."""
+    common = sorted(first.keys() & second.keys())
+    return pair_superiority(differences([first[seeds] for seeds in common], [second[seeds] for seeds in common]), confidence)
+
+
+class Median(NamedTuple):
+    """A median over replicates with its exact interval, written as such in a sentence: f"{median:.2f}" is 0.53 [0.4, 0.6]."""
+
+    value: float
+    interval: Interval
+
+    def __format__(self, form: str) -> str:
+        return f"{self.value:{form}} {between(self.interval)}"
+
+
+def median(values: ArrayLike, confidence: float = CONFIDENCE, least: float = 0.0) -> Median:
+    """The median of values, none of which can be below `least`."""
+    return Median(quantile(values, 0.5), quantile_interval(values, 0.5, confidence, least))
+
+
+def median_accuracy(errors: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
+    """Interval of the median of 1 - error."""
+    interval = quantile_interval(errors, 0.5, confidence)
+    return Interval(1 - min(interval.high, 1.0), 1 - interval.low)
 
 
 def share_below(count: int, total: int, value: float, behind: int | None) -> float:

@@ -17,6 +17,9 @@ from results.rows.summary import Replicate, online_sets, reported_sets
 from results.statistics.intervals import Floats
 from results.store.manifest import Manifest, label, reported, stage_of
 
+Seeds = tuple[int, int]  # init_seed, data_seed
+_ABSENT = object()
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -28,6 +31,20 @@ class Condition:
     replicates: tuple[Replicate, ...]
     config: Options = field(default_factory=dict)
 
+    def has(self, options: Mapping[str, object]) -> bool:
+        """Whether it has each of these settings, with this value."""
+        return all(self.settings.get(name, _ABSENT) == value for name, value in options.items())
+
+    @property
+    def finished(self) -> list[Replicate]:
+        """The replicates that came to their last step."""
+        return [replicate for replicate in self.replicates if replicate.status == "finished"]
+
+    @property
+    def ended(self) -> list[Replicate]:
+        """The replicates that were trained to their end: neither failed nor missing, nor without a checkpoint to learn from."""
+        return [replicate for replicate in self.replicates if replicate.status in ("finished", "diverged")]
+
     def errors(self, name: str) -> Floats:
         """Error rates on a set of the replicates that have a number there; infinity for those that diverged."""
         return np.array(
@@ -37,6 +54,20 @@ class Condition:
     def wrong(self, name: str) -> Floats:
         """Error rates as `errors`, with 1 for a replicate that diverged, so that 1 - error is an accuracy."""
         return np.minimum(self.errors(name), 1.0)
+
+    def wrong_by_seeds(self, name: str) -> dict[Seeds, float]:
+        """As `wrong`, by (init_seed, data_seed)."""
+        errors = {replicate.seeds: replicate.error(name) for replicate in self.replicates}
+        return {seeds: min(error, 1.0) for seeds, error in errors.items() if error is not None}
+
+    def accuracy_by_seeds(self, name: str) -> dict[Seeds, float]:
+        """1 - `wrong_by_seeds`."""
+        return {seeds: 1 - error for seeds, error in self.wrong_by_seeds(name).items()}
+
+    def rates(self, names: Sequence[str]) -> Floats:
+        """Error rates as `errors`, on several sets, of the replicates that have a number on each: [replicates, sets]."""
+        rows = [[replicate.error(name) for name in names] for replicate in self.replicates]
+        return np.array([row for row in rows if None not in row], dtype=np.float64).reshape(-1, len(names))
 
     def joint_zeros(self, names: Sequence[str]) -> tuple[int, int]:
         """How many replicates have no error on any of the sets, of how many that have a number on all of them."""
@@ -96,9 +127,13 @@ class Evidence:
         values = [last.get(replicate.key) for replicate in condition.replicates if replicate.key in last]
         return np.array([np.inf if value is None else value for value in values], dtype=np.float64)
 
+    def with_settings(self, options: Mapping[str, object]) -> list[Condition]:
+        """The conditions with these settings, in their order."""
+        return [condition for condition in self.conditions if condition.has(options)]
+
     def of_task(self, name: str) -> list[Condition]:
         """The conditions on a task, in their order."""
-        return [condition for condition in self.conditions if condition.settings.get("task.name") == name]
+        return self.with_settings({"task.name": name})
 
     def beside(self, base: Condition, options: Iterable[str]) -> list[Condition]:
         """Conditions that differ from `base` only in these options or their parts."""
@@ -136,9 +171,8 @@ def gather(manifest: Manifest, replicates: Sequence[Replicate], **tables: Unpack
 
 def differing(one: Condition, other: Condition) -> set[str]:
     """Options in which two conditions differ."""
-    absent = object()
     names = one.settings.keys() | other.settings.keys()
-    return {name for name in names if one.settings.get(name, absent) != other.settings.get(name, absent)}
+    return {name for name in names if one.settings.get(name, _ABSENT) != other.settings.get(name, _ABSENT)}
 
 
 def _only(names: set[str], options: tuple[str, ...]) -> bool:

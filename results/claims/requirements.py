@@ -1,9 +1,10 @@
 """What must hold of the rows before a claim is tested; each function settles the claim where it does not."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, settle
-from results.claims.evidence import Condition, Evidence
+from results.claims.evidence import Condition, Evidence, Seeds
 from results.rows.options import flatten
 from results.statistics.intervals import quantile
 
@@ -11,6 +12,7 @@ LEARNED = (
     0.01  # most that a replicate errs on its own training distribution once it has learned it; no paper says, so this is ours
 )
 LEARNERS = 0.8  # share of a condition's replicates that must have learned; ours too
+Place = TypeVar("Place")
 
 
 def in_distribution_set(evidence: Evidence) -> str:
@@ -28,20 +30,59 @@ def first_set(evidence: Evidence) -> str:
 
 def own_sets(evidence: Evidence, condition: Condition) -> list[str]:
     """The sets scored at the end that are of this condition's own training distribution: they change nothing of its task."""
-    absent = object()
+    return [name for name, definition in evidence.definitions.items() if condition.has(flatten(definition, "task."))]
 
-    def same(name: str) -> bool:
-        wanted = flatten(evidence.definitions[name], "task.")
-        return all(condition.settings.get(option, absent) == value for option, value in wanted.items())
 
-    return [name for name in evidence.definitions if same(name)]
+def by_place(conditions: Iterable[Condition], place: Callable[[Condition], Place], alike: str) -> dict[Place, Condition]:
+    """Conditions by what tells them apart. Settles a claim where two are at one place, which both "are" or "have", as `alike` says."""
+    by: dict[Place, Condition] = {}
+    for condition in conditions:
+        other = by.setdefault(place(condition), condition)
+        if other is not condition:
+            settle(NOT_RUN, f"{other.name} and {condition.name} {alike}, and nothing says which is meant")
+    return by
+
+
+def only(conditions: Sequence[Condition], what: str) -> Condition:
+    """The one condition that a claim is of; settles the claim where there is none or there are several."""
+    if len(conditions) != 1:
+        settle(NOT_RUN, f"{len(conditions)} conditions are {what}, and the claim is of one")
+    return conditions[0]
+
+
+def gate(count: int, total: int, share: float, what: str, must: str = "must") -> None:
+    """Settles a claim unless this share, or more, of so many replicates are what they must be.
+
+    what, must: of the sentence "COUNT of TOTAL WHAT; SHARE MUST", such as "3 of 10 replicates have learned; 80% must".
+    """
+    if not total or count / total < share:
+        settle(PRECONDITION, f"{count} of {total} {what}; {share:.0%} {must}")
+
+
+def require_all(count: int, total: int, needs: int, what: str) -> None:
+    """Settles a claim as too few replicates unless all of so many, and at least `needs`, are `what`."""
+    if count < max(needs, total):
+        settle(TOO_FEW, f"{count} of {total} {what}; the claim needs all, and at least {needs}")
+
+
+def require_each(one: int, other: int, needs: int, what: str) -> None:
+    """Settles a claim as too few replicates unless `needs` of either condition are `what`."""
+    if min(one, other) < needs:
+        settle(TOO_FEW, f"{one} and {other} replicates {what}; the claim needs {needs} of each")
+
+
+def common_seeds(rows: Iterable[Mapping[Seeds, object]], needs: int, what: str) -> list[Seeds]:
+    """The seeds that all rows have, in order; settles a claim as too few replicates unless `needs` seeds are `what`."""
+    common = sorted(set.intersection(*map(set, rows)))
+    if len(common) < needs:
+        settle(TOO_FEW, f"{len(common)} seeds {what}; the claim needs {needs}")
+    return common
 
 
 def learners(condition: Condition, names: Sequence[str], most: float = LEARNED) -> tuple[int, int]:
     """How many replicates err on at most `most` of each of these sets, of how many that have a number on all of them."""
-    rates = [[replicate.error(name) for name in names] for replicate in condition.replicates]
-    scored = [[rate for rate in row if rate is not None] for row in rates if None not in row]
-    return sum(max(row) <= most for row in scored), len(scored)
+    rates = condition.rates(names)
+    return int((rates <= most).all(1).sum()), len(rates)
 
 
 def gate_learned(
@@ -60,13 +101,8 @@ def gate_learned(
         names = sets(evidence, condition)
         if not names:
             settle(NOT_RUN, f"no set that is scored at the end is of the training distribution of {condition.name}")
-        count, total = learners(condition, names, most)
-        if count < share * total:
-            settle(
-                PRECONDITION,
-                f"{count} of {total} replicates of {condition.name} have learned their training distribution (errors of at most "
-                f"{most:.0%} on {', '.join(names)}); {share:.0%} must",
-            )
+        what = f"have learned their training distribution (errors of at most {most:.0%} on {', '.join(names)})"
+        gate(*learners(condition, names, most), share, f"replicates of {condition.name} {what}")
 
 
 def require(conditions: Iterable[Condition], names: Iterable[str], needs: int) -> None:
@@ -100,16 +136,21 @@ def require_probed(evidence: Evidence, conditions: Iterable[Condition], probe: s
     Those whose weights were kept because they are the worst are no fair sample.
     """
     for condition in conditions:
-        finished = sum(replicate.status == "finished" for replicate in condition.replicates)
-        settle_unless_probed(condition.name, probe, len(evidence.probed(condition, probe)), finished, needs)
+        settle_unless_probed(condition, probe, len(evidence.probed(condition, probe)), needs)
 
 
-def settle_unless_probed(name: str, probe: str, probed: int, finished: int, needs: int) -> None:
+def probed_conditions(evidence: Evidence, probe: str, needs: int) -> list[Condition]:
+    """The conditions that have values of a probe; settles a claim unless there is one, and as `require_probed`."""
+    conditions = [condition for condition in evidence.conditions if evidence.probed(condition, probe)]
+    if not conditions:
+        settle(NOT_RUN, f"no replicate has rows of the {probe} probe: manyseeds probe STORE --probe {probe}")
+    require_probed(evidence, conditions, probe, needs)
+    return conditions
+
+
+def settle_unless_probed(condition: Condition, probe: str, probed: int, needs: int) -> None:
     """Settles a claim unless all finished replicates of a condition, and at least `needs`, have values of a probe."""
     if not probed:
-        settle(NOT_RUN, f"{name} has no {probe} rows: manyseeds probe STORE --probe {probe}, with keep: all in its study")
-    if probed < max(needs, finished):
-        settle(
-            TOO_FEW,
-            f"{probed} of {finished} finished replicates of {name} have {probe} rows; the claim needs all, and at least {needs}",
-        )
+        ask = f"manyseeds probe STORE --probe {probe}, with keep: all in its study"
+        settle(NOT_RUN, f"{condition.name} has no {probe} rows: {ask}")
+    require_all(probed, len(condition.finished), needs, f"finished replicates of {condition.name} have {probe} rows")

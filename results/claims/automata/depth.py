@@ -1,8 +1,8 @@
 """A1 and what follows from it: how many layers a semiautomaton needs (card A1)."""
 
-from results.claims.automata.groups import MEMORY, NON_ABELIAN, RANKS, arms, best, median, one_by_automaton
+from results.claims.automata.groups import MEMORY, NON_ABELIAN, RANKS, arms, best, one_by_automaton
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.compare import exceeds, higher
+from results.claims.compare import exceeds, higher, median_accuracy
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require
 from results.rows.plural import counted
@@ -43,7 +43,7 @@ def some_depth_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding
         reached.append(enough is not None)
         if enough is None and depth == max(row) < DEEPEST:
             open_ends.append(machine)
-        middle = median(row[depth], name)
+        middle = median_accuracy(row[depth].wrong(name))
         parts.append(
             f"{machine} {best(row[depth], name):.3f} with {counted(depth, 'layer')} (median [{middle.low:.3f}, {middle.high:.3f}]; "
             + ("none enough)" if enough is None else f"enough: {enough})")
@@ -89,7 +89,7 @@ def seeds_differ(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     require(every, [name], needs)
     gaps = []
     for condition in every:
-        middle = median(condition, name, 1 - 0.05 / len(every))
+        middle = median_accuracy(condition.wrong(name), 1 - 0.05 / len(every))
         gaps.append((best(condition, name) - middle.high, best(condition, name) - middle.low, condition))
     least, _, where = max(gaps, key=lambda gap: gap[0])
     most = max(high for _, high, _ in gaps)
@@ -113,7 +113,9 @@ def memory_is_easiest(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         pairs.append(("Q8", "D8"))
     at = [(depth, one, other) for one, other in pairs for depth in cells[one] if depth in cells[other]]
     require([cells[machine][depth] for depth, *pair in at for machine in pair], [name], needs)
-    solved = {(depth, one) for depth, *pair in at for one in pair if median(cells[one][depth], name).low >= SOLVED}
+    solved = {
+        (depth, one) for depth, *pair in at for one in pair if median_accuracy(cells[one][depth].wrong(name)).low >= SOLVED
+    }
     asked = [(depth, one, other) for depth, one, other in at if not {(depth, one), (depth, other)} <= solved]
     if not asked:
         settle(PRECONDITION, f"with every number of layers all automata have {SOLVED:g} of the states right: there is no order")

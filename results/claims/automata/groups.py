@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from results.claims.claim import NOT_RUN, settle
 from results.claims.evidence import Condition, Evidence
-from results.statistics.intervals import CONFIDENCE, Interval, quantile, quantile_interval
+from results.claims.requirements import by_place, gate
+from results.statistics.intervals import quantile
 
 MEMORY = re.compile(r"(Dyck|Grid)")
 NON_ABELIAN = re.compile(r"(D\d+|Q8|A\d+|S\d+.*)$")
@@ -33,28 +34,25 @@ def arms(evidence: Evidence, **changes: object) -> list[Condition]:
     if wanted["model.name"] != "transformer":
         wanted = {name: value for name, value in wanted.items() if not name.startswith("model.") or name == "model.name"}
     wanted = {name: value for name, value in wanted.items() if value is not None}
-    conditions = evidence.of_task("automaton")
-    return [
-        condition for condition in conditions if all(condition.settings.get(name) == value for name, value in wanted.items())
-    ]
+    return evidence.with_settings(wanted | {"task.name": "automaton"})
 
 
 def one_by_automaton(conditions: Iterable[Condition], what: str) -> dict[str, Condition]:
     """Conditions by automaton. Settles a claim where there is none, or where one automaton has several: nothing says which is meant."""
-    by: dict[str, Condition] = {}
-    for condition in conditions:
-        name = automaton(condition)
-        if name in by:
-            settle(NOT_RUN, f"{by[name].name} and {condition.name} are both {what} on {name}, and nothing says which is meant")
-        by[name] = condition
-    if not by:
-        settle(NOT_RUN, f"no condition is {what}")
-    return by
+    return by_place(conditions, automaton, f"are both {what} on one automaton") or settle(NOT_RUN, f"no condition is {what}")
 
 
 def automaton(condition: Condition) -> str:
     """The name of a condition's automaton; a table of a user's own is called table."""
     return str(condition.settings.get("task.automaton", "table"))
+
+
+def gate_right(conditions: Iterable[Condition], name: str, accuracy: float, share: float) -> None:
+    """Settles a claim unless enough replicates are right where they were trained: only those say something about elsewhere."""
+    for condition in conditions:
+        errors = condition.wrong(name)
+        right = int((errors <= 1 - accuracy).sum())
+        gate(right, len(errors), share, f"replicates of {condition.name} have {accuracy:g} of {name} right")
 
 
 def require_unseen(conditions: Iterable[Condition]) -> None:
@@ -88,12 +86,6 @@ def sets_along(evidence: Evidence, option: str) -> dict[float, str]:
 def best(condition: Condition, name: str) -> float:
     """Accuracy of the best replicate."""
     return float(1 - condition.wrong(name).min())
-
-
-def median(condition: Condition, name: str, confidence: float = CONFIDENCE) -> Interval:
-    """Interval of the median accuracy."""
-    errors = quantile_interval(condition.wrong(name), 0.5, confidence)
-    return Interval(1 - min(errors.high, 1.0), 1 - errors.low)
 
 
 def describe(condition: Condition, name: str) -> str:

@@ -6,21 +6,17 @@ from results.claims.automata.depth import needed
 from results.claims.automata.groups import NON_SOLVABLE, arms, automaton
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.evidence import Condition, Evidence
-from results.claims.requirements import in_distribution_set, require
+from results.claims.requirements import by_place, in_distribution_set, require
 
 
 def only_non_solvable_grow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Fewest layers that suffice at the shortest and at the longest words, by automaton."""
     name = in_distribution_set(evidence)
     table: dict[str, dict[int, dict[int, Condition]]] = {}
-    for condition in arms(evidence):
-        at = table.setdefault(automaton(condition), {}).setdefault(condition.settings["task.length"], {})
-        twin = at.setdefault(condition.settings["model.layers"], condition)
-        if twin is not condition:
-            settle(
-                NOT_RUN,
-                f"{twin.name} and {condition.name} have one automaton, length and depth, and nothing says which is meant",
-            )
+    for (machine, length, layers), condition in by_place(
+        arms(evidence), _place, "have one automaton, length and depth"
+    ).items():
+        table.setdefault(machine, {}).setdefault(length, {})[layers] = condition
     table = {machine: rows for machine, rows in table.items() if len(rows) > 1}
     non = [machine for machine in table if NON_SOLVABLE.match(machine)]
     if not non or len(non) == len(table):
@@ -50,6 +46,10 @@ def only_non_solvable_grow(evidence: Evidence, terms: Terms, needs: int) -> Find
         f"the depth at which the best replicate reaches {terms.value:g} must grow by more layers for {', '.join(non)} than for "
         f"{', '.join(solvable)}",
     )
+
+
+def _place(condition: Condition) -> tuple[str, int, int]:
+    return automaton(condition), condition.settings["task.length"], condition.settings["model.layers"]
 
 
 def _growth(first: int, last: int | None, deepest: int) -> tuple[float, float]:

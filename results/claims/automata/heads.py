@@ -1,7 +1,6 @@
 """A3: heads of the last layer that look for the ends of a gridworld, from the rows of the probe `boundaries` (card A3)."""
 
-from results.claims.automata.groups import arms, automaton
-from results.claims.automata.shift import gate
+from results.claims.automata.groups import arms, automaton, gate_right
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import above, percent
 from results.claims.evidence import Evidence
@@ -21,7 +20,7 @@ def heads_find_the_ends(evidence: Evidence, terms: Terms, needs: int) -> Finding
         settle(NOT_RUN, "no condition is the plain transformer on a gridworld")
     name = in_distribution_set(evidence)
     require(gridworlds, [name], needs)
-    gate(gridworlds, name, Terms(RIGHT, gate=terms.gate))
+    gate_right(gridworlds, name, RIGHT, terms.gate)
     require_probed(evidence, gridworlds, "boundaries", needs)
     tests = []
     for condition in gridworlds:

@@ -1,9 +1,17 @@
 """A7, A8: words longer than those of the training (card A7, A8)."""
 
-from results.claims.automata.groups import RANKS, arms, describe, median, one_by_automaton, require_unseen, sets_along
-from results.claims.automata.shift import RIGHT, gate, with_recency
+from results.claims.automata.groups import (
+    RANKS,
+    arms,
+    describe,
+    gate_right,
+    one_by_automaton,
+    require_unseen,
+    sets_along,
+)
+from results.claims.automata.shift import RIGHT, with_recency
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
-from results.claims.compare import exceeds, higher
+from results.claims.compare import exceeds, higher, median_accuracy
 from results.claims.evidence import Evidence
 from results.claims.requirements import in_distribution_set, require
 
@@ -27,16 +35,16 @@ def longer_words_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     within, beyond = _ends(evidence)
     require_unseen([*plain.values(), *lstm.values()])
     require([*plain.values(), *lstm.values()], [within, beyond], needs)
-    gate([*plain.values(), *lstm.values()], within, terms)
+    gate_right([*plain.values(), *lstm.values()], within, terms.value, terms.gate)
     ratios = {
         one: exceeds(condition.wrong(beyond), condition.wrong(within), 1, 1 - 0.05 / len(plain))
         for one, condition in plain.items()
     }
-    middles = {one: median(condition, beyond) for one, condition in lstm.items()}
+    middles = [median_accuracy(condition.wrong(beyond)) for condition in lstm.values()]
     lows, highs = higher(ratios.values())
     return decide(
-        lows and all(middle.low >= terms.value for middle in middles.values()),
-        highs or any(middle.high < terms.value for middle in middles.values()),
+        lows and all(middle.low >= terms.value for middle in middles),
+        highs or any(middle.high < terms.value for middle in middles),
         "; ".join(
             [
                 f"{describe(condition, beyond)} on {beyond}; errs {ratios[one]} as much as on {within}"
@@ -64,8 +72,7 @@ def shift_and_none_improve(evidence: Evidence, terms: Terms, needs: int) -> Find
     pairs = [(label, plain[one], by[one]) for label, by in arms_of.items() for one in plain if one in by]
     require_unseen([condition for _, *pair in pairs for condition in pair])
     require([condition for _, *pair in pairs for condition in pair], [within, beyond], needs)
-    judged = [*plain.values(), *arms_of["shifted positions"].values()]
-    gate(judged, within, Terms(RIGHT, gate=terms.gate))
+    gate_right([*plain.values(), *arms_of["shifted positions"].values()], within, RIGHT, terms.gate)
     ratios = [
         exceeds(one.wrong(beyond), changed.wrong(beyond), terms.value, 1 - 0.05 / len(pairs)) for _, one, changed in pairs
     ]
@@ -86,9 +93,8 @@ def recency_is_what_helps(evidence: Evidence, terms: Terms, needs: int) -> Findi
     within, beyond = _ends(evidence)
     require_unseen([*both.values(), *alone.values()])
     require([*both.values(), *alone.values()], [within, beyond], needs)
-    gate([*both.values(), *alone.values()], within, terms)
-    steady = [median(condition, beyond) for condition in both.values()]
-    fallen = [median(condition, beyond) for condition in alone.values()]
+    gate_right([*both.values(), *alone.values()], within, terms.value, terms.gate)
+    steady, fallen = ([median_accuracy(condition.wrong(beyond)) for condition in arm.values()] for arm in (both, alone))
     return decide(
         all(middle.low >= terms.value for middle in steady) and all(middle.high < terms.value for middle in fallen),
         any(middle.high < terms.value for middle in steady) or any(middle.low >= terms.value for middle in fallen),
@@ -112,7 +118,7 @@ def sinusoidal_is_worse_at_twice(evidence: Evidence, terms: Terms, needs: int) -
     beyond = lengths[max(lengths)]
     every = [arm[one] for arm in (plain, linear) for one in (*grids, "abab")]
     require(every, [trained, beyond], needs)
-    gate([arm[one] for arm in (plain, linear) for one in grids], trained, Terms(RIGHT, gate=terms.gate))
+    gate_right([arm[one] for arm in (plain, linear) for one in grids], trained, RIGHT, terms.gate)
     ratios = [exceeds(plain[one].wrong(beyond), linear[one].wrong(beyond), terms.value, 1 - 0.05 / 2) for one in grids]
     ratios.append(exceeds(linear["abab"].wrong(trained), plain["abab"].wrong(trained), terms.value, 1 - 0.05 / 2))
     return decide(

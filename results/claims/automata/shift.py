@@ -1,8 +1,16 @@
 """A6: parity where ones are rarer or more frequent than in the training (card A6)."""
 
-from results.claims.automata.groups import RANKS, arms, describe, median, one_by_automaton, require_unseen, sets_along
-from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.compare import exceeds, higher
+from results.claims.automata.groups import (
+    RANKS,
+    arms,
+    describe,
+    gate_right,
+    one_by_automaton,
+    require_unseen,
+    sets_along,
+)
+from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
+from results.claims.compare import exceeds, higher, median_accuracy
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require
 
@@ -15,16 +23,6 @@ def with_recency(evidence: Evidence) -> dict[str, Condition]:
     return one_by_automaton(conditions, "a transformer with scratchpad and alibi")
 
 
-def gate(conditions: list[Condition], name: str, terms: Terms) -> None:
-    """Settles a claim unless enough replicates are right where they were trained: only those say something about elsewhere."""
-    for condition in conditions:
-        errors = condition.wrong(name)
-        right = int((errors <= 1 - terms.value).sum())
-        if right < terms.gate * len(errors):
-            reached = f"{right} of {len(errors)} replicates of {condition.name} have {terms.value:g} of {name} right"
-            settle(PRECONDITION, f"{reached}; {terms.gate:.0%} must")
-
-
 def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Errors at the rarest and the most frequent ones against those in training; LSTM and scratchpad with recency at every set."""
     name, along = in_distribution_set(evidence), sets_along(evidence, "p_one")
@@ -34,7 +32,7 @@ def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     sets = [*along.values(), *(other for other, changed in evidence.definitions.items() if set(changed) == {"ones"})]
     require_unseen([*plain.values(), *steady.values()])
     require([*plain.values(), *steady.values()], [name, *sets], needs)
-    gate([*plain.values(), *steady.values()], name, terms)
+    gate_right([*plain.values(), *steady.values()], name, terms.value, terms.gate)
     ends = [along[min(along)], along[max(along)]]
     confidence = 1 - 0.05 / (len(ends) * len(plain))
     falls = {
@@ -43,7 +41,7 @@ def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         for end in ends
     }
     middles = {
-        label: min((median(condition, one) for one in sets), key=lambda interval: interval.low)
+        label: min((median_accuracy(condition.wrong(one)) for one in sets), key=lambda interval: interval.low)
         for label, condition in steady.items()
     }
     lows, highs = higher(falls.values())
@@ -70,7 +68,7 @@ def rare_ones_are_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding
     plain = one_by_automaton(arms(evidence), "the plain transformer")
     require_unseen(plain.values())
     require(plain.values(), [rare, frequent], needs)
-    gate(list(plain.values()), in_distribution_set(evidence), Terms(RIGHT, gate=terms.gate))
+    gate_right(plain.values(), in_distribution_set(evidence), RIGHT, terms.gate)
     ratios = [
         exceeds(condition.wrong(rare), condition.wrong(frequent), terms.value, 1 - 0.05 / len(plain))
         for condition in plain.values()

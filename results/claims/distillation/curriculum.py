@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pyarrow.compute as pc
 
-from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
-from results.claims.compare import between
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.compare import between, higher_by_pairs
 from results.claims.distillation.parity import LABELS, looks_of, reached, said, strategy
 from results.claims.distillation.students import median
 from results.claims.evidence import Condition, Evidence, differing
-from results.claims.requirements import first_set, require
+from results.claims.requirements import common_seeds, first_set, gate, require, require_all
 from results.rows.probe_values import by_step
-from results.statistics.comparison import differences, pair_superiority
 from results.statistics.intervals import clopper_pearson, quantile
 from results.statistics.transition import Transition, transition
 
@@ -55,33 +54,20 @@ def spikes(degrees: Sequence[int]) -> Callable[[Evidence, Terms, int], Finding]:
         teacher = _probed(evidence, degrees[0])
         require([teacher], [first_set(evidence)], needs)
         seen = looks_of(evidence)
-        rises = {replicate.key: transition(seen.get(replicate.key, ())) for replicate in teacher.replicates}
-        ended = [replicate for replicate in teacher.replicates if replicate.status in ("finished", "diverged")]
-        whole = [one for one in ended if (rise := rises[one.key]) and rise.begin is not None and rise.end is not None]
-        if len(whole) < terms.gate * len(ended):
-            settle(
-                PRECONDITION,
-                f"{len(whole)} of {len(ended)} replicates of {teacher.name} have a whole transition; {terms.gate:.0%} must",
-            )
+        rises = {replicate.key: transition(seen.get(replicate.key, ())) for replicate in teacher.ended}
+        whole = {key: rise for key, rise in rises.items() if rise and rise.begin is not None and rise.end is not None}
+        gate(len(whole), len(rises), terms.gate, f"replicates of {teacher.name} have a whole transition")
         holds, fails, texts = [], [], []
         for degree in degrees:
             steps = contrasts(evidence, degree)
-            largest = [
-                peak
-                for replicate in whole
-                if (rise := rises[replicate.key]) and (peak := peaks(steps.get(replicate.key, {}), rise)) is not None
-            ]
-            if len(largest) < max(needs, len(whole)):
-                settle(
-                    TOO_FEW,
-                    f"{len(largest)} of {len(whole)} replicates of {teacher.name} were probed before, during and after their transition "
-                    f"at degree {degree}; the claim needs all, and at least {needs}",
-                )
+            largest = [peak for key, rise in whole.items() if (peak := peaks(steps.get(key, {}), rise)) is not None]
+            probed = f"replicates of {teacher.name} were probed before, during and after their transition at degree {degree}"
+            require_all(len(largest), len(whole), needs, probed)
             good = sum(during >= terms.value and during > max(before, after) for before, during, after in largest)
             share = clopper_pearson(good, len(largest), 1 - 0.05 / len(degrees))
             holds.append(share.low > 0.5)
             fails.append(share.high < 0.5)
-            middle = [quantile(np.array(column), 0.5) for column in zip(*largest, strict=True)]
+            middle = [quantile(column, 0.5) for column in zip(*largest, strict=True)]
             texts.append(
                 f"degree {degree}: {middle[0]:.2f}, {middle[1]:.2f} and {middle[2]:.2f}, a spike in {good} of {len(largest)} "
                 f"{between(share)}"
@@ -117,11 +103,8 @@ def wider_is_earlier(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     order = [(0, len(ladder) - 1), *((at, at + 1) for at in range(len(ladder) - 1))]
     chances = []
     for narrow, wide in order:
-        common = sorted(steps[narrow].keys() & steps[wide].keys())
-        if len(common) < needs:
-            settle(TOO_FEW, f"{len(common)} seeds are common to {ladder[narrow].name} and {ladder[wide].name}, of {needs}")
-        changes = differences([steps[wide][seeds] for seeds in common], [steps[narrow][seeds] for seeds in common])
-        chances.append(pair_superiority(changes, 1 - 0.05 / len(order)))
+        common_seeds([steps[narrow], steps[wide]], needs, f"are common to {ladder[narrow].name} and {ladder[wide].name}")
+        chances.append(higher_by_pairs(steps[wide], steps[narrow], 1 - 0.05 / len(order)))
     shown = ", ".join(
         f"{condition.settings['model.width']:,}: {said(median(own))}" for condition, own in zip(ladder, steps, strict=True)
     )

@@ -1,10 +1,12 @@
 """PD-growth: how the strings that a student needs grow with the length d of a parity (Panigrahi et al. 2025, theorems 22 and 23)."""
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
-from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims import compare
+from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import above, between
 from results.claims.distillation.parity import (
     LABELS,
@@ -13,15 +15,15 @@ from results.claims.distillation.parity import (
     PROGRESSIVE,
     Arms,
     Looks,
-    Seeds,
     arms,
     looks_of,
     reached,
     said,
 )
 from results.claims.distillation.students import median
-from results.claims.evidence import Condition, Evidence
-from results.statistics.intervals import quantile, quantile_interval
+from results.claims.evidence import Condition, Evidence, Seeds
+from results.claims.requirements import common_seeds, gate
+from results.statistics.intervals import quantile_interval
 from results.statistics.survival_slope import slope
 
 RIGHT = 0.9  # accuracy; ours, as in PD-R3
@@ -43,19 +45,16 @@ def grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     if len(degrees) > 1:
         settle(NOT_RUN, "the parities differ in more than their length")
     ladder = [by_length[length] for length in sorted(by_length)]
-    _gate(seen, ladder, terms.gate)
+    _gate_teachers(seen, ladder, terms.gate)
     kinds = {kind: _alike(ladder, kind) for kind in (MIDDLE, ONE_SHOT, PROGRESSIVE, LABELS)}
     powers = {kind: [_powers(seen, members) for members in series] for kind, series in kinds.items()}
     (middle,), tests = powers[MIDDLE][:1], []
     for one_shot in powers[ONE_SHOT]:
-        common = sorted(middle.keys() & one_shot.keys())
-        if len(common) < needs:
-            settle(TOO_FEW, f"{len(common)} seeds are right at {LENGTHS} lengths; the claim needs {needs}")
+        common = common_seeds([middle, one_shot], needs, f"are right at {LENGTHS} lengths")
         gaps = [one_shot[seeds] - middle[seeds] for seeds in common]
         tests.append(quantile_interval(gaps, 0.5, 1 - 0.05 / len(powers[ONE_SHOT]), least=-np.inf))
     texts = [
-        f"{kind}{_at(series)}: {_steps(seen, series)}, power {quantile(np.array(list(own.values())), 0.5):.2f} "
-        f"{between(quantile_interval(list(own.values()), 0.5, least=-np.inf))}"
+        f"{kind}{_at(series)}: {_steps(seen, series)}, power {compare.median(list(own.values()), least=-np.inf):.2f}"
         for kind in kinds
         for series, own in zip(kinds[kind], powers[kind], strict=True)
         if own
@@ -72,13 +71,11 @@ def _length(group: Arms) -> int:
     return int(group.teacher.settings["task.length"])
 
 
-def _gate(seen: Looks, ladder: Sequence[Arms], share: float) -> None:
+def _gate_teachers(seen: Looks, ladder: Sequence[Arms], share: float) -> None:
     """Settles the claim unless at every length enough teachers become right: theirs is the training distribution."""
     for group in ladder:
         steps = list(reached(seen, group.teacher, RIGHT).values())
-        right = int(np.isfinite(steps).sum())
-        if right < share * len(steps):
-            settle(PRECONDITION, f"at d = {_length(group)} {right} of {len(steps)} teachers are right; {share:.0%} must be")
+        gate(int(np.isfinite(steps).sum()), len(steps), share, f"teachers at d = {_length(group)} are right", "must be")
 
 
 def _alike(ladder: Sequence[Arms], kind: str) -> list[list[Condition]]:
@@ -116,14 +113,9 @@ def _powers(seen: Looks, members: Sequence[Condition]) -> Powers:
 def _before(seen: Looks, condition: Condition) -> dict[Seeds, float]:
     """The last look before a student is right; its last look where it never is."""
     last_wrong = {}
-    for replicate in condition.replicates:
-        if replicate.status in ("finished", "diverged"):
-            early: list[int] = []
-            for step, accuracy in seen.get(replicate.key, []):
-                if accuracy >= RIGHT:
-                    break
-                early.append(step)
-            last_wrong[replicate.seeds] = float(early[-1]) if early else 0.0
+    for replicate in condition.ended:
+        wrong = itertools.takewhile(lambda look: look[1] < RIGHT, seen.get(replicate.key, []))
+        last_wrong[replicate.seeds] = max((float(step) for step, _ in wrong), default=0.0)
     return last_wrong
 
 

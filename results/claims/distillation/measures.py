@@ -7,12 +7,13 @@ says, although it also means less use of the context outside the window.
 from collections.abc import Callable, Mapping
 from statistics import fmean
 
-from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, Claim, Finding, Part, Terms, decide_all, settle
 from results.claims.compare import between
 from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE
-from results.claims.distillation.students import Cell, Seeds, cells, gate_teacher, majority, right
+from results.claims.distillation.students import Cell, cells, gate_teacher, majority
 from results.claims.distillation.sweep import PEAK, Values, probed
-from results.claims.evidence import Evidence
+from results.claims.evidence import Evidence, Seeds
+from results.claims.requirements import gate, require_each
 from results.rows.accuracy_curves import looks, watched
 from results.rows.probe_values import parts
 from results.statistics.intervals import CONFIDENCE, clopper_pearson
@@ -32,32 +33,26 @@ def progress_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     gate_past_peak(evidence, cell, ngrams, terms.gate)
     symbols = probed(evidence, arms, "nonterminals", needs)
     measures = {"L_robust": _robust, "L_close": _close, "non-terminals": _symbols}
-    texts, holds, fails, strict = [], [], [], 1 - (1 - CONFIDENCE) / (2 * len(measures))
+    compared, strict = [], 1 - (1 - CONFIDENCE) / (2 * len(measures))
     for title, measure in measures.items():
         values = symbols if measure is _symbols else ngrams
         for other in (ONE_SHOT, LABELS):
             progressive, theirs = (_of(cell, kind, values, measure) for kind in (PROGRESSIVE, other))
             if other == LABELS:  # shares neither weights nor strings with the others
-                if min(len(progressive), len(theirs)) < needs:
-                    settle(
-                        TOO_FEW,
-                        f"{len(progressive)} and {len(theirs)} students were measured; the claim needs {needs} of each",
-                    )
+                require_each(len(progressive), len(theirs), needs, "were measured")
                 samples = list(theirs.values()), list(progressive.values())
                 chance, share = superiority(*samples, CONFIDENCE)
                 up, down = share.low > terms.value, superiority(*samples, strict)[1].high < 1 - terms.value
-                texts.append(f"{title} than {other}: in {chance:.0%} of pairs {between(share)}, unpaired")
+                text = f"in {chance:.0%} of pairs {between(share)}, unpaired"
             else:
                 better = [progressive[seeds] - theirs[seeds] for seeds in progressive if seeds in theirs]
                 up, down = majority(better, needs, 2 * len(measures), terms.value)
                 share = clopper_pearson(sum(gain > 0 for gain in better), len(better))
-                texts.append(f"{title} than {other}: {sum(gain > 0 for gain in better)} of {len(better)} {between(share)}")
-            holds.append(up)
-            fails.append(down)
-    return decide(
-        all(holds),
-        any(fails),
-        f"at {cell.horizon} steps the progressive student is better in " + "; ".join(texts),
+                text = f"{sum(gain > 0 for gain in better)} of {len(better)} {between(share)}"
+            compared.append(Part(up, down, f"{title} than {other}: {text}"))
+    return decide_all(
+        compared,
+        f"at {cell.horizon} steps the progressive student is better in ",
         f"each of the six must hold in more than {terms.value:.0%} of all replicates: lower L_robust, lower L_close for long n, better "
         "probe of the higher levels",
     )
@@ -69,7 +64,7 @@ def gate_past_peak(evidence: Evidence, cell: Cell, ngrams: Values, share: float)
     if evidence.evaluations is None or (name := watched(evidence.evaluations)) is None:
         settle(NOT_RUN, "no set is scored on the way, so it is not known how accurate the teacher was at its peak of L_robust")
     curves = looks(evidence.evaluations, name)
-    ends = [right(arm, cell.test) for arm in cell.arms.values()]
+    ends = [cell.accuracy(kind) for kind in cell.arms]
     past = {}
     for replicate in cell.teacher.replicates:
         seeds, rows = replicate.seeds, ngrams.get(replicate.key, {})
@@ -77,12 +72,8 @@ def gate_past_peak(evidence: Evidence, cell: Cell, ngrams: Values, share: float)
         before = [value for step, value in curves.get(replicate.key, []) if step <= peak]
         if before and all(seeds in end for end in ends):
             past[seeds] = min(end[seeds] for end in ends) > before[-1]
-    if sum(past.values()) < share * len(past) or not past:
-        settle(
-            PRECONDITION,
-            f"in {sum(past.values())} of {len(past)} replicates all students end more accurate than their teacher was where its L_robust "
-            f"is largest; {share:.0%} must: before that a low L_robust says that little was learned",
-        )
+    what = "teachers have students that all end more accurate than it was where its L_robust is largest"
+    gate(sum(past.values()), len(past), share, what, "must: before that a low L_robust says that little was learned")
 
 
 def _of(cell: Cell, kind: str, values: Values, measure: Callable[[Mapping[str, float]], float]) -> dict[Seeds, float]:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
-from results.claims.compare import between
-from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE, teacher_config
-from results.claims.distillation.students import median
-from results.claims.evidence import Condition, Evidence
-from results.claims.requirements import first_set, require
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Part, Terms, decide_all, settle
+from results.claims.compare import between, higher_by_pairs
+from results.claims.distillation import strategies
+from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE, TWO
+from results.claims.distillation.students import BySeed, median, teacher_of
+from results.claims.evidence import Condition, Evidence, Seeds
+from results.claims.requirements import common_seeds, first_set, require, require_each
 from results.rows.accuracy_curves import Look, watch
-from results.statistics.comparison import differences, pair_superiority
 from results.statistics.intervals import Interval
 from results.statistics.transition import first_step
 from results.statistics.unpaired import superiority
@@ -27,7 +27,6 @@ BEGIN, MIDDLE, END = "begin", "middle", "end"  # of the teacher's transition: th
 TRANSITION = 0.75  # the accuracy of the card's candidate (2)
 GAP = 2.0  # students of labels must transition that many times as late as their teacher: else there is nothing to distil
 
-Seeds = tuple[int, int]
 Looks = Mapping[str, list[Look]]  # by key
 
 
@@ -41,17 +40,14 @@ class Arms:
 
 
 def strategy(condition: Condition) -> str | None:
-    """One of the six, None for anything else."""
-    settings = condition.settings
-    if "stage.number" not in settings:
-        return LABELS
-    if settings["stage.number"] != 1 or settings["stage.labels"] != "teacher":
+    """One of the six, None for anything else: of two checkpoints, the first must be given by a rule."""
+    if condition.settings.get("stage.number", 1) != 1:
         return None
-    checkpoints = settings["stage.teacher.checkpoints"]
-    if not checkpoints:
-        return ONE_SHOT if settings["stage.teacher.shots"] == 1 else PROGRESSIVE
-    first = checkpoints[0]["at"]
-    if len(checkpoints) != 2 or checkpoints[1]["at"] != "last" or not isinstance(first, dict):
+    kind = strategies.strategy(condition.settings)
+    if kind != TWO:
+        return kind
+    first = condition.settings["stage.teacher.checkpoints"][0]["at"]
+    if not isinstance(first, dict):
         return None
     return MIDDLE if first["plus"] == 0 else BEGIN if first["plus"] < 0 else END
 
@@ -64,10 +60,7 @@ def arms(evidence: Evidence, wanted: Sequence[str], needs: int) -> list[Arms]:
         kind = strategy(student)
         if kind is None or kind == LABELS or kind not in wanted:
             continue
-        config = teacher_config(student.config)
-        teacher = next((other for other in parities if other.config == config), None)
-        if teacher is None:
-            settle(NOT_RUN, f"the teacher of {student.name} is no condition of this study")
+        teacher = teacher_of(evidence, student)
         own = [other for other in parities if strategy(other) == LABELS and _model(other) == _model(student)]
         group = groups.setdefault(
             f"{teacher.name} {_model(student)}", Arms(f"width {student.settings['model.width']}", teacher, {LABELS: own})
@@ -94,10 +87,9 @@ def reached(seen: Looks, condition: Condition, accuracy: float, within: float = 
     """The first look with an accuracy of at least that, by seeds; infinity where there is none within so many steps. Without the
     replicates that have failed, or had no checkpoint to learn from."""
     steps = {}
-    for replicate in condition.replicates:
-        if replicate.status in ("finished", "diverged"):
-            step = first_step(seen.get(replicate.key, ()), accuracy)
-            steps[replicate.seeds] = np.inf if step is None or step > within else float(step)
+    for replicate in condition.ended:
+        step = first_step(seen.get(replicate.key, ()), accuracy)
+        steps[replicate.seeds] = np.inf if step is None or step > within else float(step)
     return steps
 
 
@@ -135,42 +127,31 @@ def sooner(faster: str, others: Sequence[str], temperature: float = np.inf) -> C
         ]
         if not pairs:
             settle(NOT_RUN, f"no {faster} student has a teacher at a temperature of {temperature:g} or below")
-        confidence, holds, fails, texts = 1 - 0.05 / len(pairs), [], [], []
+        parts = []
         for group, first, other, apart in pairs:
             horizon = first.settings["train.steps"]
             if other.settings["train.steps"] < horizon:
                 settle(NOT_RUN, f"{other.name} has fewer steps than the {horizon:,} of {first.name}: it may be right later")
             own, theirs = (reached(seen, condition, terms.value, horizon) for condition in (first, other))
-            chance, interval = later(own, theirs, not apart, needs, confidence)
-            holds.append(interval.low > 0.5)
-            fails.append(interval.high < 0.5)
-            texts.append(
-                f"{group.name}: {said(median(own))} against {said(median(theirs))} of {other.name} (P = {chance:.2f} "
-                f"{between(interval)})"
-            )
-        return decide(
-            all(holds),
-            any(fails),
-            f"median steps to an accuracy of {terms.value:g}, and the probability P that {faster} needs fewer: "
-            + "; ".join(texts),
+            chance, interval = later(own, theirs, not apart, needs, 1 - 0.05 / len(pairs))
+            text = f"{said(median(own))} against {said(median(theirs))} of {other.name} (P = {chance:.2f} {between(interval)})"
+            parts.append(Part(interval.low > 0.5, interval.high < 0.5, f"{group.name}: {text}"))
+        return decide_all(
+            parts,
+            f"median steps to an accuracy of {terms.value:g}, and the probability P that {faster} needs fewer: ",
             f"the chance must lie above 1/2 in all {len(pairs)} comparisons",
         )
 
     return judge
 
 
-def later(
-    own: Mapping[Seeds, float], theirs: Mapping[Seeds, float], paired: bool, needs: int, confidence: float
-) -> tuple[float, Interval]:
+def later(own: BySeed, theirs: BySeed, paired: bool, needs: int, confidence: float) -> tuple[float, Interval]:
     """The chance that the second needs more steps, equal ones halved, and its interval; by seeds where they are pairs."""
     if not paired:
-        if min(len(own), len(theirs)) < needs:
-            settle(TOO_FEW, f"{len(own)} and {len(theirs)} replicates have ended; the claim needs {needs} of each")
+        require_each(len(own), len(theirs), needs, "have ended")
         return superiority(list(own.values()), list(theirs.values()), confidence)
-    common = sorted(own.keys() & theirs.keys())
-    if len(common) < needs:
-        settle(TOO_FEW, f"{len(common)} seeds are common to two students; the claim needs {needs}")
-    return pair_superiority(differences([own[seeds] for seeds in common], [theirs[seeds] for seeds in common]), confidence)
+    common_seeds([own, theirs], needs, "are common to two students")
+    return higher_by_pairs(own, theirs, confidence)
 
 
 def _model(condition: Condition) -> str:

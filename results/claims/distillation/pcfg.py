@@ -3,12 +3,13 @@
 import math
 from collections.abc import Callable, Sequence
 
-from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
 from results.claims.distillation.ideal import beside
 from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE
-from results.claims.distillation.students import Cell, cells, gate_teacher, majority, median, right, together
+from results.claims.distillation.students import Cell, cells, gate_teacher, majority, median, together
 from results.claims.evidence import Evidence
+from results.claims.requirements import require_each
 from results.statistics.intervals import CONFIDENCE
 from results.statistics.unpaired import superiority
 
@@ -22,12 +23,11 @@ def better(first: str, second: str, criterion: bool = False) -> Callable[[Eviden
         complete = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
         gate_teacher(complete, terms.gate)
         least = terms.value if criterion else 0.0  # else the paper's number, which is shown beside ours
-        one, other = (together([right(cell.arms[kind], cell.test) for cell in complete]) for kind in (first, second))
+        one, other = (together([cell.accuracy(kind) for cell in complete]) for kind in (first, second))
         choices = math.prod(cell.choices[kind] for cell in complete for kind in (first, second))
         shown = "; ".join(f"{_named(complete, cell)}: {_gain(cell, first, second):+.4f}" for cell in complete)
         if LABELS in (first, second):
-            if min(len(one), len(other)) < needs:
-                settle(TOO_FEW, f"{len(one)} and {len(other)} replicates have all horizons; the claim needs {needs} of each")
+            require_each(len(one), len(other), needs, "have all horizons")
             ours, theirs = (list(by_seed.values()) for by_seed in (one, other))
             chance, interval = superiority([accuracy + least for accuracy in theirs], ours, 1 - (1 - CONFIDENCE) / choices)
             holds, fails = interval.low > 0.5, interval.high < 0.5
@@ -52,7 +52,7 @@ def better(first: str, second: str, criterion: bool = False) -> Callable[[Eviden
 def _gain(cell: Cell, first: str, second: str) -> float:
     """The median gain of pairs, or the difference of medians where nothing is shared."""
     if LABELS in (first, second):
-        one, other = (median(right(cell.arms[kind], cell.test)) for kind in (first, second))
+        one, other = (median(cell.accuracy(kind)) for kind in (first, second))
         return one - other
     return median(cell.gain(first, second))
 

@@ -11,15 +11,12 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-import numpy as np
-
-from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, settle
+from results.claims.claim import NOT_RUN, TOO_FEW, settle
 from results.claims.distillation.strategies import LABELS, PROGRESSIVE, strategy, teacher_config
-from results.claims.evidence import Condition, Evidence
-from results.claims.requirements import require
+from results.claims.evidence import Condition, Evidence, Seeds
+from results.claims.requirements import gate, in_distribution_set, require
 from results.statistics.intervals import CONFIDENCE, clopper_pearson, quantile
 
-Seeds = tuple[int, int]
 BySeed = Mapping[Seeds, float]
 
 
@@ -35,24 +32,14 @@ class Cell:
     test: str
     choices: Mapping[str, int]
 
+    def accuracy(self, kind: str) -> BySeed:
+        """Accuracies of a strategy, by seeds."""
+        return self.arms[kind].accuracy_by_seeds(self.test)
+
     def gain(self, first: str, second: str) -> BySeed:
         """How much more accurate the first strategy is than the second."""
-        one, other = (right(self.arms[kind], self.test) for kind in (first, second))
+        one, other = (self.accuracy(kind) for kind in (first, second))
         return {seeds: one[seeds] - other[seeds] for seeds in one if seeds in other}
-
-
-def right(condition: Condition, name: str) -> dict[Seeds, float]:
-    """Accuracies by (init_seed, data_seed); a replicate that diverged has none right."""
-    errors = {replicate.seeds: replicate.error(name) for replicate in condition.replicates}
-    return {seeds: 1 - min(error, 1.0) for seeds, error in errors.items() if error is not None}
-
-
-def reported(evidence: Evidence) -> str:
-    """The set that is of the training distribution."""
-    name = next((name for name, changed in evidence.definitions.items() if not changed), None)
-    if name is None:
-        settle(NOT_RUN, "no set that is scored at the end is of the task as it is trained")
-    return name
 
 
 def grammars(evidence: Evidence) -> list[Condition]:
@@ -60,8 +47,9 @@ def grammars(evidence: Evidence) -> list[Condition]:
 
 
 def teacher_of(evidence: Evidence, student: Condition) -> Condition:
+    """The condition that a student's stage before it is. Settles a claim where the study has none."""
     config = teacher_config(student.config)
-    teacher = next((condition for condition in grammars(evidence) if config is not None and condition.config == config), None)
+    teacher = next((condition for condition in evidence.conditions if condition.config == config), None)
     if teacher is None:
         settle(NOT_RUN, f"the teacher of {student.name} is no condition of this study")
     return teacher
@@ -69,7 +57,7 @@ def teacher_of(evidence: Evidence, student: Condition) -> Condition:
 
 def cells(evidence: Evidence, wanted: Sequence[str], needs: int) -> list[Cell]:
     """Every student, task and horizon that has all of these strategies, complete; settles the claim where there is none."""
-    test = reported(evidence)
+    test = in_distribution_set(evidence)
     groups: dict[tuple[Any, int], dict[str, list[Condition]]] = {}
     for condition in grammars(evidence):
         kind = strategy(condition.settings)
@@ -83,7 +71,7 @@ def cells(evidence: Evidence, wanted: Sequence[str], needs: int) -> list[Cell]:
         if len(arms.get(PROGRESSIVE, [])) > 1:
             settle(NOT_RUN, f"at {horizon} steps there are several progressive conditions, and the claim is of one")
         require([member for members in arms.values() for member in members], [test], needs)
-        best = {kind: max(members, key=lambda member: fmean(right(member, test).values())) for kind, members in arms.items()}
+        best = {kind: most_accurate(members, test) for kind, members in arms.items()}
         student = next(arm for kind, arm in best.items() if kind != LABELS)
         choices = {kind: len(members) for kind, members in arms.items()}
         complete.append(Cell(student.settings["task.level"], horizon, best, teacher_of(evidence, student), test, choices))
@@ -93,19 +81,20 @@ def cells(evidence: Evidence, wanted: Sequence[str], needs: int) -> list[Cell]:
     return complete
 
 
+def most_accurate(conditions: Sequence[Condition], test: str) -> Condition:
+    """The condition whose replicates are most accurate on average."""
+    return max(conditions, key=lambda condition: fmean(condition.accuracy_by_seeds(test).values()))
+
+
 def gate_teacher(complete: Sequence[Cell], share: float) -> None:
     """Settles a claim unless in `share` of the replicates the teacher is more accurate than every student of labels."""
     better: dict[Seeds, bool] = {}
     for cell in complete:
-        teacher = right(cell.teacher, cell.test)
-        for seeds, value in right(cell.arms[LABELS], cell.test).items():
+        teacher = cell.teacher.accuracy_by_seeds(cell.test)
+        for seeds, value in cell.accuracy(LABELS).items():
             better[seeds] = better.get(seeds, True) and teacher.get(seeds, 0.0) > value
-    if sum(better.values()) < share * len(better):
-        settle(
-            PRECONDITION,
-            f"in {sum(better.values())} of {len(better)} replicates the teacher is more accurate than the students of labels, and "
-            f"{share:.0%} must be, or there is nothing to distil",
-        )
+    what = "teachers are more accurate than the students of labels with their seeds"
+    gate(sum(better.values()), len(better), share, what, "must be, or there is nothing to distil")
 
 
 def majority(values: Sequence[float], needs: int, tests: int = 1, share: float = 0.5) -> tuple[bool, bool]:
@@ -127,4 +116,4 @@ def together(rows: Sequence[BySeed]) -> dict[Seeds, float]:
 
 
 def median(row: BySeed) -> float:
-    return quantile(np.array(list(row.values())), 0.5)
+    return quantile(list(row.values()), 0.5)

@@ -5,16 +5,13 @@ Rows are those of `manyseeds probe STORE --probe ngrams` of the teacher's kept s
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
-import numpy as np
-
-from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.distillation.phases import losses, phases
 from results.claims.distillation.strategies import ONE_SHOT, TWO, first_checkpoint, strategy
-from results.claims.distillation.students import Seeds, grammars, majority, reported, right, teacher_of
-from results.claims.evidence import Condition, Evidence
-from results.claims.requirements import require, settle_unless_probed
+from results.claims.distillation.students import grammars, majority, most_accurate, teacher_of
+from results.claims.evidence import Condition, Evidence, Seeds
+from results.claims.requirements import gate, in_distribution_set, require, settle_unless_probed
 from results.rows.probe_values import by_step
 from results.rows.summary import of_replicates
 from results.statistics.intervals import quantile
@@ -34,16 +31,14 @@ class Sweep:
 
     def accuracy(self) -> dict[Seeds, dict[int, float]]:
         """Accuracy at the best T by seeds and checkpoint, on the reported set as in the paper, of seeds with all checkpoints."""
-        best = {
-            step: max((right(member, self.test) for member in members), key=_mean) for step, members in self.students.items()
-        }
+        best = {step: most_accurate(members, self.test).accuracy_by_seeds(self.test) for step, members in self.students.items()}
         common = set.intersection(*(set(by_seed) for by_seed in best.values()))
         return {seeds: {step: by_seed[seeds] for step, by_seed in best.items()} for seeds in sorted(common)}
 
 
 def sweep(evidence: Evidence, needs: int) -> Sweep:
     """The (2, T) sweep of a study; settles the claim where there is none, or it is not complete."""
-    test = reported(evidence)
+    test = in_distribution_set(evidence)
     compared = [condition for condition in grammars(evidence) if strategy(condition.settings) == TWO]
     common = {_apart(student) for student in compared}
     if len(common) > 1:
@@ -92,16 +87,13 @@ def best_where_robust_peaks(evidence: Evidence, terms: Terms, needs: int) -> Fin
         short.append(max(by_checkpoint.values()) - by_checkpoint[chosen])
         good.append(1.0 if short[-1] <= terms.value and by_checkpoint[chosen] > by_checkpoint[max(by_checkpoint)] else -1.0)
     holds, fails = majority(good, needs)
-    best = {
-        step: quantile(np.array([by_checkpoint[step] for by_checkpoint in accuracy.values()]), 0.5)
-        for step in checkpoints.students
-    }
+    best = {step: quantile([by_step[step] for by_step in accuracy.values()], 0.5) for step in checkpoints.students}
     shown = ", ".join(f"{step}: {value:.3f}" for step, value in best.items())
     return decide(
         holds,
         fails,
         f"L_robust of 3-grams peaks at steps {min(peaks)} to {max(peaks)}; the rapid phase is at steps {rises}; median accuracy by first "
-        f"checkpoint {shown}; that of the peak is {quantile(np.array(short), 0.5):.4f} short of the best, median of seeds; "
+        f"checkpoint {shown}; that of the peak is {quantile(short, 0.5):.4f} short of the best, median of seeds; "
         f"{sum(sign > 0 for sign in good)} of {len(good)} replicates hold",
         f"in more than half of all replicates the checkpoint with the largest L_robust must be within {terms.value:g} of the best one "
         "and better than the last alone",
@@ -119,12 +111,8 @@ def gate_phases(evidence: Evidence, teacher: Condition, share: float, needs: int
     if len(trainings) < needs:
         settle(TOO_FEW, f"{len(trainings)} teachers have a curve; the claim needs {needs}")
     seen = [phase for phase in trainings if phase is not None and phase.visible]
-    if len(seen) < share * len(trainings) or not seen:
-        settle(
-            PRECONDITION,
-            f"the three phases are visible in {len(seen)} of {len(trainings)} teachers; {share:.0%} must show them",
-        )
-    begin, end = (quantile(np.array([getattr(phase, at) for phase in seen]), 0.5) for at in ("begin", "end"))
+    gate(len(seen), len(trainings), max(share, 1 / len(trainings)), "teachers show the three phases")
+    begin, end = quantile([phase.begin for phase in seen], 0.5), quantile([phase.end for phase in seen], 0.5)
     return f"median {begin:.0f} to {end:.0f}, visible in {len(seen)} of {len(trainings)}"
 
 
@@ -132,13 +120,8 @@ def probed(evidence: Evidence, conditions: Sequence[Condition], probe: str, need
     """Rows of a probe; settles the claim unless all finished replicates of the conditions have them, and `needs` of each."""
     values = {} if evidence.measured is None else by_step(evidence.measured, probe)
     for condition in conditions:
-        finished = [replicate.key for replicate in condition.replicates if replicate.status == "finished"]
-        settle_unless_probed(condition.name, probe, sum(key in values for key in finished), len(finished), needs)
+        settle_unless_probed(condition, probe, sum(replicate.key in values for replicate in condition.finished), needs)
     return values
-
-
-def _mean(values: Mapping[Seeds, float]) -> float:
-    return fmean(values.values())
 
 
 R4 = Claim(

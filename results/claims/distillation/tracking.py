@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, TOO_FEW, Claim, Finding, Part, Terms, decide_all, settle
 from results.claims.compare import between
 from results.claims.distillation.parity import LABELS, PROGRESSIVE, arms, gate_gap, looks_of, reached, said
 from results.claims.distillation.students import median
 from results.claims.evidence import Evidence
+from results.claims.requirements import gate
 from results.statistics.intervals import quantile_interval
 
 RIGHT = 0.9  # accuracy; ours, as in PD-R3
@@ -21,7 +22,7 @@ def student_tracks_teacher(evidence: Evidence, terms: Terms, needs: int) -> Find
     seen = looks_of(evidence)
     gate_gap(seen, groups)
     pairs = [(group, student) for group in groups for student in group.by[PROGRESSIVE]]
-    texts, inside, outside = [], [], []
+    parts = []
     for group, student in pairs:
         steps = group.teacher.settings["train.steps"]
         kappa = student.settings["stage.teacher.kappa"]
@@ -33,20 +34,17 @@ def student_tracks_teacher(evidence: Evidence, terms: Terms, needs: int) -> Find
         own, teacher = (reached(seen, condition, RIGHT) for condition in (student, group.teacher))
         common = sorted(own.keys() & teacher.keys())
         learned = [seeds for seeds in common if np.isfinite(teacher[seeds])]
-        if len(learned) < terms.gate * len(common):
-            settle(PRECONDITION, f"{len(learned)} of {len(common)} teachers reach {RIGHT:g}; {terms.gate:.0%} must")
+        gate(len(learned), len(common), terms.gate, f"teachers reach {RIGHT:g}")
         if len(learned) < needs:
             settle(TOO_FEW, f"{len(learned)} teachers reach {RIGHT:g}; the claim needs {needs}")
         interval = quantile_interval([own[seeds] / teacher[seeds] for seeds in learned], 0.5, 1 - 0.05 / len(pairs))
-        inside.append(interval.low >= 1 / terms.value and interval.high <= terms.value)
-        outside.append(interval.high < 1 / terms.value or interval.low > terms.value)
-        texts.append(
-            f"{group.name}: {said(median(own))} steps, {between(interval)} times the {said(median(teacher))} of its teacher"
-        )
-    return decide(
-        all(inside),
-        any(outside),
-        f"median steps to an accuracy of {RIGHT:g}, and the median ratio: " + "; ".join(texts),
+        inside = interval.low >= 1 / terms.value and interval.high <= terms.value
+        outside = interval.high < 1 / terms.value or interval.low > terms.value
+        text = f"{said(median(own))} steps, {between(interval)} times the {said(median(teacher))} of its teacher"
+        parts.append(Part(inside, outside, f"{group.name}: {text}"))
+    return decide_all(
+        parts,
+        f"median steps to an accuracy of {RIGHT:g}, and the median ratio: ",
         f"the interval of the ratio must lie within {1 / terms.value:.2g} to {terms.value:g} (a criterion of ours)",
     )
 

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import scipy
 
-from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.distillation.parity import looks_of, reached
-from results.claims.distillation.students import reported
 from results.claims.evidence import Condition, Evidence
-from results.claims.requirements import require
+from results.claims.requirements import gate, in_distribution_set, require
 from results.plain_values import Tree
 from results.statistics.intervals import Floats, quantile
 
@@ -40,9 +39,9 @@ def axes(evidence: Evidence) -> list[Axis]:
     """Groups of transformers on sparse parity, trained on labels, by what is the same in all of a group: the dimensions of a head, or the
     width; averaged heads by both."""
     groups: dict[tuple[Any, ...], dict[int, Condition]] = {}
-    for condition in evidence.conditions:
+    for condition in evidence.with_settings({"task.name": "sparse_parity", "model.name": "transformer"}):
         options = condition.settings
-        if (options["task.name"], options["model.name"]) != ("sparse_parity", "transformer") or "stage.number" in options:
+        if "stage.number" in options:
             continue
         others = tuple(sorted((name, str(value)) for name, value in options.items() if name not in SIZES))
         for name in _names(options):
@@ -92,19 +91,15 @@ def more_heads_are_sooner(evidence: Evidence, terms: Terms, needs: int) -> Findi
     """Along every axis the steps fall with the number of heads, by a permutation test of Kendall's tau at 5 % over all axes."""
     compared = axes(evidence)
     every = {condition.name: condition for axis in compared for condition in axis.by_heads.values()}
-    require(every.values(), [reported(evidence)], needs)
+    require(every.values(), [in_distribution_set(evidence)], needs)
     seen, parts, down, up = looks_of(evidence), [], [], []
     for axis in compared:
         steps = {
             heads: np.array(list(reached(seen, condition, terms.value).values())) for heads, condition in axis.by_heads.items()
         }
         most = steps[max(steps)]
-        if np.isfinite(most).sum() < terms.gate * len(most):
-            settle(
-                PRECONDITION,
-                f"{axis.fixed}: {np.isfinite(most).sum()} of {len(most)} runs of {max(steps)} heads reach {terms.value:g} within the "
-                f"training; {terms.gate:.0%} must: there is no order to see",
-            )
+        what = f"runs of {max(steps)} heads ({axis.fixed}) reach {terms.value:g} within the training"
+        gate(int(np.isfinite(most).sum()), len(most), terms.gate, what, "must, or there is no order to see")
         tau, lower, higher = trend(list(steps.values()))
         down.append(lower)
         up.append(higher)

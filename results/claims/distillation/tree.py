@@ -1,16 +1,13 @@
 """PD-P11 and PD-P12: which levels of a tree of parities a teacher finds when, and which checkpoints teach it (Panigrahi et al. 2025)."""
 
-from collections.abc import Mapping, Sequence
-from statistics import fmean
+from collections.abc import Mapping
 
-import numpy as np
-
-from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
-from results.claims.compare import between
+from results.claims.claim import NOT_RUN, Claim, Finding, Part, Terms, decide, decide_all, settle
+from results.claims.compare import above, between
 from results.claims.distillation.parity import LABELS, strategy
-from results.claims.distillation.students import BySeed, right
+from results.claims.distillation.students import median, most_accurate, together
 from results.claims.evidence import Condition, Evidence
-from results.claims.requirements import in_distribution_set, require
+from results.claims.requirements import common_seeds, gate, in_distribution_set, require, require_all
 from results.rows.probe_values import by_step, parts
 from results.rows.summary import of_replicates
 from results.statistics.comparison import pair_superiority
@@ -30,24 +27,21 @@ def levels_one_by_one(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         settle(NOT_RUN, "no perceptron on a tree of parities has monomials rows: manyseeds probe STORE --probe monomials")
     test = in_distribution_set(evidence)
     require([teacher], [test], needs)
-    _gate(teacher, test, terms.gate)
-    finished = [replicate for replicate in teacher.replicates if replicate.status == "finished"]
-    peaks = [_peaks(steps) for steps in of_replicates(finished, rows)]
-    if len(peaks) < max(needs, len(finished)):
-        settle(TOO_FEW, f"{len(peaks)} of {len(finished)} teachers were probed; the claim needs all, and at least {needs}")
+    _gate_learned(teacher, test, terms.gate)
+    peaks = [_peaks(steps) for steps in of_replicates(teacher.finished, rows)]
+    require_all(len(peaks), len(teacher.finished), needs, "teachers were probed")
     good = sum(
         len({step for step, _ in nodes.values()}) == len(nodes) and min(ratio for _, ratio in nodes.values()) >= terms.value
         for nodes in peaks
     )
     share = clopper_pearson(good, len(peaks))
     texts = [
-        f"node {node} at step {quantile(np.array([float(nodes[node][0]) for nodes in peaks]), 0.5):,.0f}, "
-        f"{quantile(np.array([nodes[node][1] for nodes in peaks]), 0.5):.1f} times the outside"
+        f"node {node} at step {quantile([nodes[node][0] for nodes in peaks], 0.5):,.0f}, "
+        f"{quantile([nodes[node][1] for nodes in peaks], 0.5):.1f} times the outside"
         for node in sorted(peaks[0])
     ]
     return decide(
-        share.low > 0.5,
-        share.high < 0.5,
+        *above([share], 0.5),
         f"largest |correlation| of sets of {DEGREE}, medians: {', '.join(texts)}; at different steps in {good} of {len(peaks)} "
         f"{between(share)}",
         f"in more than half of all teachers every level must be {terms.value:g} times the outside, at a step of its own",
@@ -88,25 +82,23 @@ def pairs_inside_are_best(evidence: Evidence, terms: Terms, needs: int) -> Findi
         settle(NOT_RUN, f"no student is of {empty[0]}")
     everyone = [condition for conditions in members.values() for condition in conditions]
     require(everyone, [test], needs)
-    _gate(max(_teachers(evidence), key=lambda teacher: teacher.settings["model.width"]), test, terms.gate)
-    means = {kind: _mean(conditions, test) for kind, conditions in members.items()}
-    inside, holds, fails, texts = means["pairs inside"], [], [], []
+    _gate_learned(max(_teachers(evidence), key=lambda teacher: teacher.settings["model.width"]), test, terms.gate)
+    means = {
+        kind: together([condition.accuracy_by_seeds(test) for condition in conditions]) for kind, conditions in members.items()
+    }
+    inside, compared = means["pairs inside"], []
     for kind in ("pairs with one outside", "single ones inside"):
-        common = sorted(inside.keys() & means[kind].keys())
-        if len(common) < needs:
-            settle(TOO_FEW, f"{len(common)} seeds have all students; the claim needs {needs}")
+        common = common_seeds([inside, means[kind]], needs, "have all students")
         gains = [inside[seeds] - means[kind][seeds] - terms.value for seeds in common]
         chance, interval = pair_superiority(gains, 1 - 0.05 / 2)
-        holds.append(interval.low > 0.5)
-        fails.append(interval.high < 0.5)
-        texts.append(f"than {kind} ({_said(means[kind])}): P = {chance:.2f} {between(interval)}")
-    best = max(members["pairs inside"], key=lambda condition: fmean(right(condition, test).values()))
-    return decide(
-        all(holds),
-        any(fails),
-        f"mean accuracy at the end, medians of seeds: {_said(inside)} of pairs inside; higher {'; '.join(texts)}; the best pair is "
-        f"{best.name}, {_said(right(best, test))}",
+        text = f"than {kind} ({median(means[kind]):.3f}): P = {chance:.2f} {between(interval)}"
+        compared.append(Part(interval.low > 0.5, interval.high < 0.5, text))
+    best = most_accurate(members["pairs inside"], test)
+    return decide_all(
+        compared,
+        f"mean accuracy at the end, medians of seeds: {median(inside):.3f} of pairs inside; higher ",
         f"means over all such students must differ by more than {terms.value:g} in most seeds",
+        f"; the best pair is {best.name}, {median(best.accuracy_by_seeds(test)):.3f}",
     )
 
 
@@ -124,24 +116,10 @@ def _kind(condition: Condition) -> str | None:
     )
 
 
-def _mean(members: Sequence[Condition], test: str) -> BySeed:
-    values = [right(member, test) for member in members]
-    common = set.intersection(*(set(by_seed) for by_seed in values))
-    return {seeds: fmean(by_seed[seeds] for by_seed in values) for seeds in common}
-
-
-def _gate(teacher: Condition, test: str, share: float) -> None:
-    values = list(right(teacher, test).values())
+def _gate_learned(teacher: Condition, test: str, share: float) -> None:
+    values = teacher.accuracy_by_seeds(test).values()
     learned = sum(value >= LEARNED for value in values)
-    if learned < share * len(values):
-        settle(
-            PRECONDITION,
-            f"{learned} of {len(values)} teachers are right in {LEARNED:.0%} at their end; {share:.0%} must be",
-        )
-
-
-def _said(values: BySeed) -> str:
-    return f"{quantile(np.array(list(values.values())), 0.5):.3f}"
+    gate(learned, len(values), share, f"teachers are right in {LEARNED:.0%} at their end", "must be")
 
 
 _SOURCE = "Panigrahi et al. 2025; Liu's thesis"

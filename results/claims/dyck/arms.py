@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from results.claims.claim import NOT_RUN, settle
-from results.claims.evidence import Condition, Evidence
+from results.claims.evidence import Condition, Evidence, Seeds
 from results.claims.requirements import gate_learned, own_sets, require, require_probed
-from results.rows.summary import Replicate
 from results.statistics.intervals import Floats, Interval
 
 MINIMAL = "minimal_first_layer"
@@ -19,10 +18,8 @@ def arms(evidence: Evidence, model: str, attention: str = "learned", penalised: 
     """The conditions of `dyck` with a model, and with or without the penalty on answers that depend on closed brackets."""
     return [
         each
-        for each in evidence.conditions
-        if each.settings.get("task.name") == "dyck"
-        and each.settings.get("model.name") == model
-        and each.settings.get("model.attention", "learned") == attention
+        for each in evidence.with_settings({"task.name": "dyck", "model.name": model})
+        if each.settings.get("model.attention", "learned") == attention
         and bool(each.settings.get("train.consistency.weight")) == penalised
     ]
 
@@ -56,6 +53,6 @@ def middle_95(resampled: Floats) -> Interval:
     return Interval(float(low), float(high))
 
 
-def violation(evidence: Evidence, condition: Condition) -> list[tuple[Replicate, float]]:
-    """The replicates of a condition with their β, the mean."""
-    return [(each, values["balance", 0, 0, "beta_mean"]) for each, values in evidence.probed(condition, "balance")]
+def violation(evidence: Evidence, condition: Condition) -> dict[Seeds, float]:
+    """The mean β of a condition's replicates, by seeds."""
+    return {each.seeds: values["balance", 0, 0, "beta_mean"] for each, values in evidence.probed(condition, "balance")}

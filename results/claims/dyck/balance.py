@@ -11,7 +11,7 @@ import scipy
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import above, between, percent
 from results.claims.dyck.arms import MINIMAL, RESAMPLES, arms, gate, long_set, middle_95, violation
-from results.claims.evidence import Condition, Evidence
+from results.claims.evidence import Evidence
 from results.claims.requirements import in_distribution_set, require
 from results.statistics.intervals import Floats, clopper_pearson
 
@@ -23,10 +23,8 @@ def uniform_attention_suffices(evidence: Evidence, terms: Terms, needs: int) -> 
     require([uniform], [own], needs)
     accuracy = 1 - uniform.wrong(own)
     found = int((accuracy > terms.value).sum())
-    share = clopper_pearson(found, len(accuracy))
     return decide(
-        share.low > 0.5,
-        share.high < 0.5,
+        *above([clopper_pearson(found, len(accuracy))], 0.5),
         f"{percent(found, len(accuracy))} exceed {terms.value:.0%}, the median is {np.median(accuracy):.2%}",
         "most replicates must, with the whole interval above one half, and it refutes below",
     )
@@ -43,8 +41,8 @@ def penalty_lowers_violation_and_long_errors(evidence: Evidence, terms: Terms, n
         name = long_set(evidence, base)
         gate(evidence, [base, penalised], "balance", needs, [name])
         for what, one, other in (
-            ("β", _by_seed(evidence, base), _by_seed(evidence, penalised)),
-            ("long errors", _errors(base, name), _errors(penalised, name)),
+            ("β", violation(evidence, base), violation(evidence, penalised)),
+            ("long errors", base.wrong_by_seeds(name), penalised.wrong_by_seeds(name)),
         ):
             pairs = sorted(one.keys() & other.keys())
             lower = sum(other[pair] < one[pair] for pair in pairs)
@@ -72,8 +70,8 @@ def violation_goes_with_long_errors(
     for complete, base in bases.items():
         name = long_set(evidence, base, scored, sure)
         gate(evidence, [base], "balance", needs, [name])
-        errors = _errors(base, name)
-        pairs = [(beta, 1 - errors[each.seeds]) for each, beta in violation(evidence, base) if each.seeds in errors]
+        accuracy = base.accuracy_by_seeds(name)
+        pairs = [(beta, accuracy[seeds]) for seeds, beta in violation(evidence, base).items() if seeds in accuracy]
         values[complete] = np.array(pairs).T
     random = np.random.default_rng(0)
     whole, prefixes = (_resampled(values[complete], random) for complete in (True, False))
@@ -95,7 +93,7 @@ def violation_falls_with_length(evidence: Evidence, terms: Terms, needs: int) ->
     if len(set(lengths)) < 3:
         settle(NOT_RUN, "fewer than three lengths of training prefixes")
     gate(evidence, found, "balance", needs)
-    logs = [np.log([beta for _, beta in violation(evidence, each)]) for each in found]
+    logs = [np.log(list(violation(evidence, each).values())) for each in found]
     random = np.random.default_rng(0)
     x = np.log(np.array(lengths, dtype=np.float64))
     means = np.stack([each[random.integers(len(each), size=(RESAMPLES, len(each)))].mean(-1) for each in logs], axis=-1)
@@ -130,15 +128,6 @@ def _correlations(x: Floats, y: Floats) -> Floats:
     one, other = (each - each.mean(-1, keepdims=True) for each in ranks)
     size = np.sqrt((one**2).sum(-1) * (other**2).sum(-1))
     return (one * other).sum(-1) / np.where(size > 0, size, 1.0)
-
-
-def _by_seed(evidence: Evidence, condition: Condition) -> dict[tuple[int, int], float]:
-    return {each.seeds: beta for each, beta in violation(evidence, condition)}
-
-
-def _errors(condition: Condition, name: str) -> dict[tuple[int, int], float]:
-    """Error rates by seeds, 1 of a replicate that diverged."""
-    return {each.seeds: min(error, 1.0) for each in condition.replicates if (error := each.error(name)) is not None}
 
 
 _SOURCE = "Li 2025 (CMU-ML-25-120)"

@@ -219,9 +219,8 @@ def _hardness(evidence: Evidence, condition: Condition) -> list[float]:
 
 def _both_below(condition: Condition, below: Mapping[str, float]) -> tuple[int, int]:
     """How many of its replicates err less on every set than is given for it, and of how many."""
-    rows = [{name: replicate.error(name) for name in below} for replicate in condition.replicates]
-    scored = [row for row in rows if None not in row.values()]
-    return sum(all(error is not None and error < below[name] for name, error in row.items()) for row in scored), len(scored)
+    rates = condition.rates(list(below))
+    return int((rates < list(below.values())).all(1).sum()), len(rates)
 
 
 def _same_data(condition: Condition, base: Condition) -> bool:

@@ -24,30 +24,22 @@ def floor(p_ignore: float, context: int, length: int, symbols: int = 2) -> float
 
 def limited_context_fails(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """No set may have a median below its floor; on sparse strings it must be that far from 0."""
-    seeing = [condition for condition in evidence.conditions if _context(condition)]
+    seeing = [(tokens, condition) for condition in evidence.conditions if (tokens := _context(condition))]
     if not seeing:
         settle(NOT_RUN, "no condition's model has an option `context`, the number of last tokens that it sees")
-    limited = min(seeing, key=_tokens)
+    tokens, limited = min(seeing, key=lambda pair: pair[0])
     names = [sparse_set(evidence), dense_set(evidence)]
     require([limited], names, needs)
     length, symbols = limited.settings["task.length"], limited.settings.get("task.symbols", 2)
-    floors = [floor(p_ignore_of_sets(evidence)[name], _tokens(limited), length, symbols) for name in names]
+    floors = [floor(p_ignore_of_sets(evidence)[name], tokens, length, symbols) for name in names]
     medians = [quantile_interval(limited.errors(name), 0.5, 1 - 0.05 / len(names)) for name in names]
-    rows = zip(names, floors, medians, strict=True)
+    rows = list(zip(names, floors, medians, strict=True))
     return decide(
-        all(_at_least(median.low, least, terms.value) for median, least in zip(medians, floors, strict=True)),
-        any(not _at_least(median.high, least, terms.value) for median, least in zip(medians, floors, strict=True)),
+        all(median.low >= terms.value * least for _, least, median in rows),
+        any(median.high < terms.value * least for _, least, median in rows),
         f"{limited.name}: " + ", ".join(f"{name} {between(median)} with floor {least:.3g}" for name, least, median in rows),
-        f"the median error must be at least {terms.value:g} of the floor of {_tokens(limited)} tokens on each set",
+        f"the median error must be at least {terms.value:g} of the floor of {tokens} tokens on each set",
     )
-
-
-def _at_least(rate: float, least: float, part: float) -> bool:
-    return rate >= part * least
-
-
-def _tokens(condition: Condition) -> int:
-    return _context(condition) or 0
 
 
 def _context(condition: Condition) -> int | None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from results.claims.claim import NOT_RUN, PRECONDITION, settle
+from results.claims.claim import NOT_RUN, settle
 from results.claims.evidence import Condition, Evidence, differing
-from results.claims.requirements import own_sets
+from results.claims.requirements import gate, own_sets
 
 PAPER = 0.8  # p_ignore of the distribution that the paper trains on
 PLAIN = {
@@ -127,9 +127,5 @@ def trained_as_long(evidence: Evidence, base: Condition, steps: int) -> Conditio
 def gate_in_distribution(evidence: Evidence, base: Condition, share: float) -> None:
     """Settles a claim unless `share` of the replicates have no error on the training distribution."""
     errors = base.errors(in_distribution(evidence))
-    zero = int((errors == 0).sum())
-    if zero < share * len(errors):
-        settle(
-            PRECONDITION,
-            f"{zero} of {len(errors)} replicates of {base.name} have no error on the training distribution; {share:.0%} must",
-        )
+    what = f"replicates of {base.name} have no error on the training distribution"
+    gate(int((errors == 0).sum()), len(errors), share, what)

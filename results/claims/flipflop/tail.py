@@ -1,9 +1,10 @@
 """R1, R2: what a transformer's tail is, over seeds and over the steps of one training, and that an LSTM has none (card F2 to F4)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from results.claims.claim import NOT_RUN, TOO_FEW, Claim, Finding, Terms, decide, settle
-from results.claims.compare import percent
+from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
+from results.claims.compare import above, percent
 from results.claims.evidence import Condition, Evidence
 from results.claims.flipflop.looks import rebound, sparse_and_own_looks
 from results.claims.flipflop.read_sets import (
@@ -17,7 +18,7 @@ from results.claims.flipflop.read_sets import (
     training_p_ignore,
     training_sets,
 )
-from results.claims.requirements import gate_learned, require
+from results.claims.requirements import gate_learned, require, require_all
 from results.rows.plural import factors
 from results.rows.summary import Replicate
 from results.statistics.intervals import clopper_pearson
@@ -57,9 +58,7 @@ def _without_error_in_distribution(evidence: Evidence, base: Condition, terms: T
     require([base], [inside], needs)
     gate_in_distribution(evidence, base, terms.gate)
     gate_learned(evidence, [base], training_sets)
-    return Condition(
-        base.name, base.settings, tuple(replicate for replicate in base.replicates if replicate.error(inside) == 0)
-    )
+    return replace(base, replicates=tuple(replicate for replicate in base.replicates if replicate.error(inside) == 0))
 
 
 def spread(condition: Condition, name: str) -> tuple[float, float]:
@@ -80,17 +79,11 @@ def errors_come_back(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     perfect = _without_error_in_distribution(evidence, base, terms, needs)
     rises = {replicate.key: rebound(evidence, replicate.key, sparse, own) for replicate in perfect.replicates}
     watched = {key: rise for key, rise in rises.items() if rise is not None}
-    if len(watched) < max(needs, len(rises)):
-        settle(
-            TOO_FEW,
-            f"{len(watched)} of {len(rises)} replicates have looks at {sparse} and {own}; the claim needs all, and at least {needs}",
-        )
+    require_all(len(watched), len(rises), needs, f"replicates have looks at {sparse} and {own}")
     again = sum(rise.factor >= DECADE for rise in watched.values())
     most = max(watched.values(), key=lambda rise: rise.factor)
-    share = clopper_pearson(again, len(watched))
     return decide(
-        share.low > terms.value,
-        share.high < terms.value,
+        *above([clopper_pearson(again, len(watched))], terms.value),
         f"in {percent(again, len(watched))} of the replicates without in-distribution error, errors on {sparse} rise at least 10 times "
         f"from one look to a later one; the largest rise: {most}",
         f"in more than {terms.value:.0%} they must, beyond the exact intervals of both looks, while at most 1% of {own} is read wrongly",
@@ -100,7 +93,11 @@ def errors_come_back(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 def lstm_never_errs(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Every replicate of the paper's LSTM, on every set jointly. One that errs refutes it; a diverged one errs."""
     trained = training_p_ignore(evidence)
-    lstms = [condition for condition in evidence.conditions if _is_the_papers_lstm(condition.settings, trained)]
+    lstms = [
+        condition
+        for condition in evidence.with_settings(PAPERS_LSTM | {"task.p_ignore": trained})
+        if _samples(condition.settings) <= PAPERS_LSTM_STEPS * PAPERS_STRINGS
+    ]
     if not lstms:
         settle(
             NOT_RUN,
@@ -115,13 +112,6 @@ def lstm_never_errs(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         require([lstm], names, needs)
     return decide(
         zero == total, zero < total, f"{percent(zero, total)} without an error, {_fewer_samples(evidence, lstm)}", reason
-    )
-
-
-def _is_the_papers_lstm(settings: Mapping[str, object], trained: float) -> bool:
-    wanted = PAPERS_LSTM | {"task.p_ignore": trained}
-    return all(settings.get(name) == value for name, value in wanted.items()) and _samples(settings) <= (
-        PAPERS_LSTM_STEPS * PAPERS_STRINGS
     )
 
 

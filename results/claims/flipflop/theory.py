@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 import scipy
 
-from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
-from results.claims.compare import percent
+from results.claims.claim import NOT_REPRODUCED, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.compare import above, percent
 from results.claims.evidence import Condition, Evidence
 from results.claims.flipflop.read_sets import gate_in_distribution
-from results.claims.requirements import require_probed
+from results.claims.requirements import probed_conditions
 from results.rows.probe_values import Items, Name, parts
 from results.statistics.intervals import clopper_pearson
 
@@ -21,40 +21,35 @@ RARER = 2  # failures of each sign, below which 15 failures cannot show an assoc
 
 def attention_dilutes(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """No weight exceeds its bound, and weights fall from the shortest to the longest strings in more than a share of the replicates."""
-    conditions = [condition for condition in evidence.conditions if evidence.probed(condition, "dilution")]
-    if not conditions:
-        settle(NOT_RUN, "no replicate has rows of the dilution probe: manyseeds probe STORE --probe dilution")
-    require_probed(evidence, conditions, "dilution", needs)
-    above, heads, low, fell, total, told = 0, 0, 0, 0, 0, 0
+    conditions = probed_conditions(evidence, "dilution", needs)
+    exceeding, heads, low, fell, total, told = 0, 0, 0, 0, 0, 0
     for condition in conditions:
         for _, values in evidence.probed(condition, "dilution"):
             items = _items(values)
             longest, shortest = max(length for length, _ in items), min(length for length, _ in items)
             for length in {length for length, _ in items}:
                 bounds, largest = items[length, "bound"], items[length, "largest"]
-                above += int((largest > bounds * (1 + ROUNDING)).sum())
+                exceeding += int((largest > bounds * (1 + ROUNDING)).sum())
             heads += len(items[longest, "bound"])
             low += int((items[longest, "bound"] < INFORMATIVE).sum())
             told += bool((items[longest, "bound"] < INFORMATIVE).any())
             fell += bool(items[longest, "mean"].mean() < items[shortest, "mean"].mean())
             total += 1
-    interval = clopper_pearson(fell, total)
     measured = (
-        f"{above} weights above their bound; the bound of {low} of {heads} heads is below {INFORMATIVE} on the longest strings; "
+        f"{exceeding} weights above their bound; the bound of {low} of {heads} heads is below {INFORMATIVE} on the longest strings; "
         f"the largest weights are smaller there than on the shortest in {percent(fell, total)} replicates"
     )
-    if told < needs and not above:
+    if told < needs and not exceeding:
         settle(
             PRECONDITION,
             f"{told} of {total} replicates have a head whose bound is below {INFORMATIVE} on the longest strings, and {needs} must: "
             "a bound of 1 holds for any weight",
             measured,
         )
-    if above:
+    if exceeding:
         return Finding(NOT_REPRODUCED, measured, "no weight may be above its bound")
     return decide(
-        interval.low > terms.value,
-        interval.high < terms.value,
+        *above([clopper_pearson(fell, total)], terms.value),
         measured,
         f"no weight may be above its bound, and more than {terms.value:.0%} of the replicates must dilute",
     )
@@ -62,10 +57,7 @@ def attention_dilutes(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 def margin_predicts_failure(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Where a model fails on the longer string, a positive margin must go with recent no-ops and a negative one with the early write."""
-    conditions = [condition for condition in evidence.conditions if evidence.probed(condition, "drift")]
-    if not conditions:
-        settle(NOT_RUN, "no replicate has rows of the drift probe: manyseeds probe STORE --probe drift")
-    require_probed(evidence, conditions, "drift", needs)
+    conditions = probed_conditions(evidence, "drift", needs)
     for condition in conditions:
         gate_in_distribution(evidence, condition, terms.gate)
     failures = [failure for condition in conditions for failure in _failures(evidence, condition)]

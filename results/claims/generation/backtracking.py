@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.compare import above, between, percent
+from results.claims.claim import PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.compare import above, median, percent
 from results.claims.evidence import Condition, Evidence
-from results.claims.requirements import gate_learned, own_sets, require, require_probed
+from results.claims.requirements import gate_learned, only, own_sets, require, require_probed
 from results.rows.probe_values import Items, parts
-from results.statistics.intervals import Floats, clopper_pearson, quantile_interval
+from results.statistics.intervals import Floats, clopper_pearson
 
 PROBE = "backtracking"
 LEARNED = 0.005  # most that a generator errs on its own closing brackets; the thesis' one does not err, and the number is ours
@@ -86,16 +86,15 @@ def needed_backtracks_are_predicted(evidence: Evidence, terms: Terms, needs: int
     for way in ("nucleus", "greedy"):
         forms = [f"error thesis Q={q} B={b} verifier={{n}} flagged_{way}_right" for q in QUOTAS for b in STRIDES]
         bad = 1 - np.array([np.mean([mean(each, form) for form in forms]) for each in generators])
-        interval = quantile_interval(bad, 0.5, 1 - 0.05 / 3)
-        tests.append((interval.low > terms.value, interval.high < terms.value))
-        texts.append(f"{way} {np.median(bad):.3f} {between(interval)}")
+        share_bad = median(bad, 1 - 0.05 / 3)
+        tests.append(above([share_bad.interval], terms.value))
+        texts.append(f"{way} {share_bad:.3f}")
     flagged = f"fresh top=0.9 thesis {HEADLINE} {{kind}}={{n}} flagged_nucleus_right"
     own, random = (
         1 - np.array([mean(each, flagged.replace("{kind}", kind)) for each in generators]) for kind in ("verifier", "random")
     )
     worse = int((own > random).sum())
-    share = clopper_pearson(worse, len(generators), 1 - 0.05 / 3)
-    tests.append((share.low > 0.5, share.high < 0.5))
+    tests.append(above([clopper_pearson(worse, len(generators), 1 - 0.05 / 3)], 0.5))
     return decide(
         all(holds for holds, _ in tests),
         any(fails for _, fails in tests),
@@ -113,10 +112,8 @@ def most_probable_tokens_matter(evidence: Evidence, terms: Terms, needs: int) ->
         for way in ("thesis", "sampled")
     )
     worse = int((sampled > thesis).sum())
-    share = clopper_pearson(worse, len(generators))
     return decide(
-        share.low > terms.value,
-        share.high < terms.value,
+        *above([clopper_pearson(worse, len(generators))], terms.value),
         f"sampled errs more in {percent(worse, len(generators))}; medians {np.median(thesis):.3%} → {np.median(sampled):.3%}, "
         f"{np.median(sampled / np.maximum(thesis, 1e-12)):.2f}×",
         f"it must in more than {terms.value:g} of the generators, the whole interval, and it refutes below",
@@ -138,10 +135,7 @@ def diversity_stays(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 def probed(evidence: Evidence, needs: int) -> Sequence[Values]:
     """The values of every generator by item; settles a claim unless they have learned, err, and have verifiers that judge."""
-    conditions = [each for each in evidence.conditions if each.settings.get("task.name") == "bracket_strings"]
-    if len(conditions) != 1:
-        settle(NOT_RUN, f"{len(conditions)} conditions train on bracket_strings: state the claim of a study with one")
-    (condition,) = conditions
+    condition = only(evidence.of_task("bracket_strings"), "on bracket_strings")
     require([condition], own_sets(evidence, condition), needs)
     gate_learned(evidence, [condition], most=LEARNED, share=1.0)
     require_probed(evidence, [condition], PROBE, needs)
@@ -184,15 +178,14 @@ def matching(values: Values, form: str) -> list[float]:
 
 
 def _median(found: Floats, value: float, below: bool, what: str) -> Finding:
-    interval = quantile_interval(found, 0.5)
-    inside, outside = (
-        (interval.high <= value, interval.low > value) if below else (interval.low >= value, interval.high < value)
-    )
+    middle = median(found)
+    low, high = middle.interval.low, middle.interval.high
+    inside, outside = (high <= value, low > value) if below else (low >= value, high < value)
     word, other = ("most", "above") if below else ("least", "below")
     return decide(
         inside,
         outside,
-        f"{what} {np.median(found):.3f} {between(interval)}",
+        f"{what} {middle:.3f}",
         f"it must be at {word} {value:.3g}, the whole interval, and refutes {other}",
     )
 

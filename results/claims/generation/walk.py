@@ -3,19 +3,20 @@
 Rows are values of the experiment `verified_sampling`. A seed has a wrong value of its own, so conditions are compared unpaired.
 """
 
+import itertools
 from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between, exceeds, higher
-from results.claims.evidence import Condition, Evidence
+from results.claims.evidence import Condition, Evidence, differing
 from results.statistics.intervals import Floats, Interval, quantile_interval
 
 EXPERIMENT = "verified_sampling"
 SPAN = 4  # how much longer the longest strings must be than the shortest; the thesis names no lengths, so this is ours
 MIXED = 0.1  # how far the measured mass of the leaves may be from the stationary one, relatively; ours
-_FREE = ("experiment.sampler", "experiment.horizon", "experiment.steps", "experiment.samples", "experiment.most")
+_FREE = {"experiment.sampler", "experiment.horizon", "experiment.steps", "experiment.samples", "experiment.most"}
 
 
 def amplification(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -90,28 +91,25 @@ def chosen(evidence: Evidence, sampler: str, wrong: Callable[[float, float], boo
     """Conditions of a sampler whose errors of the value, inside and at leaves, are as asked."""
     return [
         each
-        for each in evidence.conditions
-        if each.settings.get("experiment.name") == EXPERIMENT
-        and each.settings["experiment.sampler"] == sampler
-        and wrong(each.settings["experiment.noise"], each.settings["experiment.leaf_noise"])
+        for each in evidence.with_settings({"experiment.name": EXPERIMENT, "experiment.sampler": sampler})
+        if wrong(each.settings["experiment.noise"], each.settings["experiment.leaf_noise"])
     ]
 
 
 def beside(evidence: Evidence, one: str, other: str) -> dict[int, tuple[Condition, Condition]]:
     """Conditions of two samplers that share everything but what only one of them reads, by length; the value is wrong inside the tree and
     exact at leaves."""
-    found: dict[int, tuple[Condition, Condition]] = {}
-    settings = set()
-    for first in chosen(evidence, one, lambda noise, leaf: noise > 0 and leaf == 0):
-        for second in chosen(evidence, other, lambda noise, leaf: noise > 0 and leaf == 0):
-            if _horizon(first) == _horizon(second) and _shared(first) == _shared(second):
-                found[_horizon(first)] = (first, second)
-                settings.add(_shared(first))
-    if not found:
+    firsts, seconds = (chosen(evidence, sampler, lambda noise, leaf: noise > 0 and leaf == 0) for sampler in (one, other))
+    pairs = [
+        (first, second)
+        for first, second in itertools.product(firsts, seconds)
+        if _horizon(first) == _horizon(second) and differing(first, second) <= _FREE
+    ]
+    if not pairs:
         settle(NOT_RUN, f"no {one} and {other} share a value that is wrong inside the tree and exact at its leaves")
-    if len(settings) > 1:
+    if any(differing(pairs[0][0], first) - _FREE for first, _ in pairs):
         settle(NOT_RUN, "the lengths differ in more than their length: state the claim of a study of one process and one noise")
-    return found
+    return {_horizon(first): (first, second) for first, second in pairs}
 
 
 def span(lengths: Iterable[int]) -> list[int]:
@@ -169,10 +167,6 @@ def beyond_chance(evidence: Evidence, condition: Condition, confidence: float) -
 
 def _horizon(condition: Condition) -> int:
     return int(condition.settings["experiment.horizon"])
-
-
-def _shared(condition: Condition) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((name, str(value)) for name, value in condition.settings.items() if name not in _FREE))
 
 
 _SOURCE = "Li 2025, section 3.3"

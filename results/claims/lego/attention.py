@@ -21,11 +21,7 @@ Values = dict[Name, float]
 
 def _arms(evidence: Evidence, models: Sequence[dict[str, object]], terms: Terms, needs: int) -> tuple[list[Condition], str]:
     """Conditions of these models that learned their training length and were probed, and a sentence about those that did not."""
-    candidates = [
-        condition
-        for condition in evidence.of_task("lego")
-        if any(all(condition.settings.get(k) == v for k, v in model.items()) for model in models)
-    ]
+    candidates = [condition for condition in evidence.of_task("lego") if any(map(condition.has, models))]
     if not candidates:
         settle(NOT_RUN, "no condition is the model that the claim is of")
     missed = {}

@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
-from results.claims.compare import between
-from results.claims.evidence import Condition, Evidence, differing
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.compare import between, higher_by_pairs, median_accuracy
+from results.claims.evidence import Condition, Evidence, Seeds, differing
 from results.claims.lego.sentences import SIMPLY_TRANSITIVE, SYMMETRY, sentences_wrong, sets_by_length
-from results.claims.requirements import require
-from results.statistics.comparison import differences, pair_superiority
-from results.statistics.intervals import CONFIDENCE, Floats, Interval, quantile, quantile_interval
+from results.claims.requirements import only, require, require_each
+from results.statistics.intervals import CONFIDENCE, Floats, Interval, quantile
 from results.statistics.unpaired import superiority
 
 LEARNED = 0.99  # accuracy at the training length, below which a replicate says nothing of longer ones
@@ -27,17 +26,9 @@ def of_family(
     """Conditions on LEGO with these options whose group's name matches `family`; later: stages after the first, in place of first ones."""
     return [
         condition
-        for condition in evidence.of_task("lego")
-        if family.match(str(condition.settings.get("task.group", "")))
-        and ("stage.number" in condition.settings) == later
-        and all(condition.settings.get(name) == value for name, value in options.items())
+        for condition in evidence.with_settings({"task.name": "lego", **options})
+        if family.match(str(condition.settings.get("task.group", ""))) and ("stage.number" in condition.settings) == later
     ]
-
-
-def only(conditions: list[Condition], what: str) -> Condition:
-    if len(conditions) != 1:
-        settle(NOT_RUN, f"{len(conditions)} conditions are {what}, and the claim is of one")
-    return conditions[0]
 
 
 def lengths(evidence: Evidence, base: Condition) -> dict[int, str]:
@@ -49,24 +40,21 @@ def lengths(evidence: Evidence, base: Condition) -> dict[int, str]:
     return along
 
 
-def wrong(evidence: Evidence, condition: Condition, name: str) -> Floats:
-    """Fraction of sentences with an error, by replicate that has a number on a set; 1 for a replicate that diverged."""
+def by_seeds(evidence: Evidence, condition: Condition, name: str) -> dict[Seeds, float]:
+    """Fraction of sentences with an error, by seeds of a replicate that has a number on a set; 1 for one that diverged."""
     if evidence.evaluations is None:
         settle(NOT_RUN, "sentences that are right throughout are counted in the evaluations, which were not read")
     shares = sentences_wrong(evidence.evaluations)
-    errors = [
-        1.0 if replicate.status == "diverged" else shares[replicate.key, name]
+    return {
+        replicate.seeds: 1.0 if replicate.status == "diverged" else shares[replicate.key, name]
         for replicate in condition.replicates
         if replicate.status == "diverged" or (name in replicate.scores and (replicate.key, name) in shares)
-    ]
-    return np.array(errors, dtype=np.float64)
+    }
 
 
-def by_seeds(evidence: Evidence, condition: Condition, name: str) -> dict[tuple[int, int], float]:
-    """The shares of `wrong` by (init_seed, data_seed)."""
-    numbered = [replicate for replicate in condition.replicates if replicate.status == "diverged" or name in replicate.scores]
-    values = wrong(evidence, condition, name)
-    return dict(zip((replicate.seeds for replicate in numbered), values.tolist(), strict=True))
+def wrong(evidence: Evidence, condition: Condition, name: str) -> Floats:
+    """The fractions of `by_seeds`, [replicates]."""
+    return np.array(list(by_seeds(evidence, condition, name).values()), dtype=np.float64)
 
 
 def errs_more(
@@ -75,12 +63,9 @@ def errs_more(
     """Chance that the second has more sentences wrong (ties count half), its interval, and how they were compared: in pairs where seeds
     are shared."""
     one, other = (by_seeds(evidence, condition, name) for condition in (first, second))
-    common = sorted(one.keys() & other.keys())
-    if len(common) >= needs:
-        changes = differences([one[seeds] for seeds in common], [other[seeds] for seeds in common])
-        return *pair_superiority(changes, confidence), "pairs"
-    if min(len(one), len(other)) < needs:
-        settle(TOO_FEW, f"{len(one)} and {len(other)} replicates have a number on {name}; the claim needs {needs} of each")
+    if len(one.keys() & other.keys()) >= needs:
+        return *higher_by_pairs(one, other, confidence), "pairs"
+    require_each(len(one), len(other), needs, f"have a number on {name}")
     return *superiority(list(one.values()), list(other.values()), confidence), "unpaired"
 
 
@@ -101,12 +86,6 @@ def gated(evidence: Evidence, base: Condition, terms: Terms, needs: int) -> dict
     if missed is not None:
         settle(PRECONDITION, missed)
     return along
-
-
-def accuracy(evidence: Evidence, condition: Condition, name: str) -> Interval:
-    """Interval of the median share of sentences that are right throughout."""
-    errors = quantile_interval(wrong(evidence, condition, name), 0.5)
-    return Interval(1 - min(errors.high, 1.0), 1 - errors.low)
 
 
 def describe(evidence: Evidence, condition: Condition, along: dict[int, str]) -> str:
@@ -146,7 +125,7 @@ def simply_transitive_goes_far(evidence: Evidence, terms: Terms, needs: int) -> 
     trained = base.settings["task.length"]
     if max(along) < FARTHEST * trained:
         settle(NOT_RUN, f"the longest sentences are of {max(along)}, and the claim is of {FARTHEST} times {trained}")
-    middles = {length: accuracy(evidence, base, name) for length, name in along.items()}
+    middles = {length: median_accuracy(wrong(evidence, base, name)) for length, name in along.items()}
     wanted = {length: terms.value if length < FARTHEST * trained else min(FAR, terms.value) for length in along}
     return decide(
         all(middles[length].low >= wanted[length] for length in along),
@@ -168,7 +147,7 @@ def symmetry_stops(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     trained = base.settings["task.length"]
     if 2 * trained not in along or max(along) < FARTHEST * trained:
         settle(NOT_RUN, f"the claim needs sets of twice and of {FARTHEST} times the training length {trained}")
-    twice, last = (accuracy(evidence, base, along[length]) for length in (2 * trained, max(along)))
+    twice, last = (median_accuracy(wrong(evidence, base, along[length])) for length in (2 * trained, max(along)))
     chance, interval, how = errs_more(evidence, other, base, along[max(along)], needs)
     kept = []
     for condition in (base, other):

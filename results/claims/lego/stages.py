@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow.compute as pc
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
-from results.claims.evidence import Condition, Evidence
-from results.claims.lego.lengths import FAR, FARTHEST, PRACTICAL, by_seeds, falls_below, gated, learned, of_family, only
+from results.claims.compare import above
+from results.claims.evidence import Condition, Evidence, Seeds
+from results.claims.lego.lengths import FAR, FARTHEST, PRACTICAL, by_seeds, falls_below, gated, learned, of_family
 from results.claims.lego.sentences import SIMPLY_TRANSITIVE, SYMMETRY
-from results.claims.requirements import require
+from results.claims.requirements import common_seeds, only, require
 from results.statistics.intervals import Floats, clopper_pearson, quantile, quantile_interval
 from results.store.schema import LABELS_RIGHT
 
@@ -78,9 +79,7 @@ def every_stage_goes_farther(evidence: Evidence, terms: Terms, needs: int) -> Fi
     lengths = list(rounds.along)
     arms = [*rounds.stages, beside]
     rows = [[by_seeds(evidence, arm, name) for name in rounds.along.values()] for arm in arms]
-    common = sorted(set.intersection(*(set(one) for row in rows for one in row)))
-    if len(common) < needs:
-        settle(TOO_FEW, f"{len(common)} seeds have all stages and the control; the claim needs {needs}")
+    common = common_seeds([one for row in rows for one in row], needs, "have all stages and the control")
     reached = np.array(
         [[falls_below(lengths, [one[seeds] for one in row], terms.value) for seeds in common] for row in rows], dtype=np.float64
     )
@@ -102,8 +101,7 @@ def every_stage_goes_farther(evidence: Evidence, terms: Terms, needs: int) -> Fi
         )
     )
     return decide(
-        share.low > 0.5,
-        share.high < 0.5,
+        *above([share], 0.5),
         f"{int(good.sum())} of {good.size} replicates hold; {terms.value:g} is kept up to, median and range over seeds: {shown}; the "
         f"last stage goes beyond the control in {int(beyond.sum())}",
         "more than half must reach farther with every stage, twice the length that a stage is trained on, and farther than the control",
@@ -122,14 +120,12 @@ def last_stage_equals_simply_transitive(evidence: Evidence, terms: Terms, needs:
     if missed is not None:
         settle(PRECONDITION, missed)
     last_stage, transitive = (by_seeds(evidence, condition, rounds.along[longest]) for condition in (rounds.stages[-1], other))
-    common = sorted(last_stage.keys() & transitive.keys())
-    if len(common) < needs:
-        settle(TOO_FEW, f"{len(common)} seeds are common to {rounds.stages[-1].name} and {other.name}; the claim needs {needs}")
+    common = common_seeds([last_stage, transitive], needs, f"are common to {rounds.stages[-1].name} and {other.name}")
     behind = np.array([last_stage[seeds] - transitive[seeds] for seeds in common])  # positive: fewer sentences right
-    if quantile(np.array([transitive[seeds] for seeds in common]), 0.5) > 1 - FAR:
+    if quantile([transitive[seeds] for seeds in common], 0.5) > 1 - FAR:
         settle(PRECONDITION, f"the median accuracy of {other.name} at {longest} is below {FAR:g}, which is not near-perfect")
     interval = quantile_interval(behind, 0.5)
-    a, b = (1 - quantile(np.array([errors[seeds] for seeds in common]), 0.5) for errors in (last_stage, transitive))
+    a, b = (1 - quantile([errors[seeds] for seeds in common], 0.5) for errors in (last_stage, transitive))
     return decide(
         interval.high <= terms.value,
         interval.low > terms.value,
@@ -164,14 +160,13 @@ def labels_are_right(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     )
     what = "of the chains trained on" if whole else "of fixed chains (those trained on were not counted)"
     return decide(
-        share.low > 0.5,
-        share.high < 0.5,
+        *above([share], 0.5),
         f"{int(good.sum())} of {good.size} replicates hold; share {what} labelled right, worst / median of seeds: {shown}",
         f"in more than half every stage must label {terms.value:g} of the next one's chains right",
     )
 
 
-def pool_labels(evidence: Evidence, condition: Condition) -> dict[tuple[int, int], float]:
+def pool_labels(evidence: Evidence, condition: Condition) -> dict[Seeds, float]:
     """The share of a stage's own training chains that are labelled right, by seeds; {} where it was not counted."""
     if evidence.curves is None:
         return {}

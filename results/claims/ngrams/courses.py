@@ -5,6 +5,7 @@ The model is at stage k where lags 1 … k - 1 are learned and lag k is not: so 
 k-gram estimators do not tell the stages apart at T = 32: before lag 2 is learned, models are as near to the unigram as to the bigram.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, settle
+from results.claims import requirements
+from results.claims.claim import NOT_RUN, PRECONDITION, settle
 from results.claims.evidence import Condition, Evidence
 from results.rows.looks import Series, series, watched_set
 from results.statistics.intervals import Floats
@@ -84,15 +86,9 @@ def conditions(evidence: Evidence, needs: int, models: Sequence[str] | None = No
         kinds = "" if models is None else f" with {' or '.join(models)}"
         settle(NOT_RUN, f"no condition is of in-context n-grams of order {least_order} or more{kinds}")
     for condition in chosen:
-        missing = sum(one.status in ("missing", "failed") for one in condition.replicates)
-        ended = len(condition.replicates) - missing
-        if missing or ended < needs:
-            settle(
-                TOO_FEW,
-                f"{ended} of {len(condition.replicates)} replicates of {condition.name} have ended; "
-                f"the claim needs all, and at least {needs}",
-            )
-        if any(one.status != "finished" for one in condition.replicates):
+        ended, planned = len(condition.ended), len(condition.replicates)
+        requirements.require_all(ended, planned, needs, f"replicates of {condition.name} have ended")
+        if len(condition.finished) < planned:
             settle(PRECONDITION, f"a replicate of {condition.name} diverged: lower the learning rate")
     return chosen
 
@@ -153,10 +149,6 @@ def learned_lags(heads: Heads) -> dict[int, float]:
 def gate(evidence_courses: Mapping[str, Sequence[Course]], share: float) -> None:
     """Settles a claim unless this share of each condition's replicates has come to the last stage: the others show no whole course."""
     for name, own in evidence_courses.items():
-        learned = np.mean([np.isfinite(course.begins(course.order)) for course in own])
-        if learned < share:
-            settle(
-                PRECONDITION,
-                f"{learned:.0%} of the {len(own)} replicates of {name} learn all {own[0].order - 1} lags by the last step, and "
-                f"{share:.0%} must: train for longer",
-            )
+        learned = sum(math.isfinite(course.begins(course.order)) for course in own)
+        what = f"replicates of {name} learn all {own[0].order - 1} lags by the last step"
+        requirements.gate(learned, len(own), share, what, "must: train for longer")

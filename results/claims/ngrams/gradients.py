@@ -6,10 +6,11 @@ gradient is mostly noise.
 
 import numpy as np
 
-from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, Claim, Finding, Part, Terms, decide_all, settle
 from results.claims.compare import between
 from results.claims.evidence import Evidence
 from results.claims.ngrams.courses import Course, conditions, courses
+from results.claims.requirements import gate
 from results.rows.looks import Series, series
 from results.statistics.intervals import quantile_interval
 
@@ -20,7 +21,7 @@ def peaks_at_jumps(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Test the median norm in the jump, as a multiple of that on the plateau, of replicates that left the last plateau but one."""
     compared = conditions(evidence, needs)
     norms = {key: own["sample gradient"] for key, own in series(evidence.watched, ("sample gradient",)).items()}
-    texts, holds, fails = [], [], []
+    parts = []
     for condition in compared:
         if any(replicate.key not in norms for replicate in condition.replicates):
             settle(NOT_RUN, f"{condition.name} has no gradients on a sample: set evaluate.watch.sequences")
@@ -29,20 +30,14 @@ def peaks_at_jumps(evidence: Evidence, terms: Terms, needs: int) -> Finding:
             ratio(course, norms[replicate.key]) for course, replicate in zip(own, condition.replicates, strict=True)
         ]
         ratios = [times for times in by_replicate if times is not None]
-        if len(ratios) < terms.gate * len(own):
-            settle(
-                PRECONDITION,
-                f"{len(ratios)} of {len(own)} replicates of {condition.name} leave the last plateau but one with looks before and within "
-                f"the jump; {terms.gate:.0%} must: train for longer, or look more often",
-            )
+        what = f"replicates of {condition.name} leave the last plateau but one with looks before and within the jump"
+        gate(len(ratios), len(own), terms.gate, what, "must: train for longer, or look more often")
         interval = quantile_interval(ratios, 0.5, 1 - 0.05 / len(compared))
-        texts.append(f"{condition.name}: {np.median(ratios):.2f} times {between(interval)} in {len(ratios)} of {len(own)}")
-        holds.append(interval.low > terms.value)
-        fails.append(interval.high < terms.value)
-    return decide(
-        all(holds),
-        any(fails),
-        "norm within the jump beside that on the plateau before it, medians: " + "; ".join(texts),
+        text = f"{condition.name}: {np.median(ratios):.2f} times {between(interval)} in {len(ratios)} of {len(own)}"
+        parts.append(Part(interval.low > terms.value, interval.high < terms.value, text))
+    return decide_all(
+        parts,
+        "norm within the jump beside that on the plateau before it, medians: ",
         f"the interval of the median over replicates must lie above {terms.value:g} in every condition, and refutes below",
     )
 

@@ -3,10 +3,11 @@
 Rows are those of `evaluate.watch` with lags: "lag 0.H.q", the mean weight that head H gives to the token q before.
 """
 
-from results.claims.claim import PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.claim import Claim, Finding, Terms, decide
 from results.claims.compare import above, percent
 from results.claims.evidence import Evidence
 from results.claims.ngrams.courses import LEARNED, conditions, heads_of, learned_lags
+from results.claims.requirements import gate
 from results.statistics.intervals import clopper_pearson
 
 PATTERNS = ("simple_disentangled", "disentangled", "attn_only")
@@ -27,12 +28,8 @@ def _share(evidence: Evidence, terms: Terms, needs: int, place: int, lag: int, l
     confidence, texts, intervals = 1 - 0.05 / len(compared), [], []
     for condition in compared:
         learned = [order for heads in heads_of(evidence, condition) if len(order := list(learned_lags(heads))) > place]
-        if len(learned) < terms.gate * len(condition.replicates):
-            settle(
-                PRECONDITION,
-                f"{len(learned)} of {len(condition.replicates)} replicates of {condition.name} learn {place + 1} lags or more, and "
-                f"{terms.gate:.0%} must: train for longer",
-            )
+        what = f"replicates of {condition.name} learn {place + 1} lags or more"
+        gate(len(learned), len(condition.replicates), terms.gate, what, "must: train for longer")
         count = sum(order[place] == lag for order in learned)
         others = sorted({order[place] for order in learned} - {lag})
         intervals.append(clopper_pearson(count, len(learned), confidence))

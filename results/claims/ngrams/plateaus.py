@@ -4,10 +4,12 @@ Rows are the averages over the set that is scored on the way. What the paper sho
 """
 
 import itertools
+import math
 
 import numpy as np
 
-from results.claims.claim import PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims import requirements
+from results.claims.claim import PRECONDITION, Claim, Finding, Part, Terms, decide, decide_all, settle
 from results.claims.compare import above, between, percent
 from results.claims.evidence import Evidence
 from results.claims.ngrams.courses import DROP, Course, conditions, courses, first_run, gate
@@ -25,7 +27,7 @@ def plateaus_at_the_k_grams(evidence: Evidence, terms: Terms, needs: int) -> Fin
     for name, own in trainings.items():
         refuse_alike(name, own[0], terms.value)
     count = sum(own[0].order - 1 for own in trainings.values())
-    texts, holds, fails = [], [], []
+    parts = []
     for name, own in trainings.items():
         for k in range(1, own[0].order):
             levels = [course.plateau(k) for course in own]
@@ -34,18 +36,16 @@ def plateaus_at_the_k_grams(evidence: Evidence, terms: Terms, needs: int) -> Fin
             interval = quantile_interval(apart, 0.5, 1 - 0.05 / count)
             there = [level for level in levels if level is not None]
             low, high = band(own[0], k)
-            texts.append(
+            text = (
                 f"{name}, k = {k}: median loss {np.median(there):.3f} in {len(there)} of {len(own)}, beside {low:.3f} … {high:.3f}, "
                 f"{np.median(apart):.3f} apart {between(interval)}"
                 if there
                 else f"{name}, k = {k}: in none of {len(own)}"
             )
-            holds.append(interval.high <= terms.value)
-            fails.append(interval.low > terms.value)
-    return decide(
-        all(holds),
-        any(fails),
-        "; ".join(texts),
+            parts.append(Part(interval.high <= terms.value, interval.low > terms.value, text))
+    return decide_all(
+        parts,
+        "",
         f"the median distance to the k-gram's losses, between its best smoothing and the prior's, must be at most {terms.value:g} for "
         "every k below n, and refutes where it is more",
     )
@@ -112,13 +112,9 @@ def one_plateau(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         condition.name: courses(evidence, condition) for condition in conditions(evidence, needs, WITH_MLP, least_order=3)
     }
     for name, own in trainings.items():
-        below = np.mean([np.isfinite(leaves(course, course.order - 1)) for course in own])
-        if below < terms.gate:
-            settle(
-                PRECONDITION,
-                f"{below:.0%} of the {len(own)} replicates of {name} come below the {own[0].order - 1}-gram's loss by the last step, and "
-                f"{terms.gate:.0%} must: train for longer",
-            )
+        below = sum(math.isfinite(leaves(course, course.order - 1)) for course in own)
+        what = f"replicates of {name} come below the {own[0].order - 1}-gram's loss by the last step"
+        requirements.gate(below, len(own), terms.gate, what, "must: train for longer")
     answers = {name: [skips(course) for course in own] for name, own in trainings.items()}
     return _shares(answers, terms, "go from the unigram to the n-gram at once")
 

@@ -8,9 +8,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import above, percent
 from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import gate, require_all
 from results.statistics.intervals import Floats, clopper_pearson
 
 NAME = "ngram_stationarity"
@@ -23,7 +24,7 @@ SEEN = 1.5  # times what noise makes, that the norm on the shortest strings must
 def scales_as_the_theorem(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Four shares of replicates: with gradient 0 at the unigram, with a gradient of the keys alone, with √2 times as much at 2c, and with
     less on the longest strings than on the shortest, what noise adds taken off."""
-    experiments = [condition for condition in evidence.conditions if condition.settings.get("experiment.name") == NAME]
+    experiments = evidence.with_settings({"experiment.name": NAME})
     by = {(_of(condition, "k"), _of(condition, "length"), _of(condition, "c")): condition for condition in experiments}
     orders = sorted({k for k, _, _ in by if k > 1})
     parts: list[tuple[str, NDArray[np.bool_]]] = []
@@ -41,13 +42,8 @@ def scales_as_the_theorem(evidence: Evidence, terms: Terms, needs: int) -> Findi
         c = min(c for _, c in base)
         short, long = by[k, lengths[0], c], by[k, lengths[-1], c]
         norm, floor = _values(evidence, short, "key", needs), _values(evidence, short, "floor", needs)
-        seen = np.mean(norm > SEEN * floor)
-        if seen < terms.gate:
-            settle(
-                PRECONDITION,
-                f"{seen:.0%} of the {len(norm)} replicates of {short.name} have a gradient above {SEEN:g} times what noise makes, and "
-                f"{terms.gate:.0%} must: take more strings",
-            )
+        what = f"replicates of {short.name} have a gradient above {SEEN:g} times what noise makes"
+        gate(int((norm > SEEN * floor).sum()), len(norm), terms.gate, what, "must: take more strings")
         others = _values(evidence, long, "others", needs)
         parts.append((f"{long.name}: of the keys alone", others < SMALL * _values(evidence, long, "key", needs)))
         length, c = doubled[0]
@@ -77,11 +73,7 @@ def _values(evidence: Evidence, condition: Condition, metric: str, needs: int) -
     values = evidence.values(condition, metric)
     if not len(values):
         settle(NOT_RUN, f"{condition.name} has no rows of {metric}")
-    if len(values) < max(needs, len(condition.replicates)):
-        settle(
-            TOO_FEW,
-            f"{len(values)} of {len(condition.replicates)} replicates of {condition.name} have ended, and all must",
-        )
+    require_all(len(values), len(condition.replicates), needs, f"replicates of {condition.name} have ended")
     return values
 
 

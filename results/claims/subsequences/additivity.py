@@ -5,12 +5,12 @@ from statistics import median
 
 import numpy as np
 
+from results.claims import compare
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
-from results.claims.compare import between
 from results.claims.evidence import Condition, Evidence
 from results.rows.probe_values import Name
 from results.rows.summary import Replicate
-from results.statistics.intervals import Floats, Interval, quantile, quantile_interval
+from results.statistics.intervals import Floats
 
 EXPLAINED = 0.1  # of the variance of ln P(wrong), without which a part of it means nothing
 PROBE = "trace"
@@ -28,23 +28,24 @@ def additive(evidence: Evidence, terms: Terms, needs: int) -> Finding:
             NOT_RUN,
             "no replicate has trace rows: manyseeds trace STORE all --events 4 --method random, with keep: all in its study",
         )
-    confidence = 1 - 0.05 / len(medians)
-    shares = {name: _interval(values[0], confidence) for name, values in medians.items()}
-    totals = {name: _interval(values[2], confidence) for name, values in medians.items()}
-    measured = "; ".join(
-        f"{name}: the events alone explain {quantile(r2, 0.5):.3f} {between(_interval(r2, confidence))} of the variance of ln P(wrong), "
-        f"with products of pairs {quantile(total, 0.5):.3f} {between(totals[name])}; the products' part is {quantile(share, 0.5):.3f} "
-        f"{between(shares[name])} (medians of {len(share)} replicates)"
-        for name, (share, r2, total) in medians.items()
-    )
-    weak = [name for name, total in totals.items() if not total.low > EXPLAINED]
+    confidence, texts, shares, weak = 1 - 0.05 / len(medians), [], [], []
+    for name, columns in medians.items():
+        share, alone, total = (compare.median(values, confidence) for values in columns)
+        texts.append(
+            f"{name}: the events alone explain {alone:.3f} of the variance of ln P(wrong), with products of pairs {total:.3f}; the "
+            f"products' part is {share:.3f} (medians of {len(columns[0])} replicates)"
+        )
+        shares.append(share.interval)
+        if not total.interval.low > EXPLAINED:
+            weak.append(name)
+    measured = "; ".join(texts)
     if weak:
         settle(
             PRECONDITION, f"the events of {', '.join(weak)} are not shown to explain {EXPLAINED:g} of the variance", measured
         )
     return decide(
-        all(share.high < terms.value for share in shares.values()),
-        any(share.low > terms.value for share in shares.values()),
+        all(share.high < terms.value for share in shares),
+        any(share.low > terms.value for share in shares),
         measured,
         f"products of pairs must be less than {terms.value:g} of what they and the events explain, in the median replicate",
     )
@@ -85,10 +86,6 @@ def _reads(values: Mapping[Name, float]) -> dict[str, dict[str, float]]:
 def _errs(replicate: Replicate, sets: set[str]) -> bool:
     """Whether it finished and has an error on one of the sets, so that there is something to trace."""
     return replicate.status == "finished" and any(name in replicate.scores and replicate.scores[name].errors for name in sets)
-
-
-def _interval(values: Floats, confidence: float) -> Interval:
-    return quantile_interval(values, 0.5, confidence)
 
 
 S5 = Claim(

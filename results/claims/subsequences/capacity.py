@@ -5,11 +5,10 @@ from statistics import median_low
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import percent
-from results.claims.evidence import Condition, Evidence, differing
+from results.claims.evidence import Condition, Evidence, Seeds, differing
 from results.claims.requirements import in_distribution_set, require
 from results.statistics.intervals import clopper_pearson
 
-Seeds = tuple[int, int]
 Row = dict[int, Condition]  # by the number of pairs
 Answer = bool | None  # None: the sweep does not reach far enough to tell
 SWEPT = {"task.pairs", "model.width", "model.feed_forward"}
@@ -17,11 +16,7 @@ SWEPT = {"task.pairs", "model.width", "model.feed_forward"}
 
 def cells(evidence: Evidence) -> dict[tuple[int, int], Row]:
     """Transformers on equally frequent pairs by (inner width, width) and number of pairs. Settles a claim on what cannot be compared."""
-    compared = [
-        condition
-        for condition in evidence.of_task("associations")
-        if condition.settings["model.name"] == "transformer" and condition.settings["task.zipf"] == 0
-    ]
+    compared = evidence.with_settings({"task.name": "associations", "model.name": "transformer", "task.zipf": 0})
     table: dict[tuple[int, int], Row] = {}
     for condition in compared:
         if more := sorted(differing(compared[0], condition) - SWEPT):
@@ -48,10 +43,8 @@ def most(row: Row, name: str, accuracy: float) -> dict[Seeds, int]:
     """Largest swept number of pairs that is answered with this accuracy, by seeds; 0 where none is."""
     held: dict[Seeds, int] = {}
     for pairs, condition in row.items():
-        for replicate in condition.replicates:
-            error = replicate.error(name)
-            if error is not None:
-                held[replicate.seeds] = max(held.get(replicate.seeds, 0), pairs if error <= 1 - accuracy + 1e-9 else 0)
+        for seeds, error in condition.wrong_by_seeds(name).items():
+            held[seeds] = max(held.get(seeds, 0), pairs if error <= 1 - accuracy + 1e-9 else 0)
     return held
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.evidence import Condition, Evidence
-from results.claims.requirements import in_distribution_set, require
+from results.claims.requirements import by_place, in_distribution_set, require
 from results.plain_values import Options
 from results.statistics.intervals import clopper_pearson
 
@@ -44,20 +44,17 @@ def layers_needed(length: int) -> int:
 
 def by_length(evidence: Evidence) -> Cells:
     """Transformers by length of the piece and number of layers. Settles a claim on none, or where two share both."""
-    cells: Cells = {}
-    for condition in evidence.conditions:
-        length = length_of(condition.settings)
-        if length is None or condition.settings.get("model.name") != "transformer":
-            continue
-        row, layers = cells.setdefault(length, {}), condition.settings["model.layers"]
-        if layers in row:
-            settle(
-                NOT_RUN, f"{row[layers].name} and {condition.name} have both {layers} layers, and nothing says which is meant"
-            )
-        row[layers] = condition
-    if not cells:
+    transformers = [each for each in evidence.with_settings({"model.name": "transformer"}) if length_of(each.settings)]
+    if not transformers:
         settle(NOT_RUN, "no condition asks a transformer whether a piece of tokens has been read")
-    return {length: dict(sorted(cells[length].items())) for length in sorted(cells)}
+    cells: Cells = {}
+    for (length, layers), condition in sorted(by_place(transformers, _place, "have one length and depth").items()):
+        cells.setdefault(length, {})[layers] = condition
+    return cells
+
+
+def _place(condition: Condition) -> tuple[int, int]:
+    return length_of(condition.settings) or 0, condition.settings["model.layers"]
 
 
 def solved(condition: Condition, name: str, value: float) -> tuple[int, int]:

@@ -6,17 +6,17 @@ Rows are those of `manyseeds probe STORE --probe associations` at the kept steps
 import numpy as np
 import scipy
 
-from results.claims.claim import Claim, Finding, Terms, decide
-from results.claims.compare import between
+from results.claims.claim import Claim, Finding, Part, Terms, decide_all
+from results.claims.compare import median
 from results.claims.evidence import Evidence
 from results.claims.subsequences.growth import Pairs, measured
-from results.statistics.intervals import Floats, quantile_interval
+from results.statistics.intervals import Floats
 
 
 def gradients_follow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Spearman's correlation over pairs at each kept step, of the gradient with frequency · gap and with frequency alone."""
     by_condition = measured(evidence, needs)
-    texts, holds, fails = [], [], []
+    parts = []
     for name, replicates in by_condition.items():
         confidence = 1 - 0.05 / (2 * len(by_condition))
         whole = [
@@ -28,22 +28,15 @@ def gradients_follow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
             float(np.median([by_step[step] - other[step] for step in by_step]))
             for by_step, other in zip(whole, alone, strict=True)
         ]
-        level, gain = (
-            quantile_interval(sample, 0.5, confidence, least=least) for sample, least in ((middles, -1.0), (gains, -2.0))
-        )
+        level, gain = median(middles, confidence, least=-1.0), median(gains, confidence, least=-2.0)
         common = sorted(set.intersection(*(set(by_step) for by_step in whole)))
         curve = ", ".join(f"{step}: {np.median([by_step[step] for by_step in whole]):.2f}" for step in common)
-        texts.append(
-            f"{name}: {np.median(middles):.2f} {between(level)}, by {np.median(gains):.2f} {between(gain)} above that of frequency alone; "
-            f"medians by step: {curve}"
-        )
-        holds.append(level.low > terms.value and gain.low > 0)
-        fails.append(level.high < terms.value or gain.high < 0)
-    return decide(
-        all(holds),
-        any(fails),
-        "Spearman's correlation of the gradient with frequency times gap, median over kept steps, then over replicates: "
-        + "; ".join(texts),
+        text = f"{name}: {level:.2f}, by {gain:.2f} above that of frequency alone; medians by step: {curve}"
+        holds = level.interval.low > terms.value and gain.interval.low > 0
+        parts.append(Part(holds, level.interval.high < terms.value or gain.interval.high < 0, text))
+    return decide_all(
+        parts,
+        "Spearman's correlation of the gradient with frequency times gap, median over kept steps, then over replicates: ",
         f"the interval must lie above {terms.value:g}, and above the correlation with frequency alone, which is a factor of the measured "
         "gradient, in every condition",
     )

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
-from results.claims.compare import between
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Part, Terms, decide_all, settle
+from results.claims.compare import median
 from results.claims.evidence import Condition, Evidence
-from results.claims.requirements import in_distribution_set, require
+from results.claims.requirements import in_distribution_set, require, require_all
 from results.rows.probe_values import by_step
 from results.rows.summary import of_replicates
-from results.statistics.intervals import Floats, quantile_interval
+from results.statistics.intervals import Floats
 from results.statistics.survival_slope import onset, slope
 
 LEARNED = 0.1  # a smaller gap is called learned
@@ -42,18 +42,12 @@ def measured(evidence: Evidence, needs: int, optimizers: Sequence[str] = OPTIMIZ
 
 
 def _of(condition: Condition, rows: Mapping[str, Mapping[int, Mapping[str, float]]], needs: int) -> list[Steps]:
-    finished = [replicate for replicate in condition.replicates if replicate.status == "finished"]
-    measured = of_replicates(finished, rows)
+    measured = of_replicates(condition.finished, rows)
     if not measured:
         settle(
             NOT_RUN, f"{condition.name} has no rows: manyseeds probe STORE --probe associations, with kept steps in its study"
         )
-    if len(measured) < max(needs, len(finished)):
-        settle(
-            TOO_FEW,
-            f"{len(measured)} of {len(finished)} finished replicates of {condition.name} have rows; "
-            f"the claim needs all, and at least {needs}",
-        )
+    require_all(len(measured), len(condition.finished), needs, f"finished replicates of {condition.name} have rows")
     if min(len(steps) for steps in measured) < 4:
         settle(NOT_RUN, f"{condition.name} has rows at fewer than 4 steps: keep more of them")
     return [{step: arrays(items) for step, items in sorted(steps.items())} for steps in measured]
@@ -90,7 +84,7 @@ def rare_pairs_take_longer_still(evidence: Evidence, terms: Terms, needs: int) -
 
 def _slopes(by_condition: Mapping[str, list[Steps]], terms: Terms) -> Finding:
     """The slope of log steps on log frequency, a replicate at a time; the interval of the median over replicates."""
-    texts, inside, outside = [], [], []
+    parts = []
     for name, replicates in by_condition.items():
         times = [learned_between(steps) for steps in replicates]
         shares = [float(np.isfinite(high).mean()) for _, high in times]
@@ -107,32 +101,23 @@ def _slopes(by_condition: Mapping[str, list[Steps]], terms: Terms) -> Finding:
                 PRECONDITION,
                 f"{max(early):.0%} of the pairs of a replicate of {name} are learned before the first kept step: keep earlier ones",
             )
-        slopes = [
-            slope(np.log(next(iter(steps.values()))["frequency"]), low, high)
-            for steps, (low, high) in zip(replicates, times, strict=True)
-        ]
-        fits = [
-            onset(np.log(next(iter(steps.values()))["frequency"]), low, high)
-            for steps, (low, high) in zip(replicates, times, strict=True)
-        ]
+        frequencies = [np.log(next(iter(steps.values()))["frequency"]) for steps in replicates]
+        slopes = [slope(x, low, high) for x, (low, high) in zip(frequencies, times, strict=True)]
+        onsets, gains = zip(*(onset(x, low, high) for x, (low, high) in zip(frequencies, times, strict=True)), strict=True)
         confidence = 1 - 0.05 / (2 * len(by_condition))
-        interval = quantile_interval(slopes, 0.5, confidence, least=-np.inf)
-        gains = quantile_interval([gain for _, gain in fits], 0.5, confidence, least=-np.inf)
-        texts.append(
-            f"{name}: {np.median(slopes):.2f} {between(interval)} over {len(slopes)} replicates; a common onset of "
-            f"{np.median([first for first, _ in fits]):.0f} steps and an exponent of -1 are likelier than another exponent by a factor of "
-            f"e to the {np.median([gain for _, gain in fits]):.1f} {between(gains)}; "
+        middle, gain = (median(values, confidence, least=-np.inf) for values in (slopes, gains))
+        text = (
+            f"{name}: {middle:.2f} over {len(slopes)} replicates; a common onset of {np.median(onsets):.0f} steps and an exponent of -1 "
+            f"are likelier than another exponent by a factor of e to the {gain:.1f}; "
             f"{sum(int(np.isinf(high).sum()) for _, high in times)} of {sum(len(high) for _, high in times)} pairs not learned"
         )
-        within = terms.value - MARGIN <= interval.low and interval.high <= terms.value + MARGIN
-        without = interval.high < terms.value - MARGIN or interval.low > terms.value + MARGIN
-        inside.append(within or gains.low > 0)
-        outside.append(without and gains.high < 0)
-    return decide(
-        all(inside),
-        any(outside),
-        f"slope of log steps until the gap is below {LEARNED:g} on log frequency, median with its exact interval: "
-        + "; ".join(texts),
+        low, high = middle.interval.low, middle.interval.high
+        within = terms.value - MARGIN <= low and high <= terms.value + MARGIN
+        without = high < terms.value - MARGIN or low > terms.value + MARGIN
+        parts.append(Part(within or gain.interval.low > 0, without and gain.interval.high < 0, text))
+    return decide_all(
+        parts,
+        f"slope of log steps until the gap is below {LEARNED:g} on log frequency, median with its exact interval: ",
         f"the whole interval of the slope must lie in {terms.value - MARGIN:g} … {terms.value + MARGIN:g}, or t₀ + c/f must be likelier "
         "than another exponent; refuted where the interval lies wholly outside and another exponent is likelier. Pairs that are not "
         "learned count as learned later than the last step",

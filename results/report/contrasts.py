@@ -3,7 +3,7 @@
 Paired where both conditions were planned with the same seeds, else unpaired; p-values are corrected over everything that is printed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,11 +48,7 @@ class Contrast:
 
 
 def contrasts(
-    replicates: Sequence[Replicate],
-    sets: Sequence[str],
-    baseline: str | None = None,
-    confidence: float = CONFIDENCE,
-    rates: bool = True,
+    replicates: Sequence[Replicate], sets: Sequence[str], baseline: str | None = None, rates: bool = True
 ) -> list[Contrast]:
     """One for every other condition, stage and set, in the study's order; the baseline is the first condition unless named.
 
@@ -69,7 +65,7 @@ def contrasts(
     if len(names) == 1:
         raise StudyError(f"{chosen} is the only condition of the study: there is nothing to compare it with")
     table = [
-        _contrast(groups[chosen, stage], members, condition, stage, name, confidence, rates)
+        _contrast(groups[chosen, stage], members, condition, stage, name, rates)
         for (condition, stage), members in groups.items()
         if condition != chosen and (chosen, stage) in groups
         for name in sets
@@ -79,9 +75,9 @@ def contrasts(
     smallest = holm([contrast.compared.least for contrast in table if contrast.compared])  # Holm's p grow with each p
     for index, p, least in zip(tested, adjusted, smallest, strict=True):
         contrast, needed = table[index], None
-        if p > 1 - confidence:
+        if p > 1 - CONFIDENCE:
             base, other = groups[chosen, contrast.stage], groups[contrast.condition, contrast.stage]
-            needed = to_settle(*_numbers(base, other, contrast.set), POWER, 1 - (1 - confidence) / len(tested))
+            needed = to_settle(*_numbers(base, other, contrast.set), POWER, 1 - (1 - CONFIDENCE) / len(tested))
         table[index] = replace(contrast, holm=p, least=least, needed=needed)
     return table
 
@@ -105,15 +101,10 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
         raise StudyError(f"--across compares the values that experiments return, and {store.study} trains: leave it out")
     table = contrasts(replicates, reported_sets(manifest), baseline)
     name = baseline or replicates[0].condition
-    count = sum(contrast.compared is not None for contrast in table)
     say(f"{store.study}: each condition against {name}; P(errs more) above 0.5, or a ratio above 1, is worse than {name}.")
-    _say_how(count, say)
-    say("")
     heads = [*(f"ratio of {'medians' if q == 0.5 else f'{q:.0%} quantiles'}" for q in QUANTILES)]
     columns = ["condition", "set", "replicates", "missing", "P(errs more)", "p", "corrected p", *heads, "more replicates"]
-    for line in table_lines(columns, (_line(contrast, len(columns)) for contrast in table)):
-        say(line)
-    _say_out_of_reach(table, say)
+    _say_table(table, columns, (_line(contrast, len(columns)) for contrast in table), say)
 
 
 def show_value_contrasts(
@@ -125,41 +116,31 @@ def show_value_contrasts(
     """
     compared = [measure for measure in measures if measure.declared] or measures
     table = contrasts(replicates, [measure.label for measure in compared], baseline, rates=False)
-    name, count = baseline or replicates[0].condition, sum(contrast.compared is not None for contrast in table)
+    name = baseline or replicates[0].condition
     by_label = {measure.label: measure for measure in measures}
     say(
         f"{study}: each condition against {name}; P(better) above 0.5 is better than {name}, and differences are condition − {name}."
     )
-    _say_how(count, say)
-    say("")
-    columns = [
-        "condition",
-        "metric",
-        "replicates",
-        "missing",
-        "P(better)",
-        "p",
-        "corrected p",
-        "difference of medians",
-        "more replicates",
-    ]
+    heads = ("condition", "metric", "replicates", "missing", "P(better)", "p", "corrected p")
+    columns = [*heads, "difference of medians", "more replicates"]
     rows = (_value_line(contrast, by_label[contrast.set], replicates, name, len(columns)) for contrast in table)
-    for line in table_lines(columns, rows):
-        say(line)
-    _say_out_of_reach(table, say)
+    _say_table(table, columns, rows, say)
     if others := [measure.label for measure in measures if measure not in compared]:
         say("")
         say(f"Not compared, as evaluate.metrics does not name them: {', '.join(others)}.")
 
 
-def _say_how(count: int, say: Callable[[str], None]) -> None:
+def _say_table(
+    table: Sequence[Contrast], columns: Sequence[str], rows: Iterable[Sequence[str]], say: Callable[[str], None]
+) -> None:
+    """How to read a table of contrasts, the table, and how many of them its replicates can't settle."""
+    count, short = sum(contrast.compared is not None for contrast in table), sum(map(_out_of_reach, table))
     over = "the one comparison" if count == 1 else f"the {count} comparisons"
     say(f"In brackets: 95 % intervals. Corrected p: by Holm's method, for {over} of this table.")
     say("More replicates: how many more of each condition would show the difference with 80 % power.")
-
-
-def _say_out_of_reach(table: Sequence[Contrast], say: Callable[[str], None]) -> None:
-    short, count = sum(_out_of_reach(contrast) for contrast in table), sum(contrast.compared is not None for contrast in table)
+    say("")
+    for line in table_lines(columns, rows):
+        say(line)
     if short:
         say("")
         say(
@@ -174,7 +155,6 @@ def _contrast(
     condition: str,
     stage: int,
     name: str,
-    confidence: float,
     rates: bool,
 ) -> Contrast:
     missing = sum(_missing(replicate, name) for replicate in (*base.values(), *other.values()))
@@ -187,16 +167,10 @@ def _contrast(
     ends, best = [], 0.0 if rates else -np.inf
     for fill in ((np.inf, best), (best, np.inf)) if missing else ():
         x, y, _ = _numbers(base, other, name, fill)
-        ends.append((pair_superiority(differences(x, y)) if paired else superiority(x, y, confidence))[0])
+        ends.append((pair_superiority(differences(x, y)) if paired else superiority(x, y, CONFIDENCE))[0])
     bounds = Interval(*ends) if ends else None
-    return Contrast(
-        condition,
-        stage,
-        name,
-        missing,
-        compare(first, second, paired, confidence, quantiles=QUANTILES if rates else ()),
-        bounds,
-    )
+    compared = compare(first, second, paired, quantiles=QUANTILES if rates else ())
+    return Contrast(condition, stage, name, missing, compared, bounds)
 
 
 def _numbers(

@@ -5,7 +5,8 @@ for the same values. Colours are Okabe and Ito's, legible on dark and light; tex
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ from results.report.plot_data import log_coordinates, tell
 from results.statistics.intervals import Floats, quantile
 
 Errors = Mapping[str, Floats]  # error rates of a condition's replicates; infinity is diverged
+Curve = tuple[Floats, Floats]  # steps and values
 Rows = Mapping[str, Sequence[int]]  # by condition, the place of each of its replicates in the study's list
 
 NO_ERROR = 0.05  # chance to see no error in a bin at the upper bound that is drawn for it, were its reads independent
@@ -90,9 +92,9 @@ class ErrorScale:
 def error_scale(*errors: ArrayLike) -> ErrorScale:
     """The decades that hold all positive rates, at least two of them, and whether there are zeros and diverged replicates."""
     values = np.concatenate([np.empty(0), *(np.asarray(e, dtype=np.float64).ravel() for e in errors)])
-    positive = values[(values > 0) & np.isfinite(values)]
-    low = math.floor(np.log10(positive.min())) if positive.size else -2
-    high = math.ceil(np.log10(positive.max())) if positive.size else 0
+    logs = np.log10(positive(values))
+    low = math.floor(logs.min()) if logs.size else -2
+    high = math.ceil(logs.max()) if logs.size else 0
     return ErrorScale(min(low, high - 2), high, bool((values == 0).any()), bool(np.isinf(values).any()))
 
 
@@ -103,25 +105,17 @@ def errors_by_condition(errors: Mapping[str, Errors], rows: Mapping[str, Rows] |
     """
     scale = error_scale(*(values for by in errors.values() for values in by.values()))
     conditions = list(dict.fromkeys(name for by in errors.values() for name in by))
-    many = len(conditions) > 8
-    with mpl.rc_context(STYLE):
-        if many:  # a panel a row
-            figure = _figure(min(0.3 * len(conditions) + 1.5, 30), 3.6 * len(errors) + 1)
-            panels = list(np.atleast_1d(figure.subplots(len(errors), 1, sharex=True)))
-        else:
-            figure, panels = rows_of_panels(len(errors), max(1.25 * len(conditions), 2.6), 4.6, "y")
+    with titled_panels(errors, max(1.25 * len(conditions), 2.6), 4.6, y="error rate", shared="y") as (figure, panels):
         for panel, (name, by) in zip(panels, errors.items(), strict=True):
-            panel.set_title(name)
-            most = max((_positive(values).size for values in by.values()), default=0)
+            most = max((positive(values).size for values in by.values()), default=0)
             for i, condition in enumerate(conditions):
                 before = set(panel.get_children())
-                _strip(panel, scale, i, by.get(condition, np.empty(0)), colour_of(i), most, "{}" if many else "{} of {}")
+                _strip(panel, scale, i, by.get(condition, np.empty(0)), colour_of(i), most)
                 for artist in set(panel.get_children()) - before:
                     points = isinstance(artist, Line2D) and artist.get_marker() == "o"
                     tell(artist, condition, (rows or {}).get(name, {}).get(condition, ()) if points else ())
-            name_columns(panel, conditions, upright=many)
-            _error_axis(panel, scale, "y")
-        label_rows(panels, "error rate")
+            name_columns(panel, conditions)
+            error_axis(panel, scale, "y")
     return figure
 
 
@@ -129,9 +123,8 @@ def scatter(errors: Mapping[str, tuple[Floats, Floats]], x_set: str, y_set: str,
     """Every replicate's error on one set against another, by condition; zeros and diverged in strips along both axes."""
     horizontal = error_scale(*(x for x, _ in errors.values()))
     vertical = error_scale(*(y for _, y in errors.values()))
-    with mpl.rc_context(STYLE):
-        figure = _figure(6.2, 5.2 + 0.1 * len(errors))
-        panel = figure.subplots()
+    across, up = f"error rate, {x_set}", f"error rate, {y_set}"
+    with titled_panels([""], 5.3, 5.2, across, up, above=0.1 * len(errors)) as (figure, (panel,)):
         handles: dict[str, Line2D] = {}
         ends = np.cumsum([0, *(len(x) for x, _ in errors.values())])
         xs, ys = (np.concatenate([pair[axis] for pair in errors.values()]) for axis in (0, 1))
@@ -143,20 +136,11 @@ def scatter(errors: Mapping[str, tuple[Floats, Floats]], x_set: str, y_set: str,
             marker, colour = marker_of(i), colour_of(i)
             label = f"{condition}: {len(x)}, {clean} at zero on both" if len(errors) <= 12 else condition
             # the fewer a condition has in the crowded corner, the further in front it is
-            style: Style = {
-                "ms": 5,
-                "mfc": colour,
-                "mec": PAPER,
-                "mew": 0.4,
-                "alpha": 0.8,
-                "zorder": 3 + 1 / (1 + clean),
-            }
+            style: Style = {"ms": 5, "mfc": colour, "mec": PAPER, "mew": 0.4, "alpha": 0.8, "zorder": 3 + 1 / (1 + clean)}
             (handles[label],) = panel.plot(px, py, marker=marker, ls="none", **style)
             tell(handles[label], condition, (rows or {}).get(condition, ()))
-        _error_axis(panel, horizontal, "x")
-        _error_axis(panel, vertical, "y")
-        panel.set_xlabel(f"error rate, {x_set}")
-        panel.set_ylabel(f"error rate, {y_set}")
+        error_axis(panel, horizontal, "x")
+        error_axis(panel, vertical, "y")
         legend(figure, handles)
     return figure
 
@@ -200,11 +184,9 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
     every = each_is_drawn(profiles)
     scale = error_scale(*(values for rate in rates.values() for values in rate))
     conditions = list(dict.fromkeys(condition for by in profiles.values() for condition in by))
-    with mpl.rc_context(STYLE):
+    with titled_panels(profiles, 4.1, 3.8, axis_label, "error rate", "y", 0.2 + 0.1 * len(conditions)) as (figure, panels):
         handles: dict[str, Line2D] = {}
-        figure, panels = rows_of_panels(len(profiles), 4.1, 3.8, "y", 0.2 + 0.1 * len(conditions))
         for panel, (name, by) in zip(panels, profiles.items(), strict=True):
-            panel.set_title(name)
             for condition, profile in by.items():
                 i = conditions.index(condition)
                 colour, centre = colour_of(i), np.sqrt(np.maximum(profile.lo, 0.7) * np.maximum(profile.hi - 1, 0.7))
@@ -212,23 +194,19 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
                 for row, rate in enumerate(of_replicates if every else ()):
                     (light,) = panel.plot(centre, scale.place(rate), color=colour, lw=0.7, alpha=faint(len(of_replicates)))
                     tell(light, condition, profile.rows[row : row + 1])
-                shaded = panel.fill_between(centre, scale.place(low), scale.place(high), color=colour, alpha=0.16, lw=0)
-                shaded.set_visible(len(by) <= MOST_BANDS)
+                band(panel, centre, scale.place(low), scale.place(high), condition, i, len(by) <= MOST_BANDS)
                 (dashed,) = panel.plot(centre, scale.place(median), color=colour, lw=1.2, ls="--")
                 open_marks: Style = {"marker": "v", "ms": 6, "mfc": "none", "mec": colour, "ls": "none"}
                 (above,) = panel.plot(centre, scale.place(bounds), **open_marks)
                 style: Style = {"marker": marker_of(i), "ms": 4, "mec": PAPER, "mew": 0.4, "lw": 2}
                 (handles[condition],) = panel.plot(centre, scale.place(pooled), color=colour, **style)
-                tell(shaded, condition, quiet=len(by) > MOST_BANDS)
                 for artist in (dashed, above, handles[condition]):
                     tell(artist, condition)
             panel.set_xscale("log", base=2)
             panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
             panel.xaxis.set_minor_locator(mpl.ticker.NullLocator())
-            panel.set_xlabel(axis_label)
-            _error_axis(panel, scale, "y")
-        label_rows(panels, "error rate")
-        legend(figure, {condition: handles[condition] for condition in conditions})
+            error_axis(panel, scale, "y")
+        legend(figure, handles)
     return figure
 
 
@@ -245,41 +223,35 @@ def _rates(profile: Profile) -> tuple[Floats, Floats, Floats, Floats]:
     return of_replicates, pooled, bounds, np.where(shown, quartiles, np.nan)
 
 
-def error_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]], rows: Rows | None = None) -> Figure:
+def error_curves(curves: Mapping[str, Sequence[Curve]], rows: Rows | None = None) -> Figure:
     """A panel a condition: each replicate's (step, error): raw error light, best so far bold."""
     scale = error_scale(*(error for by in curves.values() for _, error in by))
-    with mpl.rc_context(STYLE):
-        figure, panels = rows_of_panels(len(curves), 4.1, 3.4, "y", 0.6, columns=3)
-        for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=False)):
+    with _panels_by_step(curves, "error rate") as (figure, panels):
+        for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=True)):
             colour, many = colour_of(i), len(by) > 12
             bold = float(np.clip(4 / math.sqrt(max(len(by), 1)), 0.15, 0.9))
-            for place, (step, error) in enumerate(by):
-                dot = "o" if len(step) == 1 else None  # a line needs two points
-                (raw,) = panel.plot(step, scale.place(error), color=colour, lw=0.7, alpha=faint(len(by)), marker=dot, ms=3)
-                tell(raw, condition, (rows or {}).get(condition, ())[place : place + 1])
+            light_curves(
+                panel, i, [(step, scale.place(error)) for step, error in by], condition, (rows or {}).get(condition, ())
+            )
             for step, error in by:
                 best = scale.place(np.fmin.accumulate(error))
                 (line,) = panel.plot(step, best, color=colour, lw=1.2 if many else 2, alpha=bold, drawstyle="steps-post")
                 tell(line, condition)
-            panel.set_title(condition)
-            panel.set_xlabel("training step")
-            _error_axis(panel, scale, "y")
-        label_rows(panels, "error rate")
+            error_axis(panel, scale, "y")
         legend(figure, light_and_bold("raw error of one replicate", "its best so far"))
     return figure
 
 
-def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]], rows: Rows | None = None) -> Figure:
+def loss_curves(curves: Mapping[str, Sequence[Curve]], rows: Rows | None = None) -> Figure:
     """A panel a condition: each replicate's (step, training loss) light, and the median over replicates bold."""
-    with mpl.rc_context(STYLE):
-        figure, panels = rows_of_panels(len(curves), 4.1, 3.4, "y", 0.6, columns=3)
-        for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=False)):
-            colour = colour_of(i)
-            for place, (step, loss) in enumerate(by):
-                (line,) = panel.plot(step, np.where(loss > 0, loss, np.nan), color=colour, lw=0.7, alpha=faint(len(by)))
-                tell(line, condition, (rows or {}).get(condition, ())[place : place + 1])
+    with _panels_by_step(curves, "training loss") as (figure, panels):
+        for i, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=True)):
+            positive = [(step, np.where(loss > 0, loss, np.nan)) for step, loss in by]
+            light_curves(panel, i, positive, condition, (rows or {}).get(condition, ()))
             steps, middle = median_by_step(by)
-            (median,) = panel.plot(steps, np.where(np.isfinite(middle) & (middle > 0), middle, np.nan), color=colour, lw=2)
+            (median,) = panel.plot(
+                steps, np.where(np.isfinite(middle) & (middle > 0), middle, np.nan), color=colour_of(i), lw=2
+            )
             tell(median, condition)
             panel.set_yscale("log")
             panel.yaxis.set_major_formatter(lambda value, _: _power(math.log10(value)))
@@ -287,14 +259,33 @@ def loss_curves(curves: Mapping[str, Sequence[tuple[Floats, Floats]]], rows: Row
             if len(panels) > MANY_PANELS:
                 panel.yaxis.set_minor_locator(mpl.ticker.NullLocator())
             panel.grid(axis="y")
-            panel.set_title(condition)
-            panel.set_xlabel("training step")
-        label_rows(panels, "training loss")
         legend(figure, light_and_bold("one replicate", "median (diverged ranks worst)"))
     return figure
 
 
-def median_by_step(curves: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+def _panels_by_step(conditions: Collection[str], y: str) -> AbstractContextManager[tuple[Figure, list[Axes]]]:
+    return titled_panels(conditions, 4.1, 3.4, "training step", y, "y", above=0.6, columns=3)
+
+
+def light_curves(panel: Axes, index: int, curves: Sequence[Curve], name: str = "", rows: Sequence[int] = ()) -> None:
+    """A light line for each replicate of a condition. rows: the place of each in the study's list."""
+    for place, (steps, values) in enumerate(curves):
+        dot = "o" if len(steps) == 1 else None  # a line needs two points
+        (line,) = panel.plot(steps, values, color=colour_of(index), lw=0.7, alpha=faint(len(curves)), marker=dot, ms=3)
+        if name:
+            tell(line, name, rows[place : place + 1])
+
+
+def band(
+    panel: Axes, x: Floats, low: Floats, high: Floats, name: str, index: int, shown: bool, alpha: float = 0.16, **style: Any
+) -> None:
+    """Shade what lies between two lines. shown: at once; else a page shows it while a reader points at the name."""
+    shaded = panel.fill_between(x, low, high, color=colour_of(index), alpha=alpha, lw=0, **style)
+    shaded.set_visible(shown)
+    tell(shaded, name, quiet=not shown)
+
+
+def median_by_step(curves: Sequence[Curve]) -> tuple[Floats, Floats]:
     """The steps at which any of these (steps, values) has a value, and the median there; NaN ranks worst."""
     values: dict[float, list[float]] = {}
     for steps, curve in curves:
@@ -304,51 +295,50 @@ def median_by_step(curves: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Flo
     return np.array(at), np.array([quantile(values[step], 0.5) for step in at])
 
 
-def _figure(width: float, height: float) -> Figure:
-    return Figure(figsize=(width, height), layout="constrained")
+@contextmanager
+def titled_panels(
+    titles: Collection[str],
+    width: float,
+    height: float,
+    x: str = "",
+    y: str = "",
+    shared: Literal["y", "none"] = "none",
+    above: float = 0.0,
+    columns: int | None = None,
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """A figure in the style of reports with a panel of `width` × `height` inches for each title, to be drawn into. They stand in rows of at
+    most `columns`: by default 3, and 2 × 2 for 4, to be legible on a page.
 
-
-def rows_of_panels(
-    count: int, width: float, height: float, shared: Literal["y", "none"], above: float = 0.0, columns: int | None = None
-) -> tuple[Figure, list[Axes]]:
-    """`count` panels of `width` × `height` inches in rows of at most `columns`: by default 3, and 2 × 2 for 4, to be legible on a page.
-
-    `above` is the room in inches for a legend.
+    x, y: names of the axes, the vertical one's at the left end of every row. above: room in inches for a legend.
     """
+    count = len(titles)
     columns = min(max(count, 1), columns or (2 if count == 4 else 3))
     rows = -(-max(count, 1) // columns)
-    figure = _figure(width * columns + 0.9, height * rows + above)
-    axes = list(np.atleast_1d(figure.subplots(rows, columns, sharey=shared == "y")).ravel())
-    for unused in axes[count:]:
-        unused.set_axis_off()
-    return figure, axes[:count]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(width * columns + 0.9, height * rows + above), layout="constrained")
+        axes = list(figure.subplots(rows, columns, sharey=shared == "y", squeeze=False).flat)
+        for panel, title in zip(axes, titles, strict=False):
+            panel.set_title(title)
+            panel.set_xlabel(x)
+        for panel in axes[:count:columns]:
+            panel.set_ylabel(y)
+        for unused in axes[count:]:
+            unused.set_axis_off()
+        yield figure, axes[:count]
 
 
-def label_rows(panels: Sequence[Axes], label: str) -> None:
-    """Name the vertical axis at the left end of every row."""
-    for panel in panels:
-        spec = panel.get_subplotspec()
-        if spec is not None and spec.is_first_col():
-            panel.set_ylabel(label)
-
-
-def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, most: int, counted: str) -> None:
-    """One condition's violin, points and quantile marks around x = `at`; `most` positive errors are a full-width violin.
-
-    `counted` is how many replicates a category holds, of how many, as a format.
-    """
-    positive = _positive(errors)
-    logs = np.log10(positive)
-    if positive.size >= 5 and np.ptp(logs) > 0:
-        grid = np.linspace(logs.min(), logs.max(), 160)
-        density = scipy.stats.gaussian_kde(logs)(grid)
-        half = 0.4 * density / density.max() * math.sqrt(positive.size / most)
-        panel.fill_betweenx(grid, at - half, at + half, color=colour, alpha=0.2, lw=0)
+def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, most: int) -> None:
+    """One condition's violin, points and quantile marks around x = `at`; `most` positive errors are a full-width violin."""
+    logs = np.log10(positive(errors))
+    if (violin := density(logs, 160)) is not None:
+        places, shares = violin
+        half = 0.4 * shares * math.sqrt(logs.size / most)
+        panel.fill_betweenx(places, at - half, at + half, color=colour, alpha=0.2, lw=0)
     points_and_quantiles(panel, at, errors, colour, scale.place, 0.55 * _jitter(errors, scale, 3))
     for chosen, place, above in ((errors == 0, scale.zero, -1), (np.isinf(errors), scale.infinite, 1)):
         if count := int(chosen.sum()):
             panel.annotate(
-                counted.format(count, errors.size),
+                f"{count} of {errors.size}",
                 (at, place),
                 (0, 15 * above),
                 textcoords="offset points",
@@ -379,13 +369,10 @@ def points_and_quantiles(
             panel.plot([at - reach, at + reach], [y, y], color=INK, lw=2.2 if q == 0.5 else 1, solid_capstyle="butt")
 
 
-def name_columns(panel: Axes, conditions: Sequence[str], upright: bool = False) -> None:
+def name_columns(panel: Axes, conditions: Sequence[str]) -> None:
     """Conditions as the names of columns, turned where they would not fit side by side."""
-    turned: Style = {"rotation": 90 if upright else 35, "ha": "right", "rotation_mode": "anchor"}
-    if upright:
-        turned["va"] = "center"
-    elif len(conditions) <= 4 and max(map(len, conditions), default=0) <= 12:
-        turned = {}
+    fit = len(conditions) <= 4 and max(map(len, conditions), default=0) <= 12
+    turned: Style = {} if fit else {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
     panel.set_xlim(-0.6, len(conditions) - 0.4)
     panel.set_xticks(range(len(conditions)), conditions, **turned)
     panel.tick_params(axis="x", length=0)
@@ -402,7 +389,7 @@ def mark(index: int) -> Line2D:
     return Line2D([], [], color=colour_of(index), marker=marker_of(index), ls="none", ms=8)
 
 
-def _error_axis(panel: Axes, scale: ErrorScale, direction: Literal["x", "y"], counts: float | None = None) -> None:
+def error_axis(panel: Axes, scale: ErrorScale, direction: Literal["x", "y"], counts: float | None = None) -> None:
     """Decades, the categories beyond the breaks, a band behind each, and two strokes where the axis is broken.
 
     counts: room beyond each category for its counts, in spans of the axis.
@@ -462,8 +449,18 @@ def _visible(name: str) -> str:
     return f"\u200b{name}" if name.startswith("_") else name
 
 
-def _positive(errors: Floats) -> Floats:
+def positive(errors: Floats) -> Floats:
+    """The error rates that have a place on a logarithmic axis."""
     return errors[(errors > 0) & np.isfinite(errors)]
+
+
+def density(values: Floats, points: int) -> tuple[Floats, Floats] | None:
+    """Places from the least value to the largest, and the density there as a share of its maximum; None for too few values."""
+    if values.size < 5 or np.ptp(values) == 0:
+        return None
+    places = np.linspace(values.min(), values.max(), points)
+    at_places = scipy.stats.gaussian_kde(values)(places)
+    return places, at_places / at_places.max()
 
 
 def _jitter(errors: Floats, scale: ErrorScale, base: int) -> Floats:

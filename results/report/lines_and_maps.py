@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from results.report.figures import INK, MOST_BANDS, STYLE, Floats, label_rows, legend, rows_of_panels
-from results.report.palette import Style, colour_of, marker_of
+from results.report.figures import MOST_BANDS, Floats, band, legend, titled_panels
+from results.report.palette import INK, Style, colour_of, marker_of
 from results.report.plot_data import tell
 
 _MAP = "cividis"
@@ -64,33 +64,33 @@ def heat_maps(
     tables: Mapping[str, Sequence[Sequence[float | None]]], rows: Sequence[str], columns: Sequence[str], label: str
 ) -> Figure:
     """A panel a table, two in a row: shares by row and column with the per cent in each cell; None is an empty cell."""
-    with mpl.rc_context(STYLE):
-        figure, panels = rows_of_panels(len(tables), max(0.47 * len(columns) + 1.1, 3.4), 0.3 * len(rows) + 0.9, "y", columns=2)
-        colours = mpl.colormaps[_MAP]
-        for panel, (title, table) in zip(panels, tables.items(), strict=True):
+    width, height = max(0.47 * len(columns) + 1.1, 3.4), 0.3 * len(rows) + 0.9
+    with titled_panels(tables, width, height, label, shared="y", columns=2) as (figure, panels):
+        for panel, table in zip(panels, tables.values(), strict=True):
             values = np.array([[np.nan if cell is None else cell for cell in row] for row in table], dtype=np.float64)
-            panel.pcolormesh(np.ma.masked_invalid(values), cmap=colours, vmin=0, vmax=1, edgecolors="none", rasterized=False)
+            square_map(panel, values)
             for (i, j), value in np.ndenumerate(values):
                 if np.isfinite(value):
                     ink = _DARK if value > 0.55 else _LIGHT
                     text = "100" if value >= 0.99995 else f"{100 * value:.1f}"
                     panel.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=7, color=ink)
-            panel.set_title(title)
             panel.set_xticks(np.arange(len(columns)) + 0.5, columns)
             panel.set_yticks(np.arange(len(rows)) + 0.5, rows)
-            panel.set_ylim(len(rows), 0)
-            panel.set_xlabel(label)
-            panel.tick_params(length=0)
     return figure
+
+
+def square_map(panel: Axes, values: Floats) -> None:
+    """Shares [rows, columns] as coloured squares, the first row at the top; NaN is an empty one."""
+    panel.pcolormesh(np.ma.masked_invalid(values), cmap=_MAP, vmin=0, vmax=1, edgecolors="none")
+    panel.set_ylim(len(values), 0)
+    panel.tick_params(length=0)
 
 
 def draw_bands(panel: Axes, bands: Bands, name: str, index: int, shaded: bool, edges: Style, style: Style) -> Line2D:
     """Draw a line with its bands in the colour of a number, and return the line. shaded: whether the quartiles are shown at once;
     edges, style: of the best and the worst seed, and of the median."""
     colour = colour_of(index)
-    quartiles = panel.fill_between(bands.x, bands.low, bands.high, color=colour, alpha=0.16, lw=0)
-    quartiles.set_visible(shaded)
-    tell(quartiles, name, quiet=not shaded)
+    band(panel, bands.x, bands.low, bands.high, name, index, shaded)
     for edge in (bands.least, bands.most):
         (line,) = panel.plot(bands.x, edge, color=colour, **edges)
         tell(line, name)
@@ -110,11 +110,9 @@ def lines(
     """A panel a key, a line each of its own: median bold, quartiles shaded, best and worst thin. `marked`: dashed verticals.
     shared: whether panels have one vertical axis; where each has its own, its title says of what."""
     names = list(dict.fromkeys(name for by in panels.values() for name in by))
-    with mpl.rc_context(STYLE):
+    with titled_panels(panels, 4.4, 3.6, label, value, shared, above=0.2 + 0.1 * len(names)) as (figure, axes):
         handles: dict[str, Line2D] = {}
-        figure, axes = rows_of_panels(len(panels), 4.4, 3.6, shared, 0.2 + 0.1 * len(names))
-        for panel, (title, by) in zip(axes, panels.items(), strict=True):
-            panel.set_title(title)
+        for panel, by in zip(axes, panels.values(), strict=True):
             for name, bands in by.items():
                 style: Style = {"marker": marker_of(names.index(name)), "ms": 3.5} if len(bands.x) <= 40 else {}
                 edges: Style = {"lw": 0.7, "alpha": 0.6}
@@ -124,10 +122,8 @@ def lines(
             if log:
                 panel.set_xscale("log")
                 panel.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-            panel.set_xlabel(label)
             panel.grid(axis="y")
-        label_rows(axes, value)
-        legend(figure, {name: handles[name] for name in names})
+        legend(figure, handles)
     return figure
 
 
@@ -141,11 +137,9 @@ def steps(
     """A panel a key, a line a name, of the levels reached at each x; None lies above a broken line, beyond the highest."""
     names = list(dict.fromkeys(name for by in panels.values() for name in by))
     place = {level: i for i, level in enumerate(levels)}
-    with mpl.rc_context(STYLE):
+    with titled_panels(panels, 4.4, 3.6, label, value, "y", above=0.2 + 0.1 * len(names)) as (figure, axes):
         handles: dict[str, Line2D] = {}
-        figure, axes = rows_of_panels(len(panels), 4.4, 3.6, "y", 0.2 + 0.1 * len(names))
-        for panel, (title, by) in zip(axes, panels.items(), strict=True):
-            panel.set_title(title)
+        for panel, by in zip(axes, panels.values(), strict=True):
             for name, row in by.items():
                 i = names.index(name)
                 shift = 0.06 * (i - (len(names) - 1) / 2)  # equal lines stay apart
@@ -157,7 +151,5 @@ def steps(
             panel.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
             panel.xaxis.set_major_locator(mpl.ticker.FixedLocator(list(xs)))
             panel.set_yticks(range(len(levels) + 1), [*map(str, levels), "more"])
-            panel.set_xlabel(label)
-        label_rows(axes, value)
-        legend(figure, {name: handles[name] for name in names})
+        legend(figure, handles)
     return figure

@@ -5,7 +5,6 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -14,15 +13,14 @@ from results.claims.evidence import gather
 from results.report.family import ReportFamily, first_answer
 from results.report.figures import (
     MOST_BANDS,
-    STYLE,
     ErrorScale,
     Floats,
-    _error_axis,
+    band,
+    error_axis,
     error_scale,
-    label_rows,
     legend,
-    rows_of_panels,
     share_axis,
+    titled_panels,
 )
 from results.report.palette import Style, colour_of
 from results.report.plot_data import tell
@@ -68,18 +66,18 @@ def curve(members: Sequence[Replicate], name: str) -> Survival:
 
 def caption(groups: Groups, chosen: Sequence[str]) -> str:
     if len(chosen) <= MOST_BANDS:
-        band = (
+        bands = (
             "Shading: a band that holds the whole curve with 95 % confidence (Kolmogorov's exact quantile), whatever missing replicates "
             "turn out to be."
         )
     else:
-        band = (
+        bands = (
             f"With 95 % confidence, a whole curve lies within ± {_half_width([len(groups[label]) for label in chosen])} percentage points "
             "if no replicate is missing (Kolmogorov's exact quantile). Such bands would hide each other: point at a curve to see its own."
         )
     which = f" {len(chosen)} of {len(groups)} conditions are shown." if len(chosen) < len(groups) else ""
     return (
-        f"The share of replicates with an error rate above x. {band} At 0, a curve falls by the share of replicates without an error, and "
+        f"The share of replicates with an error rate above x. {bands} At 0, a curve falls by the share of replicates without an error, and "
         f"at “diverged”, beyond the broken axis, by the share that diverged.{which}"
     )
 
@@ -96,26 +94,20 @@ def draw(curves: Mapping[str, Mapping[str, Survival]]) -> Figure:
     ends = [np.inf] if any(curve.most[-1] > 0 for curve in every) else []
     scale = error_scale(*(curve.x for curve in every), ends)  # x always holds 0
     conditions = list(dict.fromkeys(label for by in curves.values() for label in by))
-    with mpl.rc_context(STYLE):
+    names = ("error rate x", "replicates with error above x")
+    with titled_panels(curves, 4.1, 3.6, *names, "y", 0.2 + 0.1 * len(conditions)) as (figure, panels):
         handles: dict[str, Line2D] = {}
-        figure, panels = rows_of_panels(len(curves), 4.1, 3.6, "y", 0.2 + 0.1 * len(conditions))
-        for panel, (name, by) in zip(panels, curves.items(), strict=True):
-            panel.set_title(name)
-            shaded = len(by) <= MOST_BANDS  # more bands hide each other; a page shows the one that is pointed at
+        for panel, by in zip(panels, curves.values(), strict=True):
             for label, curve in by.items():
                 i = conditions.index(label)
                 places, (share, low, high) = steps(curve, scale)
-                band = panel.fill_between(places, low, high, step="post", color=colour_of(i), alpha=0.13, lw=0)
-                band.set_visible(shaded)
-                tell(band, label, quiet=not shaded)
+                band(panel, places, low, high, label, i, len(by) <= MOST_BANDS, alpha=0.13, step="post")  # more hide each other
                 style: Style = {"drawstyle": "steps-post", "lw": 1.8, "ls": LINES[i % len(LINES)]}
                 (handles[label],) = panel.plot(places, share, color=colour_of(i), **style)
                 tell(handles[label], label)
-            _error_axis(panel, scale, "x")
+            error_axis(panel, scale, "x")
             share_axis(panel)
             panel.grid(axis="y")
-            panel.set_xlabel("error rate x")
-        label_rows(panels, "replicates with error above x")
         legend(figure, handles)
     return figure
 

@@ -11,15 +11,17 @@ from results.claims.show import html as claims_html
 from results.grouping import grouped
 from results.plain_values import Tree
 from results.report.family import ReportFamily
+from results.report.figures import Curve
 from results.report.first_screen import answer_of_values
 from results.report.page_parts import Drawing, commits, drawn_files, every_study, family_drawings, settings_table
 from results.report.page_template import FOLDER, render
-from results.report.values_figure import Curve, curves_by_condition, needs_log, values_by_condition
+from results.report.values_figure import curves_by_condition, values_by_condition
 from results.rows.measures import ARRAY, Measure, label, measures_of
 from results.rows.options import flatten
 from results.rows.plural import ranges
 from results.rows.summary import Replicate, replicates_of, to_csv, to_parquet
 from results.rows.value_summary import column_of, costs, summarise_values, value_rows
+from results.statistics.real_values import wants_log_axis
 from results.store.manifest import ConditionFields, Manifest, reported
 from results.store.tables import Store, committed, read
 
@@ -81,7 +83,7 @@ def draw_values(planned: Sequence[Replicate], measures: Sequence[Measure], evalu
             values[measure.label] = finite
     if not values:
         return drawings
-    log = {name: needs_log(by) for name, by in values.items()}
+    log = {name: wants_log_axis(*by.values()) for name, by in values.items()}
     caption = (
         "A point is a replicate; bars: minimum, 25 %, median (bold), 75 %, maximum of those that did not diverge. An axis is logarithmic "
         "where no value is negative and the largest is over 100 times the smallest."

@@ -6,21 +6,11 @@ Each evaluation set has an order of its own. Replicates without an error and div
 from collections.abc import Mapping
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-import scipy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from results.report.figures import (
-    STYLE,
-    Errors,
-    ErrorScale,
-    Floats,
-    _error_axis,
-    error_scale,
-    rows_of_panels,
-)
+from results.report.figures import Errors, ErrorScale, Floats, density, error_axis, error_scale, positive, titled_panels
 from results.report.page_template import format_rate
 from results.report.palette import COLOURS, INK, PAPER, Style
 from results.report.plot_data import tell
@@ -67,10 +57,8 @@ def sweep(errors: Mapping[str, Errors], baseline: str, most: int = MAX_CONDITION
     chosen = {name: largest(by, baseline, most) for name, by in errors.items()}
     scale = error_scale(*(by[condition] for name, by in errors.items() for condition in chosen[name]))
     rows = max(map(len, chosen.values()), default=1)
-    with mpl.rc_context(STYLE):
-        figure, panels = rows_of_panels(len(errors), 5.2, 0.23 * rows + 1.3, "none", columns=2)
+    with titled_panels(errors, 5.2, 0.23 * rows + 1.3, "error rate", columns=2) as (figure, panels):
         for panel, (name, by) in zip(panels, errors.items(), strict=True):
-            panel.set_title(name)
             marks: Points = {}
             dots: Points = {}
             for row, condition in enumerate(chosen[name]):
@@ -79,7 +67,7 @@ def sweep(errors: Mapping[str, Errors], baseline: str, most: int = MAX_CONDITION
                 panel.plot(*np.concatenate(points, axis=1), color=INK, lw=width, solid_capstyle="butt")
             for colour, points in dots.items():
                 panel.plot(*np.concatenate(points, axis=1), "o", ms=2.2, mfc=colour, mec="none")
-            _error_axis(panel, scale, "x", counts=0.07)
+            error_axis(panel, scale, "x", counts=0.07)
             medians = [scale.place(quantile(by[condition], 0.5)) for condition in chosen[name]]
             (pointed,) = panel.plot(medians, range(len(medians)), ls="none")
             tell(pointed, "", texts=[_said(condition, by[condition]) for condition in chosen[name]])
@@ -91,7 +79,6 @@ def sweep(errors: Mapping[str, Errors], baseline: str, most: int = MAX_CONDITION
             for label in panel.get_yticklabels():
                 label.set_fontweight("bold" if label.get_text() == baseline else "normal")
             panel.tick_params(axis="y", length=0)
-            panel.set_xlabel("error rate")
     return figure
 
 
@@ -106,14 +93,11 @@ def _said(condition: str, errors: Floats) -> str:
 
 def _row(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, marks: Points, dots: Points) -> None:
     """Draw a row, and add its marks by their width and its dots by their colour: those of one kind are drawn at once, as one path."""
-    positive = errors[(errors > 0) & np.isfinite(errors)]
-    logs = np.log10(positive)
-    if positive.size >= 5 and np.ptp(logs) > 0:
-        grid = np.linspace(logs.min(), logs.max(), 32)
-        density = scipy.stats.gaussian_kde(logs)(grid)
-        half = 0.4 * density / density.max()
-        panel.fill_between(grid, at - half, at + half, color=colour, alpha=0.28, lw=0)
-    elif positive.size:
+    logs = np.log10(positive(errors))
+    if (violin := density(logs, 32)) is not None:
+        places, shares = violin
+        panel.fill_between(places, at - 0.4 * shares, at + 0.4 * shares, color=colour, alpha=0.28, lw=0)
+    elif logs.size:
         panel.plot(logs, np.full(logs.size, at), "o", ms=3, mfc=colour, mec=PAPER, mew=0.3)
     places = scale.place([quantile(errors, q) for q, _ in MARKS])
     for width, chosen in ((0.9, (0, 1, 3, 4)), (2.0, (2,))):

@@ -7,9 +7,9 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from results.report.figures import INK, MOST_BANDS, STYLE, Floats, label_rows, legend, rows_of_panels
+from results.report.figures import MOST_BANDS, Floats, legend, titled_panels
 from results.report.lines_and_maps import Bands, draw_bands
-from results.report.palette import Style, colour_of, marker_of
+from results.report.palette import INK, Style, colour_of, marker_of
 from results.report.plot_data import tell
 
 
@@ -39,11 +39,9 @@ def lessons(panels: Mapping[str, Lesson]) -> Figure:
     """A panel a teacher: its median accuracy black and broken, that of each student in a colour, with quartiles shaded; a mark on the
     teacher's curve is a checkpoint that the students of this colour learn from."""
     names = list(dict.fromkeys(name for lesson in panels.values() for name in lesson.students))
-    with mpl.rc_context(STYLE):
+    with titled_panels(panels, 5.4, 3.8, "step", "accuracy", "y", 0.3 + 0.1 * len(names)) as (figure, axes):
         handles: dict[str, Line2D] = {}
-        figure, axes = rows_of_panels(len(panels), 5.4, 3.8, "y", 0.3 + 0.1 * len(names))
-        for panel, (title, lesson) in zip(axes, panels.items(), strict=True):
-            panel.set_title(title)
+        for panel, lesson in zip(axes, panels.values(), strict=True):
             name, bands = lesson.teacher
             tell(panel.fill_between(bands.x, bands.low, bands.high, color=INK, alpha=0.1, lw=0), name)
             (handles[name],) = panel.plot(bands.x, bands.middle, color=INK, lw=2, ls="--")
@@ -60,9 +58,7 @@ def lessons(panels: Mapping[str, Lesson]) -> Figure:
                 look: Style = {"marker": marker_of(i), "ms": 7, "mfc": "none", "mec": colour_of(i), "mew": 1.6}
                 (marks,) = panel.plot(steps, values, ls="none", zorder=4, **look)
                 tell(marks, name)
-            panel.set_xlabel("step")
             panel.grid(axis="y")
-        label_rows(axes, "accuracy")
         legend(figure, handles)
     return figure
 
@@ -70,11 +66,9 @@ def lessons(panels: Mapping[str, Lesson]) -> Figure:
 def spikes(panels: Mapping[str, Spikes]) -> Figure:
     """A panel a replicate: correlations inside the support, each a line; outside, mean and shaded standard deviation; accuracy broken."""
     names = list(dict.fromkeys(name for spike in panels.values() for name in spike.inside))
-    with mpl.rc_context(STYLE):
+    with titled_panels(panels, 4.8, 3.6, "step", "absolute correlation", "y", 0.3 + 0.05 * len(names)) as (figure, axes):
         handles: dict[str, Line2D] = {}
-        figure, axes = rows_of_panels(len(panels), 4.8, 3.6, "y", 0.3 + 0.05 * len(names))
-        for panel, (title, spike) in zip(axes, panels.items(), strict=True):
-            panel.set_title(title)
+        for panel, spike in zip(axes, panels.values(), strict=True):
             low, high = (spike.outside + side * spike.outside_sd for side in (-1, 1))
             panel.fill_between(spike.steps, low.clip(min=0), high, color=INK, alpha=0.18, lw=0)
             (outside,) = panel.plot(spike.steps, spike.outside, color=INK, lw=1.4)
@@ -91,10 +85,8 @@ def spikes(panels: Mapping[str, Spikes]) -> Figure:
                 right.set_ylim(0, 1.02)
                 right.spines["right"].set_visible(True)
             panel.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5))  # steps have many digits
-            panel.set_xlabel("step")
             panel.grid(axis="y")
         for panel in axes:  # at last: it ends the scaling of the axis that they share
             panel.set_ylim(bottom=0)
-        label_rows(axes, "absolute correlation")
         legend(figure, handles)
     return figure

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from results.report.family import Drawn
-from results.report.figures import STYLE, legend
+from results.report.figures import legend, titled_panels
 from results.report.palette import colour_of, marker_of
 from results.report.plot_data import tell
 from results.rows.accuracy_curves import watch
@@ -33,15 +33,13 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
     if conditions is None or len(conditions.lengths) < LENGTHS:
         return []
     arms = steps_of(conditions, watch(read(store, "evaluations", filter=reported(manifest), winning=finished)))
+    if not arms:
+        return []
     caption = (
         f"Steps until {100 * RIGHT:g} % of the strings are right, by the length d of the parity, on the set that is scored most often. "
         "Lines: medians over seeds; points: seeds, a little apart; above the line at the top: never within the training."
     )
-    return (
-        [("steps-by-length", "Steps by the length of the parity", caption, by_size(arms, "length d of the parity", RIGHT))]
-        if arms
-        else []
-    )
+    return [("steps-by-length", "Steps by the length of the parity", caption, by_size(arms, "length d of the parity", RIGHT))]
 
 
 def steps_of(conditions: TaskConditions, seen: Mapping[str, Sequence[tuple[int, float]]]) -> Steps:
@@ -59,9 +57,7 @@ def by_size(arms: Steps, label: str, right: float) -> Figure:
     """Steps to an accuracy of `right` by a size that `label` names; both axes logarithmic, and an arm keeps its colour and marker."""
     every = [step for lengths in arms.values() for steps in lengths.values() for step in steps]
     never = 1.6 * max((step for step in every if math.isfinite(step)), default=1.0)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 4.6), layout="constrained")
-        panel = figure.subplots()
+    with titled_panels([""], 5.5, 4.6, label, f"steps to an accuracy of {right:g}") as (figure, (panel,)):
         handles: dict[str, Line2D] = {}
         for i, (arm, lengths) in enumerate(arms.items()):
             shift = 1.012 ** (i - (len(arms) - 1) / 2)
@@ -85,8 +81,6 @@ def by_size(arms: Steps, label: str, right: float) -> Figure:
         panel.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
         panel.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda step, _: f"{step:,.0f}"))
         panel.minorticks_off()
-        panel.set_xlabel(label)
-        panel.set_ylabel(f"steps to an accuracy of {right:g}")
         panel.grid(axis="y")
         legend(figure, handles)
     return figure

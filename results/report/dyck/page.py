@@ -13,8 +13,9 @@ from results.claims.dyck.variation import random_variation
 from results.claims.evidence import Condition, Evidence, gather
 from results.report.dyck import thesis
 from results.report.family import Drawn
-from results.report.figures import INK, STYLE, faint, label_rows, legend, mark, rows_of_panels
-from results.report.palette import Style, colour_of, marker_of
+from results.report.figures import faint, legend, mark, titled_panels
+from results.report.lines_and_maps import square_map
+from results.report.palette import INK, Style, colour_of, marker_of
 from results.report.plot_data import tell
 from results.rows.probe_values import by_key, parts
 from results.rows.summary import Replicate
@@ -26,6 +27,7 @@ from results.store.tables import Store, read
 SEEDS, MAPS, SETS = 4, 3, 2  # seeds of a condition, conditions and sets that are drawn, at most
 ARMS = 10
 TASKS = ("dyck", "dyck_copy")
+BETA = "balance violation β, mean"
 STRING = 19  # tokens of the random strings of the probe `variation`
 
 
@@ -56,18 +58,13 @@ def _maps(evidence: Evidence) -> list[Drawn]:
     depth = max(each.settings["task.depth"] for each in evidence.conditions)
     signs = "()[]{}<>" if types <= 4 else ""
     tokens = ["s", *(sign for sign in signs[: 2 * types] for _ in range(depth))]
-    with mpl.rc_context(STYLE):
-        figure, panels = rows_of_panels(len(squares), 3.2, 3.0, "none", columns=min(SEEDS, len(squares)))
+    with titled_panels(squares, 3.2, 3.0, "reads", "token", columns=min(SEEDS, len(squares))) as (figure, panels):
         for panel, (title, square) in zip(panels, squares.items(), strict=True):
-            panel.pcolormesh(np.ma.masked_invalid(square), cmap="cividis", vmin=0, vmax=1, edgecolors="none")
+            square_map(panel, square)
             panel.set_title(title, fontsize=8)
             labels = tokens if len(tokens) == len(square) else ["s", *map(str, range(1, len(square)))]
             for set_ticks in (panel.set_xticks, panel.set_yticks):
                 set_ticks(np.arange(len(square)) + 0.5, labels, fontsize=6)
-            panel.set_ylim(len(square), 0)
-            panel.set_xlabel("reads")
-            panel.tick_params(length=0)
-        label_rows(panels, "token")
     caption = (
         "Attention of the last layer on one string with brackets of all types and depths, dark for 0 and light for 1; of several heads "
         "the first; s is the start. Seeds of a condition side by side, with their accuracy on the training distribution."
@@ -114,18 +111,15 @@ def _variations(evidence: Evidence, measured: pa.Table) -> list[Drawn]:
         printed = [theirs(arm.settings) or {} for arm in arms]
         if any(printed):
             panels[f"thesis, {source}: {title}"] = printed, their_random
-    with mpl.rc_context(STYLE):
-        figure, axes = rows_of_panels(len(panels), 4.6, 3.6, "none", 0.2 + 0.1 * len(arms))
-        for panel, (title, (by_arm, random)) in zip(axes, panels.items(), strict=True):
+    room = 0.2 + 0.1 * len(arms)
+    with titled_panels(panels, 4.6, 3.6, "layer", "attention variation", above=room) as (figure, axes):
+        for panel, (by_arm, random) in zip(axes, panels.values(), strict=True):
             for number, by_layer in enumerate(by_arm):
                 shift = 0.05 * (number - (len(arms) - 1) / 2)  # equal values stay apart
                 _layers(panel, arms[number].name, number, by_layer, shift)
             panel.axhline(random, color=INK, lw=1, ls="--", alpha=0.6)
-            panel.set_title(title)
             panel.set_xticks(sorted({layer for by_layer in by_arm for layer in by_layer}))
-            panel.set_xlabel("layer")
             panel.grid(axis="y")
-        label_rows(axes, "attention variation")
         legend(figure, {arm.name: mark(number) for number, arm in enumerate(arms)})
     caption = (
         "Mean squared distance of the attention of two seeds. On random strings the bar is the standard deviation over strings. Broken: "
@@ -159,20 +153,17 @@ def _accuracy(evidence: Evidence, place: Mapping[int, int]) -> list[Drawn]:
     names = [name for name, definition in evidence.definitions.items() if definition][:SETS]
     if not arms or not names:
         return []
-    with mpl.rc_context(STYLE):
-        figure, panels = rows_of_panels(len(names), 5.2, 4.2, "none", 0.2 + 0.1 * len(arms))
+    room = 0.2 + 0.1 * len(arms)
+    with titled_panels(names, 5.2, 4.2, BETA, "accuracy", above=room) as (figure, panels):
         for panel, name in zip(panels, names, strict=True):
             for number, arm in enumerate(arms):
                 _points(panel, number, arm, name, evidence, place)
-            panel.set_title(name)
             panel.set_xscale("log")
             panel.xaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
             panel.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
             panel.minorticks_off()
             panel.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.3g} %")
-            panel.set_xlabel("balance violation β, mean")
             panel.grid()
-        label_rows(panels, "accuracy")
         legend(figure, {arm.name: mark(number) for number, arm in enumerate(arms)})
     sets = "; ".join(
         f"{name}: " + ", ".join(f"{option} = {str(value).lower()}" for option, value in evidence.definitions[name].items())
@@ -211,8 +202,8 @@ def _lengths(evidence: Evidence) -> list[Drawn]:
         return []
     lengths = sorted(points, reverse=True)
     x, medians = 1 / np.array(lengths, dtype=np.float64), np.array([np.median(points[length]) for length in lengths])
-    with mpl.rc_context(STYLE):
-        figure, (panel,) = rows_of_panels(1, 5.6, 4.0, "none", 0.3)
+    across = "1/N, one over the length of the training strings"
+    with titled_panels([""], 5.6, 4.0, across, BETA, above=0.3) as (figure, (panel,)):
         for length, betas in points.items():
             panel.plot([1 / length] * len(betas), betas, color=colour_of(0), marker="o", ls="none", ms=3, alpha=0.3)
         (middle,) = panel.plot(x, medians, color=colour_of(0), marker=marker_of(0), lw=2)
@@ -223,8 +214,6 @@ def _lengths(evidence: Evidence) -> list[Drawn]:
         panel.set_xticks(x, [f"1/{length}" for length in lengths])
         panel.minorticks_off()
         panel.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
-        panel.set_xlabel("1/N, one over the length of the training strings")
-        panel.set_ylabel("balance violation β, mean")
         panel.grid()
         legend(figure, {"median over seeds": middle, "proportional to 1/N": slope})
     caption = "A faint point is a replicate. Both axes are logarithmic; the broken line is a violation that falls like 1/N."

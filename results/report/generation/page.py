@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,9 +12,9 @@ from results.claims.evidence import Condition, Evidence, gather
 from results.claims.generation.backtracking import HEADLINE, PROBE, values_by_item
 from results.claims.generation.walk import EXPERIMENT
 from results.report.family import Drawn
-from results.report.figures import INK, STYLE, faint, label_rows, legend, mark, rows_of_panels
+from results.report.figures import faint, legend, mark, titled_panels
 from results.report.generation import thesis_tables
-from results.report.palette import Style, colour_of, marker_of
+from results.report.palette import INK, Style, colour_of, marker_of
 from results.report.plot_data import tell
 from results.rows.probe_values import by_key
 from results.rows.summary import Replicate
@@ -109,12 +108,9 @@ def points_of_generators(generators: Sequence[Mapping[str, float]]) -> Mapping[s
 
 def _figure(error: str, points: Mapping[str, Points], names: Sequence[str]) -> Figure:
     """A panel a kind of queries; colours and marks by the place in `names`."""
-    with mpl.rc_context(STYLE):
-        figure, panels = rows_of_panels(len(points), 5.2, 4.0, "none", 0.9, columns=2)
-        for panel, (title, by) in zip(panels, points.items(), strict=True):
+    with titled_panels(points, 5.2, 4.0, y=error, above=0.9, columns=2) as (figure, panels):
+        for panel, by in zip(panels, points.values(), strict=True):
             _panel(panel, by, names)
-            panel.set_title(title)
-        label_rows(panels, error)
         legend(figure, {name: mark(names.index(name)) for name in names})
     return figure
 

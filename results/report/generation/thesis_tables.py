@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from results.claims.generation.backtracking import HEADLINE, QUOTAS, STRIDES, matching
 from results.report.family import Drawn
-from results.report.figures import INK, STYLE, faint, legend, rows_of_panels
+from results.report.figures import faint, legend, titled_panels
 from results.report.lines_and_maps import heat_maps
-from results.report.palette import colour_of, marker_of
+from results.report.palette import INK, colour_of, marker_of
 from results.report.plot_data import tell
 from results.statistics.intervals import Floats
 
@@ -87,8 +87,8 @@ def _median(generators: Sequence[Values], form: str) -> float | None:
 
 def _beside(here: Mapping[str, Floats], thesis: Mapping[str, tuple[str, float, float]]) -> Figure:
     """A place on the x axis a sampler: generators here on the left, the thesis on the right; errors are on a logarithmic axis."""
-    with mpl.rc_context(STYLE):
-        figure, (panel,) = rows_of_panels(1, 7.4, 3.8, "none", 0.3)
+    label = "errors in 10,000" if thesis is ERRORS else "distinct of ten"
+    with titled_panels([""], 7.4, 3.8, y=label, above=0.3) as (figure, (panel,)):
         for place, (form, (_, theirs, deviation)) in enumerate(thesis.items()):
             own, left, right = here[form], place - 0.14, place + 0.14
             (points,) = panel.plot([left] * own.size, own, "o", ms=4, color=colour_of(0), alpha=max(0.35, faint(own.size)))
@@ -107,7 +107,6 @@ def _beside(here: Mapping[str, Floats], thesis: Mapping[str, tuple[str, float, f
         names = [name for name, *_ in thesis.values()]
         panel.set_xticks(range(len(names)), names, rotation=20, ha="right", rotation_mode="anchor")
         panel.tick_params(axis="x", length=0)
-        panel.set_ylabel("errors in 10,000" if thesis is ERRORS else "distinct of ten")
         panel.grid(axis="y")
         legend(figure, {"here, median of generators": median, "thesis": there})
     return figure

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
 from matplotlib.lines import Line2D
@@ -12,9 +11,9 @@ from results.claims.claim import Settled
 from results.claims.evidence import Condition, Evidence, gather
 from results.claims.ngrams.courses import TASK, Course, Heads, courses, heads_of
 from results.report.family import Drawn
-from results.report.figures import INK, STYLE, faint, label_rows, legend, light_and_bold, rows_of_panels, share_axis
+from results.report.figures import legend, light_and_bold, light_curves, share_axis, titled_panels
 from results.report.lines_and_maps import heat_maps
-from results.report.palette import colour_of
+from results.report.palette import INK, colour_of
 from results.report.plot_data import tell
 from results.rows.looks import averages, series, watched, watched_set
 from results.rows.summary import Replicate
@@ -27,6 +26,7 @@ from results.store.tables import Store
 
 LINES = ("--", "-.", ":", (0, (6, 2, 1, 2, 1, 2)))
 MOST = 8  # conditions of one figure
+STEP = "training step"
 
 
 def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
@@ -54,12 +54,10 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
 
 def _losses(by_condition: Mapping[str, Sequence[Course]]) -> Drawn:
     """A panel a condition: every seed faint, their median bold, and the k-grams' losses with the prior's smoothing as broken lines."""
-    with mpl.rc_context(STYLE):
-        figure, panels = rows_of_panels(len(by_condition), 5.2, 3.8, "none", 0.6, columns=2)
+    with titled_panels(by_condition, 5.2, 3.8, STEP, "loss, nats", above=0.6, columns=2) as (figure, panels):
         orders = max(course.order for own in by_condition.values() for course in own)
-        for i, (panel, (name, own)) in enumerate(zip(panels, by_condition.items(), strict=True)):
-            for course in own:
-                panel.plot(course.steps, course.loss, color=colour_of(i), lw=0.7, alpha=faint(len(own)))
+        for i, (panel, own) in enumerate(zip(panels, by_condition.values(), strict=True)):
+            light_curves(panel, i, [(course.steps, course.loss) for course in own])
             steps, middle = _median(own)
             panel.plot(steps, middle, color=colour_of(i), lw=2)
             for k in range(1, own[0].order + 1):
@@ -68,10 +66,7 @@ def _losses(by_condition: Mapping[str, Sequence[Course]]) -> Drawn:
                     panel.axhline(level, color=INK, lw=1, ls=LINES[(k - 1) % len(LINES)], alpha=0.6)
                     end = float(steps[-1]) * (1 - 0.14 * (k - 1))  # names of levels that are close stay apart
                     panel.text(end, level, f"{k}-gram", fontsize=8, ha="right", va="bottom", color=INK)
-            panel.set_title(name)
-            panel.set_xlabel("training step")
             panel.grid(axis="y")
-        label_rows(panels, "loss, nats")
         levels = {
             f"{k}-gram": Line2D([], [], color=INK, lw=1, ls=LINES[(k - 1) % len(LINES)], alpha=0.6)
             for k in range(1, orders + 1)
@@ -140,8 +135,8 @@ def _survivals(by_condition: Mapping[str, Sequence[Course]], diverged: Mapping[s
             curves[name] = survival(times[name])
     if not curves:
         return []
-    with mpl.rc_context(STYLE):
-        figure, (panel,) = rows_of_panels(1, 6.4, 3.8, "none", 0.2 + 0.1 * len(curves))
+    room = 0.2 + 0.1 * len(curves)
+    with titled_panels([""], 6.4, 3.8, STEP, "seeds still on the plateau", above=room) as (figure, (panel,)):
         handles: dict[str, Line2D] = {}
         for i, (name, curve) in enumerate(curves.items()):
             x = np.append(curve.x, horizon[name])
@@ -149,8 +144,6 @@ def _survivals(by_condition: Mapping[str, Sequence[Course]], diverged: Mapping[s
             panel.fill_between(x, low, high, step="post", color=colour_of(i), alpha=0.13, lw=0)
             (handles[name],) = panel.plot(x, share, drawstyle="steps-post", color=colour_of(i), lw=1.8)
         share_axis(panel)
-        panel.set_xlabel("training step")
-        panel.set_ylabel("seeds still on the plateau")
         panel.grid(axis="y")
         legend(figure, handles)
     caption = (
@@ -199,19 +192,15 @@ def _nearest(
             ribbons[name] = own[0].steps, np.array([(nearest == k).mean(0) for k in range(order)])
     if not ribbons:
         return []
-    with mpl.rc_context(STYLE):
-        figure, panels = rows_of_panels(len(ribbons), 5.2, 2.2, "y", 0.4, columns=2)
+    with titled_panels(ribbons, 5.2, 2.2, STEP, "seeds", "y", 0.4, columns=2) as (figure, panels):
         orders = max(len(shares) for _, shares in ribbons.values())
-        for panel, (name, (steps, shares)) in zip(panels, ribbons.items(), strict=True):
+        for panel, (steps, shares) in zip(panels, ribbons.values(), strict=True):
             edges = np.concatenate([np.zeros((1, len(steps))), shares.cumsum(0)])
             for k in range(len(shares)):
                 ribbon = panel.fill_between(steps, edges[k], edges[k + 1], color=colour_of(k), alpha=0.75, lw=0, step="mid")
                 tell(ribbon, f"{k + 1}-gram")
-            panel.set_title(name)
-            panel.set_xlabel("training step")
             panel.set_ylim(0, 1)
             panel.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
-        label_rows(panels, "seeds")
         legend(figure, {f"{k + 1}-gram": Line2D([], [], color=colour_of(k), lw=6, alpha=0.75) for k in range(orders)})
     caption = (
         "Share of seeds whose predictions are nearest to each k-gram estimator, by the KL divergence from the estimator to the model, "

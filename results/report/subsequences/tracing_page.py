@@ -2,14 +2,14 @@
 
 from collections.abc import Container, Mapping, Sequence
 
-import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
 from results.report.family import Drawn
-from results.report.figures import INK, PAPER, STYLE, label_rows, rows_of_panels
+from results.report.figures import titled_panels
+from results.report.palette import INK, PAPER
 from results.report.subsequences.paper_shows import PAPER as SUN
 from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import conditions_of
@@ -17,10 +17,8 @@ from results.statistics.intervals import quantile_interval
 from results.store.manifest import Manifest
 from results.store.tables import Store, read
 
-TRACE, MEDIAN = (
-    "trace",
-    "median srep",
-)  # the probe, a prefix of those of the other methods; a replicate's median over its glitches
+TRACE = "trace"  # the probe, a prefix of those of the other methods
+MEDIAN = "median srep"  # of a replicate over its glitches
 _BLUE, _SPREAD = "#0072B2", 0.16
 # table 2 of Sun et al. 2025, in per cent: CODE, BIO, FP, R-PRM, R-SEN, R-NUM and REF; a domain that was not finished is left out
 THEIRS: Mapping[str, Mapping[str, Sequence[float]]] = {
@@ -80,10 +78,8 @@ def by_method(panels: Mapping[str, Mapping[str, Sequence[float]]], bare: Contain
     }
     middle = {method: float(np.median(values)) if values else -1.0 for method, values in values_of.items()}
     order = sorted(methods, key=lambda method: (method != TRACE, -middle[method], method))
-    with mpl.rc_context(STYLE):
-        figure, axes = rows_of_panels(len(panels), max(0.62 * len(order), 2.6), 4.2, "y")
+    with titled_panels(panels, max(0.62 * len(order), 2.6), 4.2, y="S_rep", shared="y") as (figure, axes):
         for panel, (title, by) in zip(axes, panels.items(), strict=True):
-            panel.set_title(title)
             for at, method in enumerate(order):
                 values = np.sort(np.array(by.get(method, ()), dtype=np.float64))
                 if not values.size:
@@ -99,5 +95,4 @@ def by_method(panels: Mapping[str, Mapping[str, Sequence[float]]], bare: Contain
             panel.set_ylim(-0.02, 1.02)
             panel.tick_params(axis="x", length=0)
             panel.grid(axis="y")
-        label_rows(axes, "S_rep")
     return figure

@@ -302,12 +302,9 @@ def test_panels_of_a_large_grid_stand_where_a_layout_of_all_of_them_puts_them(mo
     places = []
     for most in (figure_files.MANY_PANELS, 100):
         monkeypatch.setattr(figure_files, "MANY_PANELS", most)
-        figure, panels = figures.rows_of_panels(13, 1.5, 1.2, "y", columns=3)
-        for panel in panels:
-            panel.set_title("a condition")
-            panel.set_xlabel("training step")
-        figures.label_rows(panels, "error rate")
-        figure_files.svg(figure)
+        names = ["a condition"] * 13
+        with figures.titled_panels(names, 1.5, 1.2, "training step", "error rate", "y", columns=3) as (figure, panels):
+            figure_files.svg(figure)
         places.append(np.array([panel.get_position().extents for panel in panels]))
     assert np.abs(places[0] - places[1]).max() < 0.005  # of the figure
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pyarrow.compute as pc
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -14,7 +13,7 @@ from results.names import slug
 from results.output import output_folder
 from results.plain_values import Row
 from results.report.figure_files import png, svg
-from results.report.figures import STYLE
+from results.report.figures import STYLE, titled_panels
 from results.report.flipflop.heads_figures import INPUTS, WRITES, comparable, distances, largest, over_steps
 from results.report.palette import COLOURS
 from results.rows.probe_values import Name, by_key, parts
@@ -37,7 +36,6 @@ def patterns(values: Mapping[Name, float], title: str) -> Figure:
     layers, heads = (1 + max(place[axis] for place in squares) for axis in (0, 1))
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(0.9 + 1.5 * (heads + 1), 0.9 + 1.5 * layers), layout="constrained")
-        FigureCanvasAgg(figure)
         figure.suptitle(title, fontsize=10)
         grid = figure.subplots(layers, heads + 1, squeeze=False)
         for unused in grid[1:, 0]:
@@ -73,11 +71,10 @@ def drifts(values: Mapping[Name, float], title: str) -> Figure:
             drifts_of.setdefault(words[0], {}).setdefault(words[2], []).append((int(words[1]), value))
     if not drifts_of:
         raise ValueError("these values hold no drift: manyseeds probe STORE --probe drift writes it")
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8, 3.2), layout="constrained")
-        FigureCanvasAgg(figure)
+    titles = ("one write, then ⊥", "two writes, then ⊥")
+    with titled_panels(titles, 3.55, 3.2, "position", "attention weight", "y") as (figure, panels):
         figure.suptitle(f"{title}{margin}", fontsize=10)
-        for axes, name in zip(figure.subplots(1, 2, sharey=True), ("a", "b"), strict=True):
+        for axes, name in zip(panels, ("a", "b"), strict=True):
             for (item, label), colour, marker in zip(names.items(), COLOURS, ("o", "s", "^", "x"), strict=False):
                 points = sorted(drifts_of.get(name, {}).get(item, []))
                 if item == "wrong":  # 1 where the answer is: marks above the weights
@@ -87,11 +84,8 @@ def drifts(values: Mapping[Name, float], title: str) -> Figure:
                     axes.plot(
                         *zip(*points, strict=True), color=colour, marker=marker, markersize=3, linestyle=line, label=label
                     )
-            axes.set_title("one write, then ⊥" if name == "a" else "two writes, then ⊥")
-            axes.set_xlabel("position")
             axes.set_ylim(-0.05, 1.09)
             axes.grid(True)
-        figure.axes[0].set_ylabel("attention weight")
         figure.axes[1].legend(fontsize=8)
     return figure
 

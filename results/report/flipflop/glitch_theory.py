@@ -7,18 +7,16 @@ Liu's thesis, 3.5.5.2.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from results.claims.flipflop.theory import drifted
 from results.plain_values import Row, Tree
-from results.report.figures import STYLE
+from results.report.figures import titled_panels
 from results.report.flipflop.glitches import About
-from results.report.palette import COLOURS
+from results.report.palette import COLOURS, INK
 from results.rows.probe_values import Items, Name, by_key, parts
 from results.store.manifest import manifest_of, reported
 from results.store.tables import Store, committed, read
@@ -106,15 +104,10 @@ def _margin(row: Row, values: Mapping[Name, float]) -> Tree:
 
 def dilution_figure(rows: Dilution) -> Figure:
     """The bound of each head as a line over T and its largest weight as a dot, a panel a layer; then the error rate by length."""
-    layers = sorted({layer for at in rows.items.values() for layer, _ in at})
-    count = len(layers) + 1
-    across = min(3, count)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(3.3 * across, 2.7 * -(-count // across)), layout="constrained")
-        FigureCanvasAgg(figure)
-        panels = list(figure.subplots(-(-count // across), across, squeeze=False).flat)
-        lengths = sorted(rows.items)
-        for panel, layer in zip(panels, layers, strict=False):
+    layers, lengths = sorted({layer for at in rows.items.values() for layer, _ in at}), sorted(rows.items)
+    titles = [*(f"layer {layer + 1}" for layer in layers), "error rate"]
+    with titled_panels(titles, 3, 2.7, "length T", columns=3) as (figure, (*panels, errors)):
+        for panel, layer in zip(panels, layers, strict=True):
             heads = sorted({head for at in rows.items.values() for own, head in at if own == layer})
             for head in heads:
                 colour = COLOURS[head % len(COLOURS)]
@@ -123,37 +116,27 @@ def dilution_figure(rows: Dilution) -> Figure:
                     ("largest", {"linestyle": "none", "marker": "o", "markersize": 3.5}),
                 ):
                     panel.plot(lengths, [rows.items[length][layer, head][kind] for length in lengths], color=colour, **style)
-            panel.set_title(f"layer {layer + 1}")
             panel.set_ylim(-0.03, 1.05)
-        errors = panels[len(layers)]
         errors.plot(*zip(*sorted(rows.errors.items()), strict=True), color=COLOURS[1], marker="s", markersize=4)
-        errors.set_title("error rate")
         errors.set_ylim(bottom=0)
-        for panel in panels[:count]:
+        for panel in (*panels, errors):
             panel.set_xscale("log", base=2)
             panel.set_xlim(min(lengths) * 0.8, max(lengths) * 1.25)
             panel.set_xticks(lengths[-1::-2], [str(length) for length in lengths[-1::-2]])
             panel.minorticks_off()
-            panel.set_xlabel("length T")
             panel.grid(True)
-        for panel in panels[count:]:
-            panel.set_axis_off()
     return figure
 
 
 def margin_figure(rows: Margins) -> Figure:
     """Share of wrong positions against W_Qp · W_Kp, a dot a seed, on the strings of one write and of two; the page's own is filled."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8, 3), layout="constrained")
-        FigureCanvasAgg(figure)
-        for axes, name, title in zip(figure.subplots(1, 2), "ab", ("one write, then ⊥", "two writes, then ⊥"), strict=True):
+    titles = ("one write, then ⊥", "two writes, then ⊥")
+    with titled_panels(titles, 3.55, 3, "W_Qp · W_Kp", "share of wrong positions") as (figure, panels):
+        for axes, name in zip(panels, "ab", strict=True):
             x, y = (np.array([row[item] for row in rows.rows]) for item in ("margin", f"errors_{name}"))
             axes.scatter(x[1:], y[1:], facecolors="none", edgecolors=COLOURS[0], s=28)
             axes.scatter(x[:1], y[:1], color=COLOURS[1], s=42, marker="D")
-            axes.axvline(0, linewidth=0.8, color=STYLE["text.color"])
-            axes.set_title(title)
-            axes.set_xlabel("W_Qp · W_Kp")
+            axes.axvline(0, linewidth=0.8, color=INK)
             axes.set_ylim(-0.05, 1.05)
             axes.grid(True)
-        figure.axes[0].set_ylabel("share of wrong positions")
     return figure

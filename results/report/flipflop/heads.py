@@ -9,23 +9,14 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from results.errors import StoreError, StudyError
+from results.markdown_table import table_lines
 from results.plain_values import Row
 from results.report.flipflop.heads_figures import Values, over_steps
 from results.store.tables import committed, open_store, read
 from results.terminal import say
 
 NEAR = 0.5  # of the ideal pattern, on the probe's input: below it a head counts as near
-COLUMNS = (
-    "condition",
-    "seeds",
-    "step",
-    "wrong",
-    "elsewhere",
-    "norm right",
-    "near ideal",
-    "distance",
-    "norm",
-)
+COLUMNS = ("condition", "seeds", "step", "wrong", "elsewhere", "norm right", "near ideal", "distance", "norm")
 
 
 def summary(values: Values) -> dict[str, str]:
@@ -81,10 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (StudyError, StoreError) as error:
         say(f"error: {error}", err=True)
         return 2
-    say("| " + " | ".join(COLUMNS) + " |")
-    say("|---" * len(COLUMNS) + "|")
-    for line in lines:
-        say("| " + " | ".join(line[column] for column in COLUMNS) + " |")
+    for row in table_lines(COLUMNS, (map(line.__getitem__, COLUMNS) for line in lines)):
+        say(row)
     return 0
 
 

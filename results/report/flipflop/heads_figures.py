@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from results.report.figures import STYLE
@@ -33,7 +32,6 @@ def largest(values: Values, title: str) -> Figure:
     layers, heads = (1 + max(place[axis] or 0 for place in places) for axis in (0, 1))
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(max(3.2, 0.6 + 1.7 * heads), 1.1 + 1.9 * layers), layout="constrained")
-        FigureCanvasAgg(figure)
         figure.suptitle(title, fontsize=10)
         grid = figure.subplots(layers, heads, squeeze=False)
         for layer, head in places:
@@ -83,7 +81,6 @@ def distances(replicates: Sequence[tuple[str, Mapping[int, Values]]]) -> Figure:
     layers = 1 + max((name[1] or 0 for _, steps in replicates for values in steps.values() for name in values), default=0)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(1.2 + 1.75 * (layers + 1), 0.7 + 1.75 * len(replicates)), layout="constrained")
-        FigureCanvasAgg(figure)
         grid = figure.subplots(len(replicates), layers + 1, squeeze=False, sharex=True, sharey="col")
         for (title, steps), axes in zip(replicates, grid, strict=True):
             for layer in range(layers):

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 import results
 from results.errors import StoreError, StudyError
-from results.report.figures import STYLE
-from results.report.palette import COLOURS
+from results.report.figures import titled_panels
+from results.report.palette import COLOURS, Style
 from results.terminal import say
 
 KNOWN, SPARSE = "in_distribution", "sparse"
@@ -46,28 +46,19 @@ def finding(transformers: Pairs, lstms: Pairs) -> str:
 
 def drawing(transformers: Pairs, lstms: Pairs) -> Figure:
     """A line is a seed, from its error on the training distribution to that on sparse strings; zeros lie below the axis' break."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7, 3.4), layout="constrained")
-        axes = figure.subplots(1, 2, sharey=True)
-        for panel, pairs, name, colour in zip(axes, (transformers, lstms), ("transformers", "LSTMs"), COLOURS, strict=False):
+    titles = [f"{len(pairs)} {name}, same recipe" for pairs, name in ((transformers, "transformers"), (lstms, "LSTMs"))]
+    with titled_panels(titles, 3.05, 3.4, y="reads that are wrong", shared="y") as (figure, panels):
+        for panel, pairs, colour in zip(panels, (transformers, lstms), COLOURS, strict=False):
             for pair in pairs:
                 perfect = pair[0] == 0
-                panel.plot(
-                    (0, 1),
-                    pair,
-                    "o-",
-                    color=colour if perfect else "#9aa0a6",
-                    alpha=0.8 if perfect else 0.45,
-                    zorder=2 + perfect,
-                )
-            panel.set_title(f"{len(pairs)} {name}, same recipe", loc="left")
+                look: Style = {"color": colour, "alpha": 0.8} if perfect else {"color": "#9aa0a6", "alpha": 0.45}
+                panel.plot((0, 1), pair, "o-", zorder=2 + perfect, **look)
             panel.set_xticks((0, 1), ("training\ndistribution", "strings with\nfew writes"))
             panel.set_xlim(-0.3, 1.3)
             panel.set_yscale("symlog", linthresh=1e-4, linscale=0.5)
             panel.set_yticks((0, 1e-4, 1e-3, 1e-2, 1e-1, 1), ("0", "0.01 %", "0.1 %", "1 %", "10 %", "100 %"))
             panel.set_ylim(-3e-5, 1)
             panel.minorticks_off()
-        axes[0].set_ylabel("reads that are wrong")
     return figure
 
 

@@ -6,7 +6,7 @@ Weights exist where the study ran with `keep: all`, or `tail(n)` and the replica
 import difflib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from harness.exchange.bert import to_bert
 from harness.exchange.folder import metadata_of, read_folder, refuse_used, tensors_of, write_folder
 from harness.exchange.gpt2 import to_gpt2
 from harness.exchange.weights import single
-from harness.study.config import from_dict
+from harness.study.config import Condition, from_dict
 from harness.training import weights as artifacts
 from results.errors import DamagedFile, StudyError
 from results.plain_values import Tree
@@ -117,6 +117,10 @@ def find(store: Store, key: str, step: int | None = None) -> Kept:
 def _module(about: Tree, tensors: dict[str, Tensor]) -> tuple[nn.Module, Any]:
     sections = {name: about[name] for name in ("task", "model", "train", "stages") if name in about}
     condition = from_dict({"name": about["key"], "config": sections})
+    return trained_model(condition, tensors, about["seeds"]["init"]), condition.task
+
+
+def trained_model(condition: Condition, tensors: Mapping[str, Tensor], init_seed: int) -> nn.Module:
+    """A replicate of a condition with these weights, as a pack with R = 1. ValueError where they do not fit."""
     task = condition.task
-    seed = about["seeds"]["init"]
-    return single(condition.model, task.vocabulary, task.tokens, tensors, seed, outputs=task.outputs), task
+    return single(condition.model, task.vocabulary, task.tokens, tensors, init_seed, outputs=task.outputs)

@@ -9,8 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
-from harness.exchange.replicate import find
-from harness.exchange.weights import single
+from harness.exchange.replicate import find, trained_model
 from harness.probes import registry
 from harness.probes.probe import PairProbe, Rows
 from harness.study.config import Condition, condition_of
@@ -162,7 +161,5 @@ def _step_rows(probe: str, own: str, model: Decoder, task: Task, count: int, set
 def _model(store: Store, row: Row, step: int) -> tuple[Decoder, Task]:
     """A replicate with its weights of a step, as a pack with R = 1, and its task."""
     condition = condition_of(row)
-    task = condition.task
-    tensors = find(store, row["key"], step).tensors
-    model = single(condition.model, task.vocabulary, task.tokens, tensors, row["init_seed"], outputs=task.outputs)
-    return cast(Decoder, model), task
+    model = trained_model(condition, find(store, row["key"], step).tensors, row["init_seed"])
+    return cast(Decoder, model), condition.task

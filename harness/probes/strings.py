@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from harness.draw import Draw
+from harness.probes.probe import Rows
 from models.transformer.transformer import Decoder
 from tasks.batch import Batch
 from tasks.task import Task
@@ -24,6 +25,33 @@ def strings(task: Task, count: int, size: int) -> Iterator[Batch]:
 def at_once(heads: int, length: int) -> int:
     """How many strings of this length a forward pass takes, whose attention with so many heads is looked at."""
     return max(1, _WEIGHTS // (heads * length**2))
+
+
+def add_by_layer(totals: dict[int, Tensor], model: Decoder, tokens: Tensor, measure: Callable[[Tensor], Tensor]) -> None:
+    """Add to `totals` what `measure` makes of each layer's attention, float64 [B, H, T, T], to tokens int64 [1, B, T]."""
+
+    def look(layer: int, weights: Tensor) -> None:
+        measured = measure(weights[0].double())
+        totals[layer] = totals[layer] + measured if layer in totals else measured
+
+    see(model, tokens, look)
+
+
+def weights_on_string(model: Decoder, tokens: Tensor, causal: bool) -> Rows:
+    """Rows of layer and head with each weight on one string, int64 [1, 1, T]: item "3,1" is the weight of key 1 in the row of query 3.
+    causal: only of keys up to the query."""
+    rows: Rows = []
+
+    def look(layer: int, weights: Tensor) -> None:
+        for head, square in enumerate(weights[0, 0].tolist()):
+            rows.extend(
+                {"layer": layer, "head": head, "item": f"{query},{key}", "value": value}
+                for query, row in enumerate(square)
+                for key, value in enumerate(row[: query + 1] if causal else row)
+            )
+
+    see(model, tokens, look)
+    return rows
 
 
 @torch.no_grad()

@@ -15,8 +15,7 @@ import yaml
 
 import harness.machine.device
 import harness.planning.manifest as manifests
-from harness.exchange.replicate import find, resolve_key
-from harness.exchange.weights import single
+from harness.exchange.replicate import find, resolve_key, trained_model
 from harness.planning.pack import ScoredSet
 from harness.study.config import EvaluationSet, condition_of
 from harness.training.evaluate import score
@@ -86,12 +85,8 @@ def rescore(store: Store, keys: Sequence[str], wanted: Wanted, device: torch.dev
     rows = []
     for row, scored, condition in prepared:
         kept = find(store, row["key"])
-        task, train = condition.task, condition.train
-        outputs = task.outputs
-        model = single(condition.model, task.vocabulary, task.tokens, kept.tensors, row["init_seed"], outputs=outputs).to(
-            device
-        )
-        scores = score(model, [scored], device, train.precision)
+        model = trained_model(condition, kept.tensors, row["init_seed"]).to(device)
+        scores = score(model, [scored], device, condition.train.precision)
         if scores is None:
             raise AssertionError("nothing asked to stop")
         about = {name: row[name] for name in ("key", "stage", "pack", "condition", "init_seed", "data_seed")}

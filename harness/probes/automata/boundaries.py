@@ -5,11 +5,13 @@ before it. Measured is the mass of a query's row on visits, on the latest one, a
 attention over the same tokens has. The walk starts at state 0, which no token holds; queries before the first visit are left out.
 """
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from harness.probes.probe import Probe, Rows, of_heads, of_model
-from harness.probes.strings import at_once, see, strings
+from harness.probes.strings import add_by_layer, at_once, strings
 from models.model import Model
 from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
@@ -27,7 +29,7 @@ def boundaries(model: Decoder, task: Automaton, count: int) -> Rows:
     visits: mean mass on positions after which the walk is at an end. latest: on the last of these. before: on positions before that.
     peak: share of queries whose largest weight is on the latest visit. "uniform visits" and so on, without layer: those of 1/t each.
     """
-    totals: dict[int, Tensor] = {}  # [4, H] by layer
+    totals: dict[int, Tensor] = {}
     machine = semiautomaton(task.automaton)
     even, queries = torch.zeros(len(ITEMS), dtype=torch.float64), 0
     for batch in strings(task, count, at_once(model.config.heads, task.length)):
@@ -37,19 +39,18 @@ def boundaries(model: Decoder, task: Automaton, count: int) -> Rows:
         visible = torch.ones(states.shape[-1], states.shape[-1], dtype=torch.float64).tril()
         uniform = (visible / visible.sum(-1, keepdim=True)).expand(len(states), 1, -1, -1)
         even += masses(uniform, kinds, asked)[:, 0]
-
-        def look(layer: int, weights: Tensor, kinds: Tensor = kinds, latest: Tensor = latest, asked: Tensor = asked) -> None:
-            shares = weights[0].double()  # [B, H, T, T]
-            peak = ((shares.argmax(-1) == latest[:, None]) & asked[:, None]).sum((0, 2)).double()
-            total = torch.cat([masses(shares, kinds, asked), peak[None]])
-            totals[layer] = totals.get(layer, torch.zeros_like(total)) + total
-
-        see(model, batch.inputs, look)
+        add_by_layer(totals, model, batch.inputs, partial(_sums, kinds=kinds, latest=latest, asked=asked))
     if not queries:
         raise StudyError(f"none of {count} words of {task.length} moves visits an end: more --strings, or longer words")
     rows = of_heads({layer: total / queries for layer, total in totals.items()}, (*ITEMS, "peak"))
     shares = zip(ITEMS, (even / queries).tolist(), strict=True)
     return rows + of_model((f"uniform {item}", value) for item, value in shares)
+
+
+def _sums(weights: Tensor, kinds: Tensor, latest: Tensor, asked: Tensor) -> Tensor:
+    """The masses of weights [B, H, T, T], and the queries whose largest weight is on the latest visit, [4, H]."""
+    peak = ((weights.argmax(-1) == latest[:, None]) & asked[:, None]).sum((0, 2)).double()
+    return torch.cat([masses(weights, kinds, asked), peak[None]])
 
 
 def places(ends: Tensor) -> tuple[Tensor, Tensor, Tensor]:

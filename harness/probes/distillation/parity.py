@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.draw import Draw
-from harness.probes.probe import Probe, Rows, of_model
+from harness.probes.probe import Nothing, Probe, Rows, of_model
 from harness.probes.strings import SEED, at_once, see, strings
 from models.model import config_of
 from models.transformer.transformer import Decoder, Transformer
@@ -30,11 +30,6 @@ class Monomials:
     def __post_init__(self) -> None:
         if self.degrees < 1 or self.outside < 1:
             raise StudyError(f"degrees = {self.degrees} and outside = {self.outside} must be at least 1")
-
-
-@dataclass(frozen=True)
-class SupportAttention:
-    """Nothing can be set."""
 
 
 def monomials(model: nn.Module, task: SparseParity | HierarchicalParity, count: int, settings: Monomials) -> Rows:
@@ -63,7 +58,7 @@ def monomials(model: nn.Module, task: SparseParity | HierarchicalParity, count: 
     return of_model(rows)
 
 
-def support_attention(model: Decoder, task: SparseParity, count: int, settings: SupportAttention) -> Rows:
+def support_attention(model: Decoder, task: SparseParity, count: int, settings: Nothing) -> Rows:
     """Attention from the last position to the support along all paths, median over `count` inputs (figure 4.14).
 
     sum: ⟨a_d of the last layer, …⟩ with v_i = Σ_{j in S} a_i[j] of the first, heads added up, so at most H^L. mean: of heads, at most 1.
@@ -124,6 +119,5 @@ SUPPORT_ATTENTION = Probe(
     lambda model, task: isinstance(task, SparseParity) and isinstance(model, Transformer),
     "transformers of sparse_parity that have not diverged",
     strings=1024,
-    settings=SupportAttention,
     every_step=True,
 )

@@ -5,30 +5,16 @@ Items "3,1": the weight that the token at place 3 gives to that at place 1, from
 
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from harness.probes.dyck.variation import fixed_string
 from harness.probes.probe import Nothing, Probe, Rows
-from harness.probes.strings import see
+from harness.probes.strings import weights_on_string
 from tasks.dyck.copying import DyckCopy
 from tasks.dyck.dyck import Dyck
 
 
 def attention_map(model: Any, task: Dyck | DyckCopy, count: int, settings: Nothing) -> Rows:
     """The weights of each layer and head on keys up to the query, and on all of a model that is not causal; R = 1."""
-    rows: Rows = []
-
-    def look(layer: int, weights: Tensor) -> None:
-        for head, square in enumerate(weights[0, 0].double()):
-            places = torch.ones_like(square).tril() if model.config.causal else torch.ones_like(square)
-            rows.extend(
-                {"layer": layer, "head": head, "item": f"{query},{key}", "value": float(square[query, key])}
-                for query, key in places.nonzero().tolist()
-            )
-
-    see(model, fixed_string(task.strings), look)
-    return rows
+    return weights_on_string(model, fixed_string(task.strings), model.config.causal)
 
 
 MAP = Probe(

@@ -1,10 +1,12 @@
 """Where a model attends: by layer and head, over the query rows that its task scores (Liu's thesis, 3.5.6.5, figures 3.26, 3.35, 3.37)."""
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from harness.probes.probe import Probe, Rows, of_heads
-from harness.probes.strings import at_once, see, strings
+from harness.probes.strings import add_by_layer, at_once, strings, weights_on_string
 from models.model import Model
 from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
@@ -23,40 +25,28 @@ def attention(model: Decoder, task: FlipFlop | Simulation, count: int) -> Rows:
     largest: mean over rows of the largest weight. on_write: mean weight on the write that answers the row, for the language the bit after
     its `w`. right: share of rows whose largest weight lies there (the first of equal ones). entropy: mean of rows, in nats.
     """
-    totals: dict[int, Tensor] = {}  # [4, H] by layer
+    totals: dict[int, Tensor] = {}
     rows = 0
-    heads = model.config.heads
-    for batch in strings(task, count, at_once(heads, task.length)):
+    for batch in strings(task, count, at_once(model.config.heads, task.length)):
         scored = batch.weights[0] > 0  # [B, T]
         write = correct_write(task, batch)[0][scored]  # [N]
         rows += len(write)
-
-        def look(layer: int, weights: Tensor, scored: Tensor = scored, write: Tensor = write) -> None:
-            at = weights[0].transpose(1, 2)[scored].double()  # [B, H, T, T] → [N, H, T]
-            on = at.gather(-1, write[:, None, None].expand(-1, at.shape[1], 1))[..., 0]
-            right = (at.argmax(-1) == write[:, None]).double()
-            entropy = -torch.xlogy(at, at).sum(-1)
-            total = torch.stack([at.amax(-1).sum(0), on.sum(0), right.sum(0), entropy.sum(0)])
-            totals[layer] = totals.get(layer, torch.zeros_like(total)) + total
-
-        see(model, batch.inputs, look)
+        add_by_layer(totals, model, batch.inputs, partial(_sums, scored=scored, write=write))
     return of_heads({layer: total / rows for layer, total in totals.items()}, ("largest", "on_write", "right", "entropy"))
 
 
+def _sums(weights: Tensor, scored: Tensor, write: Tensor) -> Tensor:
+    """What `attention` measures, summed over rows, [4, H]: weights [B, H, T, T], which rows are scored [B, T], their writes [N]."""
+    at = weights.transpose(1, 2)[scored]  # [N, H, T]
+    on = at.gather(-1, write[:, None, None].expand(-1, at.shape[1], 1))[..., 0]
+    right = (at.argmax(-1) == write[:, None]).double()
+    entropy = -torch.xlogy(at, at).sum(-1)
+    return torch.stack([values.sum(0) for values in (at.amax(-1), on, right, entropy)])
+
+
 def pattern(model: Decoder) -> Rows:
-    """All attention weights on PATTERN, of a model of the simulation; item "i,j" is the weight of key j in the row of query i."""
-    rows: Rows = []
-
-    def look(layer: int, weights: Tensor) -> None:
-        for head, square in enumerate(weights[0, 0].tolist()):
-            rows.extend(
-                {"layer": layer, "head": head, "item": f"{i},{j}", "value": value}
-                for i, row in enumerate(square)
-                for j, value in enumerate(row)
-            )
-
-    see(model, torch.tensor([[PATTERN]]), look)
-    return rows
+    """All attention weights on PATTERN, of a model of the simulation."""
+    return weights_on_string(model, torch.tensor([[PATTERN]]), causal=False)
 
 
 def correct_write(task: Task, batch: Batch) -> Tensor:

@@ -21,7 +21,7 @@ TAIL, GAP, EVERY = (
     800 / 500,
     32 / 500,
     32 / 500,
-)  # ignored inputs at the end and between the writes, and the sampling, over T of training
+)  # ignored inputs at the end and between writes, and the sampling, over T of training
 
 
 def drift(model: Decoder, task: Simulation) -> Rows:

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import harness.machine.device
-from harness.exchange.replicate import find
-from harness.exchange.weights import single
+from harness.exchange.replicate import find, trained_model
 from harness.probes.flipflop.glitch_source import Source, source
 from harness.probes.flipflop.glitches import KEPT, Glitches, answers, attended, glitches
 from models.transformer.transformer import Decoder, Transformer
@@ -115,9 +114,7 @@ def _answers(origin: Source, row: Row, step: int | None, errors: Glitches, on: t
 
 def _model(origin: Source, row: Row, step: int | None, on: torch.device) -> nn.Module:
     """A replicate of the condition with its weights of a step, the last one by default."""
-    task, kept = origin.condition.task, find(origin.store, row["key"], step)
-    sizes = {"outputs": task.outputs}
-    return single(origin.condition.model, task.vocabulary, task.tokens, kept.tensors, row["init_seed"], **sizes).to(on)
+    return trained_model(origin.condition, find(origin.store, row["key"], step).tensors, row["init_seed"]).to(on)
 
 
 def show(

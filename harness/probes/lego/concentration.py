@@ -5,13 +5,14 @@ string without any such mass makes no odds infinite. Odds of the mean are what t
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from harness.probes.probe import Probe, Rows, of_model
-from harness.probes.strings import at_once, strings
+from harness.probes.strings import add_by_layer, at_once, strings
 from models.lego.clauses import Clauses
 from models.lego.lego_theory import LegoTheory
 from models.lego.lego_transformer import LegoTransformer
@@ -22,7 +23,7 @@ LONGEST = 160  # of the paper's tests
 BY_ANSWER = 20  # the longest sentences of which every answer has rows of its own: figures 6 and 7
 
 
-def concentrations(model: nn.Module, task: Lego, count: int) -> Rows:
+def concentrations(model: Any, task: Lego, count: int) -> Rows:
     """Rows of layer and head, and of the mean of a layer's heads (head null, as the paper draws them), at lengths L, 2L, 4L … up to
     LONGEST and to what the variables allow, over `count` sentences each; the model is a pack with R = 1 that attends.
 
@@ -56,20 +57,18 @@ def lengths(task: Lego) -> list[int]:
     return doubled
 
 
-@torch.no_grad()
-def means(model: nn.Module, task: Lego, count: int) -> list[Tensor]:
+def means(model: Any, task: Lego, count: int) -> list[Tensor]:
     """By layer the mean masses on the predicate and on the query itself, float64 [H, 2, L]; answer l at place l - 1."""
     totals: dict[int, Tensor] = {}
-    config: Any = model.config
-    for batch in strings(task, count, at_once(config.heads, 2 * task.length)):
-
-        def look(layer: int, weights: Tensor, inputs: Tensor = batch.inputs) -> None:
-            at = concentration(weights.double(), inputs)
-            total = torch.stack([at.predicate[0].sum(0), at.itself[0].sum(0)], dim=1)  # [H, 2, L]
-            totals[layer] = totals.get(layer, torch.zeros_like(total)) + total
-
-        model(batch.inputs, attend=look)
+    for batch in strings(task, count, at_once(model.config.heads, 2 * task.length)):
+        add_by_layer(totals, model, batch.inputs, partial(_masses, inputs=batch.inputs))
     return [totals[layer] / count for layer in sorted(totals)]
+
+
+def _masses(weights: Tensor, inputs: Tensor) -> Tensor:
+    """The masses of weights [B, H, T, T] on both clauses, summed over the strings, [H, 2, L]."""
+    at = concentration(weights[None], inputs)
+    return torch.stack([at.predicate[0].sum(0), at.itself[0].sum(0)], dim=1)
 
 
 CONCENTRATION = Probe(

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from harness.exchange.weights import single
+from harness.exchange.replicate import trained_model
 from harness.planning.pack import ScoredSet
 from harness.probes.flipflop.wrong_reads import row_of, sets_of, weights_of
 from harness.study.config import condition_of
@@ -50,8 +50,7 @@ def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, Row]]:
 def loaded(store: Store, row: Row, wanted: Sequence[str], device: torch.device) -> Replicate:
     """A replicate with its last weights. wanted: names of sets, none for all. ValueError where it is none that can be traced."""
     condition = condition_of(row)
-    task = condition.task
-    if not isinstance(task, FlipFlop):
+    if not isinstance(condition.task, FlipFlop):
         name = condition.config()["task"]["name"]
         raise StudyError(f"manyseeds trace is for the task flipflop, and {row['key']} was trained on {name}")
     if not condition.model.causal:
@@ -59,7 +58,7 @@ def loaded(store: Store, row: Row, wanted: Sequence[str], device: torch.device) 
             f"manyseeds trace asks what stands before a read, and {row['key']} is a model that also sees what follows"
         )
     kept = weights_of(store, row)
-    model = single(condition.model, task.vocabulary, task.length, kept.tensors, row["init_seed"], outputs=task.outputs)
+    model = trained_model(condition, kept.tensors, row["init_seed"])
     every = sets_of(store, condition)
     sets = [scored for scored in every if scored.every is None] or every  # others are small parts of these
     for name in wanted:

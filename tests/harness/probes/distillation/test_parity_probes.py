@@ -7,7 +7,8 @@ import torch
 
 import models
 from harness.draw import Draw
-from harness.probes.distillation.parity import Monomials, SupportAttention, monomials, support_attention
+from harness.probes.distillation.parity import Monomials, monomials, support_attention
+from harness.probes.probe import Nothing
 from harness.probes.strings import strings
 from tasks.distillation.hierarchical_parity import HierarchicalParity
 from tasks.distillation.parity import SparseParity
@@ -110,13 +111,13 @@ def _looking(strength, layers, heads):
 
 @pytest.mark.parametrize("strength", [0.0, 2.0, 20.0])
 def test_attention_on_the_support_of_proposition_9(strength):
-    found = by_item(support_attention(_looking(strength, 1, 1), TASK, 5, SupportAttention()))
+    found = by_item(support_attention(_looking(strength, 1, 1), TASK, 5, Nothing()))
     mass = 3 * math.exp(strength) / (3 * math.exp(strength) + 3)
     assert found == {"sum": rounded_single(mass), "mean": rounded_single(mass)}
 
 
 def test_paths_of_two_layers_and_heads_are_added_up():
-    found = by_item(support_attention(_looking(1.5, 2, 3), TASK, 5, SupportAttention()))
+    found = by_item(support_attention(_looking(1.5, 2, 3), TASK, 5, Nothing()))
     weight = [math.exp(1.5) if j in TASK.coordinates else 1.0 for j in range(6)]
     reached = [sum(weight[j] for j in TASK.coordinates if j <= i) / sum(weight[: i + 1]) for i in range(6)]
     path = sum(weight[i] / sum(weight) * reached[i] for i in range(6))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import matplotlib as mpl
 import matplotlib.ticker
@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from results.report.family import Drawn
 from results.report.figures import MOST_BANDS, Floats, band, legend, titled_panels
 from results.report.palette import INK, Style, colour_of, marker_of
 from results.report.plot_data import tell
@@ -125,6 +126,11 @@ def lines(
             panel.grid(axis="y")
         legend(figure, handles)
     return figure
+
+
+def drawn_lines(name: str, title: str, caption: str, panels: Panels, label: str, **options: Any) -> list[Drawn]:
+    """The figure of `lines` as a section gives it; [] where no panel has a line."""
+    return [(name, title, caption, lines(panels, label, **options))] if panels else []
 
 
 def steps(

@@ -12,7 +12,7 @@ from results.grouping import grouped
 from results.report.automata import thesis
 from results.report.automata.positions_and_rates import arm_of, machine_of, positions, rates
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Panels, add_line, heat_maps, lines, steps
+from results.report.lines_and_maps import BANDS, Panels, add_line, drawn_lines, heat_maps, steps
 from results.rows.summary import Replicate
 from results.rows.task_conditions import TaskConditions, accuracy, conditions_of
 from results.statistics.intervals import Floats
@@ -65,14 +65,8 @@ def _depths(conditions: TaskConditions, name: str) -> list[Drawn]:
         f"Token accuracy in per cent at length {lengths[0]}; {seeds} seeds a cell. Left: measured here; right: the "
         "same automata and depths in figures 3.15 and 3.16 of the thesis. A cell without a number was not run, or is illegible there."
     )
-    return [
-        (
-            "depth",
-            "Accuracy by automaton and depth",
-            caption,
-            heat_maps(tables, machines, [str(depth) for depth in layers], "layers"),
-        )
-    ]
+    figure = heat_maps(tables, machines, [str(depth) for depth in layers], "layers")
+    return [("depth", "Accuracy by automaton and depth", caption, figure)]
 
 
 def _theirs(table: Mapping[str, Sequence[float | None]], machine: str, depth: int) -> float | None:
@@ -95,12 +89,8 @@ def _needed(cells: Mapping[tuple[str, int, int], Floats], machines: list[str], l
         f"The fewest layers with which the best seed, or the median one, has {ENOUGH:.0%} of the states right. A point above the broken "
         f"line: none of {', '.join(map(str, layers))} suffices."
     )
-    return (
-        "depth-needed",
-        "Depth needed by length",
-        caption,
-        steps(fewest, lengths, layers, "length of the words", "layers that suffice"),
-    )
+    figure = steps(fewest, lengths, layers, "length of the words", "layers that suffice")
+    return ("depth-needed", "Depth needed by length", caption, figure)
 
 
 def _shares(conditions: TaskConditions, name: str) -> list[Drawn]:
@@ -119,8 +109,8 @@ def _shares(conditions: TaskConditions, name: str) -> list[Drawn]:
     for (machine, model), points in rows.items():
         add_line(panels, machine, model, points)
     caption = f"Token accuracy on “{name}”, every position scored. {BANDS}"
-    figure = lines(panels, "probability that a label is revealed", log=True)
-    return [("revealed", "Accuracy by the share of revealed labels", caption, figure)] if panels else []
+    label = "probability that a label is revealed"
+    return drawn_lines("revealed", "Accuracy by the share of revealed labels", caption, panels, label, log=True)
 
 
 def _along(conditions: TaskConditions, option: str) -> list[Drawn]:
@@ -134,5 +124,4 @@ def _along(conditions: TaskConditions, option: str) -> list[Drawn]:
         add_line(panels, machine_of(options), arm_of(condition, options), points)
     marked = conditions.lengths if option == "length" else []
     caption = f"Token accuracy over a whole set. {BANDS}" + (" Dashed: the training length." if marked else "")
-    figure = lines(panels, AXES[option], marked=marked)
-    return [(f"accuracy-{option}", f"Accuracy by {AXES[option]}", caption, figure)] if panels else []
+    return drawn_lines(f"accuracy-{option}", f"Accuracy by {AXES[option]}", caption, panels, AXES[option], marked=marked)

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 
 from results.plain_values import Options
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Panels, add_line, common_points, lines
+from results.report.lines_and_maps import BANDS, Panels, add_line, common_points, drawn_lines
 from results.rows.plural import counted
 from results.rows.summary import of_replicates
 from results.rows.task_conditions import TaskConditions
@@ -45,8 +45,8 @@ def positions(store: Store, conditions: TaskConditions, finished: pa.Table) -> l
         points = common_points(of_replicates(conditions.members[condition], cells))
         add_line(panels, machine_of(options), arm_of(condition, options), points)
     caption = f"Share of words of “{name}” whose state is right at a position, diverged seeds aside. {BANDS} Dashed: the training length."
-    figure = lines(panels, "position", marked=trained)
-    return [("accuracy-position", "Accuracy by position in the longest words", caption, figure)] if panels else []
+    title = "Accuracy by position in the longest words"
+    return drawn_lines("accuracy-position", title, caption, panels, "position", marked=trained)
 
 
 def rates(store: Store, conditions: TaskConditions, finished: pa.Table) -> list[Drawn]:
@@ -76,5 +76,5 @@ def rates(store: Store, conditions: TaskConditions, finished: pa.Table) -> list[
         for line, bands in by_line.items()
     )
     caption = f"Loss on the monitor set at its last look, which no result is made of. {BANDS} Lowest median: {chosen}."
-    figure = lines(panels, "learning rate", log=True, value="monitored loss")
-    return [("rates", "Learning rates by the monitor set", caption, figure)] if panels else []
+    labels = {"label": "learning rate", "value": "monitored loss"}
+    return drawn_lines("rates", "Learning rates by the monitor set", caption, panels, log=True, **labels)

@@ -9,7 +9,7 @@ from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE
 from results.report.distillation import pcfg_thesis as thesis
 from results.report.distillation.pcfg_students import VARIED, Student
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Panels, add_line, common_points, lines
+from results.report.lines_and_maps import BANDS, Panels, add_line, common_points, drawn_lines
 from results.rows.accuracy_curves import looks, watched
 from results.rows.probe_values import parts
 from results.rows.summary import of_replicates
@@ -63,8 +63,8 @@ def sweep(
         f"Students of {horizon} steps in all, on “{test}”; L_robust and L_close are medians over strings and positions, half the L1 "
         f"distance. {BANDS}"
     )
-    figure = lines(panels, "per cent of the teacher's steps", value="", shared="none")
-    return [("sweep", "The first checkpoint of (2, T) students, and their teacher there", caption, figure)]
+    title, label = "The first checkpoint of (2, T) students, and their teacher there", "per cent of the teacher's steps"
+    return drawn_lines("sweep", title, caption, panels, label, value="", shared="none")
 
 
 def measures(conditions: TaskConditions, students: Sequence[Student], ngrams: Steps, symbols: Steps) -> list[Drawn]:
@@ -91,10 +91,9 @@ def measures(conditions: TaskConditions, students: Sequence[Student], ngrams: St
             if lasts:
                 points[name] = common_points(lasts)
         _add(panels, title, points)
-    if not panels:
-        return []
     caption = f"Students of {longest} steps at their end; L_robust and L_close are medians over strings and positions. {BANDS}"
-    return [("measures", "Progress measures of students", caption, lines(panels, "n, or level", value="", shared="none"))]
+    title, label = "Progress measures of students", "n, or level"
+    return drawn_lines("measures", title, caption, panels, label, value="", shared="none")
 
 
 def _fits(conditions: TaskConditions, student: Student) -> bool:

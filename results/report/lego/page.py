@@ -4,7 +4,6 @@ Accuracy is the paper's, the share of sentences of which all values are right; a
 `manyseeds probe --probe concentration` has added rows, as the mean of a layer's heads.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,8 +13,8 @@ import pyarrow.compute as pc
 from results.claims.lego.sentences import Shares, items_by_length, sentences_wrong, sets_by_length
 from results.plain_values import Options
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Panels, add_line, common_points, lines
-from results.rows.probe_values import Name, by_key
+from results.report.lines_and_maps import BANDS, Panels, add_line, common_points, drawn_lines
+from results.rows.probe_values import Name, by_key, parts
 from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import TaskConditions, conditions_of
 from results.store.manifest import Manifest, reported
@@ -49,8 +48,8 @@ def _accuracy(conditions: TaskConditions, shares: Shares) -> list[Drawn]:
     if not any(len(bands.x) > 1 for panel in panels.values() for bands in panel.values()):
         return []
     caption = f"Share of sentences of which every value is right. {BANDS} Dashed: the training length."
-    figure = lines(panels, "length of the sentences", marked=conditions.lengths)
-    return [("accuracy-length", "Accuracy by length of the sentences", caption, figure)]
+    title, label = "Accuracy by length of the sentences", "length of the sentences"
+    return drawn_lines("accuracy-length", title, caption, panels, label, marked=conditions.lengths)
 
 
 def _concentration(conditions: TaskConditions, probes: Mapping[str, Mapping[Name, float]]) -> list[Drawn]:
@@ -70,12 +69,9 @@ def _concentration(conditions: TaskConditions, probes: Mapping[str, Mapping[Name
             for layer, line, probed in _probed(conditions.members[condition], condition, probes):
                 rows = [items_by_length(values, item, layer) for values in probed]
                 add_line(panels, _group(options), line, common_points(rows))
-        if panels:
-            caption = (
-                f"{what}, by equations 19 and 20 of the paper, mean of a layer's heads. {BANDS} Dashed: the training length."
-            )
-            figure = lines(panels, "length of the sentences", marked=conditions.lengths, value=label)
-            drawn.append((f"concentration-{item}", title, caption, figure))
+        caption = f"{what}, by equations 19 and 20 of the paper, mean of a layer's heads. {BANDS} Dashed: the training length."
+        labels = {"label": "length of the sentences", "value": label}
+        drawn += drawn_lines(f"concentration-{item}", title, caption, panels, marked=conditions.lengths, **labels)
     return drawn
 
 
@@ -88,10 +84,8 @@ def _masses(conditions: TaskConditions, probes: Mapping[str, Mapping[Name, float
             for layer, line, probed in _probed(conditions.members[condition], condition, probes):
                 rows = [_by_answer(values, length, name, layer) for values in probed]
                 add_line(panels, f"{_group(options)}, {title}, L = {length}", line, common_points(rows))
-    if not panels:
-        return []
     caption = f"Mean attention of a layer's heads when the answer is given, as in figures 6 and 7 of the paper. {BANDS}"
-    return [("concentration-answers", "Attention by answer", caption, lines(panels, "answer", value="attention"))]
+    return drawn_lines("concentration-answers", "Attention by answer", caption, panels, "answer", value="attention")
 
 
 def _probed(
@@ -104,13 +98,11 @@ def _probed(
 
 
 def _by_answer(values: Mapping[Name, float], length: int, name: str, layer: int) -> dict[int, float]:
-    pattern = re.compile(rf"L={length} l=(\d+) {name}$")
-    by_answer = {}
-    for (_, at, head, item), value in values.items():
-        match = pattern.match(str(item)) if at == layer and head is None else None
-        if match:
-            by_answer[int(match[1])] = value
-    return by_answer
+    return {
+        int(gaps[0]): value
+        for (_, at, head, item), value in values.items()
+        if at == layer and head is None and (gaps := parts(item, f"L={length} l={{n}} {name}"))
+    }
 
 
 def _group(options: Options) -> str:

@@ -16,7 +16,7 @@ from results.claims.subsequences.depth import layers_needed, length_of
 from results.claims.subsequences.gradients import rank
 from results.claims.subsequences.growth import LEARNED, Steps, arrays, learned_between
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Panels, add_line, heat_maps, lines
+from results.report.lines_and_maps import BANDS, Panels, add_line, drawn_lines, heat_maps, lines
 from results.rows.probe_values import by_key, by_step
 from results.rows.summary import Replicate, of_replicates
 from results.rows.task_conditions import TaskConditions, accuracy, conditions_of
@@ -90,12 +90,10 @@ def _held(conditions: TaskConditions) -> list[Drawn]:
     panels: Panels = {}
     for (inner, width), points in sorted(rows.items()):
         add_line(panels, f"inner width {inner}", f"width {width}", points)
-    if not panels:
-        return []
     caption = (
         f"Share of the strings of “{name}” that are answered right, against how many pairs have an answer of their own. {BANDS}"
     )
-    return [("pairs-held", "Accuracy by number of pairs", caption, lines(panels, "pairs", log=True))]
+    return drawn_lines("pairs-held", "Accuracy by number of pairs", caption, panels, "pairs", log=True)
 
 
 def _times(learned: Mapping[str, Sequence[Steps]]) -> list[Drawn]:
@@ -137,11 +135,9 @@ def _order(learned: Mapping[str, Sequence[Steps]]) -> list[Drawn]:
         for title, correlation in kinds.items():
             points = [(step, np.array([correlation(by_step[step]) for by_step in replicates])) for step in steps]
             add_line(panels, name, title, points)
-    if not panels:
-        return []
     caption = f"Spearman's correlation over the pairs of the gradient with its frequency times its gap, and with its frequency. {BANDS}"
-    figure = lines(panels, "step", log=True, value="correlation with the gradient")
-    return [("gradient-order", "What orders the gradients", caption, figure)]
+    value = "correlation with the gradient"
+    return drawn_lines("gradient-order", "What orders the gradients", caption, panels, "step", log=True, value=value)
 
 
 def _aligned(conditions: TaskConditions, probes: pa.Table) -> list[Drawn]:
@@ -179,6 +175,6 @@ def _aligned(conditions: TaskConditions, probes: pa.Table) -> list[Drawn]:
 def _diagonal(figure: Figure) -> None:
     for panel in figure.axes:
         if panel.axison:
-            low, high = panel.get_xlim()
-            panel.plot([low, high], [low, high], ls="--", lw=1, color="0.5")
-            panel.set_xlim(low, high)
+            limits = panel.get_xlim()
+            panel.plot(limits, limits, ls="--", lw=1, color="0.5")
+            panel.set_xlim(limits)

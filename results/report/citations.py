@@ -18,7 +18,7 @@ class Reference:
     bibtex: str
 
 
-def entry(kind: str, key: str, fields: Mapping[str, str]) -> str:
+def entry(kind: str, key: str, /, **fields: str) -> str:
     """A BibTeX entry, its fields as they are given: what is not LaTeX already goes through `results.rows.summary.latex_escape` first."""
     width = max(map(len, fields))
     body = "".join(f"  {name:<{width}} = {{{value}}},\n" for name, value in fields.items())
@@ -31,13 +31,11 @@ LI_THESIS = Reference(
     entry(
         "phdthesis",
         "li2025mathematical",
-        {
-            "author": "Li, Yuchen",
-            "title": "Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling",
-            "school": "Carnegie Mellon University",
-            "number": "CMU-ML-25-120",
-            "year": "2025",
-        },
+        author="Li, Yuchen",
+        title="Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling",
+        school="Carnegie Mellon University",
+        number="CMU-ML-25-120",
+        year="2025",
     ),
 )  # of several families
 
@@ -54,4 +52,4 @@ def harness(commits: Sequence[str] = ()) -> Reference:
     fields = {"title": latex_escape(title), "version": latex_escape(VERSION)}
     if commits:
         fields["note"] = latex_escape(f"git {', '.join(commits)}")
-    return Reference(f"{title}, version {VERSION}.", entry("misc", HARNESS, fields))
+    return Reference(f"{title}, version {VERSION}.", entry("misc", HARNESS, **fields))

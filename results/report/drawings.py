@@ -139,7 +139,7 @@ def _error_curves(study: _Study, evaluations: pa.Table) -> Iterator[Drawing]:
         used = evaluations.select(["key", "stage", "step", "set", "weights", "errors", "count"])
         rows = used.filter((pc.field("set") == name) & (pc.field("weights") == "raw") & (pc.field("count") > 0))
         rate = pc.divide(rows["errors"].cast(pa.float64()), rows["count"].cast(pa.float64()))
-        curves, who, left_out = _curves(rows, rate, _with_rows(label, rows))
+        curves, who, left_out = curves_of(rows, rate, _with_rows(label, rows))
         if curves:
             caption = f"Error rate on “{name}” during training. Light: at each step; bold: the lowest so far. {left_out}"
             draw = partial(figures.error_curves, curves, _at(study.places, who))
@@ -147,7 +147,7 @@ def _error_curves(study: _Study, evaluations: pa.Table) -> Iterator[Drawing]:
 
 
 def _loss_curves(study: _Study, losses: pa.Table, replicates: pa.Table) -> Iterator[Drawing]:
-    curves, who, left_out = _curves(losses, losses["value"], _trained(study.groups, replicates))
+    curves, who, left_out = curves_of(losses, losses["value"], _trained(study.groups, replicates))
     if curves:
         caption = (
             f"Training loss in nats per scored token. Each point is the mean of the steps since the point before. {left_out}"
@@ -264,10 +264,10 @@ def _first_of_each(by: dict[str, list[Who]]) -> dict[str, list[Who]]:
     return {condition: members[:quota] for condition, members in panels.items()}
 
 
-def _curves(
+def curves_of(
     rows: pa.Table, values: pa.Array | pa.ChunkedArray, by: dict[str, list[Who]]
-) -> tuple[dict[str, list[tuple[figures.Floats, figures.Floats]]], dict[str, list[Who]], str]:
-    """(step, value) of the `_first_of_each` replicates of `by`, who they are, and a sentence on what is left out."""
+) -> tuple[dict[str, list[figures.Curve]], dict[str, list[Who]], str]:
+    """(steps, values) of the `_first_of_each` replicates of `by`, who they are, and a sentence on what is left out."""
     total, chosen = sum(map(len, by.values())), _first_of_each(by)
     wanted = pc.is_in(rows["key"], pa.array([key for members in chosen.values() for key, _ in members], pa.string()))
     kept = rows.filter(wanted)  # the others never become Python objects
@@ -277,7 +277,7 @@ def _curves(
         found.setdefault((key, stage), []).append((step, value))
     drawn_of = {condition: [who for who in members if who in found] for condition, members in chosen.items()}
     drawn_of = {condition: members for condition, members in drawn_of.items() if members}
-    shown: dict[str, list[tuple[figures.Floats, figures.Floats]]] = {
+    shown: dict[str, list[figures.Curve]] = {
         condition: [tuple(np.array(sorted(found[who]), dtype=np.float64).T) for who in members]  # type: ignore[misc]
         for condition, members in drawn_of.items()
     }

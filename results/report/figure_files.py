@@ -2,7 +2,6 @@
 
 import io
 import re
-from collections.abc import Callable
 
 import matplotlib as mpl
 import matplotlib.ticker
@@ -15,12 +14,6 @@ from results.report.figures import MANY_PANELS, STYLE
 from results.report.palette import COLOURS, INK, PAPER
 
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML document may hold
-
-
-def documents(figure: Figure | Callable[[], Figure]) -> tuple[str, bytes]:
-    """A figure, or what a call makes, as SVG and as PNG."""
-    made = figure if isinstance(figure, Figure) else figure()
-    return svg(made), png(made)
 
 
 def svg(figure: Figure) -> str:

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
+from results.report.page_template import superscript
 from results.report.palette import INK, PAPER, Style, colour_of, marker_of
 from results.report.plot_data import log_coordinates, tell
 from results.statistics.intervals import Floats, quantile
@@ -485,9 +486,9 @@ def faint(curves: int) -> float:
 
 
 def _power(exponent: float) -> str:
-    """10⁻³ in Unicode: it keeps its shape in whatever font the reader has."""
+    """10⁻³, or the value between two whole powers."""
     if exponent == 0:
         return "1"
     if exponent != int(exponent):
         return f"{10**exponent:.2g}"
-    return "10" + str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{superscript(f'{exponent:g}')}"

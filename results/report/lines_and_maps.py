@@ -15,6 +15,7 @@ from results.report.family import Drawn
 from results.report.figures import MOST_BANDS, Floats, band, legend, titled_panels
 from results.report.palette import INK, Style, colour_of, marker_of
 from results.report.plot_data import tell
+from results.rows.probe_values import Name, parts
 
 _MAP = "cividis"
 _DARK, _LIGHT = "#101418", "#fdfdfd"  # of numbers in cells: not the page's colours, since the cells have their own
@@ -78,6 +79,21 @@ def heat_maps(
             panel.set_xticks(np.arange(len(columns)) + 0.5, columns)
             panel.set_yticks(np.arange(len(rows)) + 0.5, rows)
     return figure
+
+
+def attention_squares(values: Mapping[Name, float], probe: str, most: int) -> dict[tuple[int, int], Floats]:
+    """The weights [query, key] that a probe wrote of each layer and head, of at most so many tokens; NaN where a query can't see."""
+    weights: dict[tuple[int, int], dict[tuple[int, ...], float]] = {}
+    for (name, layer, head, item), value in values.items():
+        at = tuple(map(int, parts(item, "{n},{n}")))
+        if name == probe and layer is not None and head is not None and at and max(at) < most:
+            weights.setdefault((layer, head), {})[at] = value
+    squares = {}
+    for place, by_token in weights.items():
+        size = 1 + max(map(max, by_token))
+        squares[place] = np.full((size, size), np.nan)
+        squares[place][tuple(zip(*by_token, strict=True))] = list(by_token.values())
+    return squares
 
 
 def square_map(panel: Axes, values: Floats) -> None:

@@ -91,7 +91,7 @@ def begin_drawing(drawings: Sequence[Drawing], shared: bool) -> Callable[[], Dra
 def _drawn(drawing: Drawing) -> tuple[str, bytes, Markup | None]:
     """A figure as SVG, as PNG, and as what a page draws again."""
     figure = drawing.made()
-    return *figure_files.documents(figure), plot(figure)
+    return figure_files.svg(figure), figure_files.png(figure), plot(figure)
 
 
 def family_drawings(

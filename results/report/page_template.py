@@ -90,7 +90,7 @@ def format_rate(rate: float | None) -> str:
     if rate == 0 or rate >= 0.001:
         return f"{rate:.3g}"
     mantissa, exponent = f"{rate:.1e}".split("e")
-    return f"{mantissa}×10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+    return f"{mantissa}×10{superscript(exponent)}"
 
 
 def format_real(value: float | None) -> str:
@@ -103,8 +103,13 @@ def format_real(value: float | None) -> str:
         return f"{value:,.0f}".replace("-", "−")
     text = f"{value:.4g}"
     mantissa, _, exponent = text.partition("e")
-    power = f"×10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}" if exponent else ""
+    power = f"×10{superscript(exponent)}" if exponent else ""
     return mantissa.replace("-", "−") + power
+
+
+def superscript(exponent: str) -> str:
+    """A whole number, such as -05, as an exponent in Unicode: it keeps its shape in whatever font the reader has."""
+    return str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def format_share(share: float) -> str:

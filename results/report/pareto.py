@@ -6,6 +6,7 @@ rows hold reaches the page as escaped JSON and is shown as text.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from results.claims.evidence import gather
 from results.plain_values import Row
 from results.report.family import ReportFamily, first_answer
 from results.report.page_template import FOLDER, render, script_json
+from results.rows.error_by_step import pooled
 from results.rows.plural import counted
 from results.rows.summary import Replicate, online_sets
 from results.statistics.intervals import Floats
@@ -155,10 +157,8 @@ def _curves(
     curves: dict[int, tuple[int, list[float | None]]] = {}
     if online is None:
         return steps, curves
-    counted = reported(manifest) & (pc.field("weights") == "raw") & (pc.field("set") == online)
-    used = ["key", "stage", "set", "set_hash", "metric", "kind", "weights", "step", "errors", "count"]
-    rows = evaluations.select(used).filter(counted)
-    longest = pc.count_distinct(rows["step"]).as_py()  # at least the points of any one curve
+    scored = reported(manifest) & (pc.field("weights") == "raw") & (pc.field("set") == online)
+    longest = pc.count_distinct(evaluations.filter(scored)["step"]).as_py()  # at least the points of any one curve
     if not longest:
         return steps, curves
     hashes = {
@@ -167,13 +167,10 @@ def _curves(
         if online in condition["sets"]
     }
     chosen = chosen_curves(sparse, dense, max(3, min(MAX_CURVES, MAX_POINTS // longest)))
-    rows = rows.filter(pc.field("key").isin(pa.array([shown[i].key for i in chosen], pa.string())))
-    by = ["key", "stage", "set_hash", "step"]  # lengths of one set are pooled
-    pooled = rows.group_by(by, use_threads=False).aggregate([("errors", "sum"), ("count", "sum")])
-    pooled = pooled.sort_by([(name, "ascending") for name in by])
+    own = evaluations.filter(pc.field("key").isin(pa.array([shown[i].key for i in chosen], pa.string())))
     series: dict[tuple[str, int, str], list[tuple[int, float | None]]] = {}
-    for row in pooled.to_pylist():  # of at most MAX_CURVES replicates
-        rate = _short(row["errors_sum"] / row["count_sum"]) if row["count_sum"] and row["errors_sum"] is not None else None
+    for row in sorted(pooled(manifest, own, [online]), key=itemgetter("step")):
+        rate = None if row["errors_sum"] is None else _short(row["errors_sum"] / row["count_sum"])
         series.setdefault((row["key"], row["stage"], row["set_hash"]), []).append((row["step"], rate))
     number: dict[tuple[int, ...], int] = {}
     for i in chosen.tolist():

@@ -21,14 +21,14 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation, Text
 from numpy.typing import NDArray
 
+from results.report.page_template import superscript
 from results.report.palette import COLOURS, INK, PAPER
 
 Spec = dict[str, Any]
 _FINE = 4000  # places along an axis that are told apart
 _PALETTE = {colour.lower(): i for i, colour in enumerate(COLOURS, 1)} | {INK: "ink", PAPER: "paper"}
-_POWER = re.compile(
-    r"\$\\mathdefault\{(?:(\d+)\\times)?10\^\{(-?\d+)\}\}\$"
-)  # a tick of a logarithmic axis, as matplotlib writes it
+# a tick of a logarithmic axis, as matplotlib writes it
+_POWER = re.compile(r"\$\\mathdefault\{(?:(\d+)\\times)?10\^\{(-?\d+)\}\}\$")
 _DASHES = {"--": [6, 4], ":": [2, 3], "-.": [6, 3, 2, 3]}
 
 
@@ -52,10 +52,8 @@ class NotDrawable(Exception):
     what: str
 
 
-_TOLD, _LOGS = (
-    "_told",
-    "_log_coordinates",
-)  # attributes of artists and of axes, as they go where a figure goes, also to another process
+# attributes of artists and of axes, as they go where a figure goes, also to another process
+_TOLD, _LOGS = "_told", "_log_coordinates"
 
 
 def tell(artist: Artist, name: str, rows: Sequence[int] = (), quiet: bool = False, texts: Sequence[str] = ()) -> None:
@@ -124,8 +122,7 @@ def _plain(label: str) -> str:
     power = _POWER.fullmatch(label)
     if power is None:
         return label
-    exponent = power[2].translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{power[1]}×10{exponent}" if power[1] else f"10{exponent}"
+    return f"{power[1]}×10{superscript(power[2])}" if power[1] else f"10{superscript(power[2])}"
 
 
 def _logged(axis: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:

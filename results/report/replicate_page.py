@@ -6,6 +6,7 @@ write_replicate_page(open_store("runs", "fflm-quick"), "3f2a")  # → runs/fflm-
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from results.report.page_parts import commit
 from results.report.page_template import FOLDER, plain, render
 from results.rows.arrays import KeptArray
 from results.rows.arrays import arrays as arrays_of
+from results.rows.error_by_step import pooled
 from results.rows.measures import ARRAY, is_experimental, label
 from results.rows.options import flatten
 from results.rows.summary import replicates_of, set_names
@@ -34,7 +36,6 @@ from results.store.manifest_fields import PlannedRow
 from results.store.tables import Store, read
 
 MAX_VALUES = 1000  # rows of the table of an experiment's values
-Curve = tuple[figures.Floats, figures.Floats]  # steps and error rates, both [points]
 
 
 def write_replicate_page(
@@ -99,7 +100,7 @@ def page(
     for replicate, record in zip(
         (r for r in replicates if r.stage in ended["stage"].to_pylist()), ended.to_pylist(), strict=True
     ):
-        curves = _curves(evaluations, replicate.stage, hashes, set_names(manifest))
+        curves = _curves(manifest, evaluations, replicate.stage, hashes)
         drawn = Markup("")
         if curves:
             figure = figures.error_curves({name: [curve] for name, curve in curves.items()})
@@ -151,18 +152,15 @@ def values_page(manifest: Manifest, row: PlannedRow, record: Row, evaluations: p
     )
 
 
-def _curves(evaluations: pa.Table, stage: int, hashes: dict[str, str], names: list[str]) -> dict[str, Curve]:
+def _curves(manifest: Manifest, evaluations: pa.Table, stage: int, hashes: dict[str, str]) -> dict[str, figures.Curve]:
     """Raw error by step of every set that is scored at more than one step; NaN where the replicate had diverged."""
-    by = ["set", "set_hash", "step"]  # lengths of one set are pooled
-    rows = evaluations.filter(pc.field("stage") == stage).group_by(by).aggregate([("errors", "sum"), ("count", "sum")])
-    curves = {}
-    for name in names:
-        own = rows.filter((pc.field("set") == name) & (pc.field("set_hash") == hashes.get(name, ""))).sort_by("step")
-        if own.num_rows > 1:
-            errors, count = (own[f"{part}_sum"].cast(pa.float64()).to_numpy() for part in ("errors", "count"))
-            rates = np.divide(errors, count, out=np.full(errors.shape, np.nan), where=count > 0)
-            curves[name] = (own["step"].cast(pa.float64()).to_numpy(), rates)
-    return curves
+    points: dict[str, list[tuple[float, float]]] = {name: [] for name in set_names(manifest)}
+    for row in sorted(pooled(manifest, evaluations, list(hashes)), key=itemgetter("step")):
+        if (row["stage"], row["set_hash"]) == (stage, hashes[row["set"]]):
+            rate = np.nan if row["errors_sum"] is None else row["errors_sum"] / row["count_sum"]
+            points[row["set"]].append((row["step"], rate))
+    columns = {name: np.array(own, dtype=np.float64).T for name, own in points.items() if len(own) > 1}
+    return {name: (steps, rates) for name, (steps, rates) in columns.items()}
 
 
 def _provenance(record: Row) -> dict[str, str]:

@@ -10,6 +10,7 @@ from results.claims import reductions, verdicts
 from results.claims.show import html as claims_html
 from results.grouping import grouped
 from results.plain_values import Tree
+from results.report.drawings import MAX_CURVES, curves_of
 from results.report.family import ReportFamily
 from results.report.figures import Curve
 from results.report.first_screen import answer_of_values
@@ -25,7 +26,7 @@ from results.statistics.real_values import wants_log_axis
 from results.store.manifest import ConditionFields, Manifest, reported
 from results.store.tables import Store, committed, read
 
-MAX_PANELS, MAX_CURVES, MAX_ROWS, MAX_DRAWN = 9, 75, 1000, 30  # metrics, lines a figure, rows, conditions
+MAX_PANELS, MAX_ROWS, MAX_DRAWN = 9, 1000, 30  # metrics, rows, conditions
 
 
 def values_report(store: Store, manifest: Manifest, families: Sequence[ReportFamily]) -> dict[str, bytes]:
@@ -101,19 +102,10 @@ def draw_values(planned: Sequence[Replicate], measures: Sequence[Measure], evalu
 
 def _curves(groups: dict[str, list[Replicate]], measure: Measure, evaluations: pa.Table) -> dict[str, list[Curve]]:
     """Values by step of the first replicates of each condition; {} where no replicate has several steps."""
-    quota = max(1, MAX_CURVES // max(1, len(groups)))
-    first = {replicate.key: name for name, members in list(groups.items())[:MAX_PANELS] for replicate in members[:quota]}
     wanted = (pc.field("set") == measure.set) & (pc.field("metric") == measure.metric) & pc.field("value").is_valid()
-    rows = evaluations.filter(wanted & pc.field("key").isin(pa.array(list(first), pa.string())))
-    lines = grouped((row["key"], (row["step"], row["value"])) for row in rows.select(["key", "step", "value"]).to_pylist())
-    if all(len(line) < 2 for line in lines.values()):
-        return {}
-    curves: dict[str, list[Curve]] = {}
-    for key, name in first.items():
-        if key in lines:
-            steps, values = np.array(sorted(lines[key]), dtype=np.float64).T
-            curves.setdefault(name, []).append((steps, values))
-    return curves
+    rows, shown = evaluations.filter(wanted), list(groups.items())[:MAX_PANELS]
+    curves, *_ = curves_of(rows, rows["value"], {name: [(r.key, r.stage) for r in members] for name, members in shown})
+    return curves if any(len(steps) > 1 for by in curves.values() for steps, _ in by) else {}
 
 
 def _arrays(evaluations: pa.Table) -> list[tuple[str, int]]:

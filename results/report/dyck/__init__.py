@@ -11,12 +11,10 @@ WEN = Reference(
     entry(
         "inproceedings",
         "wen2023transformers",
-        {
-            "author": "Wen, Kaiyue and Li, Yuchen and Liu, Bingbin and Risteski, Andrej",
-            "title": "Transformers are uninterpretable with myopic methods: a case study with bounded Dyck grammars",
-            "booktitle": "Advances in Neural Information Processing Systems",
-            "year": "2023",
-        },
+        author="Wen, Kaiyue and Li, Yuchen and Liu, Bingbin and Risteski, Andrej",
+        title="Transformers are uninterpretable with myopic methods: a case study with bounded Dyck grammars",
+        booktitle="Advances in Neural Information Processing Systems",
+        year="2023",
     ),
 )
 

@@ -14,10 +14,10 @@ from results.claims.evidence import Condition, Evidence, gather
 from results.report.dyck import thesis
 from results.report.family import Drawn
 from results.report.figures import faint, legend, mark, titled_panels
-from results.report.lines_and_maps import square_map
+from results.report.lines_and_maps import attention_squares, square_map
 from results.report.palette import INK, Style, colour_of, marker_of
 from results.report.plot_data import tell
-from results.rows.probe_values import by_key, parts
+from results.rows.probe_values import by_key
 from results.rows.summary import Replicate
 from results.rows.task_conditions import has_settings_of
 from results.statistics.intervals import Floats
@@ -28,6 +28,7 @@ SEEDS, MAPS, SETS = 4, 3, 2  # seeds of a condition, conditions and sets that ar
 ARMS = 10
 TASKS = ("dyck", "dyck_copy")
 BETA = "balance violation β, mean"
+LONGEST = 200  # tokens of a string whose attention is drawn
 STRING = 19  # tokens of the random strings of the probe `variation`
 
 
@@ -51,7 +52,10 @@ def _maps(evidence: Evidence) -> list[Drawn]:
             for replicate, values in found:
                 error = None if own is None else replicate.error(own)
                 right = "" if error is None else f", {100 * (1 - min(error, 1)):.4g} % right"
-                squares[f"{condition.name}, seed {replicate.init_seed}{right}"] = _square(values)
+                by_place = attention_squares(values, "map", LONGEST)
+                squares[f"{condition.name}, seed {replicate.init_seed}{right}"] = by_place[
+                    max(layer for layer, _ in by_place), 0
+                ]
     if not squares:
         return []
     types = max(each.settings["task.types"] for each in evidence.conditions)
@@ -70,21 +74,6 @@ def _maps(evidence: Evidence) -> list[Drawn]:
         "the first; s is the start. Seeds of a condition side by side, with their accuracy on the training distribution."
     )
     return [("attention-maps", "Attention of several seeds", caption, figure)]
-
-
-def _square(values: Mapping[tuple[str, int | None, int | None, str | None], float]) -> Floats:
-    """The weights of the last layer's first head by query and key; NaN where the query can't see."""
-    layers = [layer for _, layer, _, _ in values if layer is not None]
-    found = {
-        tuple(map(int, parts(item, "{n},{n}"))): value
-        for (_, layer, head, item), value in values.items()
-        if layer == max(layers) and head == 0 and parts(item, "{n},{n}")
-    }
-    size = 1 + max(max(at) for at in found)
-    square = np.full((size, size), np.nan)
-    for (query, key), value in found.items():
-        square[query, key] = value
-    return square
 
 
 def _variations(evidence: Evidence, measured: pa.Table) -> list[Drawn]:

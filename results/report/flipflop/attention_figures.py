@@ -15,6 +15,7 @@ from results.plain_values import Row
 from results.report.figure_files import png, svg
 from results.report.figures import STYLE, titled_panels
 from results.report.flipflop.heads_figures import INPUTS, WRITES, comparable, distances, largest, over_steps
+from results.report.lines_and_maps import attention_squares
 from results.report.palette import COLOURS
 from results.rows.probe_values import Name, by_key, parts
 from results.store.tables import Store, committed, read
@@ -25,12 +26,8 @@ def patterns(values: Mapping[Name, float], title: str) -> Figure:
 
     Beside them the ideal pattern, all weight on the latest write, which is framed in every head's.
     """
-    squares: dict[tuple[int, int], np.ndarray] = {}
     size = len(INPUTS)
-    for (probe, layer, head, item), value in values.items():
-        at = tuple(map(int, parts(item, "{n},{n}")))
-        if probe == "pattern" and layer is not None and head is not None and at and max(at) < size:
-            squares.setdefault((layer, head), np.full((size, size), np.nan))[at] = value
+    squares = attention_squares(values, "pattern", size)
     if not squares:
         raise ValueError("these values hold no pattern: manyseeds probe STORE --probe attention writes it for the simulation")
     layers, heads = (1 + max(place[axis] for place in squares) for axis in (0, 1))

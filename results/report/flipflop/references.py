@@ -8,14 +8,12 @@ FFLM = Reference(
     entry(
         "inproceedings",
         "liu2023exposing",
-        {
-            "author": "Liu, B. and Ash, J. T. and Goel, S. and Krishnamurthy, A. and Zhang, C.",
-            "title": "Exposing Attention Glitches with Flip-Flop Language Modeling",
-            "booktitle": "Neural Information Processing Systems",
-            "year": "2023",
-            "eprint": "2306.00946",
-            "archiveprefix": "arXiv",
-        },
+        author="Liu, B. and Ash, J. T. and Goel, S. and Krishnamurthy, A. and Zhang, C.",
+        title="Exposing Attention Glitches with Flip-Flop Language Modeling",
+        booktitle="Neural Information Processing Systems",
+        year="2023",
+        eprint="2306.00946",
+        archiveprefix="arXiv",
     ),
 )
 THESIS = Reference(
@@ -24,13 +22,11 @@ THESIS = Reference(
     entry(
         "phdthesis",
         "liu2024guiding",
-        {
-            "author": "Liu, Bingbin",
-            "title": "Guiding Machine Learning Design with Insights from Simple Sandboxes",
-            "school": "Carnegie Mellon University",
-            "number": "CMU-ML-24-110",
-            "month": "aug",
-            "year": "2024",
-        },
+        author="Liu, Bingbin",
+        title="Guiding Machine Learning Design with Insights from Simple Sandboxes",
+        school="Carnegie Mellon University",
+        number="CMU-ML-24-110",
+        month="aug",
+        year="2024",
     ),
 )

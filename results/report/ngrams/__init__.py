@@ -11,14 +11,12 @@ VARRE = Reference(
     entry(
         "inproceedings",
         "varre2025learning",
-        {
-            "author": 'Varre, Aditya and Y{\\"u}ce, Gizem and Flammarion, Nicolas',
-            "title": "Learning In-context $n$-grams with Transformers: Sub-$n$-grams Are Near-stationary Points",
-            "booktitle": "International Conference on Machine Learning",
-            "year": "2025",
-            "eprint": "2508.12837",
-            "archiveprefix": "arXiv",
-        },
+        author='Varre, Aditya and Y{\\"u}ce, Gizem and Flammarion, Nicolas',
+        title="Learning In-context $n$-grams with Transformers: Sub-$n$-grams Are Near-stationary Points",
+        booktitle="International Conference on Machine Learning",
+        year="2025",
+        eprint="2508.12837",
+        archiveprefix="arXiv",
     ),
 )
 

@@ -7,6 +7,7 @@ import pytest
 import results.report.dyck.page as page
 from results.claims.evidence import gather
 from results.report.dyck import FAMILY, thesis
+from results.report.lines_and_maps import attention_squares
 from results.store.schema import SCHEMAS
 from tests.results.claims.planned_rows import planned, replicates
 
@@ -143,3 +144,9 @@ def test_studies_without_probes_or_of_another_task_have_no_such_figure(studies, 
     other = [each | {"settings": {"task": {"name": "flipflop"}}} for each in studies["balance"]["conditions"]]
     assert page.drawings(None, studies["balance"] | {"conditions": other}, [], None) == []
     assert FAMILY.sections == (page.drawings,)
+
+
+def test_a_place_beyond_any_string_takes_no_room():
+    values = {("map", 1, 0, "1,0"): 0.25, ("map", 1, 0, "999999999,1"): 1.0, ("balance", 0, 0, "2,2"): 1.0}
+    (square,) = attention_squares(values, "map", 10).values()
+    np.testing.assert_array_equal(square, [[np.nan, np.nan], [0.25, np.nan]])

@@ -52,7 +52,7 @@ from harness.study.tree import (
 from results.dashboards.dashboard_count import RUNS, check_count
 from results.errors import StudyError
 from results.plain_values import Tree, Value
-from results.statistics.adaptive_rules import Rule, as_dict, first_look, parse
+from results.statistics.adaptive_rules import Rule, first_look, parse
 from results.store.filesystem import check_uri
 from results.store.tables import KEPT
 
@@ -112,7 +112,7 @@ def from_tree(tree: Tree, overrides: Sequence[str] = (), where: str = "the study
         wandb_runs=_wandb(merged)[1],
         tensorboard=typed(merged, "tensorboard", str, ""),
         claims=_claims(merged, experimental),
-        adaptive=None if rule is None else as_dict(rule),
+        adaptive=None if rule is None else asdict(rule),
         slots=_slots(merged),
     )
     if not experimental:

@@ -13,7 +13,7 @@ from results.grouping import grouped
 from results.plain_values import Options, Tree
 from results.rows.options import flatten
 from results.rows.probe_values import Name, Values
-from results.rows.summary import Replicate, online_sets, reported_sets
+from results.rows.summary import Replicate, errors_of, online_sets, reported_sets
 from results.statistics.intervals import Floats
 from results.store.manifest import Manifest, label, reported, stage_of
 
@@ -47,9 +47,7 @@ class Condition:
 
     def errors(self, name: str) -> Floats:
         """Error rates on a set of the replicates that have a number there; infinity for those that diverged."""
-        return np.array(
-            [error for replicate in self.replicates if (error := replicate.error(name)) is not None], dtype=np.float64
-        )
+        return errors_of(self.replicates, name)
 
     def wrong(self, name: str) -> Floats:
         """Error rates as `errors`, with 1 for a replicate that diverged, so that 1 - error is an accuracy."""

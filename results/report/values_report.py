@@ -20,8 +20,8 @@ from results.report.values_figure import curves_by_condition, values_by_conditio
 from results.rows.measures import ARRAY, Measure, label, measures_of
 from results.rows.options import flatten
 from results.rows.plural import ranges
-from results.rows.summary import Replicate, replicates_of, to_csv, to_parquet
-from results.rows.value_summary import column_of, costs, summarise_values, value_rows
+from results.rows.summary import Replicate, errors_of, replicates_of, to_csv, to_parquet
+from results.rows.value_summary import column_of, summarise_values, value_rows
 from results.statistics.real_values import wants_log_axis
 from results.store.manifest import ConditionFields, Manifest, reported
 from results.store.tables import Store, committed, read
@@ -78,7 +78,7 @@ def draw_values(planned: Sequence[Replicate], measures: Sequence[Measure], evalu
     groups = dict(list(groups.items())[:MAX_DRAWN])
     values, drawings = {}, list[Drawing]()
     for measure in [measure for measure in measures if measure.kind == "number"][:MAX_PANELS]:
-        by_condition = {name: costs(members, measure) for name, members in groups.items()}
+        by_condition = {name: errors_of(members, measure.label) for name, members in groups.items()}
         finite = {name: measure.sign * numbers[np.isfinite(numbers)] + 0.0 for name, numbers in by_condition.items()}
         if any(numbers.size for numbers in finite.values()):
             values[measure.label] = finite

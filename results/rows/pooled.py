@@ -13,8 +13,8 @@ from results.markdown_table import table_lines
 from results.plain_values import Options, Tree, Value
 from results.rows.measures import Measure
 from results.rows.options import flatten
-from results.rows.summary import Replicate
-from results.rows.value_summary import costs, value
+from results.rows.summary import Replicate, errors_of
+from results.rows.value_summary import value
 from results.statistics.real_values import interquartile_mean, interquartile_mean_interval
 from results.statistics.strata import mean_superiority
 from results.store.manifest import Manifest
@@ -73,7 +73,7 @@ def show_pooled(
 
 
 def _line(condition: str, group: Group, base: Group, measure: Measure, is_baseline: bool) -> list[str]:
-    own, other = ([costs(side[stratum], measure) for stratum in base] for side in (group, base))
+    own, other = ([errors_of(side[stratum], measure.label) for stratum in base] for side in (group, base))
     planned, valued = sum(map(len, group.values())), sum(values.size for values in own)
     start = [condition, f"{measure.label} ({measure.better} is better)", str(len(own)), str(valued), str(planned - valued)]
     if not all(values.size for values in (*own, *other)):

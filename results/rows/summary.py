@@ -23,6 +23,7 @@ from results.grouping import grouped
 from results.plain_values import Row
 from results.rows.measures import is_experimental, last_values, measures_of
 from results.statistics.intervals import (
+    Floats,
     Interval,
     clopper_pearson,
     clopper_pearsons,
@@ -41,6 +42,7 @@ from results.terminal import printable
 QUANTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1.0}
 _FORMULA = r"^([=+\-@\t\r\n])"  # what a spreadsheet takes for the beginning of a formula
 ENDINGS = ("finished", "diverged", "no_transition", "failed", "missing")
+_ENDED = ["key", "stage", "status", "loss", "diverged_at"]  # columns of `replicates` that say how one ended
 Held = TypeVar("Held")
 
 SUMMARY = pa.schema(
@@ -129,6 +131,11 @@ class Replicate:
         return None if None in errors or not errors else not any(errors)
 
 
+def errors_of(replicates: Iterable[Replicate], name: str) -> Floats:
+    """Error rates on a set, or costs of a metric, of the replicates that have a number; infinity for those that diverged."""
+    return np.array([error for replicate in replicates if (error := replicate.error(name)) is not None], dtype=np.float64)
+
+
 def of_replicates(replicates: Iterable[Replicate], by_key: Mapping[str, Held]) -> list[Held]:
     """The entries of these replicates, in their order; a replicate without an entry is left out."""
     return [by_key[replicate.key] for replicate in replicates if replicate.key in by_key]
@@ -156,7 +163,7 @@ def replicates_of(manifest: Planned, replicates: pa.Table, evaluations: pa.Table
     A set counts only with the `set_hash` that the manifest has for the replicate's condition. Of experiments the scores are costs
     (`results.rows.measures`), by the label of their metric.
     """
-    ended = {(row["key"], row["stage"]): row for row in _known(replicates).to_pylist()}
+    ended = {(row["key"], row["stage"]): row for row in replicates.select(_ENDED).to_pylist()}
     failed = {(key, row["stage"]) for row in failures.select(["keys", "stage"]).to_pylist() for key in row["keys"]}
     scores = _scores(replicates, evaluations, reported(manifest))
     conditions = [(condition, stage_of(condition)) for condition in manifest["conditions"]]
@@ -311,10 +318,6 @@ def _latex_zero(row: Row) -> str:
     return f"{row['zero_error']}/{row['zero_error_of']} {interval}" if row["zero_error_of"] else "--"
 
 
-def _known(replicates: pa.Table) -> pa.Table:
-    return replicates.select(["key", "stage", "status", "loss", "diverged_at"])
-
-
 def _replicate(
     condition: ConditionFields,
     row: tuple[str, int],
@@ -383,7 +386,7 @@ def _scores(
 def _line(members: list[Replicate], name: str) -> Row:
     endings = [replicate.ending(name) for replicate in members]
     counts = {ending: endings.count(ending) for ending in ENDINGS}
-    errors = np.array([error for replicate in members if (error := replicate.error(name)) is not None])
+    errors = errors_of(members, name)
     scores = [replicate.scores[name] for replicate in members if name in replicate.scores]
     line: Row = {"planned": len(members), **counts}
     if scores:

@@ -7,7 +7,7 @@ import numpy as np
 
 from results.plain_values import Options
 from results.rows.options import flatten
-from results.rows.summary import Replicate, reported_sets
+from results.rows.summary import Replicate, errors_of, reported_sets
 from results.statistics.intervals import Floats
 from results.store.manifest import Manifest, label, stage_of
 
@@ -58,5 +58,4 @@ def conditions_of(manifest: Manifest, replicates: Sequence[Replicate], task: str
 
 def accuracy(members: Sequence[Replicate], name: str) -> Floats:
     """1 - error of the replicates that have a number on a set; 0 for one that diverged."""
-    errors = [error for replicate in members if (error := replicate.error(name)) is not None]
-    return 1 - np.minimum(np.array(errors, dtype=np.float64), 1.0)
+    return 1 - np.minimum(errors_of(members, name), 1.0)

@@ -3,14 +3,13 @@
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from results.grouping import grouped
 from results.plain_values import Row
 from results.rows.measures import Measure
-from results.rows.summary import ENDINGS, QUANTILES, Replicate
-from results.statistics.intervals import Floats, clopper_pearson, quantile, quantile_interval
+from results.rows.summary import ENDINGS, QUANTILES, Replicate, errors_of
+from results.statistics.intervals import clopper_pearson, quantile, quantile_bounds, quantile_interval
 from results.statistics.real_values import interquartile_mean, interquartile_mean_interval, share_below_largest
 
 VALUES = pa.schema(
@@ -50,11 +49,6 @@ def summarise_values(replicates: Sequence[Replicate], measures: Sequence[Measure
     return pa.Table.from_pylist(rows, schema=VALUES)
 
 
-def costs(members: Sequence[Replicate], measure: Measure) -> Floats:
-    """Costs of the replicates that have a number; infinity for one that diverged."""
-    return np.array([cost for replicate in members if (cost := replicate.error(measure.label)) is not None], dtype=np.float64)
-
-
 def column_of(measure: Measure) -> str:
     """The metric's column in the table of replicates: its name, or `metric.key` where another column has that name."""
     return (
@@ -84,7 +78,7 @@ def value(cost: float, measure: Measure) -> float:
 
 def _line(members: Sequence[Replicate], measure: Measure) -> Row:
     endings = [replicate.ending(measure.label) for replicate in members]
-    numbers = costs(members, measure)
+    numbers = errors_of(members, measure.label)
     line: Row = {"planned": len(members), **{name: endings.count(name) for name in ENDINGS}, "values": numbers.size}
     line["worst_covers"] = share_below_largest(numbers.size)
     if not numbers.size:
@@ -93,10 +87,10 @@ def _line(members: Sequence[Replicate], measure: Measure) -> Row:
     line |= {name: value(quantile(numbers, 1 - q if higher else q), measure) for name, q in QUANTILES.items()}
     unknown = len(members) - numbers.size
     median = quantile_interval(numbers, 0.5, least=-math.inf)
-    bounds = _bounds(numbers, unknown)
+    bounds = quantile_bounds(numbers, unknown, 0.5, least=-math.inf)
     low, high = (median.high, median.low) if higher else (median.low, median.high)
     line |= {"median_low": value(low, measure), "median_high": value(high, measure)}
-    line |= {"median_if_missing_best": value(bounds[0], measure), "median_if_missing_worst": value(bounds[1], measure)}
+    line |= {"median_if_missing_best": value(bounds.low, measure), "median_if_missing_worst": value(bounds.high, measure)}
     middle = interquartile_mean_interval(numbers)
     low, high = (middle.high, middle.low) if higher else (middle.low, middle.high)
     line |= {
@@ -109,18 +103,3 @@ def _line(members: Sequence[Replicate], measure: Measure) -> Row:
         share = clopper_pearson(true, numbers.size)
         line |= {"true": true, "true_share": true / numbers.size, "true_low": share.low, "true_high": share.high}
     return line
-
-
-def _bounds(numbers: Floats, unknown: int) -> tuple[float, float]:
-    """The median cost if the replicates without a number were all better than any here, and if they all diverged."""
-    ordered = np.sort(numbers)
-    best, worst = (
-        _median(np.concatenate(parts)) for parts in ((np.full(unknown, -np.inf), ordered), (ordered, np.full(unknown, np.inf)))
-    )
-    return best, worst
-
-
-def _median(ordered: Floats) -> float:
-    """The median of sorted costs, infinite wherever an infinite one has weight."""
-    below, above = ordered[(ordered.size - 1) // 2], ordered[ordered.size // 2]
-    return float(below if np.isneginf(below) else above if np.isinf(above) else (below + above) / 2)

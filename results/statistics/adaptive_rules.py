@@ -5,12 +5,13 @@ them have: seeds that happen to finish early can't decide. It stops at the first
 such a stop is not one of a fixed number of replicates: docs/guides/adaptive.md says how often it covers.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from results.errors import StudyError
-from results.plain_values import Options, Tree, Value
+from results.plain_values import Options, Value
 from results.statistics.bootstrap import quantile_ratio
 from results.statistics.intervals import Interval, clopper_pearson
 
@@ -108,19 +109,6 @@ def first_look(maximum: int) -> int:
     return min(15, math.ceil(maximum / 2))
 
 
-def as_dict(rule: Rule) -> Tree:
-    """What a manifest keeps of a rule; `Rule(**…)` is the way back."""
-    return {
-        "minimum": rule.minimum,
-        "maximum": rule.maximum,
-        "step": rule.step,
-        "set": rule.set,
-        "limit": rule.limit,
-        "baseline": rule.baseline,
-        "budget": rule.budget,
-    }
-
-
 def decide(rule: Rule, errors: Mapping[str, Sequence[Error]], paired: bool = True) -> dict[str, Decision]:
     """What every condition needs, from its errors in the order of its seeds: a rate, infinity where diverged, None, or PENDING.
 
@@ -178,11 +166,9 @@ def _decide(rule: Rule, errors: Mapping[str, Sequence[Error]], name: str, paired
 
 def _ratio(errors: Sequence[Error], baseline: Sequence[Error], paired: bool) -> Interval | None:
     if paired:
-        both = [(x, y) for x, y in zip(baseline, errors, strict=True) if isinstance(x, float) and isinstance(y, float)]
-        first, second = [x for x, _ in both], [y for _, y in both]
-    else:
-        first = [x for x in baseline if isinstance(x, float)]
-        second = [y for y in errors if isinstance(y, float)]
+        both = [isinstance(x, float) and isinstance(y, float) for x, y in zip(baseline, errors, strict=True)]
+        baseline, errors = (list(itertools.compress(column, both)) for column in (baseline, errors))
+    first, second = ([error for error in column if isinstance(error, float)] for column in (baseline, errors))
     if not first or not second:
         return None
     return quantile_ratio(first, second, 0.5, paired).interval

@@ -58,7 +58,7 @@ def quantile_ratio(
         low, high = _draw(np.sort(x), q, resamples, random), _draw(np.sort(y), q, resamples, random)
     ratios = _divide(low, high)
     undefined = np.isnan(ratios)
-    return Ratio(value, _percentile(np.where(undefined, 0.0, ratios), np.where(undefined, np.inf, ratios), confidence))
+    return Ratio(value, percentiles(np.where(undefined, 0.0, ratios), np.where(undefined, np.inf, ratios), confidence))
 
 
 def replicates_to_bound(q: float, confidence: float = CONFIDENCE) -> int:
@@ -133,8 +133,11 @@ def _divide(below: Floats, above: Floats) -> Floats:
         return above / below
 
 
-def _percentile(lows: Floats, highs: Floats, confidence: float) -> Interval:
-    """The order statistics of resamples that leave (1 - confidence)/2 of them outside at each end."""
+def percentiles(lows: Floats, highs: Floats, confidence: float) -> Interval:
+    """The order statistics of resamples that leave (1 - confidence)/2 of them outside at each end.
+
+    lows, highs: the same resamples, with what an undefined one counts as for the lower end and for the upper one.
+    """
     cut = int((1 - confidence) / 2 * len(lows))
     return Interval(float(np.partition(lows, cut)[cut]), float(np.partition(highs, len(highs) - 1 - cut)[len(highs) - 1 - cut]))
 

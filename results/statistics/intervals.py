@@ -131,7 +131,7 @@ def quantile(values: ArrayLike, q: float) -> float:
     if weight == 0:
         return float(ordered[below])
     low, high = ordered[below], ordered[below + 1]
-    return float(high if np.isinf(high) else low + weight * (high - low))
+    return float(low if np.isneginf(low) else high if np.isinf(high) else low + weight * (high - low))
 
 
 @cache
@@ -157,10 +157,10 @@ def quantile_interval(values: ArrayLike, q: float, confidence: float = CONFIDENC
     return Interval(float(ordered[lower]), float(ordered[upper]))
 
 
-def quantile_bounds(values: ArrayLike, missing: int, q: float) -> Interval:
-    """The q-quantile if the `missing` replicates were all to be without error, and if all were to diverge."""
+def quantile_bounds(values: ArrayLike, missing: int, q: float, least: float = 0.0) -> Interval:
+    """The q-quantile if the `missing` replicates were all to be the best there can be, `least`, and if all were to diverge."""
     ordered = _ordered(values)
-    best, worst = (np.concatenate([ordered, np.full(missing, rank)]) for rank in (0.0, np.inf))
+    best, worst = (np.concatenate([ordered, np.full(missing, rank)]) for rank in (least, np.inf))
     return Interval(quantile(best, q), quantile(worst, q))
 
 

@@ -6,6 +6,8 @@ Values are costs, of which lower ones are better; a diverged replicate is infini
 import numpy as np
 from numpy.typing import ArrayLike
 
+from results.statistics.bootstrap import percentiles
+from results.statistics.comparison import differences
 from results.statistics.intervals import CONFIDENCE, Floats, Interval, quantile, quantile_interval
 
 RESAMPLES = 2000
@@ -39,14 +41,8 @@ def interquartile_mean_interval(*strata: ArrayLike, confidence: float = CONFIDEN
         count = min(rows, RESAMPLES - start)
         drawn = [values[random.integers(0, values.size, (count, values.size))] for values in groups]
         means.append(np.sort(np.concatenate(drawn, axis=1), axis=1)[:, cut : total - cut].mean(axis=1))
-    return percentiles(np.concatenate(means), confidence)
-
-
-def percentiles(drawn: Floats, confidence: float) -> Interval:
-    """The middle of a bootstrap distribution."""
-    ordered = np.sort(drawn)
-    outside = int((1 - confidence) / 2 * ordered.size)
-    return Interval(float(ordered[outside]), float(ordered[ordered.size - 1 - outside]))
+    drawn_means = np.concatenate(means)
+    return percentiles(drawn_means, drawn_means, confidence)
 
 
 def share_below_largest(replicates: int, confidence: float = CONFIDENCE) -> float:
@@ -67,8 +63,7 @@ def median_difference(
     """
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if paired:
-        both = np.isinf(x) & np.isinf(y)
-        changes = np.where(both, 0.0, np.where(both, 0.0, y) - np.where(both, 0.0, x))
+        changes = differences(x, y)
         return quantile(changes, 0.5), quantile_interval(changes, 0.5, confidence, -np.inf)
     of_x, of_y = (quantile_interval(values, 0.5, (1 + confidence) / 2, -np.inf) for values in (x, y))
     return _minus(quantile(y, 0.5), quantile(x, 0.5)), Interval(_minus(of_y.low, of_x.high), _minus(of_y.high, of_x.low))

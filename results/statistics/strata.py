@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from results.statistics.bootstrap import percentiles
 from results.statistics.intervals import CONFIDENCE, Interval
-from results.statistics.real_values import RESAMPLES, percentiles
+from results.statistics.real_values import RESAMPLES
 
 
 def mean_superiority(
@@ -26,4 +27,5 @@ def mean_superiority(
         estimates.append(wins.mean())
         times_x, times_y = (random.multinomial(n, np.full(n, 1 / n), RESAMPLES) for n in (x.size, y.size))
         drawn += np.einsum("rn,rn->r", times_x, times_y @ wins.T) / wins.size
-    return float(np.mean(estimates)), percentiles(drawn / len(estimates), confidence)
+    means = drawn / len(estimates)
+    return float(np.mean(estimates)), percentiles(means, means, confidence)

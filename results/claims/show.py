@@ -67,12 +67,7 @@ def html(verdicts: Sequence[Verdict], reduced: bool = False) -> Markup:
 
 
 def _chip(verdict: Verdict) -> Markup:
-    parts = [
-        ("claim", f"{verdict.claim.sentence} ({verdict.claim.source})"),
-        ("value", _value(verdict)),
-        *([("measured", verdict.finding.measured)] if verdict.finding.measured else []),
-        ("why", verdict.finding.reason),
-    ]
+    parts = [("claim", f"{verdict.claim.sentence} ({verdict.claim.source})"), *_judged(verdict)]
     return Markup(
         '<details class="chip {}"><summary><span aria-hidden="true">{}</span> <b>{}</b> <span>{}</span></summary>\n<dl>{}</dl></details>\n'
     ).format(
@@ -88,13 +83,13 @@ def _lines(verdict: Verdict) -> list[str]:
         f"{verdict.claim.id}  {verdict.verdict}",
         f"    {verdict.claim.sentence}",
         f"    paper: {verdict.claim.source}",
-        f"    value: {_value(verdict)}",
-        *([f"    measured: {verdict.finding.measured}"] if verdict.finding.measured else []),
-        f"    why: {verdict.finding.reason}",
+        *(f"    {name}: {text}" for name, text in _judged(verdict)),
     ]
 
 
-def _value(verdict: Verdict) -> str:
-    terms = verdict.terms
+def _judged(verdict: Verdict) -> list[tuple[str, str]]:
+    """What a claim was judged by: the paper's value, what was measured, where anything was, and why that is the verdict."""
+    terms, finding = verdict.terms, verdict.finding
     value = f"{terms.value:.0%} of {terms.of} replicates" if terms.of else f"{terms.value:g}"
-    return f"{value} ({verdict.claim.quantity})"
+    measured = [("measured", finding.measured)] if finding.measured else []
+    return [("value", f"{value} ({verdict.claim.quantity})"), *measured, ("why", finding.reason)]

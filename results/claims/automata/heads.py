@@ -1,7 +1,7 @@
 """A3: heads of the last layer that look for the ends of a gridworld, from the rows of the probe `boundaries` (card A3)."""
 
 from results.claims.automata.groups import arms, automaton, gate_right
-from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, Claim, Finding, Part, Terms, decide_all, settle
 from results.claims.compare import above, percent
 from results.claims.evidence import Evidence
 from results.claims.requirements import in_distribution_set, require, require_probed
@@ -22,7 +22,7 @@ def heads_find_the_ends(evidence: Evidence, terms: Terms, needs: int) -> Finding
     require(gridworlds, [name], needs)
     gate_right(gridworlds, name, RIGHT, terms.gate)
     require_probed(evidence, gridworlds, "boundaries", needs)
-    tests = []
+    parts = []
     for condition in gridworlds:
         rows = [_ratios(values) for _, values in evidence.probed(condition, "boundaries")]
         as_drawn = sum(any(on >= terms.value and before <= 1 / terms.value for on, before in heads) for heads in rows)
@@ -31,10 +31,10 @@ def heads_find_the_ends(evidence: Evidence, terms: Terms, needs: int) -> Finding
             f"{condition.name}: {percent(as_drawn, len(rows))} have such a head; the head with most on visits has {_median(best, 0)} times "
             f"uniform attention's there, and {_median(best, 1)} times before the latest (medians)"
         )
-        tests.append((clopper_pearson(as_drawn, len(rows)), text))
-    return decide(
-        *above((share for share, _ in tests), MAJORITY),
-        "; ".join(text for _, text in tests),
+        parts.append(Part(*above([clopper_pearson(as_drawn, len(rows))], MAJORITY), text))
+    return decide_all(
+        parts,
+        "",
         f"in more than half of the replicates one head of the last layer must have {terms.value:g} times uniform attention's mass on "
         f"visits of the ends, and 1/{terms.value:g} of its mass before the latest",
     )

@@ -3,7 +3,8 @@
 Rows are those of `manyseeds probe STORE --probe monomials` of the teacher's kept steps: Panigrahi et al. 2025, section 4.2.7.1.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow.compute as pc
@@ -46,42 +47,38 @@ def peaks(steps: Mapping[int, float], when: Transition) -> tuple[float, float, f
     return (max(before), max(during), max(after)) if before and during and after else None
 
 
-def spikes(degrees: Sequence[int]) -> Callable[[Evidence, Terms, int], Finding]:
-    """The judge of: in most replicates, at one of these degrees, the contrast is `value` or more during the transition, and more than at
-    any step before and after it."""
-
-    def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-        teacher = _probed(evidence, degrees[0])
-        require([teacher], [first_set(evidence)], needs)
-        seen = looks_of(evidence)
-        rises = {replicate.key: transition(seen.get(replicate.key, ())) for replicate in teacher.ended}
-        whole = {key: rise for key, rise in rises.items() if rise and rise.begin is not None and rise.end is not None}
-        gate(len(whole), len(rises), terms.gate, f"replicates of {teacher.name} have a whole transition")
-        holds, fails, texts = [], [], []
-        for degree in degrees:
-            steps = contrasts(evidence, degree)
-            largest = [peak for key, rise in whole.items() if (peak := peaks(steps.get(key, {}), rise)) is not None]
-            probed = f"replicates of {teacher.name} were probed before, during and after their transition at degree {degree}"
-            require_all(len(largest), len(whole), needs, probed)
-            good = sum(during >= terms.value and during > max(before, after) for before, during, after in largest)
-            share = clopper_pearson(good, len(largest), 1 - 0.05 / len(degrees))
-            holds.append(share.low > 0.5)
-            fails.append(share.high < 0.5)
-            middle = [quantile(column, 0.5) for column in zip(*largest, strict=True)]
-            texts.append(
-                f"degree {degree}: {middle[0]:.2f}, {middle[1]:.2f} and {middle[2]:.2f}, a spike in {good} of {len(largest)} "
-                f"{between(share)}"
-            )
-        which = "degree 1" if len(degrees) == 1 else f"one of degrees {', '.join(map(str, degrees))}"
-        return decide(
-            any(holds),
-            all(fails),
-            f"largest ratio of |correlation| with sets inside the support to outside it, before, during and after the transition (medians "
-            f"of {teacher.name}): {'; '.join(texts)}",
-            f"at {which} more than half of the replicates must have {terms.value:g} or more during it, and less before and after",
+def spikes(evidence: Evidence, terms: Terms, needs: int, degrees: Sequence[int]) -> Finding:
+    """Judge whether in most replicates, at one of these degrees, the contrast is `value` or more during the transition, and more than
+    at any step before and after it."""
+    teacher = _probed(evidence, degrees[0])
+    require([teacher], [first_set(evidence)], needs)
+    seen = looks_of(evidence)
+    rises = {replicate.key: transition(seen.get(replicate.key, ())) for replicate in teacher.ended}
+    whole = {key: rise for key, rise in rises.items() if rise and rise.begin is not None and rise.end is not None}
+    gate(len(whole), len(rises), terms.gate, f"replicates of {teacher.name} have a whole transition")
+    holds, fails, texts = [], [], []
+    for degree in degrees:
+        steps = contrasts(evidence, degree)
+        largest = [peak for key, rise in whole.items() if (peak := peaks(steps.get(key, {}), rise)) is not None]
+        probed = f"replicates of {teacher.name} were probed before, during and after their transition at degree {degree}"
+        require_all(len(largest), len(whole), needs, probed)
+        good = sum(during >= terms.value and during > max(before, after) for before, during, after in largest)
+        share = clopper_pearson(good, len(largest), 1 - 0.05 / len(degrees))
+        holds.append(share.low > 0.5)
+        fails.append(share.high < 0.5)
+        middle = [quantile(column, 0.5) for column in zip(*largest, strict=True)]
+        texts.append(
+            f"degree {degree}: {middle[0]:.2f}, {middle[1]:.2f} and {middle[2]:.2f}, a spike in {good} of {len(largest)} "
+            f"{between(share)}"
         )
-
-    return judge
+    which = "degree 1" if len(degrees) == 1 else f"one of degrees {', '.join(map(str, degrees))}"
+    return decide(
+        any(holds),
+        all(fails),
+        f"largest ratio of |correlation| with sets inside the support to outside it, before, during and after the transition (medians "
+        f"of {teacher.name}): {'; '.join(texts)}",
+        f"at {which} more than half of the replicates must have {terms.value:g} or more during it, and less before and after",
+    )
 
 
 def wider_is_earlier(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -141,7 +138,7 @@ R1 = Claim(
     "times that the correlation inside must be that outside",
     10,
     "10 replicates: that most do, where 92 % of all do",
-    spikes((1,)),
+    partial(spikes, degrees=(1,)),
     "distillation/p2",
 )
 R1_LOW = Claim(
@@ -151,7 +148,7 @@ R1_LOW = Claim(
     "times that the correlation inside must be that outside",
     10,
     "10 replicates: that most do at one degree, where 98 % of all do; 20: where 85 % do",
-    spikes((1, 2, 3)),
+    partial(spikes, degrees=(1, 2, 3)),
     "distillation/p3",
 )
 R6_WIDTH = Claim(

@@ -5,8 +5,9 @@ shares neither weights nor strings with them (docs/reference/stages.md) and is c
 count as never: infinity, which comes last.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -107,42 +108,40 @@ def gate_gap(seen: Looks, groups: Sequence[Arms]) -> None:
                 )
 
 
-def sooner(faster: str, others: Sequence[str], temperature: float = np.inf) -> Callable[[Evidence, Terms, int], Finding]:
-    """The judge of: most students of strategy `faster` are right in `value` of all strings sooner than those of each other one.
+def sooner(
+    evidence: Evidence, terms: Terms, needs: int, faster: str, others: Sequence[str], temperature: float = np.inf
+) -> Finding:
+    """Judge whether most students of strategy `faster` are right in `value` of all strings sooner than those of each other one.
 
     Of `faster`, every condition whose teacher answers at this temperature or a lower one.
     """
-
-    def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-        groups = arms(evidence, (LABELS, faster, *(other for other in others if other != LABELS)), needs)
-        seen = looks_of(evidence)
-        gate_gap(seen, groups)
-        pairs = [
-            (group, first, other, kind == LABELS)
-            for group in groups
-            for first in group.by[faster]
-            if first.settings["stage.temperature"] <= temperature
-            for kind in others
-            for other in group.by[kind]
-        ]
-        if not pairs:
-            settle(NOT_RUN, f"no {faster} student has a teacher at a temperature of {temperature:g} or below")
-        parts = []
-        for group, first, other, apart in pairs:
-            horizon = first.settings["train.steps"]
-            if other.settings["train.steps"] < horizon:
-                settle(NOT_RUN, f"{other.name} has fewer steps than the {horizon:,} of {first.name}: it may be right later")
-            own, theirs = (reached(seen, condition, terms.value, horizon) for condition in (first, other))
-            chance, interval = later(own, theirs, not apart, needs, 1 - 0.05 / len(pairs))
-            text = f"{said(median(own))} against {said(median(theirs))} of {other.name} (P = {chance:.2f} {between(interval)})"
-            parts.append(Part(interval.low > 0.5, interval.high < 0.5, f"{group.name}: {text}"))
-        return decide_all(
-            parts,
-            f"median steps to an accuracy of {terms.value:g}, and the probability P that {faster} needs fewer: ",
-            f"the chance must lie above 1/2 in all {len(pairs)} comparisons",
-        )
-
-    return judge
+    groups = arms(evidence, (LABELS, faster, *(other for other in others if other != LABELS)), needs)
+    seen = looks_of(evidence)
+    gate_gap(seen, groups)
+    pairs = [
+        (group, first, other, kind == LABELS)
+        for group in groups
+        for first in group.by[faster]
+        if first.settings["stage.temperature"] <= temperature
+        for kind in others
+        for other in group.by[kind]
+    ]
+    if not pairs:
+        settle(NOT_RUN, f"no {faster} student has a teacher at a temperature of {temperature:g} or below")
+    parts = []
+    for group, first, other, apart in pairs:
+        horizon = first.settings["train.steps"]
+        if other.settings["train.steps"] < horizon:
+            settle(NOT_RUN, f"{other.name} has fewer steps than the {horizon:,} of {first.name}: it may be right later")
+        own, theirs = (reached(seen, condition, terms.value, horizon) for condition in (first, other))
+        chance, interval = later(own, theirs, not apart, needs, 1 - 0.05 / len(pairs))
+        text = f"{said(median(own))} against {said(median(theirs))} of {other.name} (P = {chance:.2f} {between(interval)})"
+        parts.append(Part(interval.low > 0.5, interval.high < 0.5, f"{group.name}: {text}"))
+    return decide_all(
+        parts,
+        f"median steps to an accuracy of {terms.value:g}, and the probability P that {faster} needs fewer: ",
+        f"the chance must lie above 1/2 in all {len(pairs)} comparisons",
+    )
 
 
 def later(own: BySeed, theirs: BySeed, paired: bool, needs: int, confidence: float) -> tuple[float, Interval]:
@@ -172,7 +171,7 @@ R2 = Claim(
     "accuracy that counts as right",
     10,
     "10 replicates, six comparisons: that it is, where each holds in 99.6 % of all pairs; 20: in 94 %",
-    sooner(MIDDLE, (BEGIN, END, ONE_SHOT)),
+    partial(sooner, faster=MIDDLE, others=(BEGIN, END, ONE_SHOT)),
     "distillation/p2",
 )
 R3 = Claim(
@@ -183,7 +182,7 @@ R3 = Claim(
     "accuracy that counts as right",
     10,
     "10 replicates, six comparisons: that it does, where each holds in 99.6 % of all pairs; 20: in 94 %",
-    sooner(PROGRESSIVE, (ONE_SHOT, LABELS)),
+    partial(sooner, faster=PROGRESSIVE, others=(ONE_SHOT, LABELS)),
     "distillation/p1",
 )
 P8 = Claim(
@@ -194,6 +193,6 @@ P8 = Claim(
     "accuracy that counts as right",
     10,
     "10 replicates, three comparisons: that it is, where each holds in 99.4 % of all pairs",
-    sooner(MIDDLE, (ONE_SHOT, LABELS), temperature=0.01),
+    partial(sooner, faster=MIDDLE, others=(ONE_SHOT, LABELS), temperature=0.01),
     "distillation/p8",
 )

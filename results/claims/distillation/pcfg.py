@@ -1,7 +1,8 @@
 """P13 and R7: students of a teacher's checkpoints against students of its end and of labels, on grammars (Panigrahi et al. 2025)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
@@ -14,39 +15,35 @@ from results.statistics.intervals import CONFIDENCE
 from results.statistics.unpaired import superiority
 
 
-def better(first: str, second: str, criterion: bool = False) -> Callable[[Evidence, Terms, int], Finding]:
-    """The judge of: averaged over tasks, students and horizons the first is more accurate than the second in most replicates; by more
+def better(evidence: Evidence, terms: Terms, needs: int, first: str, second: str, criterion: bool = False) -> Finding:
+    """Judge whether the first, averaged over tasks, students and horizons, is more accurate than the second in most replicates; by more
     than `value` where that is a criterion. A student of labels shares nothing with the others: then in most pairs of any two replicates.
     """
-
-    def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-        complete = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
-        gate_teacher(complete, terms.gate)
-        least = terms.value if criterion else 0.0  # else the paper's number, which is shown beside ours
-        one, other = (together([cell.accuracy(kind) for cell in complete]) for kind in (first, second))
-        choices = math.prod(cell.choices[kind] for cell in complete for kind in (first, second))
-        shown = "; ".join(f"{_named(complete, cell)}: {_gain(cell, first, second):+.4f}" for cell in complete)
-        if LABELS in (first, second):
-            require_each(len(one), len(other), needs, "have all horizons")
-            ours, theirs = (list(by_seed.values()) for by_seed in (one, other))
-            chance, interval = superiority([accuracy + least for accuracy in theirs], ours, 1 - (1 - CONFIDENCE) / choices)
-            holds, fails = interval.low > 0.5, interval.high < 0.5
-            text = f"more accurate in {chance:.0%} of pairs {between(interval)}, unpaired"
-            must = f"must be more than {least:g} more accurate in more than half of all pairs"
-        else:
-            gains = [one[seeds] - other[seeds] - least for seeds in one if seeds in other]
-            holds, fails = majority(gains, needs, choices)
-            text = f"on average above {least:g} in {sum(gain > 0 for gain in gains)} of {len(gains)} replicates"
-            must = f"must be above {least:g} in more than half of all replicates"
-        chosen = f"; corrected for the best of {choices} choices of conditions on this set" if choices > 1 else ""
-        return decide(
-            holds,
-            fails,
-            f"gain of {first} over {second}, medians: {shown}; {text}{beside(complete[0].teacher.settings)}",
-            f"averaged over horizons {first} {must}{chosen}",
-        )
-
-    return judge
+    complete = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
+    gate_teacher(complete, terms.gate)
+    least = terms.value if criterion else 0.0  # else the paper's number, which is shown beside ours
+    one, other = (together([cell.accuracy(kind) for cell in complete]) for kind in (first, second))
+    choices = math.prod(cell.choices[kind] for cell in complete for kind in (first, second))
+    shown = "; ".join(f"{_named(complete, cell)}: {_gain(cell, first, second):+.4f}" for cell in complete)
+    if LABELS in (first, second):
+        require_each(len(one), len(other), needs, "have all horizons")
+        ours, theirs = (list(by_seed.values()) for by_seed in (one, other))
+        chance, interval = superiority([accuracy + least for accuracy in theirs], ours, 1 - (1 - CONFIDENCE) / choices)
+        holds, fails = interval.low > 0.5, interval.high < 0.5
+        text = f"more accurate in {chance:.0%} of pairs {between(interval)}, unpaired"
+        must = f"must be more than {least:g} more accurate in more than half of all pairs"
+    else:
+        gains = [one[seeds] - other[seeds] - least for seeds in one if seeds in other]
+        holds, fails = majority(gains, needs, choices)
+        text = f"on average above {least:g} in {sum(gain > 0 for gain in gains)} of {len(gains)} replicates"
+        must = f"must be above {least:g} in more than half of all replicates"
+    chosen = f"; corrected for the best of {choices} choices of conditions on this set" if choices > 1 else ""
+    return decide(
+        holds,
+        fails,
+        f"gain of {first} over {second}, medians: {shown}; {text}{beside(complete[0].teacher.settings)}",
+        f"averaged over horizons {first} {must}{chosen}",
+    )
 
 
 def _gain(cell: Cell, first: str, second: str) -> float:
@@ -57,38 +54,34 @@ def _gain(cell: Cell, first: str, second: str) -> float:
     return median(cell.gain(first, second))
 
 
-def shrinks(along: str) -> Callable[[Evidence, Terms, int], Finding]:
-    """The judge of: progressive's gain over one-shot is larger at the shortest horizon, or with the fewest tokens, than at the other
+def shrinks(evidence: Evidence, terms: Terms, needs: int, along: str) -> Finding:
+    """Judge whether progressive's gain over one-shot is larger at the shortest horizon, or with the fewest tokens, than at the other
     end."""
-
-    def judge(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-        complete = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
-        if complete[0].teacher.settings["task.objective"] != "next":
-            settle(NOT_RUN, "the claim is of the objective next")
-        gate_teacher(complete, terms.gate)
-        # the fewest tokens are those of the highest level
-        place = (lambda cell: cell.horizon) if along == "horizon" else (lambda cell: -cell.level)
-        places = sorted({place(cell) for cell in complete})
-        if len(places) < 2:
-            settle(NOT_RUN, f"there is one {along} alone: nothing to compare")
-        large, small = (
-            together([cell.gain(PROGRESSIVE, ONE_SHOT) for cell in complete if place(cell) == end])
-            for end in (places[0], places[-1])
-        )
-        if median(large) <= 0:
-            settle(PRECONDITION, f"there is no gain to shrink: its median is {median(large):+.4f} where it should be largest")
-        falls = [large[seeds] - small[seeds] for seeds in large if seeds in small]
-        holds, fails = majority([fall - terms.value for fall in falls], needs)
-        ends = " and ".join(f"{abs(end)}" for end in (places[0], places[-1]))
-        return decide(
-            holds,
-            fails,
-            f"gain of {PROGRESSIVE} over {ONE_SHOT} at {along} {ends}, median of seeds: {median(large):+.4f} and {median(small):+.4f}; it "
-            f"falls in {sum(fall > terms.value for fall in falls)} of {len(falls)} replicates",
-            "the gain must fall in more than half of all replicates",
-        )
-
-    return judge
+    complete = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
+    if complete[0].teacher.settings["task.objective"] != "next":
+        settle(NOT_RUN, "the claim is of the objective next")
+    gate_teacher(complete, terms.gate)
+    # the fewest tokens are those of the highest level
+    place = (lambda cell: cell.horizon) if along == "horizon" else (lambda cell: -cell.level)
+    places = sorted({place(cell) for cell in complete})
+    if len(places) < 2:
+        settle(NOT_RUN, f"there is one {along} alone: nothing to compare")
+    large, small = (
+        together([cell.gain(PROGRESSIVE, ONE_SHOT) for cell in complete if place(cell) == end])
+        for end in (places[0], places[-1])
+    )
+    if median(large) <= 0:
+        settle(PRECONDITION, f"there is no gain to shrink: its median is {median(large):+.4f} where it should be largest")
+    falls = [large[seeds] - small[seeds] for seeds in large if seeds in small]
+    holds, fails = majority([fall - terms.value for fall in falls], needs)
+    ends = " and ".join(f"{abs(end)}" for end in (places[0], places[-1]))
+    return decide(
+        holds,
+        fails,
+        f"gain of {PROGRESSIVE} over {ONE_SHOT} at {along} {ends}, median of seeds: {median(large):+.4f} and {median(small):+.4f}; it "
+        f"falls in {sum(fall > terms.value for fall in falls)} of {len(falls)} replicates",
+        "the gain must fall in more than half of all replicates",
+    )
 
 
 def _named(shown: Sequence[Cell], cell: Cell) -> str:
@@ -112,7 +105,7 @@ P13 = Claim(
     "accuracy gained on average over the horizons",
     10,
     "10 replicates: that most are, where 92 % of all are; the opposite, where all are, against the best of 16 choices",
-    better(PROGRESSIVE, ONE_SHOT),
+    partial(better, first=PROGRESSIVE, second=ONE_SHOT),
     "distillation/p13",
 )
 P13_ONE_SHOT = Claim(
@@ -122,7 +115,7 @@ P13_ONE_SHOT = Claim(
     "accuracy gained on average over the horizons",
     10,
     _UNPAIRED,
-    better(ONE_SHOT, LABELS),
+    partial(better, first=ONE_SHOT, second=LABELS),
     "distillation/p13",
 )
 P13_LABELS = Claim(
@@ -132,7 +125,7 @@ P13_LABELS = Claim(
     "accuracy gained on average over the horizons",
     10,
     _UNPAIRED,
-    better(PROGRESSIVE, LABELS),
+    partial(better, first=PROGRESSIVE, second=LABELS),
     "distillation/p13",
 )
 R7 = Claim(
@@ -142,7 +135,7 @@ R7 = Claim(
     "gain that must be exceeded, of the average over horizons, levels and students",
     6,
     _MOST,
-    better(PROGRESSIVE, ONE_SHOT, criterion=True),
+    partial(better, first=PROGRESSIVE, second=ONE_SHOT, criterion=True),
     "distillation/gpt2",
 )
 R7_HORIZON = Claim(
@@ -152,7 +145,7 @@ R7_HORIZON = Claim(
     "fall that must be exceeded",
     6,
     _MOST,
-    shrinks("horizon"),
+    partial(shrinks, along="horizon"),
     "distillation/gpt2",
 )
 R7_TOKENS = Claim(
@@ -162,6 +155,6 @@ R7_TOKENS = Claim(
     "fall that must be exceeded",
     6,
     _MOST,
-    shrinks("level"),
+    partial(shrinks, along="level"),
     "distillation/gpt2",
 )

@@ -14,13 +14,12 @@ RESAMPLES = 9999
 LEARNED, LEARNERS = 0.03, 0.9  # 97 % right, as the thesis says of all its models; of nine replicates in ten, which is ours
 
 
-def arms(evidence: Evidence, model: str, attention: str = "learned", penalised: bool = False) -> list[Condition]:
-    """The conditions of `dyck` with a model, and with or without the penalty on answers that depend on closed brackets."""
+def arms(evidence: Evidence, model: str, attention: str = "learned") -> list[Condition]:
+    """The conditions of `dyck` with a model, without the penalty on answers that depend on closed brackets."""
     return [
         each
         for each in evidence.with_settings({"task.name": "dyck", "model.name": model})
-        if each.settings.get("model.attention", "learned") == attention
-        and bool(each.settings.get("train.consistency.weight")) == penalised
+        if each.settings.get("model.attention", "learned") == attention and not each.settings.get("train.consistency.weight")
     ]
 
 

@@ -4,7 +4,8 @@ Rows are those of the probe `backtracking`. A generator is the unit: its values 
 the same prompts. Thresholds were fixed before the reported generators were trained.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -60,22 +61,13 @@ def errors_fall_with_quota_and_stride(evidence: Evidence, terms: Terms, needs: i
     )
 
 
-def _ratio(top: str) -> Callable[[Evidence, Terms, int], Finding]:
-    def errors_with_and_without(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-        """Wrong completions of fresh prompts with Q = B = 4 as a share of those without a verifier."""
-        generators = probed(evidence, needs)
-        alone = np.array([each[f"fresh top={top} plain wrong"] for each in generators])
-        ratios = (
-            np.array([mean(each, f"fresh top={top} thesis {HEADLINE} verifier={{n}} wrong") for each in generators]) / alone
-        )
-        return _median(
-            ratios,
-            terms.value,
-            below=True,
-            what=f"median errors of a generator alone {np.median(alone):.2%}; with a verifier the median is",
-        )
-
-    return errors_with_and_without
+def fewer_errors(evidence: Evidence, terms: Terms, needs: int, top: str) -> Finding:
+    """Wrong completions of fresh prompts with Q = B = 4 as a share of those without a verifier."""
+    generators = probed(evidence, needs)
+    alone = np.array([each[f"fresh top={top} plain wrong"] for each in generators])
+    verified = np.array([mean(each, f"fresh top={top} thesis {HEADLINE} verifier={{n}} wrong") for each in generators])
+    what = f"median errors of a generator alone {np.median(alone):.2%}; with a verifier the median is"
+    return _median(verified / alone, terms.value, below=True, what=what)
 
 
 def needed_backtracks_are_predicted(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -125,12 +117,8 @@ def diversity_stays(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     generators = probed(evidence, needs)
     alone = np.array([each["diverse top=1 plain distinct"] for each in generators])
     found = np.array([mean(each, f"diverse top=1 thesis {HEADLINE} verifier={{n}} distinct") for each in generators])
-    return _median(
-        found / alone,
-        terms.value,
-        below=False,
-        what=f"median of distinct completions of ten {np.median(alone):.2f} → {np.median(found):.2f}; their ratio's median is",
-    )
+    what = f"median of distinct completions of ten {np.median(alone):.2f} → {np.median(found):.2f}; their ratio's median is"
+    return _median(found / alone, terms.value, below=False, what=what)
 
 
 def probed(evidence: Evidence, needs: int) -> Sequence[Values]:
@@ -210,7 +198,7 @@ BT2 = Claim(
     "largest ratio of errors with and without a verifier",
     8,
     _POWER,
-    _ratio("0.9"),
+    partial(fewer_errors, top="0.9"),
     _STUDY,
 )
 BT2_ALL = Claim(
@@ -220,7 +208,7 @@ BT2_ALL = Claim(
     "largest ratio of errors with and without a verifier",
     8,
     _POWER,
-    _ratio("1"),
+    partial(fewer_errors, top="1"),
     _STUDY,
 )
 BT3 = Claim(

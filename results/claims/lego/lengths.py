@@ -57,16 +57,14 @@ def wrong(evidence: Evidence, condition: Condition, name: str) -> Floats:
     return np.array(list(by_seeds(evidence, condition, name).values()), dtype=np.float64)
 
 
-def errs_more(
-    evidence: Evidence, first: Condition, second: Condition, name: str, needs: int, confidence: float = CONFIDENCE
-) -> tuple[float, Interval, str]:
+def errs_more(evidence: Evidence, first: Condition, second: Condition, name: str, needs: int) -> tuple[float, Interval, str]:
     """Chance that the second has more sentences wrong (ties count half), its interval, and how they were compared: in pairs where seeds
     are shared."""
     one, other = (by_seeds(evidence, condition, name) for condition in (first, second))
     if len(one.keys() & other.keys()) >= needs:
-        return *higher_by_pairs(one, other, confidence), "pairs"
+        return *higher_by_pairs(one, other), "pairs"
     require_each(len(one), len(other), needs, f"have a number on {name}")
-    return *superiority(list(one.values()), list(other.values()), confidence), "unpaired"
+    return *superiority(list(one.values()), list(other.values()), CONFIDENCE), "unpaired"
 
 
 def learned(evidence: Evidence, condition: Condition, name: str, gate: float) -> str | None:

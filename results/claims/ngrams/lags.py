@@ -3,6 +3,8 @@
 Rows are those of `evaluate.watch` with lags: "lag 0.H.q", the mean weight that head H gives to the token q before.
 """
 
+from functools import partial
+
 from results.claims.claim import Claim, Finding, Terms, decide
 from results.claims.compare import above, percent
 from results.claims.evidence import Evidence
@@ -13,17 +15,10 @@ from results.statistics.intervals import clopper_pearson
 PATTERNS = ("simple_disentangled", "disentangled", "attn_only")
 
 
-def first_lag_is_one(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The share of replicates whose first lag is 1, of those that learn any."""
-    return _share(evidence, terms, needs, 0, 1, 3)
-
-
-def second_lag_is_two(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The share of replicates whose second lag is 2, of those that learn two; of n ≥ 4, where it could be another."""
-    return _share(evidence, terms, needs, 1, 2, 4)
-
-
-def _share(evidence: Evidence, terms: Terms, needs: int, place: int, lag: int, least_order: int) -> Finding:
+def learned_in_place(evidence: Evidence, terms: Terms, needs: int, lag: int, least_order: int) -> Finding:
+    """The share of replicates whose first lag is 1, or whose second lag is 2, of those that learn so many; of n ≥ `least_order`, where
+    it could be another."""
+    place = lag - 1
     compared = conditions(evidence, needs, PATTERNS, least_order)
     confidence, texts, intervals = 1 - 0.05 / len(compared), [], []
     for condition in compared:
@@ -53,7 +48,7 @@ N3 = Claim(
     "share of replicates that must be exceeded (ours)",
     25,
     "25 replicates, a share of 0.75 to be exceeded: shown where 98 % of all replicates learn lag 1 first",
-    first_lag_is_one,
+    partial(learned_in_place, lag=1, least_order=3),
     "ngrams/figure3",
 )
 N3_SECOND = Claim(
@@ -63,6 +58,6 @@ N3_SECOND = Claim(
     "share of replicates that must be exceeded (ours)",
     25,
     "25 replicates, a share of one half: shown where 78 % of all replicates learn lag 2 second, refuted where 22 % do",
-    second_lag_is_two,
+    partial(learned_in_place, lag=2, least_order=4),
     "ngrams/lag_order",
 )

@@ -8,6 +8,7 @@ import pyarrow.fs
 
 from results.claims import FAMILIES, reductions, scoreboard
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, REPRODUCED, SCALED, VERDICTS, Claim, Verdict
+from results.grouping import grouped
 from results.markdown_table import markdown_table
 from results.store.manifest import Manifest, manifest_of
 from results.store.tables import Store
@@ -37,11 +38,9 @@ replicates:
 
 def markdown(stores: Mapping[str, Store]) -> str:
     """The page. stores: the committed studies by their folders, as the page links to them."""
-    verdicts: dict[str, list[_Row]] = {}
-    for folder, store in stores.items():
-        manifest = manifest_of(store)
-        for verdict in scoreboard(store):
-            verdicts.setdefault(verdict.claim.id, []).append((folder, verdict, manifest))
+    manifests = {folder: manifest_of(store) for folder, store in stores.items()}
+    rows = ((folder, verdict, manifests[folder]) for folder, store in stores.items() for verdict in scoreboard(store))
+    verdicts = grouped((row[1].claim.id, row) for row in rows)
     told = {name: _telling(rows) for name, rows in verdicts.items()}
     figures = {folder: _figure(folder, store) for folder, store in stores.items()}
     return "\n".join([_HEAD, _tally(told), *(_family(family, told, figures) for family in FAMILIES)])

@@ -3,7 +3,7 @@
 import functools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
@@ -33,6 +33,11 @@ class Values(dict[Place, float]):
 
 class Items(Values[str]):
     """Values of a probe by item."""
+
+
+def by_item(values: Mapping[Name, float]) -> Items:
+    """The values of one probe by item, where that alone tells them apart."""
+    return Items({item or "": value for (*_, item), value in values.items()})
 
 
 def parts(item: str | None, form: str) -> tuple[str, ...]:

@@ -1,12 +1,10 @@
 """The three phases of a training's loss."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 RAPID, FLAT = 0.05, 0.025  # of the training: the stretch that is called rapid, and one before it that must be flat
 STEEPER = 2.0  # times as steep as before and after, at least
@@ -21,7 +19,7 @@ class Phases:
     visible: bool
 
 
-def phases(losses: Sequence[tuple[int, float]], warmup: int) -> Phases | None:
+def phases(losses: Iterable[tuple[float, float]], warmup: int) -> Phases | None:
     """The three phases of a training's loss: hardly any change, a rapid drop, a slow rest.
 
     Panigrahi et al. 2025, section 4.2.8 of the thesis, says them in words; here: rapid is the stretch of RAPID of the training, after the
@@ -48,11 +46,3 @@ def phases(losses: Sequence[tuple[int, float]], warmup: int) -> Phases | None:
     before = fall(steps[steps + short <= begin], short)
     after = fall(begin + long, last - begin - long)
     return Phases(begin, float(begin + long), bool(before.size and rapid >= STEEPER * max(before.min(), after)))
-
-
-def losses(curves: pa.Table) -> dict[str, list[tuple[int, float]]]:
-    """The training loss by key, in order of the steps, of a table of `curves`."""
-    by_key: dict[str, list[tuple[int, float]]] = {}
-    for row in curves.filter(pc.field("metric") == "loss").sort_by("step").to_pylist():
-        by_key.setdefault(row["key"], []).append((row["step"], row["value"]))
-    return by_key

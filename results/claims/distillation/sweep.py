@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from results.claims.claim import NOT_RUN, TOO_FEW, Claim, Finding, Terms, decide, settle
-from results.claims.distillation.phases import losses, phases
+from results.claims.distillation.phases import phases
 from results.claims.distillation.strategies import ONE_SHOT, TWO, first_checkpoint, strategy
 from results.claims.distillation.students import grammars, majority, most_accurate, teacher_of
 from results.claims.evidence import Condition, Evidence, Seeds
 from results.claims.requirements import gate, in_distribution_set, require, settle_unless_probed
+from results.grouping import grouped
+from results.rows.looks import series
 from results.rows.probe_values import by_step
 from results.rows.summary import of_replicates
 from results.statistics.intervals import quantile
@@ -47,12 +49,7 @@ def sweep(evidence: Evidence, needs: int) -> Sweep:
     common = {_apart(student, hot=True) for student in compared}
     one_shot = [condition for condition in grammars(evidence) if strategy(condition.settings) == ONE_SHOT]
     compared += [condition for condition in one_shot if _apart(condition, hot=True) in common]
-    students: dict[int, list[Condition]] = {}
-    for student in compared:
-        last = teacher_of(evidence, student).settings["train.steps"]
-        step = first_checkpoint(student.settings) if strategy(student.settings) == TWO else last
-        if step is not None:
-            students.setdefault(step, []).append(student)
+    students = grouped((step, student) for student in compared if (step := _first_step(evidence, student)) is not None)
     if len(students) < 3 or all(strategy(student.settings) == TWO for student in compared):
         settle(
             NOT_RUN,
@@ -61,6 +58,13 @@ def sweep(evidence: Evidence, needs: int) -> Sweep:
     teacher = teacher_of(evidence, compared[0])
     require([teacher, *compared], [test], needs)
     return Sweep(teacher, test, dict(sorted(students.items())))
+
+
+def _first_step(evidence: Evidence, student: Condition) -> int | None:
+    """The teacher's step that a student begins with: of a one-shot student the last one."""
+    if strategy(student.settings) == TWO:
+        return first_checkpoint(student.settings)
+    return teacher_of(evidence, student).settings["train.steps"]
 
 
 def _apart(condition: Condition, hot: bool = False) -> str:
@@ -106,8 +110,9 @@ def gate_phases(evidence: Evidence, teacher: Condition, share: float, needs: int
     """
     if evidence.curves is None:
         settle(NOT_RUN, "there are no losses on the way, so the phases of the teacher are not known")
-    curves, warmup = losses(evidence.curves), teacher.settings["train.warmup"]
-    trainings = [phases(curve, warmup) for curve in of_replicates(teacher.replicates, curves)]
+    losses, warmup = series(evidence.curves, ("loss",)), teacher.settings["train.warmup"]
+    curves = [by_metric["loss"] for by_metric in of_replicates(teacher.replicates, losses)]
+    trainings = [phases(zip(curve.steps, curve.values, strict=True), warmup) for curve in curves]
     if len(trainings) < needs:
         settle(TOO_FEW, f"{len(trainings)} teachers have a curve; the claim needs {needs}")
     seen = [phase for phase in trainings if phase is not None and phase.visible]

@@ -6,7 +6,6 @@ Criteria stand in docs/studies/dyck/README.md and were fixed before the reported
 from functools import partial
 
 import numpy as np
-import scipy
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import above, between, percent
@@ -14,6 +13,7 @@ from results.claims.dyck.arms import MINIMAL, RESAMPLES, arms, gate, long_set, m
 from results.claims.evidence import Evidence
 from results.claims.requirements import in_distribution_set, require
 from results.statistics.intervals import Floats, clopper_pearson
+from results.statistics.rank_correlation import spearman
 
 
 def uniform_attention_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -112,22 +112,10 @@ def violation_falls_with_length(evidence: Evidence, terms: Terms, needs: int) ->
     )
 
 
-def spearman(x: Floats, y: Floats) -> float:
-    """Spearman's correlation; ties have their mean rank. 0 where one of the two is constant."""
-    return float(_correlations(np.asarray(x)[None], np.asarray(y)[None])[0])
-
-
 def _resampled(values: Floats, random: np.random.Generator) -> Floats:
     """Correlations of resampled replicates, [RESAMPLES]; values [2, n]."""
     chosen = random.integers(values.shape[1], size=(RESAMPLES, values.shape[1]))
-    return _correlations(values[0][chosen], values[1][chosen])
-
-
-def _correlations(x: Floats, y: Floats) -> Floats:
-    ranks = [scipy.stats.rankdata(each, axis=-1) for each in (x, y)]
-    one, other = (each - each.mean(-1, keepdims=True) for each in ranks)
-    size = np.sqrt((one**2).sum(-1) * (other**2).sum(-1))
-    return (one * other).sum(-1) / np.where(size > 0, size, 1.0)
+    return spearman(values[0][chosen], values[1][chosen])
 
 
 _SOURCE = "Li 2025 (CMU-ML-25-120)"

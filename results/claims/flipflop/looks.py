@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from results.claims.claim import NOT_RUN, settle
-from results.claims.evidence import Condition, Evidence
-from results.claims.flipflop.read_sets import training_p_ignore
+from results.claims.evidence import Evidence
+from results.claims.flipflop.read_sets import laws, training_p_ignore
 from results.claims.requirements import LEARNED
 from results.statistics.intervals import clopper_pearson
 
@@ -41,17 +41,15 @@ class Look:
     strings: int
 
 
-def sparse_and_own_looks(evidence: Evidence, base: Condition) -> tuple[str, str]:
+def sparse_and_own_looks(evidence: Evidence) -> tuple[str, str]:
     """The sets scored on the way that are sparse, and of the baseline's own training distribution."""
     trained = training_p_ignore(evidence)
-    laws = {
-        name: changed.get("p_ignore", trained) for name, changed in evidence.online.items() if changed.keys() <= {"p_ignore"}
-    }
-    sparse = [name for name, law in laws.items() if law > trained]
-    own = [name for name, law in laws.items() if law == trained]
+    watched = laws(evidence.online, trained)
+    sparse = [name for name, law in watched.items() if law > trained]
+    own = [name for name, law in watched.items() if law == trained]
     if not sparse or not own:
         settle(NOT_RUN, f"no set that is scored during training is {'of the training distribution' if sparse else 'sparse'}")
-    return max(sparse, key=lambda name: laws[name]), own[0]
+    return max(sparse, key=lambda name: watched[name]), own[0]
 
 
 def rebound(evidence: Evidence, key: str, sparse: str, own: str) -> Rise | None:

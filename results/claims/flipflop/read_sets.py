@@ -1,10 +1,11 @@
 """Conditions and sets of flip-flop studies by what they are: the baseline, and sparse, dense and in-distribution strings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from results.claims.claim import NOT_RUN, settle
 from results.claims.evidence import Condition, Evidence, differing
 from results.claims.requirements import gate, own_sets
+from results.plain_values import Options
 
 PAPER = 0.8  # p_ignore of the distribution that the paper trains on
 PLAIN = {
@@ -40,13 +41,13 @@ def training_p_ignore(evidence: Evidence) -> float:
 
 def p_ignore_of_sets(evidence: Evidence) -> dict[str, float]:
     """p_ignore by name of every set that is scored at the end and differs from the training in p_ignore at most."""
-    trained = training_p_ignore(evidence)
-    laws = {
-        name: changed.get("p_ignore", trained)
-        for name, changed in evidence.definitions.items()
-        if changed.keys() <= {"p_ignore"}
-    }
-    return {name: float(p) for name, p in laws.items() if isinstance(p, int | float)}
+    return laws(evidence.definitions, training_p_ignore(evidence))
+
+
+def laws(definitions: Mapping[str, Options], trained: float) -> dict[str, float]:
+    """p_ignore by name of the sets that differ from the training, on p_ignore = `trained`, in p_ignore at most."""
+    found = {name: changed.get("p_ignore", trained) for name, changed in definitions.items() if changed.keys() <= {"p_ignore"}}
+    return {name: float(p) for name, p in found.items() if isinstance(p, int | float)}
 
 
 def sparse_set(evidence: Evidence) -> str:
@@ -74,20 +75,18 @@ def laws_of(condition: Condition) -> list[float]:
 
 
 def sets_of_laws(evidence: Evidence, condition: Condition) -> list[str]:
-    """The largest set of each p_ignore that a condition is trained on; [] where one of them has none."""
-    laws = {name: law for name, law in p_ignore_of_sets(evidence).items() if name in _fixed_laws(evidence)}
-    by_law = [[name for name, law in laws.items() if law == wanted] for wanted in laws_of(condition)]
+    """The largest set of each p_ignore that a condition is trained on; [] where one of them has none.
+
+    Only sets that name their p_ignore: they are the same for every condition, a mixture too.
+    """
+    fixed = {name: law for name, law in p_ignore_of_sets(evidence).items() if "p_ignore" in evidence.definitions[name]}
+    by_law = [[name for name, law in fixed.items() if law == wanted] for wanted in laws_of(condition)]
     return [max(names, key=lambda name: evidence.sequences[name]) for names in by_law] if all(by_law) else []
 
 
 def training_sets(evidence: Evidence, condition: Condition) -> list[str]:
     """The sets of a condition's training distribution: those of the whole of it, and of a mixture one for each of its parts."""
     return list(dict.fromkeys([*own_sets(evidence, condition), *sets_of_laws(evidence, condition)]))
-
-
-def _fixed_laws(evidence: Evidence) -> set[str]:
-    """Sets that name their p_ignore: they are the same for every condition, a mixture too."""
-    return {name for name, definition in evidence.definitions.items() if "p_ignore" in definition}
 
 
 def _set(evidence: Evidence, fits: Callable[[float], bool], order: Callable[[float], float], what: str) -> str:

@@ -75,7 +75,7 @@ def spread(condition: Condition, name: str) -> tuple[float, float]:
 def errors_come_back(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Of the same replicates: in how many sparse errors rise again by a decade while the training distribution is read."""
     base = baseline(evidence)
-    sparse, own = sparse_and_own_looks(evidence, base)
+    sparse, own = sparse_and_own_looks(evidence)
     perfect = _without_error_in_distribution(evidence, base, terms, needs)
     rises = {replicate.key: rebound(evidence, replicate.key, sparse, own) for replicate in perfect.replicates}
     watched = {key: rise for key, rise in rises.items() if rise is not None}

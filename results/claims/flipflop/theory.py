@@ -10,7 +10,8 @@ from results.claims.compare import above, percent
 from results.claims.evidence import Condition, Evidence
 from results.claims.flipflop.read_sets import gate_in_distribution
 from results.claims.requirements import probed_conditions
-from results.rows.probe_values import Items, Name, parts
+from results.grouping import grouped
+from results.rows.probe_values import Items, Name, by_item, parts
 from results.statistics.intervals import clopper_pearson
 
 ALPHA = 0.05
@@ -94,16 +95,16 @@ def margin_predicts_failure(evidence: Evidence, terms: Terms, needs: int) -> Fin
 
 def _items(values: dict[Name, float]) -> dict[tuple[int, str], np.ndarray]:
     """Values of all heads by length and item, always in the same order of heads."""
-    by_item: dict[tuple[int, str], list[float]] = {}
-    for (_, _, _, item), value in sorted(values.items(), key=lambda pair: (pair[0][1], pair[0][2])):
-        if gaps := parts(item, "T={n} {word}"):
-            by_item.setdefault((int(gaps[0]), gaps[1]), []).append(value)
-    return {name: np.array(numbers) for name, numbers in by_item.items()}
+    ordered = sorted(values.items(), key=lambda pair: (pair[0][1], pair[0][2]))
+    lengths = grouped(
+        ((int(gaps[0]), gaps[1]), value) for (*_, item), value in ordered if (gaps := parts(item, "T={n} {word}"))
+    )
+    return {name: np.array(numbers) for name, numbers in lengths.items()}
 
 
 def drifted(values: Mapping[Name, float]) -> tuple[Items, int]:
     """What the probe of drift measured in one replicate, by item, and the last position of string b."""
-    items = Items({str(item): value for (_, _, _, item), value in values.items()})
+    items = by_item(values)
     return items, max((int(gaps[0]) for item in items if (gaps := parts(item, "b p={n} {word}"))), default=0)
 
 

@@ -13,7 +13,7 @@ from results.claims.claim import PRECONDITION, Claim, Finding, Terms, decide, se
 from results.claims.compare import above, median, percent
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import gate_learned, only, own_sets, require, require_probed
-from results.rows.probe_values import Items, parts
+from results.rows.probe_values import Items, by_item, parts
 from results.statistics.intervals import Floats, clopper_pearson
 
 PROBE = "backtracking"
@@ -144,10 +144,7 @@ def probed(evidence: Evidence, needs: int) -> Sequence[Values]:
 
 def values_by_item(evidence: Evidence, condition: Condition) -> list[Items]:
     """The probe's values of each replicate."""
-    return [
-        Items({item or "": value for (_, _, _, item), value in values.items()})
-        for _, values in evidence.probed(condition, PROBE)
-    ]
+    return [by_item(values) for _, values in evidence.probed(condition, PROBE)]
 
 
 def mean(values: Values, form: str) -> float:

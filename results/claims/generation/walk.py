@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between, exceeds, higher
 from results.claims.evidence import Condition, Evidence, differing
+from results.claims.requirements import require_all
 from results.statistics.intervals import Floats, Interval, quantile_interval
 
 EXPERIMENT = "verified_sampling"
@@ -124,13 +125,8 @@ def require(evidence: Evidence, conditions: Iterable[Condition], metric: str, ne
     """Settles a claim unless every replicate that was planned has ended, with `needs` values of each condition."""
     for each in conditions:
         waiting = sum(replicate.status == "missing" for replicate in each.replicates)
-        found = len(evidence.values(each, metric))
-        if waiting or found < needs:
-            settle(
-                TOO_FEW,
-                f"{each.name} has {found} values of {metric} and waits for {waiting} more; the claim needs {needs}, and all that "
-                "were planned",
-            )
+        count = len(evidence.values(each, metric))
+        require_all(count, count + waiting, needs, f"replicates of {each.name} have a value of {metric}")
 
 
 def finished(evidence: Evidence, conditions: Iterable[Condition]) -> None:

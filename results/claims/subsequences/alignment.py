@@ -7,7 +7,7 @@ import numpy as np
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require, require_probed
-from results.rows.probe_values import Name, parts
+from results.rows.probe_values import Name, by_item, parts
 from results.statistics.intervals import quantile, quantile_interval
 
 PROBE = "alignment"
@@ -67,7 +67,7 @@ def column(values: Mapping[Name, float], name: str) -> np.ndarray:
 
 def _learned(condition: Condition, name: str, values: Mapping[Name, float]) -> None:
     """Settles the claim where the median replicate is not nearly as right as can be: it has not learned the corpus."""
-    best = next((value for (*_, item), value in values.items() if item == "least error"), None)
+    best = by_item(values).get("least error")
     if best is None:
         settle(NOT_RUN, f"rows of the probe {PROBE} lack the least error: probe the study again")
     error = quantile(condition.errors(name), 0.5)

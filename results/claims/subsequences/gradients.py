@@ -4,13 +4,13 @@ Rows are those of `manyseeds probe STORE --probe associations` at the kept steps
 """
 
 import numpy as np
-import scipy
 
 from results.claims.claim import Claim, Finding, Part, Terms, decide_all
 from results.claims.compare import median
 from results.claims.evidence import Evidence
 from results.claims.subsequences.growth import Pairs, measured
 from results.statistics.intervals import Floats
+from results.statistics.rank_correlation import spearman
 
 
 def gradients_follow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -44,9 +44,7 @@ def gradients_follow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 def rank(pairs: Pairs, by: Floats) -> float:
     """Spearman's correlation of the gradients; 0 where either orders nothing."""
-    if np.ptp(pairs["gradient"]) == 0 or np.ptp(by) == 0:
-        return 0.0
-    return float(scipy.stats.spearmanr(pairs["gradient"], by).statistic)
+    return float(spearman(pairs["gradient"], by))
 
 
 S4 = Claim(

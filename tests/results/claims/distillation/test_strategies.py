@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from results.claims.distillation.phases import losses, phases
+from results.claims.distillation.phases import phases
 from results.claims.distillation.strategies import (
     LABELS,
     ONE_SHOT,
@@ -60,15 +60,6 @@ def test_a_rapid_phase_is_found_where_it_is_behind_frequencies_that_are_learned_
     assert phases([(step, loss(step)) for step in (1980, 2000, 1900)], 120) is None
     broken = phases([(step, loss(step) if step < 1500 else math.nan) for step in range(20, 2001, 20)], 120)
     assert broken.begin == pytest.approx(250, abs=20)  # a stretch is a twentieth of what was trained
-
-
-def test_losses_are_of_that_metric_by_key():
-    base = {"stage": 0, "pack": "p", "key": "a"}
-    rows = [
-        base | {"step": step, "metric": metric, "value": value} for step, metric, value in ((2, "loss", 0.5), (1, "loss", 1.0))
-    ]
-    rows.append(base | {"step": 1, "metric": "lr", "value": 9.0})
-    assert losses(pa.Table.from_pylist(rows, SCHEMAS["curves"])) == {"a": [(1, 1.0), (2, 0.5)]}
 
 
 def test_strategies_and_teachers_of_the_studies_are_recognised():

@@ -9,13 +9,15 @@ from numpy.typing import ArrayLike
 
 from results.claims.evidence import Seeds
 from results.rows.plural import factor
+from results.statistics.bootstrap import divide
 from results.statistics.comparison import differences, pair_superiority
 from results.statistics.intervals import CONFIDENCE, Interval, clopper_pearson, quantile, quantile_interval
 from results.statistics.unpaired import superiority
 
 
 class Exceeds(NamedTuple):
-    """P(a replicate of the first errs more than `factor` times one of the second) + P(equal)/2, its interval, and the medians' ratio."""
+    """P(a replicate of the first errs more than `factor` times one of the second) + P(equal)/2, its interval, and the medians' ratio,
+    NaN where both are 0 or infinite."""
 
     chance: float
     interval: Interval
@@ -26,7 +28,7 @@ class Exceeds(NamedTuple):
 
     def moves(self, to_first: bool) -> str:
         """How the median changes from one to the other, such as "rises 6.7×" or "falls to 0.20×"."""
-        ratio = self.ratio if to_first else _divide(1.0, self.ratio)
+        ratio = self.ratio if to_first else float(divide(1.0, self.ratio))
         moved = "falls to" if ratio < 1 else "rises"
         return f"{moved} {factor(ratio)} (P = {self.chance:.2f} {between(self.interval)})"
 
@@ -38,7 +40,7 @@ def exceeds(first: ArrayLike, second: ArrayLike, factor: float, confidence: floa
     """
     one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     chance, interval = superiority(factor * other, one, confidence)
-    return Exceeds(chance, interval, _divide(quantile(one, 0.5), quantile(other, 0.5)))
+    return Exceeds(chance, interval, float(divide(quantile(one, 0.5), quantile(other, 0.5))))
 
 
 def above(intervals: Iterable[Interval], value: float) -> tuple[bool, bool]:
@@ -96,10 +98,3 @@ def percent(count: int, total: int) -> str:
 
 def between(interval: Interval) -> str:
     return f"[{interval.low:.3g}, {interval.high:.3g}]"
-
-
-def _divide(a: float, b: float) -> float:
-    """Two medians of 0, or of infinity, have no ratio: NaN."""
-    if (np.isinf(a) and np.isinf(b)) or a == b == 0:
-        return float("nan")
-    return float("inf") if b == 0 else a / b

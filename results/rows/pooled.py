@@ -14,7 +14,7 @@ from results.plain_values import Options, Tree, Value
 from results.rows.measures import Measure
 from results.rows.options import flatten
 from results.rows.summary import Replicate, errors_of
-from results.rows.value_summary import value
+from results.rows.value_summary import ends, value
 from results.statistics.real_values import interquartile_mean, interquartile_mean_interval
 from results.statistics.strata import mean_superiority
 from results.store.manifest import Manifest
@@ -78,9 +78,8 @@ def _line(condition: str, group: Group, base: Group, measure: Measure, is_baseli
     start = [condition, f"{measure.label} ({measure.better} is better)", str(len(own)), str(valued), str(planned - valued)]
     if not all(values.size for values in (*own, *other)):
         return [*start, "a value has no replicate with a number", ""]
-    interval = interquartile_mean_interval(*own)
-    ends = sorted(value(end, measure) for end in (interval.low, interval.high))
-    middle = f"{value(interquartile_mean(np.concatenate(own)), measure):.4g} [{ends[0]:.4g}, {ends[1]:.4g}]"
+    low, high = ends(interquartile_mean_interval(*own), measure)
+    middle = f"{value(interquartile_mean(np.concatenate(own)), measure):.4g} [{low:.4g}, {high:.4g}]"
     if is_baseline:
         return [*start, middle, "baseline"]
     chance, within = mean_superiority(own, other)

@@ -9,7 +9,7 @@ from results.grouping import grouped
 from results.plain_values import Row
 from results.rows.measures import Measure
 from results.rows.summary import ENDINGS, QUANTILES, Replicate, errors_of
-from results.statistics.intervals import clopper_pearson, quantile, quantile_bounds, quantile_interval
+from results.statistics.intervals import Interval, clopper_pearson, quantile, quantile_bounds, quantile_interval
 from results.statistics.real_values import interquartile_mean, interquartile_mean_interval, share_below_largest
 
 VALUES = pa.schema(
@@ -76,6 +76,12 @@ def value(cost: float, measure: Measure) -> float:
     return measure.sign * cost + 0.0
 
 
+def ends(interval: Interval, measure: Measure) -> tuple[float, float]:
+    """The interval of the values behind an interval of costs."""
+    low, high = sorted(value(end, measure) for end in (interval.low, interval.high))
+    return low, high
+
+
 def _line(members: Sequence[Replicate], measure: Measure) -> Row:
     endings = [replicate.ending(measure.label) for replicate in members]
     numbers = errors_of(members, measure.label)
@@ -88,16 +94,10 @@ def _line(members: Sequence[Replicate], measure: Measure) -> Row:
     unknown = len(members) - numbers.size
     median = quantile_interval(numbers, 0.5, least=-math.inf)
     bounds = quantile_bounds(numbers, unknown, 0.5, least=-math.inf)
-    low, high = (median.high, median.low) if higher else (median.low, median.high)
-    line |= {"median_low": value(low, measure), "median_high": value(high, measure)}
+    line["median_low"], line["median_high"] = ends(median, measure)
     line |= {"median_if_missing_best": value(bounds.low, measure), "median_if_missing_worst": value(bounds.high, measure)}
-    middle = interquartile_mean_interval(numbers)
-    low, high = (middle.high, middle.low) if higher else (middle.low, middle.high)
-    line |= {
-        "iqm": value(interquartile_mean(numbers), measure),
-        "iqm_low": value(low, measure),
-        "iqm_high": value(high, measure),
-    }
+    line["iqm"] = value(interquartile_mean(numbers), measure)
+    line["iqm_low"], line["iqm_high"] = ends(interquartile_mean_interval(numbers), measure)
     if measure.kind == "flag":
         true = int((numbers == value(1.0, measure)).sum())
         share = clopper_pearson(true, numbers.size)

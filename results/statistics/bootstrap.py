@@ -44,7 +44,7 @@ def quantile_ratio(
     x, y = _checked(first, q, "the first condition"), _checked(second, q, "the second condition")
     if paired and len(x) != len(y):
         raise ValueError(f"{len(x)} and {len(y)} replicates can't be paired: give one number of each condition for every pair")
-    value = float(_divide(np.array([quantile(x, q)]), np.array([quantile(y, q)]))[0])
+    value = float(divide(quantile(y, q), quantile(x, q)))
     if math.isnan(value):
         kind = "without error" if quantile(x, q) == 0 else "diverged"
         return Ratio(None, None, f"both are {kind} at this quantile")
@@ -56,7 +56,7 @@ def quantile_ratio(
     else:
         random = np.random.default_rng(seed)
         low, high = _draw(np.sort(x), q, resamples, random), _draw(np.sort(y), q, resamples, random)
-    ratios = _divide(low, high)
+    ratios = divide(high, low)
     undefined = np.isnan(ratios)
     return Ratio(value, percentiles(np.where(undefined, 0.0, ratios), np.where(undefined, np.inf, ratios), confidence))
 
@@ -127,10 +127,10 @@ def _interpolate(low: Floats, high: Floats, weight: float) -> Floats:
     return np.where(finite, low + weight * (np.where(finite, high, 0) - np.where(finite, low, 0)), high)
 
 
-def _divide(below: Floats, above: Floats) -> Floats:
-    """above / below; NaN for 0/0 and ∞/∞."""
+def divide(above: ArrayLike, below: ArrayLike) -> Floats:
+    """above / below; NaN for 0/0 and ∞/∞, infinity for anything else over 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return above / below
+        return np.divide(above, below)
 
 
 def percentiles(lows: Floats, highs: Floats, confidence: float) -> Interval:

@@ -1,10 +1,10 @@
 """A1 and what follows from it: how many layers a semiautomaton needs (card A1)."""
 
-from results.claims.automata.groups import MEMORY, NON_ABELIAN, RANKS, arms, best, one_by_automaton
+from results.claims.automata.groups import MEMORY, NON_ABELIAN, RANKS, arms, automaton, best
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import exceeds, higher, median_accuracy
 from results.claims.evidence import Condition, Evidence
-from results.claims.requirements import in_distribution_set, require
+from results.claims.requirements import by_place, in_distribution_set, require
 from results.rows.plural import counted
 
 DEEPEST = 16  # of the thesis
@@ -21,15 +21,17 @@ def by_depth(evidence: Evidence) -> Cells:
             settle(
                 NOT_RUN, f"the conditions have {len(values)} values of {option}: the claim is of one, chosen by the monitor set"
             )
-    depths = sorted({condition.settings["model.layers"] for condition in transformers})
+    transformers.sort(key=lambda condition: condition.settings["model.layers"])
     cells: Cells = {}
-    for depth in depths:
-        at = [condition for condition in transformers if condition.settings["model.layers"] == depth]
-        for name, condition in one_by_automaton(at, f"a transformer of {counted(depth, 'layer')}").items():
-            cells.setdefault(name, {})[depth] = condition
+    for (name, depth), condition in by_place(transformers, _place, "are transformers of one automaton and depth").items():
+        cells.setdefault(name, {})[depth] = condition
     if not any(len(row) > 1 for row in cells.values()):
         settle(NOT_RUN, "no automaton is simulated at more than one depth")
     return cells
+
+
+def _place(condition: Condition) -> tuple[str, int]:
+    return automaton(condition), condition.settings["model.layers"]
 
 
 def some_depth_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
-from results.claims.distillation.parity import looks_of, reached
+from results.claims.distillation.parity import looks_of, reached, said
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import gate, in_distribution_set, require
 from results.plain_values import Tree
@@ -117,9 +117,7 @@ def more_heads_are_sooner(evidence: Evidence, terms: Terms, needs: int) -> Findi
 
 def _said(heads: int, values: Floats) -> str:
     never = int(np.isinf(values).sum())
-    middle = quantile(values, 0.5)
-    word = "never" if math.isinf(middle) else f"{middle:,.0f}"
-    return f"{heads} heads {word}" + (f" ({never} of {len(values)} never)" if never else "")
+    return f"{heads} heads {said(quantile(values, 0.5))}" + (f" ({never} of {len(values)} never)" if never else "")
 
 
 R6 = Claim(

@@ -31,27 +31,22 @@ def errors_fall_with_quota_and_stride(evidence: Evidence, terms: Terms, needs: i
     than without a verifier, and after one cut of eight tokens than of one."""
     generators = probed(evidence, needs)
 
-    def right(values: Values, quotas: tuple[int, ...], strides: tuple[int, ...]) -> float:
-        return float(np.mean([mean(values, f"error thesis Q={q} B={b} verifier={{n}} right") for q in quotas for b in strides]))
+    def right(quotas: tuple[int, ...], strides: tuple[int, ...]) -> Floats:
+        forms = [f"error thesis Q={q} B={b} verifier={{n}} right" for q in quotas for b in strides]
+        return np.array([np.mean([mean(each, form) for form in forms]) for each in generators])
+
+    def alone(item: str) -> Floats:
+        return np.array([each[item] for each in generators])
 
     pairs = {
-        "quota 1 → 4": (
-            [right(each, (1,), STRIDES) for each in generators],
-            [right(each, (4,), STRIDES) for each in generators],
-        ),
-        "stride 2 → 6": (
-            [right(each, QUOTAS, (2,)) for each in generators],
-            [right(each, QUOTAS, (6,)) for each in generators],
-        ),
-        "no verifier → 4 and 6": (
-            [each["error plain right"] for each in generators],
-            [right(each, (4,), (6,)) for each in generators],
-        ),
-        "one cut of 1 → of 8": tuple([each[f"error once B={cut} right"] for each in generators] for cut in (1, 8)),
+        "quota 1 → 4": (right((1,), STRIDES), right((4,), STRIDES)),
+        "stride 2 → 6": (right(QUOTAS, (2,)), right(QUOTAS, (6,))),
+        "no verifier → 4 and 6": (alone("error plain right"), right((4,), (6,))),
+        "one cut of 1 → of 8": (alone("error once B=1 right"), alone("error once B=8 right")),
     }
     texts, shares = [], []
     for name, (less, more) in pairs.items():
-        better = int((np.array(more) > np.array(less)).sum())
+        better = int((more > less).sum())
         shares.append(clopper_pearson(better, len(generators), 1 - 0.05 / len(pairs)))
         texts.append(f"{name}: {np.median(less):.3f} → {np.median(more):.3f}, more in {percent(better, len(generators))}")
     return decide(

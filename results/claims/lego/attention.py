@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Part, Terms, decide_all, settle
 from results.claims.compare import above, between, percent
 from results.claims.evidence import Condition, Evidence
 from results.claims.lego.lengths import MEDIAN, NO_RESIDUAL, PRACTICAL, learned, lengths
 from results.claims.lego.sentences import SYMMETRY, items_by_length, others
 from results.claims.requirements import require, require_probed
 from results.rows.probe_values import Name
-from results.statistics.intervals import Floats, Interval, clopper_pearson, quantile_interval
+from results.statistics.intervals import Floats, clopper_pearson, quantile_interval
 
 BAND = 0.1  # mean attention that counts as one of the two bands of figure 2
 MAJORITY = 0.5
@@ -45,16 +45,14 @@ def _of(evidence: Evidence, condition: Condition, value: Callable[[Values], floa
 def two_bands(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """At the training length, without residual: ε and the weaker of the two masses, as medians."""
     kept, beside = _arms(evidence, [NO_RESIDUAL], terms, needs)
-    tests = []
+    parts = []
     for condition in kept:
-        epsilon, weaker = _masses(evidence, condition)
-        tests.append((condition.name, quantile_interval(epsilon, 0.5), quantile_interval(weaker, 0.5)))
-    return decide(
-        all(loose.high < terms.value and band.low >= BAND for _, loose, band in tests),
-        any(loose.low >= terms.value or band.high < BAND for _, loose, band in tests),
-        "; ".join(f"{name}: median ε {between(loose)}, weaker band {between(band)}" for name, loose, band in tests) + beside,
-        f"without a residual, the median of ε must be below {terms.value:g} and both bands have {BAND:g} or more",
-    )
+        loose, band = (quantile_interval(masses, 0.5) for masses in _masses(evidence, condition))
+        holds = loose.high < terms.value and band.low >= BAND
+        fails = loose.low >= terms.value or band.high < BAND
+        parts.append(Part(holds, fails, f"{condition.name}: median ε {between(loose)}, weaker band {between(band)}"))
+    reason = f"without a residual, the median of ε must be below {terms.value:g} and both bands have {BAND:g} or more"
+    return decide_all(parts, "", reason, beside)
 
 
 def _masses(evidence: Evidence, condition: Condition) -> tuple[Floats, Floats]:
@@ -68,24 +66,20 @@ def _masses(evidence: Evidence, condition: Condition) -> tuple[Floats, Floats]:
 def dilutes_as_clauses_grow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Odds ε/(1 - ε) at the longest sentences over those at the shortest, against the ratio of L + l - 2."""
     kept, beside = _arms(evidence, [PRACTICAL, NO_RESIDUAL], terms, needs)
-    tests = [(condition, quantile_interval(_of(evidence, condition, _growth), 0.5)) for condition in kept]
-
-    excluded = sum(not growth.low <= 1 <= growth.high for _, growth in tests)
-
-    def inside(growth: Interval) -> bool:
-        return growth.low >= 1 / terms.value and growth.high <= terms.value
-
-    return decide(
-        all(inside(growth) for _, growth in tests),
-        any(growth.high < 1 / terms.value or growth.low > terms.value for _, growth in tests),
-        f"a factor of 1, the exact law, lies outside the interval of {excluded} of {len(tests)} models: "
-        + "; ".join(
-            f"{condition.name}: odds of ε grow {between(growth)} times as fast as L + l - 2 (median)"
-            for condition, growth in tests
-        )
-        + beside,
+    parts, excluded = [], 0
+    for condition in kept:
+        growth = quantile_interval(_of(evidence, condition, _growth), 0.5)
+        excluded += not growth.low <= 1 <= growth.high
+        inside = growth.low >= 1 / terms.value and growth.high <= terms.value
+        outside = growth.high < 1 / terms.value or growth.low > terms.value
+        text = f"{condition.name}: odds of ε grow {between(growth)} times as fast as L + l - 2 (median)"
+        parts.append(Part(inside, outside, text))
+    return decide_all(
+        parts,
+        f"a factor of 1, the exact law, lies outside the interval of {excluded} of {len(kept)} models: ",
         f"the median must lie from {1 / terms.value:.3g} to {terms.value:g}; where scores do not depend on the length it "
         "is 1, and the tolerance is ours",
+        beside,
     )
 
 
@@ -100,7 +94,7 @@ def _growth(values: Values) -> float:
 def one_band_falls(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Slopes over the answers at four times the training length: symmetry on the predicate, simply transitive on the answer itself."""
     kept, beside = _arms(evidence, [NO_RESIDUAL], terms, needs)
-    tests = []
+    parts = []
     for condition in kept:
         length = 4 * condition.settings["task.length"]
         symmetry = SYMMETRY.match(str(condition.settings.get("task.group", ""))) is not None
@@ -114,12 +108,11 @@ def one_band_falls(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         text = (
             f"{condition.name}: attention to {what} falls from the first answer to the last, and to {other} hardly, in {often}"
         )
-        tests.append((clopper_pearson(as_drawn, len(slopes)), text))
-    return decide(
-        *above((share for share, _ in tests), MAJORITY),
-        "; ".join(text for _, text in tests) + beside,
-        f"in more than half of the replicates one slope must be negative and the other's size at most {terms.value:g} of its",
+        parts.append(Part(*above([clopper_pearson(as_drawn, len(slopes))], MAJORITY), text))
+    reason = (
+        f"in more than half of the replicates one slope must be negative and the other's size at most {terms.value:g} of its"
     )
+    return decide_all(parts, "", reason, beside)
 
 
 def _slopes(values: Values, length: int) -> tuple[float, float]:

@@ -14,8 +14,8 @@ def settled(call, *arguments):
 
 
 def test_a_share_that_is_reached_exactly_is_enough():
-    gate(11, 20, 0.55, "runs end")  # 0.55 * 20 is more than 11 in floating point
-    assert settled(gate, 10, 20, 0.55, "runs end", "must") == (PRECONDITION, "10 of 20 runs end; 55% must")
+    gate(14, 25, 0.56, "runs end")  # 0.56 * 25 is more than 14 in floating point
+    assert settled(gate, 13, 25, 0.56, "runs end", "must") == (PRECONDITION, "13 of 25 runs end; 56% must")
 
 
 def test_of_nothing_there_is_no_share():

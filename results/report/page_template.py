@@ -17,7 +17,8 @@ from markupsafe import Markup
 from results.plain_values import Value
 
 FOLDER = Path(__file__).parent
-SCRIPTS, LIBRARY = FOLDER / "scripts", "uplot.js"  # the library puts its one name where the modules find it
+SCRIPTS = FOLDER / "scripts"
+SHARED = ("uplot.js", "page_tools.js")  # they put their names where the modules find them
 
 
 _POLICY = "<!-- content security policy -->"  # of head.html, before anything that a store has a say in
@@ -60,7 +61,7 @@ def _script(path: Path) -> Markup:
     if "</script" in text:
         raise ValueError(f"{path} holds </script, which would end it in a page: write <\\/script")
     _DIGESTS[text] = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    kind = "text/javascript" if path.name == LIBRARY else "module"
+    kind = "text/javascript" if path.name in SHARED else "module"
     return Markup(f'<script type="{kind}">{text}</script>')
 
 

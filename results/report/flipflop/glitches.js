@@ -2,7 +2,6 @@
 // Reads the JSON block #glitch-data; whatever comes from it is written as text, never as markup.
 const data = JSON.parse(document.getElementById("glitch-data").textContent);
 const at = (id) => document.getElementById(id);
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer;
 const attention = new Uint16Array(bytes(data.attention)), totals = new Float32Array(bytes(data.totals));
 const count = data.string.length, heads = data.layers * data.heads, language = data.tokens.includes("w");
@@ -12,20 +11,9 @@ const number = (value, digits = 3) => value === null ? "–" : String(Number(val
 const prompt = (g) => Array.from(data.prompts[data.string[g]], (letter) => letter.codePointAt(0) - 48);
 let order = data.string.map((_, g) => g), chosen = -1, measure = "weight";
 
-function pen(canvas) {  // a canvas in the page's pixels, sharp on every screen
-  const ratio = window.devicePixelRatio || 1, { width, height } = canvas.getBoundingClientRect();
-  canvas.width = width * ratio; canvas.height = height * ratio;
-  const found = canvas.getContext("2d");
-  found.scale(ratio, ratio);
-  found.font = `12px ${getComputedStyle(document.body).fontFamily}`;
-  return [found, width, height];
-}
-
-function make(kind, text, name) {
-  const element = document.createElement(kind);
-  if (text !== undefined) element.textContent = text;
-  if (name) element.className = name;
-  return element;
+function pen(canvas) {
+  const { width, height } = canvas.getBoundingClientRect();
+  return [penOf(canvas, width, height), width, height];
 }
 
 // ---- the table
@@ -38,7 +26,7 @@ const columns = [
 ];
 const body = document.querySelector("#rows tbody"), lines = [];
 columns.forEach(([name, value], c) => {
-  const cell = make("th"), button = make("button", name);
+  const cell = element("th"), button = element("button", name);
   cell.scope = "col";
   button.onclick = () => {
     const way = cell.getAttribute("aria-sort") === "descending" ? 1 : -1;  // the largest first
@@ -52,8 +40,8 @@ columns.forEach(([name, value], c) => {
   document.querySelector("#rows thead tr").append(cell);
 });
 for (let g = 0; g < count; g++) {
-  const line = make("tr");
-  for (const [, value, shown] of columns) line.append(make("td", shown ? shown(g) : Number.isInteger(value(g)) ? value(g) : number(value(g))));
+  const line = element("tr");
+  for (const [, value, shown] of columns) line.append(element("td", shown ? shown(g) : Number.isInteger(value(g)) ? value(g) : number(value(g))));
   line.onclick = () => choose(g);
   lines.push(line);
 }
@@ -100,7 +88,7 @@ function showPrompt(g) {
   const tokens = prompt(g), size = language ? 2 : 1, box = at("prompt");
   const asked = data.position[g], write = data.write[g], seen = data.causal ? asked + 1 : tokens.length, words = [];
   for (let i = 0; i < seen; i += size) {
-    const word = make("span", tokens.slice(i, Math.min(i + size, seen)).map((token) => data.tokens[token]).join(""));
+    const word = element("span", tokens.slice(i, Math.min(i + size, seen)).map((token) => data.tokens[token]).join(""));
     const kind = data.tokens[tokens[i]];
     word.className = kind === "w" || kind[0] === "s" ? "w" : kind === "r" ? "" : "i";
     if (write >= i && write < i + size) word.classList.add("last");
@@ -129,8 +117,8 @@ function strip(canvas, length, bars) {
 }
 
 function line(name, length, bars, text, layer) {
-  const row = make("div", undefined, layer ? "head layer" : "head"), canvas = make("canvas");
-  row.append(make("b", name), canvas, make("span", text));
+  const row = element("div", undefined, layer ? "head layer" : "head"), canvas = element("canvas");
+  row.append(element("b", name), canvas, element("span", text));
   at("heads").append(row);
   return () => strip(canvas, length, bars);
 }
@@ -194,7 +182,7 @@ function showSisters(g) {
   at("told").textContent = `${failed[g]} of ${data.sisters.length} sister seeds ${failed[g] === 1 ? "fails" : "fail"} here too.`;
   at("sisters").replaceChildren(...data.sisters.map((seeds, s) => {
     const wrong = data.sister_wrong[g][s];
-    return make("span", `${seeds}: ${number(data.sister_margins[g][s])}${wrong ? " wrong" : ""}`, wrong ? "failed" : "");
+    return element("span", `${seeds}: ${number(data.sister_margins[g][s])}${wrong ? " wrong" : ""}`, wrong ? "failed" : "");
   }));
 }
 

@@ -2,27 +2,9 @@
 // read its condition, seeds, key and counts, clicks it for its page, and hides a condition in all figures at once by its name.
 // Whatever comes from the JSON is written as text, never as markup.
 const known = JSON.parse(document.getElementById("replicates-data")?.textContent ?? "null");
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const colour = (c) => typeof c === "number" ? css(`--c${c}`) : c === "ink" ? css("--ink") : c === "paper" ? css("--paper") : c;
 const hidden = new Set(), plots = [], REACH = 16;
 const NEAR_TEXT = "Point at the figure, or focus it and press the arrow keys.";
-
-const SHAPES = {  // matplotlib's markers
-  o: (pen, x, y, r) => pen.arc(x, y, r, 0, 7),
-  s: (pen, x, y, r) => pen.rect(x - r * .9, y - r * .9, r * 1.8, r * 1.8),
-  "^": (pen, x, y, r) => { pen.moveTo(x, y - r * 1.1); pen.lineTo(x + r, y + r * .8); pen.lineTo(x - r, y + r * .8); pen.closePath(); },
-  v: (pen, x, y, r) => { pen.moveTo(x, y + r * 1.1); pen.lineTo(x + r, y - r * .8); pen.lineTo(x - r, y - r * .8); pen.closePath(); },
-  D: (pen, x, y, r) => { pen.moveTo(x, y - r * 1.2); pen.lineTo(x + r * 1.2, y); pen.lineTo(x, y + r * 1.2); pen.lineTo(x - r * 1.2, y); pen.closePath(); },
-  P: (pen, x, y, r) => { pen.rect(x - r * 1.1, y - r * .4, r * 2.2, r * .8); pen.rect(x - r * .4, y - r * 1.1, r * .8, r * 2.2); },
-  x: (pen, x, y, r) => { pen.moveTo(x - r, y - r); pen.lineTo(x + r, y + r); pen.moveTo(x - r, y + r); pen.lineTo(x + r, y - r); },
-};
-
-function element(tag, text, name) {
-  const made = document.createElement(tag);
-  if (text) made.textContent = text;
-  if (name) made.className = name;
-  return made;
-}
 
 function textWidth(text) {
   const pen = document.createElement("canvas").getContext("2d");
@@ -38,14 +20,6 @@ function fitted(pen, label, room) {
   const cut = () => `${label.slice(0, Math.ceil(kept / 2))}…${label.slice(label.length - Math.floor(kept / 2))}`;
   while (kept > 2 && pen.measureText(cut()).width > room) kept--;
   return cut();
-}
-
-function short(value) {
-  if (Math.abs(value) >= 1e4) return Math.round(value).toLocaleString("en");
-  if (Math.abs(value) >= 1e3) return Number(value.toPrecision(4)).toLocaleString("en");
-  if (value === 0 || Math.abs(value) >= 0.001) return String(Number(value.toPrecision(3)));
-  const [mantissa, exponent] = value.toExponential(1).split("e");
-  return `${mantissa}×10${[...String(Number(exponent))].map((digit) => digit === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
 }
 
 // round numbers along an axis that shows fewer than two of its ticks: a short one, or one that is zoomed in
@@ -345,7 +319,7 @@ class Figure {
   }
 
   entry(name, mark) {
-    const item = element("li"), button = element("button"), glyph = element("span", { o: "●", s: "■", "^": "▲", v: "▼", D: "◆", P: "✚" }[mark.m] ?? "━");
+    const item = element("li"), button = element("button"), glyph = element("span", GLYPHS[mark.m] ?? "━");
     button.type = "button";
     glyph.style.color = typeof mark.c === "number" ? `var(--c${mark.c})` : mark.c === "ink" ? "var(--ink)" : mark.c;
     glyph.setAttribute("aria-hidden", "true");

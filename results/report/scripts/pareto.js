@@ -10,20 +10,9 @@ data.conditions.forEach((condition, c) => condition.keys.forEach((key, i) => poi
   c, key, init: condition.init[i], data: condition.data[i], x: condition.sparse[i], y: condition.dense[i],
 })));
 const worst = (value) => value === null ? Infinity : value;  // null: diverged
-
-function rate(value) {
-  if (value === null) return "diverged";
-  if (value === 0 || value >= 0.001) return String(Number(value.toPrecision(3)));
-  const [mantissa, exponent] = value.toExponential(1).split("e");
-  return `${mantissa}×10${superscript(Number(exponent))}`;
-}
-
-function superscript(exponent) {
-  return [...String(exponent)].map((digit) => digit === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("");
-}
+const rate = (value) => value === null ? "diverged" : short(value);
 
 const decade = (k) => k === 0 ? "1" : "10" + superscript(k);
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const colour = (c) => css(`--c${c % 12 + 1}`);
 
 // an axis: whole decades for the positive rates, a band of its own for 0 below them and for diverged above
@@ -68,15 +57,9 @@ const order = {
 };
 let chosen = -1, only = -1, X, Y;
 
-// a canvas in the page's pixels, sharp on every screen
 function surface(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1;
-  canvas.width = width * ratio; canvas.height = height * ratio;
   canvas.style.width = `${width}px`; canvas.style.height = `${height}px`;
-  const pen = canvas.getContext("2d");
-  pen.scale(ratio, ratio);
-  pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
-  return pen;
+  return penOf(canvas, width, height);
 }
 
 function ticks(axis, room) {
@@ -111,15 +94,7 @@ function frame(pen, x, y, labels, numeric) {
   pen.fillText(labels[0], (x.from + x.to) / 2, y.from + 42, x.to - x.from);
 }
 
-const PATHS = [  // as results/report/figures.py has its markers: o s ^ D v P
-  (pen, x, y, r) => pen.arc(x, y, r, 0, 7),
-  (pen, x, y, r) => pen.rect(x - r * .88, y - r * .88, r * 1.76, r * 1.76),
-  (pen, x, y, r) => { pen.moveTo(x, y - r * 1.15); pen.lineTo(x + r, y + r * .8); pen.lineTo(x - r, y + r * .8); pen.closePath(); },
-  (pen, x, y, r) => { pen.moveTo(x, y - r * 1.2); pen.lineTo(x + r * 1.2, y); pen.lineTo(x, y + r * 1.2); pen.lineTo(x - r * 1.2, y); pen.closePath(); },
-  (pen, x, y, r) => { pen.moveTo(x, y + r * 1.15); pen.lineTo(x + r, y - r * .8); pen.lineTo(x - r, y - r * .8); pen.closePath(); },
-  (pen, x, y, r) => { pen.rect(x - r * 1.1, y - r * .4, r * 2.2, r * .8); pen.rect(x - r * .4, y - r * 1.1, r * .8, r * 2.2); },
-];
-const shape = (c) => PATHS[(c + Math.floor(c / 12)) % 6];
+const MARKERS = Object.keys(GLYPHS), marker = (c) => MARKERS[(c + Math.floor(c / 12)) % 6];
 
 function draw() {
   const width = Math.max(box.clientWidth, 260), height = Math.round(Math.min(Math.max(width * .72, 340), 560));
@@ -132,7 +107,7 @@ function draw() {
     p.px = X.place(p.x) + p.jitterx; p.py = Y.place(p.y) + p.jittery;
     pen.globalAlpha = only < 0 || p.c === only ? .8 : .08;
     pen.fillStyle = colours[p.c];
-    pen.beginPath(); shape(p.c)(pen, p.px, p.py, size); pen.fill(); pen.stroke();
+    pen.beginPath(); SHAPES[marker(p.c)](pen, p.px, p.py, size); pen.fill(); pen.stroke();
   }
   pen.globalAlpha = 1; pen.strokeStyle = css("--ink"); pen.lineWidth = 1.8; pen.beginPath();
   data.front.forEach(([x, y], i) => {  // better in neither: a staircase, as what lies on it is what was reached
@@ -187,12 +162,6 @@ plot.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-function element(tag, text) {
-  const made = document.createElement(tag);
-  made.textContent = text;
-  return made;
-}
-
 function open() {
   const p = points[chosen], curve = data.curves[chosen], command = `manyseeds report STORE ${data.study} --key ${p.key}`;
   panel.hidden = false;
@@ -234,7 +203,7 @@ function drawCurve(canvas, steps, errors, best, c) {
 }
 
 names.forEach((name, c) => {
-  const item = document.createElement("li"), button = element("button", ""), glyph = element("span", "●■▲◆▼✚"[(c + Math.floor(c / 12)) % 6]);
+  const item = document.createElement("li"), button = element("button", ""), glyph = element("span", GLYPHS[marker(c)]);
   button.type = "button"; glyph.style.color = `var(--c${c % 12 + 1})`; glyph.setAttribute("aria-hidden", "true");
   button.setAttribute("aria-pressed", "false");
   button.append(glyph, ` ${name}`);

@@ -14,7 +14,7 @@ import pytest
 
 from results.report import pareto
 from results.report.family_sections import FAMILIES
-from results.report.page_template import script_json
+from results.report.page_template import FOLDER, script_json
 from results.rows.summary import Replicate, Score, replicates_of
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, committed, open_store, read
@@ -165,7 +165,8 @@ def test_a_study_without_a_sparse_or_a_dense_set_has_no_section(tmp_path: Path) 
 
 
 def test_hover_and_keys_tell_and_open_a_replicate_at_the_width_of_a_phone(study: Any, tmp_path: Path) -> None:
-    page = SHELL.replace("{}{}", study[3] + PRESS)
+    tools = (FOLDER / "scripts" / "page_tools.js").read_text(encoding="utf-8")
+    page = SHELL.replace("{}{}", f"{study[3]}<script>{tools}</script>{PRESS}")
     title = "document.title = frames[0].document.getElementById('told').textContent"
     (tmp_path / "page.html").write_text(
         f'<body style="margin:0"><iframe style="width:390px;height:900px;border:0" srcdoc="{_attribute(page)}"></iframe>'

@@ -22,9 +22,14 @@ if TYPE_CHECKING:
 Rows = list[Row]
 
 
+def of_place(layer: int | None, head: int | None, values: Iterable[tuple[str, float | Tensor]]) -> Rows:
+    """Rows of (item, value) that are of a layer, or of one of its heads."""
+    return [{"layer": layer, "head": head, "item": item, "value": float(value)} for item, value in values]
+
+
 def of_model(values: Iterable[tuple[str, float]]) -> Rows:
     """Rows of (item, value) that are of the whole model: of no layer or head."""
-    return [{"layer": None, "head": None, "item": item, "value": float(value)} for item, value in values]
+    return of_place(None, None, values)
 
 
 def of_heads(by_layer: Mapping[int, Tensor], items: Sequence[str]) -> Rows:

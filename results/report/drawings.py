@@ -226,19 +226,11 @@ def _shown_conditions(
     return {name: members for name, members in groups.items() if name in kept}
 
 
-def _pairs(rows: pa.Table) -> set[Who]:
-    """Every (key, stage) of a table."""
-    pairs = rows.select(["key", "stage"]).group_by(["key", "stage"], use_threads=False).aggregate([])
-    return set(zip(pairs["key"].to_pylist(), pairs["stage"].to_pylist(), strict=True))
-
-
 def _with_rows(label: Mapping[Who, str], rows: pa.Table) -> dict[str, list[Who]]:
     """By condition the planned (key, stage) of which a table has rows, in the plan's order, whatever ended first."""
-    pairs, by = _pairs(rows), dict[str, list[Who]]()
-    for who, condition in label.items():
-        if who in pairs:
-            by.setdefault(condition, []).append(who)
-    return by
+    pairs = rows.group_by(["key", "stage"], use_threads=False).aggregate([])
+    present = set(zip(pairs["key"].to_pylist(), pairs["stage"].to_pylist(), strict=True))
+    return grouped((condition, who) for who, condition in label.items() if who in present)
 
 
 def _trained(groups: Mapping[str, Sequence[Replicate]], replicates: pa.Table) -> dict[str, list[Who]]:

@@ -1,7 +1,6 @@
 """How much of the spread of error rates is between replicates: the beta-binomial split of every condition and reported set, as a table."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -56,7 +55,7 @@ def _cells(scored: list[tuple[int, ...]], planned: int) -> list[str]:
     left_out = str(planned - len(scored))
     if len(scored) < 2:
         return [str(len(scored)), left_out, *("–",) * 4, "needs at least 2 replicates"]
-    errors, reads = effective(*_columns(scored))
+    errors, reads = effective(*map(list, zip(*scored, strict=True)))
     spread, interval = split(errors, reads), icc_interval(errors, reads)
     total = spread.between + spread.within
     return [
@@ -68,7 +67,3 @@ def _cells(scored: list[tuple[int, ...]], planned: int) -> list[str]:
         "–" if spread.p is None else f"{spread.p:.2g}",
         spread.outcome,
     ]
-
-
-def _columns(scored: list[tuple[int, ...]]) -> list[Any]:
-    return [list(column) for column in zip(*scored, strict=True)]

@@ -1,7 +1,6 @@
 """The values of experiments as figures: every replicate, its quartiles, and values by step, on a linear or a log axis by rule."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -32,7 +31,9 @@ def values_by_condition(values: Mapping[str, Values], log: Mapping[str, bool]) -
             name_columns(panel, conditions)
             panel.grid(axis="y")
             if log[name]:
-                panel.set_yscale("symlog", linthresh=_smallest(by.values())) if _has_zero(by) else panel.set_yscale("log")
+                numbers = np.concatenate(list(by.values()))
+                smallest = {"linthresh": float(numbers[numbers > 0].min())} if (numbers == 0).any() else {}
+                panel.set_yscale("symlog" if smallest else "log", **smallest)
     return figure
 
 
@@ -46,11 +47,3 @@ def curves_by_condition(curves: Mapping[str, Sequence[Curve]], label: str, log: 
             if log:
                 panel.set_yscale("log")
     return figure
-
-
-def _has_zero(by: Values) -> bool:
-    return any((values == 0).any() for values in by.values())
-
-
-def _smallest(groups: Any) -> float:
-    return float(min(positive.min() for values in groups if (positive := values[values > 0]).size))

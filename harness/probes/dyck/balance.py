@@ -17,7 +17,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from harness.probes.probe import Nothing, Probe, Rows
+from harness.probes.probe import Nothing, Probe, Rows, of_place
 from models.dyck.minimal import FirstLayerByRule, Minimal
 from tasks.dyck.dyck import Dyck
 
@@ -45,8 +45,7 @@ def violations(scores: Tensor, values: Tensor, types: int, depth: int) -> Tensor
 def balance(model: FirstLayerByRule, task: Dyck, count: int, settings: Nothing) -> Rows:
     """beta_mean and beta_max of a pack with R = 1; no string is needed."""
     found = violations(model.score_table()[0], model.values()[0], model.types, model.config.depth)
-    rows = {"beta_mean": found.mean(), "beta_max": found.max()}
-    return [{"layer": 0, "head": 0, "item": item, "value": float(value)} for item, value in rows.items()]
+    return of_place(0, 0, [("beta_mean", found.mean()), ("beta_max", found.max())])
 
 
 BALANCE = Probe(

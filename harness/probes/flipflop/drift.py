@@ -9,7 +9,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from harness.probes.probe import Probe, Rows
+from harness.probes.probe import Probe, Rows, of_place
 from harness.probes.strings import see
 from models.transformer.block import Block
 from models.transformer.transformer import Decoder, Transformer
@@ -38,12 +38,10 @@ def drift(model: Decoder, task: Simulation) -> Rows:
             f"the drift probe is for 1 layer, 1 head and positions linear, not {config.layers}, {config.heads} and {config.positions}"
         )
     dot, cosine = margin(model)
-    rows: Rows = [
-        {"layer": 0, "head": 0, "item": item, "value": value} for item, value in (("margin", dot), ("cosine", cosine))
-    ]
+    rows = of_place(0, 0, [("margin", dot), ("cosine", cosine)])
     for name, tokens in test_strings(task.length).items():
         values = follow(model, tokens, max(1, round(EVERY * task.length)))
-        rows += [{"layer": 0, "head": 0, "item": f"{name} {item}", "value": value} for item, value in values.items()]
+        rows += of_place(0, 0, ((f"{name} {item}", value) for item, value in values.items()))
     return rows
 
 

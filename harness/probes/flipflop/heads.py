@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from harness.probes.flipflop.attention import PATTERN, correct_write, of_simulation
-from harness.probes.probe import Probe, Rows
+from harness.probes.probe import Probe, Rows, of_heads, of_model, of_place
 from harness.probes.strings import at_once, strings
 from models.transformer.block import Block
 from models.transformer.transformer import Decoder
@@ -58,15 +58,11 @@ def heads(model: Decoder, task: Simulation, count: int) -> Rows:
                 total[layer, name] = total.get((layer, name), torch.zeros_like(value)) + value
     for (layer, name), value in total.items():
         if name == "distance":
-            measured += [
-                {"layer": layer, "head": one, "item": f"distance {other}", "value": float(value[one, other]) / count}
-                for one in range(len(value))
-                for other in range(one + 1, len(value))
-            ]
+            for one, distances in enumerate((value / count).tolist()):
+                measured += of_place(layer, one, ((f"distance {i}", apart) for i, apart in enumerate(distances) if i > one))
         elif rows:  # strings of writes alone have none
-            measured += [_row(layer, head, name, sum_of_head / rows) for head, sum_of_head in enumerate(value.tolist())]
-    measured.append(_row(None, None, "rows", rows))
-    return measured + ([_row(None, None, "wrong", wrong / rows)] if rows else []) + _norms(model)
+            measured += of_heads({layer: value[None] / rows}, [name])
+    return measured + of_model([("rows", rows), *([("wrong", wrong / rows)] if rows else [])]) + _norms(model)
 
 
 @torch.no_grad()
@@ -127,23 +123,18 @@ def _pattern(model: Decoder) -> Rows:
                     **{"key": key, "write": float(key == write), "weight": square[i, key], "weight_write": square[i, write]},
                     **{"norm": read[i, key], "norm_write": read[i, write], "norm_key": int(read[i].argmax())},
                 }
-                rows += [_row(layer, head, f"i={i} {name}", float(value)) for name, value in values.items()]
-            rows.append(_row(layer, head, "ideal", float((square - ideal).norm())))
+                rows += of_place(layer, head, ((f"i={i} {name}", value) for name, value in values.items()))
+            rows += of_place(layer, head, [("ideal", (square - ideal).norm())])
     return rows
 
 
 def _norms(model: Decoder) -> Rows:
-    rows = [
-        _row(layer, None, f"norm {name}", float(getattr(block, name).weight.detach().double().norm()))
-        for layer, block in enumerate(model.blocks)
-        for name in ("query", "key", "value", "out")
-    ]
+    rows: Rows = []
+    for layer, block in enumerate(model.blocks):
+        norms = ((name, getattr(block, name).weight.detach().double().norm()) for name in ("query", "key", "value", "out"))
+        rows += of_place(layer, None, ((f"norm {name}", norm) for name, norm in norms))
     every = sum(float(parameter.detach().double().square().sum()) for parameter in model.parameters())
-    return [*rows, _row(None, None, "norm", every**0.5)]
-
-
-def _row(layer: int | None, head: int | None, item: str, value: float) -> dict[str, object]:
-    return {"layer": layer, "head": head, "item": item, "value": value}
+    return rows + of_model([("norm", every**0.5)])
 
 
 HEADS = Probe(

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.probes.probe import Probe, Rows, of_model
+from harness.probes.probe import Probe, Rows, of_model, of_place
 from harness.probes.strings import add_by_layer, at_once, strings
 from models.lego.clauses import Clauses
 from models.lego.lego_theory import LegoTheory
@@ -34,16 +34,14 @@ def concentrations(model: Any, task: Lego, count: int) -> Rows:
     for length in lengths(task):
         for layer, mean in enumerate(means(model, replace(task, length=length), count)):
             for head, at in [*enumerate(mean), (None, mean.mean(0))]:  # at: [2, L]
-                place = {"layer": layer, "head": head}
                 over = Concentration(*at.mean(-1))
-                for name, value in (("epsilon", over.epsilon), ("gap", over.gap), ("odds", over.odds)):
-                    rows.append(place | {"item": f"L={length} {name}", "value": float(value)})
+                rows += of_place(
+                    layer, head, ((f"L={length} {name}", getattr(over, name)) for name in ("epsilon", "gap", "odds"))
+                )
                 if length <= BY_ANSWER:
-                    rows += [
-                        place | {"item": f"L={length} l={answer} {name}", "value": value}
-                        for name, values in zip(("predicate", "itself"), at.tolist(), strict=True)
-                        for answer, value in enumerate(values, 1)
-                    ]
+                    for name, values in zip(("predicate", "itself"), at.tolist(), strict=True):
+                        items = ((f"L={length} l={answer} {name}", value) for answer, value in enumerate(values, 1))
+                        rows += of_place(layer, head, items)
         others = sum(length + answer - 2 for answer in range(1, length + 1)) / length
         rows += of_model([(f"L={length} others", others)])
     return rows

@@ -44,10 +44,11 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
     if not watched_conditions:
         return []
     own = {name: courses_of for name, (_, courses_of, _) in watched_conditions.items()}
+    diverged = {each.name: sum(one.status == "diverged" for one in each.replicates) for each in evidence.conditions}
     return [
         _losses(own),
         *_heads(watched_conditions),
-        *_survivals(own, _diverged(evidence)),
+        *_survivals(own, diverged),
         *_nearest(evidence, watched_conditions),
     ]
 
@@ -114,11 +115,6 @@ def _heads(by_condition: Mapping[str, tuple[Condition, Sequence[Course], Sequenc
         )
         out.append((f"ngram-heads-{name}", f"Heads at each stage: {name}", caption, figure))
     return out
-
-
-def _diverged(evidence: Evidence) -> dict[str, int]:
-    """How many replicates of each condition diverged."""
-    return {each.name: sum(one.status == "diverged" for one in each.replicates) for each in evidence.conditions}
 
 
 def _survivals(by_condition: Mapping[str, Sequence[Course]], diverged: Mapping[str, int]) -> list[Drawn]:

@@ -6,7 +6,7 @@ replicate  one more a replicate: its settings and seeds, curves, and final score
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from results.report.drawings import draw_all
 from results.report.figures import Figure
 from results.report.values_report import draw_values
 from results.rows.error_by_step import online_bands, plotted, pooled
-from results.rows.measures import is_experimental, measures_of
+from results.rows.measures import Measure, is_experimental, measures_of
 from results.rows.options import flatten
 from results.rows.summary import QUANTILES, Replicate, online_sets, raw_rows, replicates_of, summarise, to_parquet
 from results.rows.value_summary import summarise_values, value_rows
@@ -87,67 +87,58 @@ def runs_of(store: Store, per: str, rows: Rows) -> Iterator[Run]:
     if per not in RUNS:
         raise StudyError(f"wandb.runs = {per!r} must be {' or '.join(RUNS)}")
     check_count(per, len(rows.manifest["conditions"]), len(rows.replicates))
-    if is_experimental(rows.manifest):
-        yield from experiment_runs(store, rows, per)
-        return
-    bands = online_bands(rows.manifest, rows.evaluations)
-    yield _study(store, rows, bands)
+    manifest, experimental = rows.manifest, is_experimental(rows.manifest)
+    summary, bands = summary_of(manifest, rows.replicates, rows.evaluations), list[Row]()
+    if experimental:
+        measures = measures_of(manifest, rows.evaluations)
+        replicates = value_rows(rows.replicates, measures)
+        drawings = draw_values(rows.replicates, measures, rows.evaluations.slice(0, 0))
+        figures = {drawing.name: drawing.made() for drawing in drawings}
+    else:
+        bands, replicates = online_bands(manifest, rows.evaluations), raw_rows(manifest, rows.replicates)
+        empty = pa.table({name: pa.array([], pa.int64()) for name in ("axis", "lo", "hi")})
+        drawings = draw_all(
+            manifest, rows.replicates, rows.finished, rows.evaluations.slice(0, 0), empty, rows.curves.slice(0, 0)
+        )
+        figures = {FIGURES[drawing.name]: drawing.made() for drawing in drawings if drawing.name in FIGURES}
+    yield _study(store, rows, summary, replicates, bands, figures)
     if per == "condition":
-        summary = summarise(rows.manifest, rows.replicates)
-        for index, condition in enumerate(rows.manifest["conditions"]):
+        for index, condition in enumerate(manifest["conditions"]):
             yield _condition(rows, index, condition, bands, summary)
     elif per == "replicate":
-        yield from _replicates(rows)
+        yield from _experiments(rows, measures, replicates) if experimental else _replicates(rows)
 
 
-def experiment_runs(store: Store, rows: Rows, per: str) -> Iterator[Run]:
-    """As `runs_of`, of a study of experiments: tables of values, and the values by step of each replicate whose script made no W&B run
-    of its own."""
-    measures = measures_of(rows.manifest, rows.evaluations)
-    summary, replicates = summarise_values(rows.replicates, measures), value_rows(rows.replicates, measures)
-    tables = {"summary": _plain(summary), "replicates": _plain(replicates.slice(0, MOST_ROWS))}
-    drawings = {
-        drawing.name: drawing.made() for drawing in draw_values(rows.replicates, measures, rows.evaluations.slice(0, 0))
-    }
+def _experiments(rows: Rows, measures: Sequence[Measure], replicates: pa.Table) -> Iterator[Run]:
+    """The values by step of each replicate whose script made no W&B run of its own."""
+    settings = {condition["name"]: _settings(condition) for condition in rows.manifest["conditions"]}
+    labels = {(measure.set, measure.metric): measure.label for measure in measures}
+    history: dict[str, dict[int, dict[str, float]]] = {}
+    for row in rows.evaluations.filter(pc.field("value").is_valid()).to_pylist():
+        history.setdefault(row["key"], {}).setdefault(row["step"], {})[labels[row["set"], row["metric"]]] = row["value"]
+    with_own_run = set(rows.finished.filter(pc.field("own_wandb").is_valid())["key"].to_pylist())
+    for replicate, final in zip(rows.replicates, replicates.to_pylist(), strict=True):
+        if replicate.status in ("finished", "diverged") and replicate.key not in with_own_run:
+            seed = {"seed": replicate.init_seed}
+            about = {"study": rows.study, "condition": replicate.condition, "key": replicate.key} | seed
+            last = {name: final[name] for name in labels.values() if final[name] is not None} | {"status": replicate.status}
+            title, lines = f"{replicate.condition}, {replicate.init_seed}", sorted(history.get(replicate.key, {}).items())
+            config, run_id = about | settings[replicate.condition], f"{rows.study}-{replicate.key[:16]}-s0"
+            yield Run(run_id, title, "replicate", replicate.condition, config, lines, summary=last)
+
+
+def _settings(condition: ConditionFields) -> Tree:
+    """The settings of a condition by dotted name; of an experiment those that its study gives it."""
+    config = condition["config"]
+    if "experiment" in config:
+        return flatten(config["experiment"].get("settings", {}))
+    return flatten(condition.get("settings", config))
+
+
+def _study(
+    store: Store, rows: Rows, summary: pa.Table, replicates: pa.Table, bands: list[Row], figures: dict[str, Figure]
+) -> Run:
     live = live_run(rows.study, rows.hash, rows.manifest)
-    yield replace(live, tables=tables, figures=drawings, summary=dict(scalars(summary)), **_attached(store, rows))
-    settings = {
-        condition["name"]: flatten(condition["config"]["experiment"].get("settings", {}))
-        for condition in rows.manifest["conditions"]
-    }
-    if per == "condition":
-        for index, name in enumerate(settings):
-            values: dict[str, float | str] = {
-                f"{line['metric']}/{column}": value
-                for line in summary.to_pylist()
-                if line["condition"] == name
-                for column, value in line.items()
-                if isinstance(value, int | float) and math.isfinite(value)
-            }
-            about: Tree = {"study": rows.study, "condition": name} | settings[name]
-            yield Run(f"{rows.study}-{rows.hash[:16]}-c{index}", name, "condition", name, about, summary=values)
-    elif per == "replicate":
-        labels = {(measure.set, measure.metric): measure.label for measure in measures}
-        history: dict[str, dict[int, dict[str, float]]] = {}
-        for row in rows.evaluations.filter(pc.field("value").is_valid()).to_pylist():
-            history.setdefault(row["key"], {}).setdefault(row["step"], {})[labels[row["set"], row["metric"]]] = row["value"]
-        with_own_run = set(rows.finished.filter(pc.field("own_wandb").is_valid())["key"].to_pylist())
-        for replicate, final in zip(rows.replicates, replicates.to_pylist(), strict=True):
-            if replicate.status in ("finished", "diverged") and replicate.key not in with_own_run:
-                seed = {"seed": replicate.init_seed}
-                about = {"study": rows.study, "condition": replicate.condition, "key": replicate.key} | seed
-                last = {name: final[name] for name in labels.values() if final[name] is not None} | {"status": replicate.status}
-                title, lines = f"{replicate.condition}, {replicate.init_seed}", sorted(history.get(replicate.key, {}).items())
-                run_id = f"{rows.study}-{replicate.key[:16]}-s0"
-                yield Run(
-                    run_id, title, "replicate", replicate.condition, about | settings[replicate.condition], lines, summary=last
-                )
-
-
-def _study(store: Store, rows: Rows, bands: list[Row]) -> Run:
-    manifest = rows.manifest
-    summary, replicates = summarise(manifest, rows.replicates), raw_rows(manifest, rows.replicates)
-    live = live_run(rows.study, rows.hash, manifest)
     config = live.config | {"complete": rows.complete}
     if replicates.num_rows > MOST_ROWS:
         config["replicates_note"] = f"the table shows the first {MOST_ROWS} of {replicates.num_rows} replicates"
@@ -155,28 +146,19 @@ def _study(store: Store, rows: Rows, bands: list[Row]) -> Run:
     if bands:
         tables["bands"] = (list(bands[0]), [list(band.values()) for band in bands])
     columns = ["claim", "sentence", "verdict", "value", "measured", "reason"]
-    claims = [
-        [
-            verdict.claim.id,
-            verdict.claim.sentence,
-            verdict.verdict,
-            verdict.terms.value,
-            verdict.finding.measured,
-            verdict.finding.reason,
-        ]
-        for verdict in scoreboard(store)
-    ]
+    claims = []
+    for verdict in scoreboard(store):
+        claim, finding = verdict.claim, verdict.finding
+        claims.append([claim.id, claim.sentence, verdict.verdict, verdict.terms.value, finding.measured, finding.reason])
     if claims:
         tables["claims"] = (columns, claims)
-    empty = pa.table({name: pa.array([], pa.int64()) for name in ("axis", "lo", "hi")})
-    drawings = draw_all(manifest, rows.replicates, rows.finished, rows.evaluations.slice(0, 0), empty, rows.curves.slice(0, 0))
     steps = sorted({band["step"] for band in bands})
     return replace(
         live,
         config=config,
         history=[(step, plotted([band for band in bands if band["step"] == step])) for step in steps],
         tables=tables,
-        figures={FIGURES[drawing.name]: drawing.made() for drawing in drawings if drawing.name in FIGURES},
+        figures=figures,
         summary=dict(scalars(summary)),
         **_attached(store, rows),
     )
@@ -246,12 +228,13 @@ def _attached(store: Store, rows: Rows) -> Tree:
 def _condition(rows: Rows, index: int, condition: ConditionFields, bands: list[Row], summary: pa.Table) -> Run:
     name, stage = condition["name"], stage_of(condition)
     own = [band for band in bands if (band["condition"], band["stage"]) == (name, stage)]
-    lines = summary.filter((pc.field("condition") == name) & (pc.field("stage") == stage)).to_pylist()
+    experimental = is_experimental(rows.manifest)
+    lines = [row for row in summary.to_pylist() if row["condition"] == name and row.get("stage", 0) == stage]
     values: dict[str, float | str] = {
-        f"{line['set']}/{column}": value
+        f"{line['metric' if experimental else 'set']}/{column}": value
         for line in lines
         for column, value in line.items()
-        if isinstance(value, int | float) and column != "stage"
+        if isinstance(value, int | float) and column != "stage" and not (experimental and not math.isfinite(value))
     }
     prefix = f"{name}/stage {stage}/" if stage else f"{name}/"
     history = [
@@ -262,7 +245,7 @@ def _condition(rows: Rows, index: int, condition: ConditionFields, bands: list[R
         for step in sorted({band["step"] for band in own})
     ]
     about = {"study": rows.study, "manifest": rows.hash, "condition": name, "stage": stage, "complete": rows.complete}
-    config = about | flatten(condition.get("settings", condition["config"]))
+    config = about | _settings(condition)
     return Run(
         f"{rows.study}-{rows.hash[:16]}-c{index}", label(name, stage), "condition", rows.study, config, history, summary=values
     )
@@ -270,18 +253,14 @@ def _condition(rows: Rows, index: int, condition: ConditionFields, bands: list[R
 
 def _replicates(rows: Rows) -> Iterator[Run]:
     """A replicate that has ended is a run; its rows are committed and can't change."""
-    conditions = {condition["name"]: condition for condition in rows.manifest["conditions"]}
+    settings = {condition["name"]: _settings(condition) for condition in rows.manifest["conditions"]}
     lines: dict[tuple[str, int], dict[int, dict[str, float]]] = {}
     hashes = {
         condition["name"]: {name: value["hash"] for name, value in condition["sets"].items()}
         for condition in rows.manifest["conditions"]
     }
     names = {(replicate.key, replicate.stage): replicate.condition for replicate in rows.replicates}
-    for row in pooled(
-        rows.manifest,
-        rows.evaluations,
-        online_sets(rows.manifest),
-    ):
+    for row in pooled(rows.manifest, rows.evaluations, online_sets(rows.manifest)):
         place = (row["key"], row["stage"])
         if hashes.get(names.get(place, ""), {}).get(row["set"]) == row["set_hash"] and row["errors_sum"] is not None:
             lines.setdefault(place, {}).setdefault(row["step"], {})[f"{row['set']}/error"] = (
@@ -300,8 +279,7 @@ def _replicates(rows: Rows) -> Iterator[Run]:
             summary |= {f"{name}/final_error": score.rate, f"{name}/errors": score.errors, f"{name}/reads": score.reads}
         seeds = {"key": replicate.key, "init_seed": replicate.init_seed, "data_seed": replicate.data_seed}
         about = {"study": rows.study, "condition": replicate.condition, "stage": replicate.stage, **seeds}
-        condition = conditions[replicate.condition]
-        config = about | flatten(condition.get("settings", condition["config"]))
+        config = about | settings[replicate.condition]
         history = sorted(lines.get((replicate.key, replicate.stage), {}).items())
         run_id = f"{rows.study}-{replicate.key[:16]}-s{replicate.stage}"
         title = f"{replicate.label}, {replicate.init_seed}, {replicate.data_seed}"

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -207,3 +208,24 @@ def test_the_command_publishes_a_study_again(study, tmp_path, capsys):
     assert sync == f"  to send it: wandb sync {folder}"
     assert read_run(folder)[0].run_id == "quick-00112233445566ff"
     assert len(list((tmp_path / "wandb").glob("offline-run-*"))) == 3
+
+
+def test_a_study_of_experiments_has_its_claims_and_groups_as_any_study(monkeypatch):
+    """A committed study of experiments, whose claims are judged elsewhere."""
+    judged = SimpleNamespace(
+        claim=SimpleNamespace(id="G1", sentence="It holds."),
+        verdict="reproduced",
+        terms=SimpleNamespace(value=1.0),
+        finding=SimpleNamespace(measured="1", reason=""),
+    )
+    monkeypatch.setattr(dashboard_rows, "scoreboard", lambda store: [judged])
+    monkeypatch.setattr(dashboard_rows, "draw_values", lambda *rows: [])
+    store = open_store("docs/studies/generation", "samplers-with-a-verifier")
+    own, *conditions = dashboard_rows.runs_of(store, "condition", dashboard_rows.rows_of(store))
+    assert own.tables["claims"][1] == [["G1", "It holds.", "reproduced", 1.0, "1", ""]]
+    assert own.config["complete"] is True
+    assert {(run.group, run.config["stage"]) for run in conditions} == {(store.study, 0)}
+    first = own.tables["summary"][1][0]
+    row = dict(zip(own.tables["summary"][0], first, strict=True))
+    (same,) = (run for run in conditions if run.name == row["condition"])
+    assert same.summary[f"{row['metric']}/median"] == row["median"]

@@ -14,9 +14,8 @@ from harness.probes.subsequences import PROBES as SUBSEQUENCES
 if TYPE_CHECKING:
     from harness.probes.probe import PairProbe, Probe
 
-PROBES: dict[str, str] = (
-    FLIPFLOP | LEGO | AUTOMATA | DISTILLATION | SUBSEQUENCES | DYCK | GENERATION
-)  # MODULE:NAME of a `Probe` by its name
+# MODULE:NAME of a `Probe` by its name
+PROBES: dict[str, str] = FLIPFLOP | LEGO | AUTOMATA | DISTILLATION | SUBSEQUENCES | DYCK | GENERATION
 
 
 def probe(name: str) -> "Probe | PairProbe":

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from harness.exchange.replicate import find, trained_model
 from harness.probes import registry
-from harness.probes.probe import PairProbe, Rows
+from harness.probes.probe import PairProbe, Probe, Rows
 from harness.study.config import Condition, condition_of
 from harness.study.identity import describe, typed
 from harness.training import weights as artifacts
@@ -97,18 +97,21 @@ def _named(probe: str, settings: Any) -> str:
 
 def _probe(store: Store, rows: list[Row], probe: str, count: int, settings: Any) -> int:
     """Probe the replicates that lack it at a step; how many. Rows are added a replicate at a time."""
-    own = _named(probe, settings)
-    held, fresh = probed(store, own), 0
+    chosen, own, fresh = registry.probe(probe), _named(probe, settings), 0
+    assert isinstance(chosen, Probe)
+    held = probed(store, own)
     for row in rows:
         stage = row["stage"]
         if find(store, row["key"]).stage != stage:
             continue
-        steps = artifacts.steps_of(store, row["key"], stage)[0 if registry.probe(probe).every_step else -1 :]
+        steps = artifacts.steps_of(store, row["key"], stage)[0 if chosen.every_step else -1 :]
         missing = [step for step in steps if (row["key"], stage, step) not in held]
         rows_of_name: dict[str, Rows] = {}
         for step in missing:
             about = {"key": row["key"], "stage": stage, "step": step}
-            for name, rows_of_step in _step_rows(probe, own, *_model(store, row, step), count, settings).items():
+            model, task = _model(store, row, step)
+            rows_by_name = chosen.beside(model, task) | {own: chosen.run(model, task, count, settings)}
+            for name, rows_of_step in rows_by_name.items():
                 rows_of_name.setdefault(name, []).extend(about | row for row in rows_of_step)
         for name in sorted(rows_of_name, key=lambda name: name == own):  # its own last: what has those is not run again
             add(store, row["pack"], name, rows_of_name[name])
@@ -149,13 +152,6 @@ def _compare(store: Store, rows: list[Row], probe: str, count: int, settings: An
             add(store, row["pack"], own, compared_rows)
         fresh += len(lacking)
     return fresh
-
-
-def _step_rows(probe: str, own: str, model: Decoder, task: Task, count: int, settings: Any) -> dict[str, Rows]:
-    """Rows of one replicate and step by the probe's name in the store."""
-    chosen = registry.probe(probe)
-    assert not isinstance(chosen, PairProbe)
-    return chosen.beside(model, task) | {own: chosen.run(model, task, count, settings)}
 
 
 def _model(store: Store, row: Row, step: int) -> tuple[Decoder, Task]:

@@ -30,9 +30,8 @@ EVERY_S = 60.0  # between two lines of a live run
 PATIENCE_S = 120.0  # without a word at the end, from then on W&B is left alone
 GRACE_S = 5.0  # to close a run whose study ended early
 _LOOK_S = 0.1
-_SHARED = (
-    "WANDB_SERVICE"  # through it W&B's client would use the process of a run that the caller has open, and hold that one up
-)
+# through it W&B's client would use the process of a run that the caller has open, and hold that one up
+_SHARED = "WANDB_SERVICE"
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from results.dashboards.live_process import main; main()"
 _ROOT = str(Path(__file__).resolve().parents[2])
 

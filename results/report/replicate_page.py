@@ -17,7 +17,7 @@ from markupsafe import Markup
 from results.errors import StudyError
 from results.names import slug
 from results.output import report_folder
-from results.plain_values import Row
+from results.plain_values import Row, Tree
 from results.report import figure_files, figures
 from results.report.family import Links, ReportFamily, scored_answers
 from results.report.family_sections import FAMILIES
@@ -108,15 +108,12 @@ def page(
         stages.append({"replicate": replicate, "record": record, "figure": drawn, "provenance": _provenance(record)})
     return render(
         FOLDER / "replicate.html",
-        study=manifest["study"],
-        key=row[0],
-        condition=condition["name"],
+        **_every_replicate(manifest, row),
         init_seed=row[2],
         data_seed=row[3],
         stages=stages,
         answers=scored_answers([condition], families),
         sets=[name for name in set_names(manifest) if name in condition["sets"]],
-        settings={name: plain(value) for name, value in flatten(condition.get("settings", condition["config"])).items()},
         links=links or {},
         complete="settings" in condition,
     )
@@ -124,7 +121,6 @@ def page(
 
 def values_page(manifest: Manifest, row: PlannedRow, record: Row, evaluations: pa.Table, arrays: Iterable[KeptArray]) -> str:
     """The page of a replicate of an experiment: the values and arrays that it returned."""
-    condition = manifest["conditions"][row[1]]
     values = evaluations.filter(pc.field("kind") != ARRAY).sort_by(
         [("metric", "ascending"), ("set", "ascending"), ("step", "ascending")]
     )
@@ -139,17 +135,22 @@ def values_page(manifest: Manifest, row: PlannedRow, record: Row, evaluations: p
     own = "" if record["own_git"] is None else commit(record["own_git"], record["own_dirty"])
     return render(
         FOLDER / "values_replicate.html",
-        study=manifest["study"],
-        key=row[0],
-        condition=condition["name"],
+        **_every_replicate(manifest, row),
         seed=row[2],
         record=record,
         values=[each | {"label": label(each["set"], each["metric"])} for each in values.slice(0, MAX_VALUES).to_pylist()],
         left_out=max(0, values.num_rows - MAX_VALUES),
         arrays=digests,
-        settings={name: plain(value) for name, value in flatten(condition.get("settings", condition["config"])).items()},
         provenance=provenance | ({"code of your own": own} if own else {}),
     )
+
+
+def _every_replicate(manifest: Manifest, row: PlannedRow) -> Tree:
+    """What the page of any replicate says."""
+    condition = manifest["conditions"][row[1]]
+    settings = flatten(condition.get("settings", condition["config"]))
+    about: Tree = {"study": manifest["study"], "key": row[0], "condition": condition["name"]}
+    return about | {"settings": {name: plain(value) for name, value in settings.items()}}
 
 
 def _curves(manifest: Manifest, evaluations: pa.Table, stage: int, hashes: dict[str, str]) -> dict[str, figures.Curve]:

@@ -9,12 +9,8 @@ from results.report.lines_and_maps import Bands
 
 CARD = "P1"
 TITLE = "The thesis, figure 4.4: teacher 50,000 wide, students 100"
-_CHANCE, _END, _RISE, _RIGHT = (
-    0.5,
-    20e6,
-    10.1e6,
-    11e6,
-)  # accuracy at first; the last step; where curves leave chance, and are right
+_CHANCE, _END = 0.5, 20e6  # accuracy at first; the last step
+_RISE, _RIGHT = 10.1e6, 11e6  # where curves leave chance, and are right
 _LEARNED = {0.0: _CHANCE, _RISE: _CHANCE, _RIGHT: 1.0, _END: 1.0}
 TEACHER = _LEARNED
 STUDENTS: Mapping[str, Mapping[float, float]] = {

@@ -6,7 +6,7 @@ from results.claims import verdicts
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, TOO_FEW
 from tests.results.claims.planned_rows import planned, replicates
 
-N = 24
+N = 48
 HEADLINE = "Q=4 B=4"
 
 

@@ -1,9 +1,9 @@
 """One Parquet file of a table: rows to bytes, and back with every check that its schema allows.
 
 Files carry a digest of all their bytes (`results.store.seal`) and a checksum of every page; `manyseeds verify` checks the digest of each.
-A file of few rows also holds them as one Arrow record batch with a checksum of its own (`results.store.second_copy`): a reader takes and
-checks that alone. Of another file of at most 1 MiB a reader checks the digest, and of a larger one the pages that it reads, though not
-their headers. Files of older versions may have no digest.
+A file of few rows, unless it is dense, also holds them as one Arrow record batch with a checksum of its own
+(`results.store.second_copy`): a reader takes and checks that alone. Of another file of at most 1 MiB a reader checks the digest, and of
+a larger one the pages that it reads, though not their headers. Files of older versions may have no digest.
 """
 
 import itertools
@@ -32,8 +32,9 @@ MOST_FOOTER = 2**24  # bytes of a file's metadata: those of 10^6 replicates are 
 _WHOLE = 2**20
 _CHANGED = "its bytes are not those that were written"
 _DIGEST = "manyseeds.digest"  # the key of the metadata that holds it
+_DENSEST = 19  # the last level of zstd that needs no more memory to be read; 22 saves no further thousandth
 MOST_TEXT = 2**33  # bytes of the texts of a file
-MOST_ROWS = 30  # a byte of the file: constant columns of ours reach 13, and a crafted file claims any number
+MOST_ROWS = 30  # a byte of the file: constant columns of ours reach 13, compacted ones 15, and a crafted file claims any number
 
 
 def check_table(table: str) -> None:
@@ -45,27 +46,27 @@ def check_table(table: str) -> None:
 def serialise(rows: pa.Table, dense: bool = False) -> bytes:
     """A Parquet file as bytes: an exception while encoding can't leave a valid, truncated file anywhere.
 
-    dense: in the smaller of two encodings, which takes twice as long.
+    dense: smaller, by the better of two encodings, a high level of compression and no second copy, but slow.
     """
+    if dense:
+        # the last bytes of a number that was rounded to float32 are zeros, and lie side by side in this encoding
+        split = {field.name: "BYTE_STREAM_SPLIT" for field in rows.schema if pa.types.is_floating(field.type)}
+        others = [name for name in rows.schema.names if name not in split]
+        encodings: tuple[dict[str, Any], ...] = ({}, {"use_dictionary": others, "column_encoding": split})
+        return min((seal(_encoded(rows, compression_level=_DENSEST, **each)) for each in encodings), key=len)
+    if rows.num_rows > FEW_ROWS:
+        return seal(_encoded(rows))
     # zstd and dictionaries take a reader five times as long for the few rows of a small pack, and save it nothing
-    small = rows.num_rows <= FEW_ROWS
-    plain = _encoded(rows, small, use_dictionary=not small)
-    if small or not dense:
-        return plain
-    # the last bytes of a number that was rounded to float32 are zeros, and lie side by side in this encoding
-    split = {field.name: "BYTE_STREAM_SPLIT" for field in rows.schema if pa.types.is_floating(field.type)}
-    others = [name for name in rows.schema.names if name not in split]
-    return min(plain, _encoded(rows, small, use_dictionary=others, column_encoding=split), key=len)
+    return seal(with_copy(_encoded(rows, compression="snappy", use_dictionary=False), rows))
 
 
-def _encoded(rows: pa.Table, small: bool, **options: Any) -> bytes:
+def _encoded(rows: pa.Table, **options: Any) -> bytes:
     sink = pa.BufferOutputStream()
-    options |= {"compression": "snappy" if small else "zstd", "write_page_checksum": True}
+    options = {"compression": "zstd", "write_page_checksum": True} | options
     with pa.parquet.ParquetWriter(sink, rows.schema, **options) as writer:
         writer.write_table(rows)
         writer.add_key_value_metadata({_DIGEST: BLANK})
-    data = sink.getvalue().to_pybytes()
-    return seal(with_copy(data, rows) if small else data)
+    return sink.getvalue().to_pybytes()
 
 
 def deserialise(data: bytes) -> pa.Table:

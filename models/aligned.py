@@ -35,6 +35,11 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return out if (rows, outputs) == (tall, wide) else out[:, :rows, :outputs]
 
 
+def whole_lines(width: int) -> int:
+    """The next width whose rows fill whole lines: a tensor made that wide is padded once, and not by each product."""
+    return _up(width, LINE)
+
+
 @functools.cache
 def _sizes(rows: int, inputs: int, outputs: int) -> tuple[int, int, int]:
     """Padded rows, inputs and outputs, such that all three matrices fill whole lines."""

@@ -20,11 +20,18 @@ def attention(
     replicates, length = key.shape[0], key.shape[1] // batch
     query, key, value = (_split(part, batch, heads) for part in (query, key, value))
     scores = product(query, key.transpose(1, 2)).view(replicates, batch, heads, -1, length) * scale
-    index = torch.arange(length, device=scores.device)
-    visible = index <= (index[:, None] if positions is None else positions[:, :, None, :, None])
-    weights = scores.masked_fill(~visible, -torch.inf).softmax(-1)
+    weights = (scores + hidden(scores, positions)).softmax(-1)
     read = product(weights.flatten(0, 2), value)
     return read.reshape(*scores.shape[:-1], value.shape[-1]), weights
+
+
+def hidden(scores: Tensor, positions: Tensor | None) -> Tensor:
+    """-inf where a query sees no key, since that stands behind it, else 0; to be added to scores [R, B, H, K, T] of queries at
+    `positions` [R, B, K] (None: at all, K = T). Filled in instead, it would take another pass over memory on the way back.
+    """
+    index = torch.arange(scores.shape[-1], device=scores.device)
+    behind = index > (index[:, None] if positions is None else positions[:, :, None, :, None])
+    return torch.zeros(behind.shape, dtype=scores.dtype, device=scores.device).masked_fill_(behind, -torch.inf)
 
 
 def pick(x: Tensor, needed: Tensor) -> Tensor:

@@ -9,19 +9,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
+from torch.nn.functional import one_hot, pad
 
-from models.aligned import product
+from models.aligned import product, whole_lines
 from models.draws import Draw
 from models.linear import embed, parameter
 from models.model import Attend, Blocks, Model, refuse_unlisted
 from models.ngrams.disentangled import FLOOR, refuse_length, refuse_width
 from models.noise import Noise
-from models.plain_attention import at_positions, attention
+from models.plain_attention import at_positions, hidden
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class AttentionMLP(AttentionOnly):
 class _Layers(nn.Module, ABC):
     """What `Appending` and `Adding` share; tokens [R, B, T] → logits [R, B, T, V], with `needed` [R, B, sum of K, V]."""
 
-    def __init__(self, length: int, layers: list["_Heads"]):
+    def __init__(self, vocabulary: int, length: int, one_hot_input: bool, layers: list["_Heads"]):
         super().__init__()
-        self.length = length
+        self.vocabulary, self.length, self.one_hot_input = vocabulary, length, one_hot_input
         self.layers = nn.ModuleList(layers)
 
     def forward(
@@ -98,7 +98,10 @@ class _Layers(nn.Module, ABC):
         x = self._embedded(tokens)
         *others, last = range(len(self.layers))
         for i in others:
-            x, weights = self._layer(i, x, batch, x, None)
+            heads = cast(_Heads, self.layers[i])
+            looked_up = i == 0 and self.one_hot_input
+            read, weights = heads.of_one_hot(tokens, self.vocabulary) if looked_up else heads(x, x, batch, None)
+            x = self._joined(i, x, read)
             if attend is not None:
                 attend(i, weights)
         rows = at_positions(partial(self._layer, last, x, batch), x, needed, attend, last)
@@ -130,21 +133,22 @@ class Appending(_Layers):
         for i, heads in enumerate(config.heads):
             layers.append(_Heads(draw, f"layers.{i}", width, config.qk_width or width, heads))
             width *= 1 + heads
-        super().__init__(length, layers)
-        self.config, self.vocabulary = config, vocabulary
+        super().__init__(vocabulary, length, config.embed == "one_hot", layers)
+        self.config = config
         if config.embed == "learned":
             self.tokens = parameter(draw, "tokens", (vocabulary, vocabulary), "normal", scale)
             self.positions = parameter(draw, "positions", (length, length), "normal", scale)
         self.head = _read_out(draw, width, outputs, config.w_init)
 
     def _embedded(self, tokens: Tensor) -> Tensor:
-        if self.config.embed == "one_hot":
+        if self.one_hot_input:
             return _one_hot_embedding(tokens, self.vocabulary, self.length, self.head.dtype)
         positions = self.positions[:, None, : tokens.shape[2]].expand(-1, tokens.shape[1], -1, -1)
         return torch.cat([embed(self.tokens, tokens), positions], dim=-1).flatten(1, 2)
 
     def _joined(self, i: int, x: Tensor, read: Tensor) -> Tensor:
-        return torch.cat([x, read.transpose(2, 3).reshape(x.shape[0], x.shape[1], -1)], dim=-1)
+        heads = read[..., : x.shape[-1]].transpose(2, 3)
+        return torch.cat([x, heads.reshape(*x.shape[:2], -1)], dim=-1)
 
     def _logits(self, x: Tensor) -> Tensor:
         out = product(x, self.head)
@@ -152,13 +156,16 @@ class Appending(_Layers):
 
 
 class Adding(_Layers):
-    """x ← x + f(Σ_h σ(x Q_h K_h x) x V_h), f the identity or an MLP; logits x W (Figures 4 and 7)."""
+    """x ← x + f(Σ_h σ(x Q_h K_h x) x V_h), f the identity or an MLP; logits x W (Figures 4 and 7).
+
+    x has zeros behind its D numbers up to a whole line.
+    """
 
     def __init__(self, config: AttentionOnly, draw: Draw, vocabulary: int, length: int, outputs: int):
         width = vocabulary + length
         layers = [_Heads(draw, f"layers.{i}", width, width, heads) for i, heads in enumerate(config.heads)]
-        super().__init__(length, layers)
-        self.config, self.vocabulary = config, vocabulary
+        super().__init__(vocabulary, length, config.embed == "one_hot", layers)
+        self.config = config
         if config.embed == "learned":
             self.tokens = parameter(draw, "tokens", (vocabulary, width), "normal", width**-0.5)
             self.positions = parameter(draw, "positions", (length, width), "normal", width**-0.5)
@@ -166,9 +173,11 @@ class Adding(_Layers):
         self.head = _read_out(draw, width, outputs, config.w_init)
 
     def _embedded(self, tokens: Tensor) -> Tensor:
-        if self.config.embed == "one_hot":
-            return _one_hot_embedding(tokens, self.vocabulary, self.length, self.head.dtype)
-        return (embed(self.tokens, tokens) + self.positions[:, None, : tokens.shape[2]]).flatten(1, 2)
+        if self.one_hot_input:
+            x = _one_hot_embedding(tokens, self.vocabulary, self.length, self.head.dtype)
+        else:
+            x = (embed(self.tokens, tokens) + self.positions[:, None, : tokens.shape[2]]).flatten(1, 2)
+        return pad(x, (0, whole_lines(x.shape[-1]) - x.shape[-1]))
 
     def _joined(self, i: int, x: Tensor, read: Tensor) -> Tensor:
         parts = list(read.unbind(2))
@@ -179,11 +188,14 @@ class Adding(_Layers):
         return x + (total if self.mlps is None else self.mlps[i](total))
 
     def _logits(self, x: Tensor) -> Tensor:
-        return product(x, self.head)
+        return product(x, _padded(self.head, x.shape[-1], self.head.shape[-1]))
 
 
 class _Heads(nn.Module):
-    """σ(x Q_h K_h x) x V_h for each head; Q, K [R, D, H·E] and V [R, D, H·D] are N(0, 1/D)."""
+    """σ(x Q_h K_h x) x V_h for each head; Q, K [R, D, H·E] and V [R, D, H·D] are N(0, 1/D).
+
+    Q_h K_h is multiplied out first, and V_h comes after the sum over positions: keys and values of all positions need not be made.
+    """
 
     def __init__(self, draw: Draw, name: str, width: int, inner: int, heads: int):
         super().__init__()
@@ -193,12 +205,72 @@ class _Heads(nn.Module):
         self.value = parameter(draw, f"{name}.value", (width, heads * width), "normal", width**-0.5)
 
     def forward(self, x: Tensor, queries: Tensor, batch: int, positions: Tensor | None) -> tuple[Tensor, Tensor]:
-        query, key, value = product(queries, self.query), product(x, self.key), product(x, self.value)
-        return attention(query, key, value, batch, self.heads, positions, 1.0)
+        """What the queries [R, B·K, D] read in x [R, B·T, D], [R, B, H, K, D], and the weights they read it with, [R, B, H, K, T]."""
+        replicates, _, width = x.shape
+        asked = product(queries, self._query_times_key(width).transpose(1, 2).flatten(2))
+        asked = asked.reshape(replicates * batch, -1, self.heads, width).transpose(1, 2).flatten(1, 2)
+        x = x.reshape(replicates * batch, -1, width)
+        scores = product(asked, x.transpose(1, 2)).reshape(replicates, batch, self.heads, -1, x.shape[1])
+        weights = (scores + hidden(scores, positions)).softmax(-1)
+        seen = product(weights.flatten(0, 1).flatten(1, 2), x).reshape(replicates, batch, self.heads, -1, width)
+        return self._valued(seen.transpose(1, 2), _by_head(self.value, self.heads, width, width)).transpose(1, 2), weights
+
+    def of_one_hot(self, tokens: Tensor, vocabulary: int) -> tuple[Tensor, Tensor]:
+        """`forward` at every position of x = [one-hot token ; one-hot position] of tokens [R, B, T].
+
+        x_i A x_j = A[token i, token j] + A[token i, j] + A[i, token j] + A[i, j]: what depends on no token is the same for all strings.
+        """
+        (replicates, batch, length), heads = tokens.shape, self.heads
+        rows, width = whole_lines(vocabulary), whole_lines(self.query.shape[1])
+        units = one_hot(tokens, rows).to(self.query.dtype)[:, None].expand(-1, heads, -1, -1, -1).reshape(-1, length, rows)
+
+        def for_strings(matrix: Tensor) -> Tensor:
+            """[R, H, …] → [R·H·B, …]"""
+            return matrix[:, :, None].expand(-1, -1, batch, -1, -1).flatten(0, 2)
+
+        def parts(matrix: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+            """What belongs to tokens, with zeros behind, and to positions."""
+            of_tokens, of_positions, _ = matrix.split([vocabulary, length, matrix.shape[axis] - vocabulary - length], axis)
+            return pad(of_tokens, (0, 0) * (matrix.dim() - 1 - axis) + (0, rows - vocabulary)), of_positions
+
+        of_token, of_position = parts(self._query_times_key(width), 2)
+        (token_token, token_position), (position_token, position_position) = parts(of_token, 3), parts(of_position, 3)
+        by_token = (
+            product(units, for_strings(token_token)).reshape(replicates, heads, batch, length, rows)
+            + position_token[:, :, None]
+        )
+        scores = product(
+            torch.cat([by_token.flatten(0, 2), units], -1), torch.cat([units.transpose(1, 2), for_strings(token_position)], 1)
+        ).reshape(replicates, heads, batch, length, length)
+        weights = (scores + (position_position[:, :, None] + hidden(scores, None))).softmax(-1)
+        tokens_seen = product(weights.flatten(0, 2), units).reshape(replicates, heads, batch, length, rows)
+        values = torch.cat(parts(_by_head(self.value, heads, width, width), 2)[::-1], 2)
+        return self._valued(torch.cat([weights, tokens_seen], -1), values).transpose(1, 2), weights.transpose(1, 2)
+
+    def _query_times_key(self, width: int) -> Tensor:
+        """Q_h K_h [R, H, width, width], zeros behind."""
+        inner = whole_lines(self.query.shape[2] // self.heads)
+        query, key = (_by_head(weight, self.heads, width, inner).flatten(0, 1) for weight in (self.query, self.key))
+        return product(query, key.transpose(1, 2)).unflatten(0, (-1, self.heads))
+
+    def _valued(self, seen: Tensor, values: Tensor) -> Tensor:
+        """seen [R, H, B, K, M], values [R, H, M, D] → [R, H, B, K, D]"""
+        out = product(seen.flatten(0, 1).flatten(1, 2), values.flatten(0, 1))
+        return out.reshape(*seen.shape[:-1], -1)
+
+
+def _by_head(weight: Tensor, heads: int, inputs: int, outputs: int) -> Tensor:
+    """[R, D, H·E] → [R, H, inputs, outputs], zeros behind."""
+    return _padded(weight.unflatten(2, (heads, -1)).transpose(1, 2), inputs, outputs)
+
+
+def _padded(weight: Tensor, inputs: int, outputs: int) -> Tensor:
+    """[…, in, out] → […, inputs, outputs], zeros behind."""
+    return pad(weight, (0, outputs - weight.shape[-1], 0, inputs - weight.shape[-2]))
 
 
 class _TwoMaps(nn.Module):
-    """x [R, N, D] → relu(x W1 + √D b1) W2 + √D b2, the paper's code: W1 ~ N(0, 1/D), the rest zero.
+    """x [R, N, ≥ D] → relu(x W1 + √D b1) W2 + √D b2, the paper's code: W1 ~ N(0, 1/D), the rest zero.
 
     Both layers of a model draw W1 under one name: the code gave both the same random key.
     """
@@ -211,9 +283,10 @@ class _TwoMaps(nn.Module):
         self.down_bias = parameter(draw, "mlp.down_bias", (width,), "constant", 0.0)
 
     def forward(self, x: Tensor) -> Tensor:
-        scale = math.sqrt(x.shape[-1])
-        hidden = torch.relu(product(x, self.up, self.up_bias * scale))
-        return product(hidden, self.down, self.down_bias * scale)
+        wide, scale = x.shape[-1], math.sqrt(self.up.shape[1])
+        up, down = (_padded(weight, wide, wide) for weight in (self.up, self.down))
+        up_bias, down_bias = (pad(bias * scale, (0, wide - bias.shape[1])) for bias in (self.up_bias, self.down_bias))
+        return product(torch.relu(product(x, up, up_bias)), down, down_bias)
 
 
 def _one_hot_embedding(tokens: Tensor, vocabulary: int, length: int, dtype: torch.dtype) -> Tensor:

@@ -111,7 +111,11 @@ def _seconds_of_a_string(training: Training, sets: Sequence[ScoredSet], device: 
 
 def _step_seconds(training: Training, device: torch.device) -> tuple[float, float]:
     """The mean of a step's and its relative standard error; of the compiled loop the mean over the steps whose strings are drawn at
-    once."""
+    once.
+
+    Elsewhere too the strings of several steps are drawn at once, and the steps that are timed may have none to draw: so a step is timed
+    without its draw, and a draw apart.
+    """
     if training.loop is not None:
         first, window = training.step, min(training.loop.window, training.train.steps)
 
@@ -120,10 +124,13 @@ def _step_seconds(training: Training, device: torch.device) -> tuple[float, floa
                 training.advance()
 
         return _timed(device, whole) / (training.step - first), 0.0
+    feed = training.feed
+    draw_s = _timed(device, lambda: feed.draw(training.step + 1)) / len(feed.drawn)
     times: list[float] = []
     while len(times) < 3 or (sum(times) < _BUDGET_S and _relative_error(times) > PRECISION):
+        feed.at(training.step + 1)
         times.append(_timed(device, training.advance))
-    return statistics.mean(times), _relative_error(times)
+    return statistics.mean(times) + draw_s, _relative_error(times)
 
 
 def _relative_error(times: Sequence[float]) -> float:

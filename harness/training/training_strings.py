@@ -42,14 +42,14 @@ class Feed:
         self.seeds = data_seeds(pack, device)
         self.count = 1 if self.train.positions == "last" else self.tasks[0].scored_positions()
         self._chunk = drawn_steps(pack, device)
-        self._first, self._steps = 0, []  # type: int, list[Strings]
+        self._first, self.drawn = 0, []  # type: int, list[Strings]
         self._orders: dict[int, Tensor] = {}  # the pool's order, [R, pool] by epoch
 
     def at(self, step: int) -> Strings:
         """The strings of `step`, counted from 1."""
-        if not self._first <= step < self._first + len(self._steps):
-            self._draw(step)
-        return self._steps[step - self._first]
+        if not self._first <= step < self._first + len(self.drawn):
+            self.draw(step)
+        return self.drawn[step - self._first]
 
     def monitored(self, sequences: int, batch: int) -> list[Strings]:
         """The monitor's strings of every replicate, in batches of at most `batch`."""
@@ -69,16 +69,17 @@ class Feed:
         draw = fresh if rows is None else Draw(seeds, "pool").pick(rows)
         return self._sample(draw, self.train.batch, count, rows)
 
-    def _draw(self, first: int) -> None:
+    def draw(self, first: int) -> None:
+        """Draw the strings of the steps from `first` on that are drawn at once, into `drawn`."""
         count = max(1, min(self._chunk, self.train.steps + 1 - first))
         whole = self.batch(first, count)
         self._first = first
         hidden = [None] * count if whole.hidden is None else whole.hidden.chunk(count)
         parts = zip(whole.inputs.chunk(count), slices(needed(whole, self.count), count), hidden, strict=True)
-        self._steps = [Strings(*part) for part in parts]
+        self.drawn = [Strings(*part) for part in parts]
         consistency = self.train.consistency
         if consistency is not None and consistency.weight:
-            self._steps = [self._viewed(strings, step) for step, strings in enumerate(self._steps, first)]
+            self.drawn = [self._viewed(strings, step) for step, strings in enumerate(self.drawn, first)]
 
     def _viewed(self, strings: Strings, step: int) -> Strings:
         """With the task's view of them, of the needed positions. A task's fields that may differ in a pack change no view."""

@@ -15,19 +15,32 @@ pytestmark = pytest.mark.measures
 
 @pytest.fixture
 def timed(monkeypatch):
-    """timed(seconds): (mean, relative error) of steps that take these seconds, one after the other, and how many of them were timed."""
+    """timed(seconds): (mean, relative error) of steps that take these seconds, one after the other, and how many of them were timed;
+    draw_s: of the draw of so many steps' strings."""
 
-    def call(seconds):
+    def call(seconds, draw_s=0.0, steps=4):
         left, taken = iter(seconds), []
-        monkeypatch.setattr(throughput, "_timed", lambda device, action: taken.append(next(left)) or taken[-1])
-        found = throughput._step_seconds(SimpleNamespace(loop=None, advance=None), resolve("cpu"))
-        return found, taken
+        feed = SimpleNamespace(at=lambda step: None, draw=lambda first: None, drawn=[None] * steps)
+        training = SimpleNamespace(loop=None, advance=lambda: None, step=0, feed=feed)
+
+        def seconds_of(device, action):
+            if action is not training.advance:
+                return draw_s
+            taken.append(next(left))
+            return taken[-1]
+
+        monkeypatch.setattr(throughput, "_timed", seconds_of)
+        return throughput._step_seconds(training, resolve("cpu")), taken
 
     return call
 
 
 def test_even_steps_are_timed_three_times(timed):
     assert timed([0.01] * 100) == ((pytest.approx(0.01), pytest.approx(0)), [0.01] * 3)
+
+
+def test_each_step_has_its_share_of_a_draw_that_none_of_those_that_are_timed_makes(timed):
+    assert timed([0.01] * 100, draw_s=0.2, steps=8) == ((pytest.approx(0.035), pytest.approx(0)), [0.01] * 3)
 
 
 def test_uneven_steps_are_timed_until_their_mean_is_known(timed):

@@ -1,4 +1,7 @@
-"""Rows that probes add to replicates that are committed already: one file a pack and probe, <study>/probes/<pack>.<probe>.parquet."""
+"""Rows that probes add to replicates that are committed already: one file a pack and probe, <study>/probes/<pack>.<probe>.parquet.
+
+A compaction joins these files too. Of a step that is added again afterwards, readers take the rows of the newer file.
+"""
 
 import functools
 import re
@@ -58,7 +61,7 @@ def _pattern(form: str) -> re.Pattern[str]:
 
 
 def add(store: Store, pack: str, probe: str, rows: Sequence[Options]) -> None:
-    """Add rows of one probe to those of a pack; a (key, stage, step) that the file has already is replaced.
+    """Add rows of one probe to those of a pack; a (key, stage, step) that the store has already is replaced.
 
     Rows are mappings with the columns of the table `probes` but pack and probe. They count for readers as long as the pack does.
     """

@@ -81,8 +81,8 @@ def compact(store: Store, instead: Mapping[str, pa.Table] | None = None) -> tupl
     winning = winners(replicates) if instead is None else replicates.select(ROW)
     if not winning.num_rows:
         return 0, 0
-    done = {f"{pack}{SUFFIX}" for pack in replicates["pack"].unique().to_pylist()}
-    files |= {t: [n for n in table_files(store, t) if n in done or n.startswith(COMPACTED)] for t in _DEPENDENT}
+    packs = set(replicates["pack"].to_pylist())
+    files |= {t: table_files(store, t, packs) for t in _DEPENDENT}
     files["failures"] = table_files(store, "failures")
     rows = {t: semi_join(_exchanged(t, read_files(store, t, files[t]), instead), winning) for t in _DEPENDENT}
     rows["failures"] = read_files(store, "failures", files["failures"])

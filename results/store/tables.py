@@ -7,7 +7,8 @@ packs, **the smallest pack id wins**; that is the only rule.
 
 `results.store.merge` leaves files called `compacted-<hash>.parquet`, which hold the rows of many packs. Until the files such a file
 was made of are gone, one (key, stage, pack) can be in two files of a table. Its rows are then taken from one of them alone,
-compacted files before others and each by name, so the same copy is chosen in every table.
+compacted files before others and each by name, so the same copy is chosen in every table. Only what a probe adds later to replicates
+that are committed already (`results.rows.probe_values`) has files of its own, which come before compacted ones, step by step.
 """
 
 import itertools
@@ -289,22 +290,27 @@ def _taken(rows: pa.Table, positions: pa.Array) -> pa.Table:
     )  # nearly always all: a copy of 10^6 rows takes long
 
 
-def table_files(store: Store, table: str) -> list[str]:
-    """Names of a table's Parquet files: compacted ones first, then by name."""
+def table_files(store: Store, table: str, packs: Collection[str] | None = None) -> list[str]:
+    """Names of a table's Parquet files: compacted ones first, then by name. packs: only files that may hold rows of these."""
     files = [name for name in list_names(store, table) if name.endswith(SUFFIX)]
+    if packs is not None:
+        files = [name for name in files if name.startswith(COMPACTED) or _of_pack(name, packs)]
     return sorted(files, key=lambda name: (not name.startswith(COMPACTED), name))
 
 
 def read_files(store: Store, table: str, files: list[str], columns: list[str] | None = None) -> pa.Table:
-    """All rows of these files, winning or not; a (key, stage, pack) that is in several comes from the first that has it."""
+    """All rows of these files, winning or not; a (key, stage, pack) that is in several comes from one of them, and so does each step
+    of a probe."""
     wanted = SCHEMAS[table].names if columns is None else columns
-    identity = {"failures": ["pack", "attempt"], "probes": [*ROW, "probe"]}.get(table, ROW)  # probes are added one at a time
+    identity = {"failures": ["pack", "attempt"], "probes": [*ROW, "probe", "step"]}.get(table, ROW)
     needed = [*wanted, *(name for name in identity if name not in wanted)]
     compacted = [name for name in files if name.startswith(COMPACTED)]
-    others = [name for name in files if not name.startswith(COMPACTED)]
-    parts = (_read_one(store, table, name, needed) for name in compacted)
+    added = [name for name in files if table == "probes" and "." in name.removesuffix(SUFFIX)]  # <pack>.<probe>
+    others = [name for name in files if name not in {*compacted, *added}]
+    groups = [added, *([name] for name in compacted), others]  # within a group nothing is twice
     kept = _concat(table, needed, [])
-    for part in itertools.chain(parts, [_read_many(store, table, others, needed)]):  # one pack is in one other file only
+    for group in filter(None, groups):
+        part = _read_many(store, table, group, needed)
         fresh = part.take(matching(part, kept, "left anti", identity)) if kept.num_rows else part
         kept = _concat(table, needed, [kept, fresh])
     return kept.select(wanted)
@@ -324,9 +330,7 @@ def _rows(
         raise ValueError(f"table {table!r} has no column {unknown[0]!r}: use some of {', '.join(SCHEMAS[table].names)}")
     unchanged = 0
     while True:
-        files = listed = table_files(store, table)
-        if packs is not None:
-            files = [name for name in files if name.startswith(COMPACTED) or _of_pack(name, packs)]
+        files = table_files(store, table, packs)
         try:
             if len(files) < 2:
                 return _concat(table, columns, [_read_one(store, table, name, columns, filter) for name in files])
@@ -338,7 +342,7 @@ def _rows(
             return read_files(store, table, files, [*columns, *named]).filter(filter).select(columns)
         except MissingFile:
             # a compaction takes listed files away, one by one: list again, unless the list stays as it was
-            unchanged += table_files(store, table) == listed
+            unchanged += table_files(store, table, packs) == files
             if unchanged == 3:
                 raise
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from results.progress.failures import log_path, show_failures
 from results.progress.snapshot import COLUMNS, Packs, in_flight, snapshot, take
 from results.progress.status import show_status
+from results.rows.probe_values import add
 from results.store import tables as stores
 from results.store.manifest import manifest_of, manifest_path
 from results.store.merge import compact
@@ -181,7 +182,8 @@ def test_readers_see_the_same_rows_while_a_store_is_compacted_again_and_again(tm
     packs = {f"p{index}": [f"k{index}", f"k{index + 1}"] for index in range(10, 30)}
     for name, keys in packs.items():
         commit_pack(at, name, keys)
-    tables = ("replicates", "evaluations", "curves")
+        add(at, name, "drift", [{"key": key, "stage": 0, "step": 200, "value": 1.0} for key in keys])
+    tables = ("replicates", "evaluations", "curves", "probes")
     before = {table: in_order(read(at, table)) for table in tables}
     stop, looks, wrong = threading.Event(), [], []
 
@@ -207,6 +209,7 @@ def test_readers_see_the_same_rows_while_a_store_is_compacted_again_and_again(tm
                 stop.wait(0.01)
             for name, keys in packs.items():  # small files again, beside the compacted ones
                 commit_pack(at, name, keys)
+                add(at, name, "drift", [{"key": key, "stage": 0, "step": 200, "value": 1.0} for key in keys])
     finally:
         stop.set()
         reader.join()

@@ -16,13 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from results.errors import StoreError, StudyError
+from results.rows.probe_values import add
 from results.store import merge
 from results.store import tables as store
 from results.store.manifest import NEWEST, newest_manifest, write_manifest
 from results.store.schema import SCHEMAS
 from results.store.tables import commit, committed, open_store, read
 from results.store.verify import verify
-from tests.results.store.sample_rows import commit_pack, failure, in_order, manifest, pack_tables
+from tests.results.store.sample_rows import commit_pack, failure, in_order, manifest, number, pack_tables
 
 TABLES = [table for table in SCHEMAS if table != "failures"]
 
@@ -161,24 +162,59 @@ def test_compaction_leaves_one_file_a_table_and_no_uncommitted_row(tmp_path):
     for pack, keys in {"fd-1": ["a"], "fd-2": ["b", "a"], "fd-3": ["c"]}.items():
         commit_pack(at, pack, keys)
     commit(at, "fd-4", {"curves": pack_tables("fd-4", ["d"])["curves"]})  # a pack that is being committed now
+    add(at, "fd-4", "drift", [{"key": "d", "stage": 0, "step": 200, "value": 1.0}])
+    for pack, keys in {"fd-1": ["a"], "fd-2": ["b", "a"]}.items():
+        for probe in ("drift", "heads"):
+            add(at, pack, probe, [{"key": key, "stage": 0, "step": 200, "value": number(pack, key, probe)} for key in keys])
     commit(at, "fd-9-1", {"failures": failure("fd-9", 1)})
     before = everything(at)
     merge.compact(at)
     assert everything(at) == before
     for table in SCHEMAS:
         names = store.list_names(at, table)
-        assert [name.split("-")[0] for name in names if name != "fd-4.parquet"] == ["compacted"], table
+        assert [name.split("-")[0] for name in names if not name.startswith("fd-4.")] == ["compacted"], table
     assert "fd-4.parquet" in store.list_names(at, "curves")
+    assert "fd-4.drift.parquet" in store.list_names(at, "probes")
     files = {table: store.list_names(at, table) for table in SCHEMAS}
     merge.compact(at)
     assert {table: store.list_names(at, table) for table in SCHEMAS} == files
 
 
-@pytest.mark.parametrize("survived", range(0, 22, 3))
+def test_what_a_probe_adds_after_a_compaction_takes_the_place_of_the_same_steps_alone(tmp_path):
+    at, other = open_store(tmp_path / "a", "study"), open_store(tmp_path / "b", "study")
+
+    def values():
+        rows = read(at, "probes", ["key", "step", "value"], filter=pc.field("probe") == "drift").to_pylist()
+        return sorted((row["key"], row["step"], row["value"]) for row in rows)
+
+    def of_step(step, **values):
+        return [{"key": key, "stage": 0, "step": step, "value": value} for key, value in values.items()]
+
+    commit_pack(at, "fd-1", ["a"])
+    for each in (at, other):
+        commit_pack(each, "fd-2", ["a", "b", "c"])
+        add(each, "fd-2", "drift", of_step(100, a=1.0, b=1.0, c=1.0))
+        add(each, "fd-2", "drift", of_step(200, b=2.0, c=2.0))
+    merge.compact(at)
+    add(at, "fd-2", "drift", [*of_step(200, b=3.0), *of_step(200, b=4.0), *of_step(300, c=5.0)])
+    wanted = [("b", 100, 1.0), ("b", 200, 3.0), ("b", 200, 4.0), ("c", 100, 1.0), ("c", 200, 2.0), ("c", 300, 5.0)]
+    assert values() == wanted
+    add(other, "fd-2", "drift", [*of_step(200, b=3.0), *of_step(200, b=4.0), *of_step(300, c=5.0)])
+    # the pack as a whole comes back, with a replicate that the compaction left out, as another pack has it too
+    assert merge.merge(at, [other]).replicates == 1
+    assert values() == wanted
+    for _ in range(2):
+        merge.compact(at)
+        assert values() == wanted
+        assert len(store.list_names(at, "probes")) == 1
+
+
+@pytest.mark.parametrize("survived", range(0, 24, 3))
 def test_a_crash_during_compaction_is_invisible_and_the_next_one_finishes(tmp_path, monkeypatch, survived):
     at = open_store(tmp_path, "study")
     for pack, keys in {"fd-1": ["a"], "fd-2": ["b", "a"], "fd-3": ["c"]}.items():
         commit_pack(at, pack, keys)
+    add(at, "fd-2", "drift", [{"key": "b", "stage": 0, "step": 200, "value": 1.0}])
     before = everything(at)
     done = []
 
@@ -193,7 +229,7 @@ def test_a_crash_during_compaction_is_invisible_and_the_next_one_finishes(tmp_pa
     with monkeypatch.context() as patch:
         patch.setattr(merge, "write_bytes", dies(merge.write_bytes))
         patch.setattr(merge, "delete", dies(merge.delete))
-        if survived < 20:  # five tables are written and 3 × 5 files deleted
+        if survived < 21:  # five tables are written and 3 × 5 + 1 files deleted
             with pytest.raises(KeyboardInterrupt):
                 merge.compact(at)
         else:

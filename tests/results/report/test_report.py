@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -154,9 +155,9 @@ def test_a_report_reads_each_table_once(study: Store, tmp_path: Path, monkeypatc
     """On an object store each reading of a table is a request or two a pack."""
     asked: list[str] = []
 
-    def files(store: Store, table: str) -> list[str]:
+    def files(store: Store, table: str, packs: Collection[str] | None = None) -> list[str]:
         asked.append(table)
-        return table_files(store, table)
+        return table_files(store, table, packs)
 
     monkeypatch.setattr("results.store.tables.table_files", files)
     write_report(study, tmp_path)

@@ -14,6 +14,9 @@ from results.report.figures import MANY_PANELS, STYLE
 from results.report.palette import COLOURS, INK, PAPER
 
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML document may hold
+_DRAWN = re.compile(r"<(?:path|use)\b[^>]*>")  # matplotlib escapes the "<" of a text
+_PLACES = re.compile(r'(?<=\s)[dxy]="[^"]*"')
+_LONG = re.compile(r"-?\d+\.\d{3,}")
 
 
 def svg(figure: Figure) -> str:
@@ -22,7 +25,16 @@ def svg(figure: Figure) -> str:
     with mpl.rc_context(STYLE):
         _lay_out(figure)
         figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": "manyseeds"})
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", sink.getvalue())
+    return hundredths(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", sink.getvalue()))
+
+
+def hundredths(document: str) -> str:
+    """The SVG document with the places of paths and markers in hundredths of a point: matplotlib writes millionths."""
+
+    def places(attribute: re.Match[str]) -> str:
+        return _LONG.sub(lambda number: f"{round(float(number[0]), 2) + 0.0:.10g}", attribute[0])
+
+    return _DRAWN.sub(lambda element: _PLACES.sub(places, element[0]), document)
 
 
 def png(figure: Figure) -> bytes:

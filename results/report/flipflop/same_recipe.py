@@ -5,12 +5,14 @@ python -m results.report.flipflop.same_recipe docs/studies/flipflop fflm-campaig
 
 import argparse
 import sys
+from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
 import results
 from results.errors import StoreError, StudyError
+from results.report.figure_files import hundredths
 from results.report.figures import titled_panels
 from results.report.palette import COLOURS, Style
 from results.terminal import say
@@ -78,6 +80,9 @@ def main(arguments: list[str] | None = None) -> None:
             drawing(transformers, lstms).savefig(
                 given.figure, metadata={"Date": None} if given.figure.endswith(".svg") else None
             )
+        if given.figure.endswith(".svg"):
+            path = Path(given.figure)
+            path.write_text(hundredths(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,48 @@
+"""Figures as SVG: what matplotlib wrote, with places in hundredths of a point."""
+
+import re
+import xml.etree.ElementTree as ET
+from unittest.mock import patch
+
+import numpy as np
+
+from results.report import figure_files, figures
+
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+def _drawn():
+    rates = 10 ** np.random.default_rng(0).uniform(-4, 0, 40)
+    return figures.errors_by_condition({"s": {'</text> d="M 1.234567"': rates, "b": np.append(rates[:20], 0.0)}})
+
+
+def _numbers(document: str) -> list[tuple[str, str, float]]:
+    """Every number of every attribute and text, with where it stands."""
+    found = []
+    for element in ET.fromstring(document).iter():
+        for name, value in {**element.attrib, "text": element.text or ""}.items():
+            found += [(element.tag.rpartition("}")[2], name, float(number)) for number in NUMBER.findall(value)]
+    return found
+
+
+def test_paths_and_markers_lie_within_a_two_hundredth_of_a_point_and_nothing_else_moves():
+    short = figure_files.svg(_drawn())
+    with patch.object(figure_files, "hundredths", lambda document: document):
+        long = figure_files.svg(_drawn())
+    assert len(short) < 0.95 * len(long)
+    for document in re.findall(r'<(?:path|use)\b[^>]*?\s(?:d|x|y)="([^"]*)"', short):
+        assert not re.search(r"\.\d{3}|-0(?!\.)", document)
+    before, after = _numbers(long), _numbers(short)
+    assert len(before) == len(after)
+    for (tag, name, there), (same_tag, same_name, here) in zip(before, after, strict=True):
+        assert (tag, name) == (same_tag, same_name)
+        assert abs(there - here) <= (0.005 + 1e-9 if tag in {"path", "use"} and name in {"d", "x", "y"} else 0)
+    assert re.sub(NUMBER, "", long) == re.sub(NUMBER, "", short)
+
+
+def test_a_text_that_looks_like_a_path_stays_as_it_is():
+    text = '<text x="1.234567">an x="1.234567" path d="M 1.234567"</text>'
+    path = '<path id="m1.234567" d="M 1.234567 -0.000001 \nL 99999.996 0.5" style="stroke-width: 0.12345" transform="scale(0.015625)"/>'
+    assert figure_files.hundredths(text + path) == text + path.replace("M 1.234567 -0.000001", "M 1.23 0").replace(
+        "99999.996", "100000"
+    )

@@ -137,7 +137,7 @@ def measure(root: str, out: str) -> Row:
 
 
 def embedded_curves(page: str) -> int:
-    """Training curves of single replicates: those that a figure's caption says it shows, and those of the interactive figure.
+    """Training curves of single replicates: those that a figure's caption says it shows.
 
     Raises ValueError where a figure of curves does not say how many it shows, as where it shows all of a small study.
     """
@@ -147,8 +147,7 @@ def embedded_curves(page: str) -> int:
         if said is None:
             raise ValueError("a figure of curves does not say how many it shows: measure a study of over 75 replicates")
         total += int(said[1].replace(",", ""))
-    interactive = re.search(r'<script type="application/json" id="pareto-data">(.*?)</script>', page, re.DOTALL)
-    return total + (len(json.loads(interactive[1])["curves"]) if interactive else 0)
+    return total
 
 
 def _places() -> dict[str, float]:

@@ -10,7 +10,9 @@ from typing import Any
 
 from results.dashboards.publish import project
 from results.errors import StudyError
-from results.rows.summary import online_sets, reported_sets
+from results.report.family import compared_sets
+from results.report.family_sections import FAMILIES
+from results.rows.summary import online_sets
 from results.store.manifest import manifest_of, stage_of
 from results.store.tables import Store
 
@@ -20,13 +22,14 @@ _SHOWN = ("error_min", "error_median", "error_max")
 
 @dataclass(frozen=True)
 class Content:
-    """What of a study a layout shows: conditions as history names them, sets scored on the way, reported sets, whether it has claims."""
+    """What of a study a layout shows: conditions as history names them, sets scored on the way, the two whose errors are drawn against
+    each other, whether it has claims."""
 
     study: str
     question: str
     conditions: list[str]
     online: list[str]
-    reported: list[str]
+    compared: tuple[str, str] | None
     claims: bool
 
 
@@ -42,7 +45,7 @@ def content_of(store: Store) -> Content:
         manifest.get("question", ""),
         names,
         online_sets(manifest),
-        reported_sets(manifest),
+        compared_sets(manifest, FAMILIES),
         bool(manifest.get("claims")),
     )
 
@@ -120,8 +123,8 @@ def _sections(wr: Any, content: Content) -> dict[str, list[Any]]:
         )
         for name in content.online
     ]
-    if len(content.reported) > 1:
-        x, y = ("sparse", "dense") if {"sparse", "dense"} <= set(content.reported) else content.reported[:2]
+    if content.compared is not None:
+        x, y = content.compared
         pictures.append(wr.MediaBrowser(title=f"{y} against {x}", media_keys=["scatter"], num_columns=1))
         fields = {"x": f"{x}.error", "y": f"{y}.error"}
         chart = wr.CustomChart(

@@ -9,16 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.grouping import grouped
-from results.report import figures, violins
-from results.report.family import ReportFamily, scored_answers
+from results.report import figures, pareto, violins
+from results.report.family import ReportFamily, compared_sets, scored_answers
 from results.report.family_sections import FAMILIES
 from results.report.page_parts import Drawing
 from results.report.survival_figure import baseline, survival_drawing
-from results.rows.summary import Replicate, at_last_step, online_sets, reported_sets
+from results.rows.summary import Replicate, at_last_step, errors_of, online_sets, reported_sets
 from results.rows.task_conditions import is_of
 from results.store.manifest import Manifest
 
-MAX_CURVES, MAX_PANELS = 75, 24  # curves a figure; the interactive one has its own
+MAX_CURVES, MAX_PANELS = 75, 24  # of a figure of curves
 SWEEP = 4  # conditions of a small study
 
 Who = tuple[str, int]  # key and stage of a replicate
@@ -92,22 +92,19 @@ def _errors_by_condition(study: _Study) -> Iterator[Drawing]:
 
 
 def _error_against_error(study: _Study) -> Iterator[Drawing]:
-    """The error on one set against that on another; of studies with sparse and dense, of these."""
-    if len(study.reported) < 2:
+    """The error of every replicate on one set against that on another."""
+    if (sets := compared_sets(study.manifest, study.families)) is None:
         return
-    x, y = ("sparse", "dense") if {"sparse", "dense"} <= set(study.reported) else study.reported[:2]
+    x, y = sets
     pairs, scored = {}, {}
-    for condition, members in study.shown.items():
+    for condition, members in study.groups.items():
         both = [r for r in members if r.error(x) is not None and r.error(y) is not None]
         if both:
-            pairs[condition] = tuple(np.array([(r.error(x), r.error(y)) for r in both], dtype=np.float64).T)
+            pairs[condition] = (errors_of(both, x), errors_of(both, y))
             scored[condition] = [study.places[r.key, r.stage] for r in both]
     if pairs:
-        caption = (
-            f"Each point is a replicate: its error rate on {x} (across) and on {y} (up). The shaded strips hold the replicates "
-            "without an error; the place inside a strip has no meaning."
-        )
-        yield Drawing("scatter", f"Error on {y} against error on {x}", caption, partial(figures.scatter, pairs, x, y, scored))
+        figure = partial(pareto.draw, pairs, x, y, scored)
+        yield Drawing("scatter", f"Error on {y} against error on {x}", pareto.caption(pairs, x, y), figure)
 
 
 def _errors_by_distance(study: _Study, profiles: pa.Table, replicates: pa.Table) -> Iterator[Drawing]:
@@ -205,13 +202,7 @@ def _profile(by: Mapping[Who, dict[tuple[int, int], tuple[int, int]]], places: M
 
 def _errors(groups: dict[str, list[Replicate]], names: Sequence[str]) -> dict[str, dict[str, figures.Floats]]:
     """Error rates by set and condition, infinity for a diverged replicate."""
-    return {
-        name: {
-            condition: np.array([e for r in members if (e := r.error(name)) is not None])
-            for condition, members in groups.items()
-        }
-        for name in names
-    }
+    return {name: {condition: errors_of(members, name) for condition, members in groups.items()} for name in names}
 
 
 def _shown_conditions(

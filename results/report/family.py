@@ -5,17 +5,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeVar
 
 import pyarrow as pa
 from matplotlib.figure import Figure
 
 from results.claims.claim import Settled
-from results.claims.evidence import Condition, Evidence
+from results.claims.evidence import Condition, Evidence, gather
 from results.plain_values import Options
 from results.report.citations import Reference
 from results.rows.plural import plural
-from results.rows.summary import Replicate
+from results.rows.summary import Replicate, reported_sets
 from results.store.manifest import ConditionFields, Manifest, scoring_of
 from results.store.tables import Store
 
@@ -41,8 +42,8 @@ class ReportFamily:
     task_options: options of a task that the methods paragraph names even at their defaults.
     task_phrase: what the paragraph adds of the settings of a task, or None.
     replicate_links: writes the family's own pages of a replicate into a folder and returns links to them.
-    baseline, trade_off: the condition that others are compared with, and the two sets of the interactive figure, x and y; both
-    raise `Settled` where a study has none.
+    baseline, trade_off: the condition that others are compared with, and the two sets whose errors are drawn against each other, x and
+    y; both raise `Settled` where a study has none.
     """
 
     sections: tuple[Section, ...] = ()
@@ -66,6 +67,13 @@ def first_answer(hooks: Iterable[Callable[[Evidence], Answer] | None], evidence:
             if hook is not None:
                 return hook(evidence)
     return None
+
+
+def compared_sets(manifest: Manifest, families: Iterable[ReportFamily]) -> tuple[str, str] | None:
+    """The two sets whose errors are drawn against each other, x and y: those of a family, else the first two; None where there is one."""
+    conditions = [{"settings": condition["config"]} | condition for condition in manifest["conditions"]]
+    of_family = first_answer((family.trade_off for family in families), gather(manifest | {"conditions": conditions}, ()))
+    return of_family or next(pairwise(reported_sets(manifest)), None)
 
 
 def error_definition(conditions: Sequence[ConditionFields], families: Sequence[ReportFamily]) -> str:

@@ -120,32 +120,6 @@ def errors_by_condition(errors: Mapping[str, Errors], rows: Mapping[str, Rows] |
     return figure
 
 
-def scatter(errors: Mapping[str, tuple[Floats, Floats]], x_set: str, y_set: str, rows: Rows | None = None) -> Figure:
-    """Every replicate's error on one set against another, by condition; zeros and diverged in strips along both axes."""
-    horizontal = error_scale(*(x for x, _ in errors.values()))
-    vertical = error_scale(*(y for _, y in errors.values()))
-    across, up = f"error rate, {x_set}", f"error rate, {y_set}"
-    with titled_panels([""], 5.3, 5.2, across, up, above=0.1 * len(errors)) as (figure, (panel,)):
-        handles: dict[str, Line2D] = {}
-        ends = np.cumsum([0, *(len(x) for x, _ in errors.values())])
-        xs, ys = (np.concatenate([pair[axis] for pair in errors.values()]) for axis in (0, 1))
-        # points of a category spread across its strip, each axis by its own sequence
-        all_x, all_y = horizontal.place(xs) + _jitter(xs, horizontal, 2), vertical.place(ys) + _jitter(ys, vertical, 3)
-        for i, (condition, (x, y)) in enumerate(errors.items()):
-            px, py = all_x[ends[i] : ends[i + 1]], all_y[ends[i] : ends[i + 1]]
-            clean = int(((x == 0) & (y == 0)).sum())
-            marker, colour = marker_of(i), colour_of(i)
-            label = f"{condition}: {len(x)}, {clean} at zero on both" if len(errors) <= 12 else condition
-            # the fewer a condition has in the crowded corner, the further in front it is
-            style: Style = {"ms": 5, "mfc": colour, "mec": PAPER, "mew": 0.4, "alpha": 0.8, "zorder": 3 + 1 / (1 + clean)}
-            (handles[label],) = panel.plot(px, py, marker=marker, ls="none", **style)
-            tell(handles[label], condition, (rows or {}).get(condition, ()))
-        error_axis(panel, horizontal, "x")
-        error_axis(panel, vertical, "y")
-        legend(figure, handles)
-    return figure
-
-
 @dataclass(frozen=True)
 class Profile:
     """Errors by distance of one condition's replicates: bins [lo, hi); `errors` and `count` are [replicates, bins].
@@ -335,7 +309,7 @@ def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str,
         places, shares = violin
         half = 0.4 * shares * math.sqrt(logs.size / most)
         panel.fill_betweenx(places, at - half, at + half, color=colour, alpha=0.2, lw=0)
-    points_and_quantiles(panel, at, errors, colour, scale.place, 0.55 * _jitter(errors, scale, 3))
+    points_and_quantiles(panel, at, errors, colour, scale.place, 0.55 * jitter(errors, scale, 3))
     for chosen, place, above in ((errors == 0, scale.zero, -1), (np.isinf(errors), scale.infinite, 1)):
         if count := int(chosen.sum()):
             panel.annotate(
@@ -464,7 +438,7 @@ def density(values: Floats, points: int) -> tuple[Floats, Floats] | None:
     return places, at_places / at_places.max()
 
 
-def _jitter(errors: Floats, scale: ErrorScale, base: int) -> Floats:
+def jitter(errors: Floats, scale: ErrorScale, base: int) -> Floats:
     """Shifts that spread the members of a category over its strip; 0 for rates that have a place of their own."""
     shifts = np.zeros(errors.size)
     for category in (errors == 0, np.isinf(errors)):

@@ -25,7 +25,7 @@ from results.large_tables import for_large_tables
 from results.output import OutputFolder, report_folder
 from results.plain_values import Row, Tree
 from results.progress.adaptive_status import CAUTION, lines
-from results.report import pareto, violins
+from results.report import violins
 from results.report.downloads import ReportTables, for_a_paper, more_tables
 from results.report.drawings import draw_all, with_losses_drawn, with_profiles_drawn
 from results.report.family import ReportFamily, error_definition, scored_answers
@@ -106,7 +106,6 @@ def _files(store: Store, manifest: Manifest, folder: OutputFolder, families: Seq
         "replicates.csv": to_csv(rows),
         **more_tables(known, rows, tables.replicates, evaluations),
     }
-    interactive = pareto.section(manifest, known, evaluations, families)
     judged: Tables = {"probes": by_key(measured), "evaluations": evaluations, "measured": measured, "curves": curves}
     if stated:
         judged |= {"averages": averages(store, tables.replicates), "watched": watched(store, tables.replicates)}
@@ -120,7 +119,6 @@ def _files(store: Store, manifest: Manifest, folder: OutputFolder, families: Seq
         failures,
         shown,
         claims_html(claims),
-        interactive=interactive,
         families=families,
         replicates_data=replicates_data(manifest, known, sorted(path.name for path in folder.folder.glob("replicate-*.html"))),
     )
@@ -135,7 +133,6 @@ def page(
     failures: pa.Table,
     drawings: Sequence[tuple[Drawing, Markup]],
     claims: Markup | None = None,
-    interactive: Markup | None = None,
     families: Sequence[ReportFamily] = FAMILIES,
     replicates_data: Markup | None = None,
 ) -> str:
@@ -157,7 +154,6 @@ def page(
         drawings=[pair for pair in drawings if pair is not key],
         claims=claims,
         replicates_data=replicates_data,
-        interactive=interactive,
         definition=error_definition(manifest["conditions"], families),
         methods=_methods(manifest, summary),
         **for_a_paper(manifest, known, replicates, summary, families),

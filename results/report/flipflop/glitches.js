@@ -11,9 +11,12 @@ const number = (value, digits = 3) => value === null ? "–" : String(Number(val
 const prompt = (g) => Array.from(data.prompts[data.string[g]], (letter) => letter.codePointAt(0) - 48);
 let order = data.string.map((_, g) => g), chosen = -1, measure = "weight";
 
-function pen(canvas) {
-  const { width, height } = canvas.getBoundingClientRect();
-  return [penOf(canvas, width, height), width, height];
+function pen(canvas) {  // sharp on every screen, in the page's pixels
+  const { width, height } = canvas.getBoundingClientRect(), ratio = window.devicePixelRatio || 1, made = canvas.getContext("2d");
+  canvas.width = width * ratio; canvas.height = height * ratio;
+  made.scale(ratio, ratio);
+  made.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return [made, width, height];
 }
 
 // ---- the table

@@ -35,7 +35,8 @@ function roundPlaces(low, high, log) {
 
 // what an axis calls a place: the tick there, such as 0 or diverged, else the number
 function called(axis, place) {
-  const tick = axis.ticks.find(([at]) => Math.abs(at - place) < 1e-3 * Math.abs(axis.to - axis.from));
+  const reach = (label) => axis.kind === "log" && ["0", "diverged"].includes(label) ? .06 : 1e-3;  // their points fill a band
+  const tick = axis.ticks.find(([at, label]) => Math.abs(at - place) < reach(label) * Math.abs(axis.to - axis.from));
   if (tick && (axis.kind === "names" || !(axis.kind === "linear"))) return tick[1];
   const within = axis.kind !== "log" || axis.ticks.every(([at, label]) => Number.isNaN(Number(label)) || label !== "0" || place > at);
   return axis.kind === "log" ? (within ? short(10 ** place) : "0") : short(place);
@@ -138,7 +139,7 @@ class Panel {
   constructor(figure, data, box) {
     Object.assign(this, { figure, data, box, chosen: null, near: null, marks: data.marks });
     this.points = [];  // what can be pointed at: [mark, index]
-    const spoken = data.marks.some((mark) => mark.texts);
+    const spoken = data.marks.some((mark) => mark.texts || mark.rows);  // then nameless markers only adorn it
     const single = new Set(data.marks.filter((mark) => mark.rows).map((mark) => mark.name));  // names of which each replicate is drawn
     data.marks.forEach((mark) => {
       const summary = !mark.rows && !mark.m && single.has(mark.name);
@@ -270,10 +271,10 @@ class Panel {
   }
 
   key(event) {
-    const way = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key], open = this.points.filter(([mark]) => !hidden.has(mark.name));
+    const way = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity }[event.key], open = this.points.filter(([mark]) => !hidden.has(mark.name));
     if (way && open.length) {
       const at = open.indexOf(this.near);
-      this.show(open[at < 0 ? 0 : Math.min(Math.max(at + way, 0), open.length - 1)]);
+      this.show(open[Math.min(Math.max(at + way, 0), open.length - 1)]);
     } else if (event.key === "Enter" && this.near) this.figure.open(this);
     else if (event.key === "Escape") this.show(null);
     else return;
@@ -326,7 +327,7 @@ class Figure {
     button.append(glyph, ` ${name}`);
     button.setAttribute("aria-pressed", "true");
     button.dataset.name = name;
-    button.addEventListener("click", () => toggle(name));
+    button.addEventListener("click", (event) => toggle(name, event.shiftKey || event.detail === 2));
     item.append(button); this.legend.append(item);
   }
 
@@ -350,9 +351,13 @@ class Figure {
   redraw() { this.panels.forEach((panel) => panel.u.redraw(false)); }
 }
 
-function toggle(name) {
-  if (!hidden.delete(name)) hidden.add(name);
-  for (const button of document.querySelectorAll(".plot-legend button")) if (button.dataset.name === name) button.setAttribute("aria-pressed", String(!hidden.has(name)));
+// hide or show a name; `alone`: show nothing else, or everything again
+function toggle(name, alone) {
+  const buttons = [...document.querySelectorAll(".plot-legend button")], others = buttons.map((button) => button.dataset.name).filter((other) => other !== name);
+  if (!alone) hidden.delete(name) || hidden.add(name);
+  else if (others.every((other) => hidden.has(other))) hidden.clear();
+  else { hidden.delete(name); others.forEach((other) => hidden.add(other)); }
+  for (const button of buttons) button.setAttribute("aria-pressed", String(!hidden.has(button.dataset.name)));
   for (const figure of plots) figure.redraw();
 }
 

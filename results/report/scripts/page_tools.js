@@ -19,15 +19,6 @@ function element(tag, text, name) {
   return made;
 }
 
-// a pen for a canvas of so many of the page's pixels, sharp on every screen
-function penOf(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1, pen = canvas.getContext("2d");
-  canvas.width = width * ratio; canvas.height = height * ratio;
-  pen.scale(ratio, ratio);
-  pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
-  return pen;
-}
-
 function superscript(exponent) {
   return [...String(exponent)].map((digit) => digit === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("");
 }

@@ -1,12 +1,7 @@
 """Figures as data that a page draws, and what the page tells of a replicate that is pointed at."""
 
-import base64
-import json
 import re
-import subprocess
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -17,11 +12,11 @@ from results.report.palette import COLOURS
 from results.report.plot_data import NotDrawable, plot_data, tell
 from results.report.report import write_report
 from results.store.tables import open_store
-from tests.results.report.browser import EVIL, FLAGS, browser, with_script
+from tests.results.report.browser import EVIL, asked
 from tests.results.synthetic import manifest, write
 
-ASK = """<script type="module">
-const told = {}, holders = document.querySelectorAll(".plot-panel > div:last-child"), live = document.querySelector(".plot-live");
+ASK = """
+const holders = document.querySelectorAll(".plot-panel > div:last-child"), live = document.querySelector(".plot-live");
 const press = (key) => {
   holders[0].dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
   return live.textContent;
@@ -45,10 +40,7 @@ buttons[0].click();
 told.pressed = buttons.map((button) => button.getAttribute("aria-pressed"));
 press("Escape"); told.other = press("ArrowRight");
 told.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-const answer = document.createElement("pre");
-answer.id = "answers"; answer.textContent = btoa(encodeURIComponent(JSON.stringify(told)));
-document.body.replaceChildren(answer);
-</script>"""
+"""
 
 
 # what is drawn onto canvases from here on
@@ -130,14 +122,7 @@ def test_a_page_tells_of_the_replicate_that_is_pointed_at_and_hides_a_condition_
     page = write_report(store).read_text(encoding="utf-8")
     before, plots, after = page.rpartition('<div class="plot">')
     page = f"{before}{plot(twin())}{plots}{after}".replace("<head>", RECORD, 1)
-    (tmp_path / "asked.html").write_text(with_script(page, ASK.replace("NAME", '"transformer"')), encoding="utf-8")
-    flags = [*FLAGS, "--window-size=400,900", "--virtual-time-budget=5000", f"--user-data-dir={tmp_path / 'profile'}"]
-    command = [browser(), *flags, "--dump-dom", (tmp_path / "asked.html").as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert "CONSOLE" not in done.stderr
-    found = re.search(r'<pre id="answers">([A-Za-z0-9+/=]+)</pre>', done.stdout)
-    assert found
-    told: dict[str, Any] = json.loads(unquote(base64.b64decode(found[1]).decode()))
+    told = asked(page, ASK.replace("NAME", '"transformer"'), tmp_path, 400)
     assert told["figures"] == 8
     assert told["canvases"] >= 8
     assert {"2,000", "3,000", "4,000"} <= set(told["texts"])  # beside the second axis

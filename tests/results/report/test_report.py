@@ -17,7 +17,7 @@ import pytest
 
 from results import second_process
 from results.errors import StudyError
-from results.report import figure_files, figures, report
+from results.report import figure_files, figures, pareto, report
 from results.report.page_template import format_rate
 from results.report.report import write_report
 from results.store import tables as store_tables
@@ -208,7 +208,7 @@ def test_names_are_text_and_never_markup(tmp_path: Path) -> None:
     assert not re.search(r'="[^"]*<script', text)
 
 
-def test_sets_of_any_name_are_drawn_the_second_against_the_first(tmp_path: Path) -> None:
+def test_sets_of_any_name_are_drawn_the_dense_against_the_sparse(tmp_path: Path) -> None:
     store, plan, names = open_store(str(tmp_path), "names"), manifest(6), {"dense": "long", "sparse": "short"}
     for pack, rows in tables(plan).items():
         for table in ("evaluations", "profiles"):
@@ -221,7 +221,7 @@ def test_sets_of_any_name_are_drawn_the_second_against_the_first(tmp_path: Path)
         condition["sets"] = {"long": condition["sets"]["dense"], "short": condition["sets"]["sparse"]}
     write_bytes(store, "manifests/0.yaml", json.dumps(plan).encode())
     text = write_report(store).read_text()
-    assert "<b>Error on short against error on long.</b>" in text
+    assert "<b>Error on long against error on short.</b>" in text
     assert '"label":"error rate, long"' in text
 
 
@@ -296,7 +296,7 @@ def test_figures_stand_with_nothing_but_zeros_or_nothing_but_diverged() -> None:
     for value in (0.0, np.inf):
         only = np.full(3, value)
         assert "<svg" in figure_files.svg(figures.errors_by_condition({"s": {"a": only}}))
-        assert "<svg" in figure_files.svg(figures.scatter({"a": (only, only)}, "s", "t"))
+        assert "<svg" in figure_files.svg(pareto.draw({"a": (only, only)}, "s", "t", {"a": [0, 1, 2]}))
 
 
 def test_panels_of_a_large_grid_stand_where_a_layout_of_all_of_them_puts_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,7 @@
 """The page of 1,000 glitches: small, opened by a browser from disk, drawn on demand, and what it says is what the file has."""
 
-import base64
-import json
 import re
-import subprocess
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
 
 import pytest
 
@@ -14,12 +9,12 @@ from results.report.flipflop import glitches
 from results.report.flipflop.glitch_page import lines, page_name, write_glitch_page
 from results.report.replicate_page import write_replicate_page
 from results.store.tables import Store, open_store, write_bytes
-from tests.results.report.browser import EVIL, FLAGS, browser, with_script
+from tests.results.report.browser import EVIL, asked
 from tests.results.report.flipflop.glitch_rows import about, rows
 from tests.results.synthetic import manifest, write
 
-ASK = """<script type="module">
-const told = {}, rows = document.getElementById("rows"), text = (id) => document.getElementById(id).innerText;
+ASK = """
+const rows = document.getElementById("rows"), text = (id) => document.getElementById(id).innerText;
 const press = (key) => rows.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
 told.lines = document.querySelectorAll("#rows tbody tr").length;
 told.strips = document.querySelectorAll("#heads canvas").length;
@@ -35,10 +30,7 @@ told.heads = [...document.querySelectorAll("#heads span")].map((span) => span.in
 told.last = document.querySelector("#prompt .last").innerText;
 told.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 told.requests = performance.getEntriesByType("resource").length;
-const answer = document.createElement("pre");
-answer.id = "answers"; answer.textContent = btoa(encodeURIComponent(JSON.stringify(told)));
-document.body.replaceChildren(answer);
-</script>"""
+"""
 
 
 @pytest.fixture(scope="module")
@@ -47,18 +39,6 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Store:
     told = about()
     glitches.write(store, told, rows(told, 1000))
     return store
-
-
-def asked(path: Path, folder: Path, width: int) -> dict[str, Any]:
-    """What the page says to ASK in a window of that width."""
-    (folder / "asked.html").write_text(with_script(path.read_text(encoding="utf-8"), ASK), encoding="utf-8")
-    flags = [*FLAGS, f"--window-size={width},1000", f"--user-data-dir={folder / 'profile'}"]
-    command = [browser(), *flags, "--dump-dom", (folder / "asked.html").as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert "CONSOLE" not in done.stderr
-    found = re.search(r'<pre id="answers">([^<]*)</pre>', done.stdout)
-    assert found is not None
-    return dict(json.loads(unquote(base64.b64decode(found[1]).decode())))
 
 
 @pytest.mark.parametrize("width", [1300, pytest.param(500, marks=pytest.mark.slow)])
@@ -72,7 +52,7 @@ def test_a_thousand_glitches_of_48_heads_are_a_small_page_that_draws_what_is_cho
     assert path.stat().st_size < 5e6
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"""(?:src|href)=["'](?:https?:)?//|@import|url\((?!#)""", text)
-    seen = asked(path, tmp_path, width)
+    seen = asked(text, ASK, tmp_path, width)
     assert (seen["lines"], seen["strips"], seen["wide"], seen["requests"]) == (1000, 49, 0, 0)
     listed = table.to_pylist()
     for name, row in (("first", listed[0]), ("second", listed[1]), ("worst", max(listed, key=lambda row: row["margin"]))):

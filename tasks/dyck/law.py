@@ -9,7 +9,6 @@ With k types, bracket 2t opens type t, 2t + 1 closes it, and 2k stands behind th
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,21 +135,6 @@ class Law:
         )
         return float((self.occupation * (surprise + steps.opens * kind)).sum())
 
-    def next_law(self, prefix: Sequence[int]) -> np.ndarray:
-        """Probability of each bracket and of the end after a prefix, [2k + 1]. ValueError where no string of the law begins with it."""
-        *_, found = self._laws(prefix)
-        return found
-
-    def log_probability(self, prefix: Sequence[int]) -> float:
-        """log P(a string begins with this), of brackets with or without the end behind them; -inf where none does."""
-        brackets = prefix[:-1] if len(prefix) and prefix[-1] == self.end else prefix
-        try:
-            laws = list(self._laws(brackets))
-        except ValueError:
-            return -math.inf
-        chances = [float(law[token]) for law, token in zip(laws, prefix, strict=False)]
-        return -math.inf if 0.0 in chances else sum(map(math.log, chances))
-
     def sample(self, words: np.ndarray) -> np.ndarray:
         """Strings from uint32 words [..., length], int64 [..., length], filled up with the end; bracket i is decided by word i."""
         uniform = words.astype(np.float64) / WORD
@@ -170,27 +154,6 @@ class Law:
             depth += opening.astype(np.int64) - closing
             running = opening | closing
         return tokens
-
-    def _laws(self, brackets: Sequence[int]) -> Iterator[np.ndarray]:
-        """The law of the next token, [2k + 1], before each bracket and after the last."""
-        stack: list[int] = []
-        for written in range(len(brackets) + 1):
-            found = np.zeros(self.end + 1)
-            if written <= self.length:
-                found[0 : self.end : 2] = self.steps.opens[written, len(stack)] * np.array(self.types)
-                if stack:
-                    found[2 * stack[-1] + 1] = self.steps.closes[written, len(stack)]
-                found[self.end] = self.steps.ends[written, len(stack)]
-            yield found
-            if written == len(brackets):
-                return
-            bracket = brackets[written]
-            if not (0 <= bracket < self.end and found[bracket] > 0):
-                raise ValueError(f"no string of this law begins with {[int(each) for each in brackets[: written + 1]]}")
-            if bracket % 2:
-                stack.pop()
-            else:
-                stack.append(int(bracket) // 2)
 
     @functools.cached_property
     def _process(self) -> Steps:

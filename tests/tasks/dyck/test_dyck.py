@@ -12,6 +12,7 @@ import tasks
 from harness.draw import Draw
 from tasks.dyck.dyck import closers, last_open
 from tasks.dyck.law import depths
+from tests.tasks.dyck.prefix_laws import log_probability
 
 
 def _task(**fields):
@@ -93,7 +94,7 @@ def test_the_loss_of_the_law_itself_is_its_entropy():
     task = _task(length=8)
     law, batch = task.law, task.sample(_draw(3), 4000)
     strings = [tokens[: tokens.index(task.end) + 1] for tokens in batch.targets[0].tolist()]
-    found = -np.array([law.log_probability(each) for each in strings])
+    found = -np.array([log_probability(law, each) for each in strings])
     assert found.mean() == pytest.approx(law.entropy, abs=4 * found.std() / math.sqrt(len(found)))
 
 

@@ -11,6 +11,7 @@ import torch
 
 from harness.draw import Draw
 from tasks.dyck.law import Law, depths
+from tests.tasks.dyck.prefix_laws import log_probability, next_laws
 
 LAWS = {
     "any": Law((0.3, 0.7), 2, 5, q=0.4),
@@ -75,17 +76,16 @@ def test_strings_and_prefixes_have_the_probabilities_of_an_enumeration(law):
     assert law.ending == "stop" or law.ending == "closed" or total == pytest.approx(1, abs=1e-12)
     prefixes = {}
     for string, chance in strings.items():
-        assert math.exp(law.log_probability([*string, law.end])) == pytest.approx(chance, abs=1e-9)
+        assert math.exp(log_probability(law, [*string, law.end])) == pytest.approx(chance, abs=1e-9)
         for size in range(len(string) + 1):
             prefixes[string[:size]] = prefixes.get(string[:size], 0.0) + chance
     for prefix, chance in prefixes.items():
-        assert math.exp(law.log_probability(prefix)) == pytest.approx(chance, abs=1e-9)
+        assert math.exp(log_probability(law, prefix)) == pytest.approx(chance, abs=1e-9)
         wanted = [prefixes.get((*prefix, bracket), 0.0) / chance for bracket in range(law.end)]
-        np.testing.assert_allclose(law.next_law(prefix)[:-1], wanted, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(law.next_law(prefix)[-1], strings.get(prefix, 0.0) / chance, rtol=0, atol=1e-9)
-    assert law.log_probability([1]) == -math.inf
-    with pytest.raises(ValueError, match="no string of this law begins with"):
-        law.next_law([0] * (law.depth + 1))
+        *_, following = next_laws(law, prefix)
+        np.testing.assert_allclose(following, [*wanted, strings.get(prefix, 0.0) / chance], rtol=0, atol=1e-9)
+    assert log_probability(law, [1]) == -math.inf
+    assert log_probability(law, [0] * (law.depth + 1)) == -math.inf
 
 
 @EACH

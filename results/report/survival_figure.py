@@ -24,7 +24,7 @@ from results.report.figures import (
 )
 from results.report.palette import Style, colour_of
 from results.report.plot_data import tell
-from results.rows.summary import Replicate
+from results.rows.summary import Replicate, errors_of
 from results.statistics.survival import Survival, band_halfwidth, survival
 from results.store.manifest import Manifest
 
@@ -59,7 +59,7 @@ def choose(groups: Groups, first: str | None) -> list[str]:
 
 def curve(members: Sequence[Replicate], name: str) -> Survival:
     """P(error > x) on one set; replicates without a number there are missing, those that a study has no training for left out."""
-    errors = [error for replicate in members if (error := replicate.error(name)) is not None]
+    errors = errors_of(members, name)
     trained = sum(replicate.ending(name) != "no_transition" for replicate in members)
     return survival(errors, trained - len(errors))
 

@@ -5,7 +5,6 @@ its exponentials, elementwise passes over activations, AdamW's traffic; bytes as
 until a measured number stands beside it.
 """
 
-import math
 from dataclasses import dataclass
 
 from benchmarks.cases import Case
@@ -115,8 +114,3 @@ def needed_step(case: Case) -> Step | None:
 def seconds(flop_per_step: float, steps: int = 10_000, utilisation: float = 1.0) -> float:
     """Seconds of a training at a share of the peak."""
     return flop_per_step * steps / (PEAK * utilisation)
-
-
-def saturating(step: Step) -> int:
-    """Replicates that fill the GPU when the host takes `alone_us` a step, at least one."""
-    return max(1, math.ceil(step.alone_us / step.eager_us))

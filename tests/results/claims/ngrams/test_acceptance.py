@@ -3,6 +3,9 @@
 They are read off figures 3, 4, 6 and 7 of Varre et al. 2025 and off a run of our own in another framework.
 """
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -17,16 +20,24 @@ from results.store.tables import committed, open_store, read
 LEVELS = {"ngram-stages": (1.634, 0.01, 1.62), "ngram-gradients": (1.50, 0.02, 1.31)}
 
 
-def _opened(name):
-    """Courses of the replicates of a study, and the loss of each on the set that is scored at the end."""
+def _conditions(name):
+    """By condition, courses of the replicates of a study, and the loss of each on the set that is scored at the end."""
     store = open_store("docs/studies/ngrams", name)
     manifest, finished = newest_manifest(store)[1], committed(store)
     replicates = replicates_of(manifest, finished, read(store, "evaluations"), read(store, "failures"))
     means = averages(store, finished)
     evidence = gather(manifest, replicates, averages=means, watched=watched(store, finished))
-    (condition,) = evidence.conditions
     last = series(means, ("loss",), "test")
-    return courses(evidence, condition), [last[each.key]["loss"].values[-1] for each in condition.replicates]
+    return {
+        condition.name: (courses(evidence, condition), [last[each.key]["loss"].values[-1] for each in condition.replicates])
+        for condition in evidence.conditions
+    }
+
+
+def _opened(name):
+    """Courses and losses of a study of one condition."""
+    (opened,) = _conditions(name).values()
+    return opened
 
 
 @pytest.fixture(scope="module", params=LEVELS)
@@ -65,3 +76,16 @@ def test_models_with_mlps_stay_at_the_level_of_figure_7():
     for course in own:
         early = course.loss[course.steps <= 2000]
         assert np.median(early) == pytest.approx(1.603, abs=0.01)
+
+
+def test_the_page_tells_how_many_of_200_seeds_leave_the_bigram_under_each_change():
+    """docs/explanation/in-context-ngrams.md, "What shortens the time at the bigram"."""
+    page = Path("docs/explanation/in-context-ngrams.md").read_text()
+    section = page.partition("## What shortens the time at the bigram")[2].partition("\n## ")[0]
+    told = dict(re.findall(r"^\| `(\w+)` \| [^|]+ \| (\d+)", section, re.MULTILINE))
+    conditions = _conditions("ngram-survival")
+    assert all(len(own) == 200 for own, _ in conditions.values())
+    assert all(next(iter(course.learned)) == 1 for own, _ in conditions.values() for course in own)
+    left = {name: sum(course.escape(2) is not None for course in own) for name, (own, _) in conditions.items()}
+    assert left == {name: int(count) for name, count in told.items()}
+    assert min(course.escape(2) or np.inf for course in conditions["base"][0]) == 2176

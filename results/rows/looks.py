@@ -34,11 +34,16 @@ def watched(store: Store, winning: pa.Table) -> pa.Table:
 
 
 def series(
-    rows: pa.Table | None, metrics: Collection[str] | None = None, of_set: str | None = None
+    rows: pa.Table | None,
+    metrics: Collection[str] | None = None,
+    of_set: str | None = None,
+    keys: Collection[str] | None = None,
 ) -> dict[str, dict[str, Series]]:
-    """Numbers over the training by key and metric. metrics: those that are wanted; of_set: of `averages`, the set."""
+    """Numbers over the training by key and metric. metrics, keys: those that are wanted; of_set: of `averages`, the set."""
     if rows is None:
         return {}
+    if keys is not None:
+        rows = rows.filter(pc.field("key").isin(pa.array(sorted(keys), pa.string())))
     if metrics is not None:
         rows = rows.filter(pc.field("metric").isin(pa.array(sorted(metrics), pa.string())))
     if of_set is not None:

@@ -95,7 +95,7 @@ def conditions(evidence: Evidence, needs: int, models: Sequence[str] | None = No
 
 def courses(evidence: Evidence, condition: Condition) -> list[Course]:
     """The course of every replicate, in their order. Settles a claim where the rows lack one."""
-    losses = series(evidence.averages, of_set=watched_set(evidence.averages))
+    losses = series(evidence.averages, of_set=watched_set(evidence.averages), keys=keys_of(condition))
     heads = heads_of(evidence, condition)
     out = []
     for replicate, own_heads in zip(condition.replicates, heads, strict=True):
@@ -110,12 +110,16 @@ def courses(evidence: Evidence, condition: Condition) -> list[Course]:
     return out
 
 
+def keys_of(condition: Condition) -> list[str]:
+    return [replicate.key for replicate in condition.replicates]
+
+
 Heads = Sequence[Sequence[Series]]  # of each head, the weight on the lags 0, 1, … over the training
 
 
 def heads_of(evidence: Evidence, condition: Condition) -> list[Heads]:
     """The watched weights of the heads, by replicate. Settles a claim where nothing was watched."""
-    watched = series(evidence.watched)
+    watched = series(evidence.watched, keys=keys_of(condition))
     out: list[Heads] = []
     for replicate in condition.replicates:
         by: dict[int, dict[int, Series]] = {}

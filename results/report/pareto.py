@@ -12,9 +12,8 @@ from results.report.plot_data import tell
 from results.rows.plural import counted
 from results.statistics.intervals import Floats
 
-Pairs = Mapping[
-    str, tuple[Floats, Floats]
-]  # by condition, the error rates of its replicates across and up; infinity is diverged
+# by condition, the error rates of its replicates across and up; infinity is diverged
+Pairs = Mapping[str, tuple[Floats, Floats]]
 LOOKS = len(COLOURS) * len(MARKERS)  # conditions that a legend can tell apart
 COUNTED = 12  # conditions, up to which the legend counts their replicates
 

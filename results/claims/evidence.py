@@ -50,8 +50,12 @@ class Condition:
         return errors_of(self.replicates, name)
 
     def wrong(self, name: str) -> Floats:
-        """Error rates as `errors`, with 1 for a replicate that diverged, so that 1 - error is an accuracy."""
+        """Error rates as `errors`, with 1 for a replicate that diverged."""
         return np.minimum(self.errors(name), 1.0)
+
+    def accuracies(self, name: str) -> Floats:
+        """1 - `wrong`: 0 for a replicate that diverged."""
+        return 1 - self.wrong(name)
 
     def wrong_by_seeds(self, name: str) -> dict[Seeds, float]:
         """As `wrong`, by (init_seed, data_seed)."""
@@ -124,6 +128,15 @@ class Evidence:
         last = dict(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True))
         values = [last.get(replicate.key) for replicate in condition.replicates if replicate.key in last]
         return np.array([np.inf if value is None else value for value in values], dtype=np.float64)
+
+    @property
+    def training_lengths(self) -> list[int]:
+        """Lengths of the training strings, each once, in order."""
+        return sorted({condition.settings["task.length"] for condition in self.conditions})
+
+    def named(self, name: str) -> Condition:
+        """The condition of this name."""
+        return next(condition for condition in self.conditions if condition.name == name)
 
     def with_settings(self, options: Mapping[str, object]) -> list[Condition]:
         """The conditions with these settings, in their order."""

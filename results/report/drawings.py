@@ -15,8 +15,7 @@ from results.report.family_sections import FAMILIES
 from results.report.page_parts import Drawing
 from results.report.survival_figure import baseline, survival_drawing
 from results.rows.summary import Replicate, at_last_step, errors_of, online_sets, reported_sets
-from results.rows.task_conditions import is_of
-from results.store.manifest import Manifest
+from results.store.manifest import Manifest, is_of
 
 MAX_CURVES, MAX_PANELS = 75, 24  # of a figure of curves
 SWEEP = 4  # conditions of a small study

@@ -85,6 +85,19 @@ def stage_of(condition: ConditionFields) -> int:
     return max(0, len(stages) - 1) if isinstance(stages, list) else 0
 
 
+def is_of(manifest: Manifest, task: str) -> bool:
+    """Whether every condition of a study trains on this task."""
+    return all(
+        condition.get("settings", condition["config"]).get("task", {}).get("name") == task
+        for condition in manifest["conditions"]
+    )
+
+
+def has_settings_of(manifest: Manifest, *tasks: str) -> bool:
+    """Whether a study is of one of these tasks, and its manifest has the settings of all conditions, as older ones do not."""
+    return any(is_of(manifest, task) for task in tasks) and all("settings" in each for each in manifest["conditions"])
+
+
 @dataclass(frozen=True)
 class Scoring:
     """What a condition's task says of its numbers.

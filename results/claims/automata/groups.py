@@ -85,7 +85,7 @@ def sets_along(evidence: Evidence, option: str) -> dict[float, str]:
 
 def best(condition: Condition, name: str) -> float:
     """Accuracy of the best replicate."""
-    return float(1 - condition.wrong(name).min())
+    return float(condition.accuracies(name).max())
 
 
 def describe(condition: Condition, name: str) -> str:

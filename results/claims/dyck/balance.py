@@ -21,7 +21,7 @@ def uniform_attention_suffices(evidence: Evidence, terms: Terms, needs: int) -> 
     (uniform,) = arms(evidence, MINIMAL, "uniform")[:1] or settle(NOT_RUN, "no condition has model.attention = uniform")
     own = in_distribution_set(evidence)
     require([uniform], [own], needs)
-    accuracy = 1 - uniform.wrong(own)
+    accuracy = uniform.accuracies(own)
     found = int((accuracy > terms.value).sum())
     return decide(
         *above([clopper_pearson(found, len(accuracy))], 0.5),

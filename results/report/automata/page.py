@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from results.claims.evidence import Evidence, gather
 from results.grouping import grouped
 from results.report.automata import thesis
 from results.report.automata.positions_and_rates import arm_of, machine_of, positions, rates
 from results.report.family import Drawn
 from results.report.lines_and_maps import BANDS, Panels, add_line, drawn_lines, heat_maps, steps
 from results.rows.summary import Replicate
-from results.rows.task_conditions import TaskConditions, accuracy, conditions_of
 from results.statistics.intervals import Floats
-from results.store.manifest import Manifest
+from results.store.manifest import Manifest, has_settings_of
 from results.store.tables import Store
 
 ENOUGH = 0.99
@@ -25,24 +25,24 @@ AXES = {"length": "length of the words", "p_one": "probability of a 1", "ones": 
 
 def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    conditions = conditions_of(manifest, replicates, "automaton")
-    if conditions is None:
+    if not has_settings_of(manifest, "automaton"):
         return []
-    same = next((name for name, definition in conditions.definitions.items() if not definition), None)
+    evidence = gather(manifest, replicates)
+    same = next((name for name, definition in evidence.definitions.items() if not definition), None)
     drawn: list[Drawn] = []
     if same is not None:
-        drawn += _depths(conditions, same) + _shares(conditions, same)
-    drawn += [figure for option in AXES for figure in _along(conditions, option)]
-    return drawn + positions(store, conditions, finished) + rates(store, conditions, finished)
+        drawn += _depths(evidence, same) + _shares(evidence, same)
+    drawn += [figure for option in AXES for figure in _along(evidence, option)]
+    return drawn + positions(store, evidence, finished) + rates(store, evidence, finished)
 
 
-def _depths(conditions: TaskConditions, name: str) -> list[Drawn]:
+def _depths(evidence: Evidence, name: str) -> list[Drawn]:
     """Heat maps where two depths or more differ in nothing but that and the automaton; depth against length where lengths differ too."""
     cells: dict[tuple[str, int, int], Floats] = {}
     varied = ("task.automaton", "task.length", "model.layers")
-    others = {tuple((k, str(v)) for k, v in options.items() if k not in varied) for options in conditions.settings.values()}
-    for condition, options in conditions.settings.items():
-        values = accuracy(conditions.members[condition], name)
+    others = {tuple((k, str(v)) for k, v in each.settings.items() if k not in varied) for each in evidence.conditions}
+    for condition in evidence.conditions:
+        options, values = condition.settings, condition.accuracies(name)
         if values.size and "model.layers" in options:
             cells[machine_of(options), options["task.length"], options["model.layers"]] = values
     layers = sorted({depth for *_, depth in cells})
@@ -93,18 +93,18 @@ def _needed(cells: Mapping[tuple[str, int, int], Floats], machines: list[str], l
     return ("depth-needed", "Depth needed by length", caption, figure)
 
 
-def _shares(conditions: TaskConditions, name: str) -> list[Drawn]:
+def _shares(evidence: Evidence, name: str) -> list[Drawn]:
     """Accuracy against the share of labels that training reveals."""
-    shares = {options["task.p_reveal"] for options in conditions.settings.values()}
+    shares = {condition.settings["task.p_reveal"] for condition in evidence.conditions}
     if len(shares) < 2:
         return []
     panels: Panels = {}
     rows = grouped(
         (
-            (machine_of(options), str(options["model.name"])),
-            (options["task.p_reveal"], accuracy(conditions.members[condition], name)),
+            (machine_of(condition.settings), str(condition.settings["model.name"])),
+            (condition.settings["task.p_reveal"], condition.accuracies(name)),
         )
-        for condition, options in conditions.settings.items()
+        for condition in evidence.conditions
     )
     for (machine, model), points in rows.items():
         add_line(panels, machine, model, points)
@@ -113,15 +113,15 @@ def _shares(conditions: TaskConditions, name: str) -> list[Drawn]:
     return drawn_lines("revealed", "Accuracy by the share of revealed labels", caption, panels, label, log=True)
 
 
-def _along(conditions: TaskConditions, option: str) -> list[Drawn]:
+def _along(evidence: Evidence, option: str) -> list[Drawn]:
     """Accuracy over the sets that change one option of the task alone."""
-    along = {name: float(changed[option]) for name, changed in conditions.definitions.items() if set(changed) == {option}}
+    along = {name: float(changed[option]) for name, changed in evidence.definitions.items() if set(changed) == {option}}
     if len(along) < 2:
         return []
     panels: Panels = {}
-    for condition, options in conditions.settings.items():
-        points = [(x, accuracy(conditions.members[condition], name)) for name, x in along.items()]
-        add_line(panels, machine_of(options), arm_of(condition, options), points)
-    marked = conditions.lengths if option == "length" else []
+    for condition in evidence.conditions:
+        points = [(x, condition.accuracies(name)) for name, x in along.items()]
+        add_line(panels, machine_of(condition.settings), arm_of(condition), points)
+    marked = evidence.training_lengths if option == "length" else []
     caption = f"Token accuracy over a whole set. {BANDS}" + (" Dashed: the training length." if marked else "")
     return drawn_lines(f"accuracy-{option}", f"Accuracy by {AXES[option]}", caption, panels, AXES[option], marked=marked)

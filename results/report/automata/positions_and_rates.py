@@ -4,12 +4,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.claims.evidence import Condition, Evidence
 from results.plain_values import Options
 from results.report.family import Drawn
 from results.report.lines_and_maps import BANDS, Panels, add_line, common_points, drawn_lines
 from results.rows.plural import counted
 from results.rows.summary import of_replicates
-from results.rows.task_conditions import TaskConditions
 from results.statistics.intervals import Floats
 from results.store.tables import Store, read
 
@@ -21,17 +21,17 @@ def machine_of(options: Options) -> str:
     return str(options.get("task.automaton", "table"))
 
 
-def arm_of(condition: str, options: Options) -> str:
+def arm_of(condition: Condition) -> str:
     """A condition's name without the automaton in front, so that an arm has one colour in all panels."""
-    first, _, rest = condition.partition("_")
-    return rest if rest and machine_of(options).startswith(first) else condition
+    first, _, rest = condition.name.partition("_")
+    return rest if rest and machine_of(condition.settings).startswith(first) else condition.name
 
 
-def positions(store: Store, conditions: TaskConditions, finished: pa.Table) -> list[Drawn]:
+def positions(store: Store, evidence: Evidence, finished: pa.Table) -> list[Drawn]:
     """Accuracy at every position of the longest words, where a study has one training length and no more lines than can be told apart."""
-    trained, definitions = conditions.lengths, conditions.definitions
+    trained, definitions = evidence.training_lengths, evidence.definitions
     lengths = {name: changed.get("length", trained[0]) for name, changed in definitions.items() if set(changed) <= {"length"}}
-    if not lengths or len(trained) > 1 or len(conditions.settings) > MOST_LINES:
+    if not lengths or len(trained) > 1 or len(evidence.conditions) > MOST_LINES:
         return []
     name = max(lengths, key=lambda name: lengths[name])
     rows = read(
@@ -41,20 +41,18 @@ def positions(store: Store, conditions: TaskConditions, finished: pa.Table) -> l
     for row in rows:
         cells.setdefault(row["key"], {})[row["lo"] + 1] = 1 - row["errors"] / row["count"]
     panels: Panels = {}
-    for condition, options in conditions.settings.items():
-        points = common_points(of_replicates(conditions.members[condition], cells))
-        add_line(panels, machine_of(options), arm_of(condition, options), points)
+    for condition in evidence.conditions:
+        points = common_points(of_replicates(condition.replicates, cells))
+        add_line(panels, machine_of(condition.settings), arm_of(condition), points)
     caption = f"Share of words of “{name}” whose state is right at a position, diverged seeds aside. {BANDS} Dashed: the training length."
     title = "Accuracy by position in the longest words"
     return drawn_lines("accuracy-position", title, caption, panels, "position", marked=trained)
 
 
-def rates(store: Store, conditions: TaskConditions, finished: pa.Table) -> list[Drawn]:
+def rates(store: Store, evidence: Evidence, finished: pa.Table) -> list[Drawn]:
     """Median monitored loss at the last look against the learning rate, where conditions differ in that."""
-    settings = conditions.settings
-    if len({options["train.lr"] for options in settings.values()}) < 2 or any(
-        "model.layers" not in o for o in settings.values()
-    ):
+    settings = [condition.settings for condition in evidence.conditions]
+    if len({options["train.lr"] for options in settings}) < 2 or any("model.layers" not in options for options in settings):
         return []
     last: dict[str, tuple[int, float]] = {}
     steps_of = {row["key"]: row["steps"] for row in finished.select(["key", "steps"]).to_pylist()}
@@ -62,8 +60,9 @@ def rates(store: Store, conditions: TaskConditions, finished: pa.Table) -> list[
         if row["key"] in steps_of:
             last[row["key"]] = max(last.get(row["key"], (0, np.inf)), (row["step"], row["value"]))
     points: dict[tuple[str, str], list[tuple[float, Floats]]] = {}
-    for condition, options in settings.items():
-        ended = [replicate for replicate in conditions.members[condition] if replicate.key in last]
+    for condition in evidence.conditions:
+        options = condition.settings
+        ended = [replicate for replicate in condition.replicates if replicate.key in last]
         values = np.array([last[one.key][1] if one.status == "finished" else np.inf for one in ended])
         line = machine_of(options), counted(options["model.layers"], "layer")
         points.setdefault(line, []).append((options["train.lr"], values))

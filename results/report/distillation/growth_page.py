@@ -1,7 +1,7 @@
 """The steps that students of parities need by the length of the parity, where a study has several (Panigrahi et al. 2025, theorem 23)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib as mpl
 import matplotlib.ticker
@@ -10,16 +10,16 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from results.claims.evidence import Condition, gather
 from results.report.family import Drawn
 from results.report.figures import legend, titled_panels
 from results.report.palette import colour_of, marker_of
 from results.report.plot_data import tell
 from results.rows.accuracy_curves import watch
 from results.rows.summary import Replicate, of_replicates
-from results.rows.task_conditions import TaskConditions, conditions_of
 from results.statistics.intervals import quantile
 from results.statistics.transition import first_step
-from results.store.manifest import Manifest, reported
+from results.store.manifest import Manifest, has_settings_of, reported
 from results.store.tables import Store, read
 
 RIGHT = 0.9
@@ -29,10 +29,12 @@ Steps = Mapping[str, Mapping[int, Sequence[float]]]  # by arm and size, such as 
 
 def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """The figure of a study of sparse parities of three lengths or more; [] for any other."""
-    conditions = conditions_of(manifest, replicates, "sparse_parity")
-    if conditions is None or len(conditions.lengths) < LENGTHS:
+    if not has_settings_of(manifest, "sparse_parity"):
         return []
-    arms = steps_of(conditions, watch(read(store, "evaluations", filter=reported(manifest), winning=finished)))
+    evidence = gather(manifest, replicates)
+    if len(evidence.training_lengths) < LENGTHS:
+        return []
+    arms = steps_of(evidence.conditions, watch(read(store, "evaluations", filter=reported(manifest), winning=finished)))
     if not arms:
         return []
     caption = (
@@ -42,13 +44,13 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
     return [("steps-by-length", "Steps by the length of the parity", caption, by_size(arms, "length d of the parity", RIGHT))]
 
 
-def steps_of(conditions: TaskConditions, seen: Mapping[str, Sequence[tuple[int, float]]]) -> Steps:
+def steps_of(conditions: Iterable[Condition], seen: Mapping[str, Sequence[tuple[int, float]]]) -> Steps:
     arms: dict[str, dict[int, list[float]]] = {}
-    for name, members in conditions.members.items():
-        arm = ", ".join(part for part in name.split(", ") if not part.startswith("task.length="))
-        steps = [first_step(curve, RIGHT) for curve in of_replicates(members, seen)]
+    for condition in conditions:
+        arm = ", ".join(part for part in condition.name.split(", ") if not part.startswith("task.length="))
+        steps = [first_step(curve, RIGHT) for curve in of_replicates(condition.replicates, seen)]
         if steps:
-            cell = arms.setdefault(arm, {}).setdefault(conditions.settings[name]["task.length"], [])
+            cell = arms.setdefault(arm, {}).setdefault(condition.settings["task.length"], [])
             cell += [math.inf if step is None else float(step) for step in steps]
     return {arm: dict(sorted(lengths.items())) for arm, lengths in arms.items() if len(lengths) >= LENGTHS}
 

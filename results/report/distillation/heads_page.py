@@ -12,8 +12,7 @@ from results.claims.evidence import gather
 from results.report.distillation.growth_page import Steps, by_size
 from results.report.family import Drawn
 from results.rows.summary import Replicate
-from results.rows.task_conditions import conditions_of
-from results.store.manifest import Manifest, reported
+from results.store.manifest import Manifest, has_settings_of, reported
 from results.store.tables import Store, read
 
 RIGHT = 0.75  # accuracy at which the support is found, as claim PD-R6 has it
@@ -21,8 +20,7 @@ RIGHT = 0.75  # accuracy at which the support is found, as claim PD-R6 has it
 
 def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """The figure of a study of sparse parities whose transformers differ in their heads; [] for any other."""
-    conditions = conditions_of(manifest, replicates, "sparse_parity")
-    if conditions is None:
+    if not has_settings_of(manifest, "sparse_parity"):
         return []
     evidence = gather(manifest, replicates, evaluations=read(store, "evaluations", filter=reported(manifest), winning=finished))
     arms: dict[str, dict[int, list[float]]] = {}

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.claims.evidence import Condition, Evidence, gather
 from results.plain_values import Options
 from results.report.distillation import parity_thesis as thesis
 from results.report.distillation.figures import Lesson, Spikes, lessons, spikes
@@ -19,8 +20,7 @@ from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points
 from results.rows.accuracy_curves import Look, watch
 from results.rows.probe_values import parts
 from results.rows.summary import Replicate, of_replicates
-from results.rows.task_conditions import TaskConditions, conditions_of
-from results.store.manifest import Manifest, reported
+from results.store.manifest import Manifest, has_settings_of, reported
 from results.store.tables import Store, read
 
 Curves = Mapping[str, Sequence[Look]]
@@ -33,10 +33,9 @@ _ITEM = re.compile(r"(node=\d+ )?degree=(\d+) (inside|outside|outside_sd|x\d+)$"
 
 def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    of_tasks = (conditions_of(manifest, replicates, name) for name in TASKS)
-    conditions = next((conditions for conditions in of_tasks if conditions is not None), None)
-    if conditions is None:
+    if not has_settings_of(manifest, *TASKS):
         return []
+    evidence = gather(manifest, replicates)
     evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
     every = watch(evaluations)
     curves = {
@@ -45,30 +44,30 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
         if replicate.status == "finished" and replicate.key in every
     }
     probes = read(store, "probes", filter=pc.field("probe") == "monomials", winning=finished)
-    return _lessons(conditions, curves, finished, manifest) + _spikes(conditions, curves, probes)
+    return _lessons(evidence, curves, finished, manifest) + _spikes(evidence, curves, probes)
 
 
-def _lessons(conditions: TaskConditions, curves: Curves, finished: pa.Table, manifest: Manifest) -> list[Drawn]:
+def _lessons(evidence: Evidence, curves: Curves, finished: pa.Table, manifest: Manifest) -> list[Drawn]:
     """A panel for every condition that teaches others, and for each model and horizon of its students where they differ."""
-    by_key = {replicate.key: name for name, members in conditions.members.items() for replicate in members}
+    by_key = {replicate.key: condition.name for condition in evidence.conditions for replicate in condition.replicates}
     rows = {row["key"]: row for row in finished.select(["key", "parent_key", "parent_step"]).to_pylist()}
     groups: dict[str, dict[Kind, list[str]]] = {}
-    for name, members in conditions.members.items():
-        if conditions.settings[name].get("stage.labels") != "teacher":
+    for student in evidence.conditions:
+        if student.settings.get("stage.labels") != "teacher":
             continue
-        parents = {by_key.get(rows[replicate.key]["parent_key"] or "") for replicate in members if replicate.key in rows}
+        parents = {by_key.get(rows[one.key]["parent_key"] or "") for one in student.replicates if one.key in rows}
         for teacher in sorted(parent for parent in parents if parent is not None):
-            groups.setdefault(teacher, {}).setdefault(_kind(conditions, name), []).append(name)
+            groups.setdefault(teacher, {}).setdefault(_kind(student), []).append(student.name)
     panels = {}
     for teacher, kinds in groups.items():
-        whole = _bands(conditions, teacher, curves)
+        whole = _bands(evidence.named(teacher), curves)
         for kind, students in kinds.items():
-            plain = [name for name, options in conditions.settings.items() if "stage.number" not in options and name != teacher]
-            arms = [*(name for name in plain if _kind(conditions, name) == kind), *students]
-            arm_bands = {name: bands for name in arms if (bands := _bands(conditions, name, curves)) is not None}
+            plain = [each for each in evidence.conditions if "stage.number" not in each.settings and each.name != teacher]
+            arms = [*(each.name for each in plain if _kind(each) == kind), *students]
+            arm_bands = {name: bands for name in arms if (bands := _bands(evidence.named(name), curves)) is not None}
             if whole is None or not any(name in arm_bands for name in students):
                 continue
-            learned = {name: _learned(conditions, name, rows, curves) for name in students if name in arm_bands}
+            learned = {name: _learned(evidence.named(name), rows, curves) for name in students if name in arm_bands}
             marks = {name: points for name, points in learned.items() if points}
             panels[_title(teacher, kind, list(kinds))] = Lesson((f"{teacher} (teaches)", whole), arm_bands, marks)
     if not panels:
@@ -95,10 +94,10 @@ def _theirs(panels: Mapping[str, Lesson]) -> Lesson:
     return Lesson((teacher, thesis.bands(thesis.TEACHER)), students)
 
 
-def _kind(conditions: TaskConditions, name: str) -> Kind:
+def _kind(condition: Condition) -> Kind:
     """What the trainings of one panel have in common: options of model and task, and the number of steps."""
-    kept = {option: str(value) for option, value in conditions.settings[name].items() if option.startswith(("model.", "task."))}
-    return tuple(sorted((kept | {"train.steps": str(conditions.settings[name]["train.steps"])}).items()))
+    kept = {option: str(value) for option, value in condition.settings.items() if option.startswith(("model.", "task."))}
+    return tuple(sorted((kept | {"train.steps": str(condition.settings["train.steps"])}).items()))
 
 
 def _title(teacher: str, kind: Kind, kinds: Sequence[Kind]) -> str:
@@ -109,17 +108,17 @@ def _title(teacher: str, kind: Kind, kinds: Sequence[Kind]) -> str:
     return f"{teacher}; students: {', '.join(apart)}" if apart else teacher
 
 
-def _bands(conditions: TaskConditions, name: str, curves: Curves) -> Bands | None:
+def _bands(condition: Condition, curves: Curves) -> Bands | None:
     """Accuracy over the seeds at the steps that all of them were scored at."""
-    rows = [dict(curve) for curve in of_replicates(conditions.members[name], curves)]
+    rows = [dict(curve) for curve in of_replicates(condition.replicates, curves)]
     points = common_points(rows)
     return bands_of(points) if len(points) > 1 else None
 
 
-def _learned(conditions: TaskConditions, name: str, rows: Mapping[str, Options], curves: Curves) -> list[tuple[float, float]]:
+def _learned(condition: Condition, rows: Mapping[str, Options], curves: Curves) -> list[tuple[float, float]]:
     """(step, accuracy) of the first checkpoint of each seed, its teacher's accuracy at the nearest look; not the teacher's last one."""
     points = []
-    for replicate in conditions.members[name]:
+    for replicate in condition.replicates:
         row = rows.get(replicate.key, {})
         curve, step = curves.get(row.get("parent_key") or ""), row.get("parent_step")
         if curve and step is not None and step < curve[-1][0]:
@@ -127,7 +126,7 @@ def _learned(conditions: TaskConditions, name: str, rows: Mapping[str, Options],
     return sorted(set(points))
 
 
-def _spikes(conditions: TaskConditions, curves: Curves, probes: pa.Table) -> list[Drawn]:
+def _spikes(evidence: Evidence, curves: Curves, probes: pa.Table) -> list[Drawn]:
     """A figure a degree, of the replicates that were probed at several steps."""
     values: dict[str, dict[int, dict[tuple[str, int, str], float]]] = {}
     for row in probes.select(["key", "step", "item", "value"]).to_pylist():
@@ -139,12 +138,12 @@ def _spikes(conditions: TaskConditions, curves: Curves, probes: pa.Table) -> lis
     degrees = sorted({degree for by in values.values() for items in by.values() for _, degree, _ in items})
     for degree in degrees:
         panels = {}
-        for name, members in conditions.members.items():
-            probed = [replicate for replicate in members if len(values.get(replicate.key, ())) >= _LOOKS]
+        for condition in evidence.conditions:
+            probed = [replicate for replicate in condition.replicates if len(values.get(replicate.key, ())) >= _LOOKS]
             for replicate in sorted(probed, key=lambda replicate: replicate.seeds)[:MOST]:
                 panel = _spike(values[replicate.key], degree, curves.get(replicate.key))
                 if panel is not None:
-                    panels[f"{name}, seed {replicate.init_seed}"] = panel
+                    panels[f"{condition.name}, seed {replicate.init_seed}"] = panel
         if panels:
             caption = (
                 f"Absolute correlation of the answer, its first class at temperature 1, with monomials of degree {degree}: within the "

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE
+from results.claims.evidence import Evidence, gather
 from results.report.distillation import pcfg_thesis as thesis
 from results.report.distillation.pcfg_measured import measures, sweep
 from results.report.distillation.pcfg_students import Student, arms, distilled, title_of
@@ -18,36 +19,35 @@ from results.report.family import Drawn
 from results.report.lines_and_maps import BANDS, Panels, add_line, heat_maps, lines
 from results.rows.probe_values import by_step
 from results.rows.summary import Replicate
-from results.rows.task_conditions import TaskConditions, conditions_of
-from results.store.manifest import Manifest, reported
+from results.store.manifest import Manifest, has_settings_of, reported
 from results.store.tables import Store, read
 
 
 def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    conditions = conditions_of(manifest, replicates, "pcfg")
-    if conditions is None:
+    if not has_settings_of(manifest, "pcfg"):
         return []
-    test = next((name for name, changed in conditions.definitions.items() if not changed), None)
-    students = distilled(conditions, manifest)
+    evidence = gather(manifest, replicates)
+    test = next((name for name, changed in evidence.definitions.items() if not changed), None)
+    students = distilled(evidence)
     if test is None or not students:
         return []
     rows = read(store, "probes", filter=pc.starts_with(pc.field("probe"), "n"), winning=finished)
     evaluations = read(store, "evaluations", filter=reported(manifest), winning=finished)
     ngrams = by_step(rows, "ngrams")
     return (
-        strategies(conditions, students, test)
-        + sweep(conditions, students, test, ngrams, evaluations)
-        + measures(conditions, students, ngrams, by_step(rows, "nonterminals"))
+        strategies(evidence, students, test)
+        + sweep(students, test, ngrams, evaluations)
+        + measures(evidence, students, ngrams, by_step(rows, "nonterminals"))
     )
 
 
-def strategies(conditions: TaskConditions, students: Sequence[Student], test: str) -> list[Drawn]:
+def strategies(evidence: Evidence, students: Sequence[Student], test: str) -> list[Drawn]:
     """Lines of accuracy by horizon, and a table beside the thesis'."""
     tables: dict[str, list[list[float | None]]] = {}
     panels: Panels = {}
     rows = (LABELS, ONE_SHOT, PROGRESSIVE, thesis.TEACHER)
-    accuracies = arms(conditions, students, test)
+    accuracies = arms(evidence, students, test)
     places = sorted({at for group in accuracies.values() for cells in group.values() for at in cells})
     if len(places) < 2 or not any(PROGRESSIVE in group for group in accuracies.values()):
         return []

@@ -5,23 +5,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from results.claims.distillation.strategies import LABELS, TWO, strategy, teacher_config
-from results.plain_values import Options
+from results.claims.evidence import Condition, Evidence
+from results.plain_values import Tree
 from results.report.distillation import pcfg_thesis as thesis
-from results.rows.task_conditions import TaskConditions, accuracy
 from results.statistics.intervals import Floats
-from results.store.manifest import Manifest, label, stage_of
 
 VARIED = {"task.grammar": "{}", "task.level": "level {}", "task.mask_rate": "mask rate {}", "model.heads": "heads: {}"}
 
 
 @dataclass(frozen=True)
 class Student:
-    """A condition that is distilled. `kind`: its strategy; `teacher`: the label of its teacher's condition."""
+    """A condition that is distilled. `kind`: its strategy; `teacher`: its teacher's condition."""
 
-    label: str
+    condition: Condition
     kind: str
-    settings: Options
-    teacher: str
+    teacher: Condition
+
+    @property
+    def settings(self) -> Tree:
+        """The options of the student's condition."""
+        return self.condition.settings
 
     @property
     def about(self) -> tuple[Any, ...]:
@@ -29,21 +32,18 @@ class Student:
         return tuple(self.settings[name] for name in VARIED)
 
 
-def distilled(conditions: TaskConditions, manifest: Manifest) -> list[Student]:
+def distilled(evidence: Evidence) -> list[Student]:
     """The students of the study whose teacher is a condition of it too."""
-    configs = {label(condition["name"], stage_of(condition)): condition["config"] for condition in manifest["conditions"]}
     students = []
-    for name, settings in conditions.settings.items():
-        config, kind = teacher_config(configs[name]), strategy(settings)
-        teacher = next((other_name for other_name, other in configs.items() if config is not None and other == config), None)
+    for condition in evidence.conditions:
+        config, kind = teacher_config(condition.config), strategy(condition.settings)
+        teacher = next((other for other in evidence.conditions if config is not None and other.config == config), None)
         if teacher is not None and kind is not None:
-            students.append(Student(name, kind, settings, teacher))
+            students.append(Student(condition, kind, teacher))
     return students
 
 
-def arms(
-    conditions: TaskConditions, students: Sequence[Student], test: str
-) -> dict[tuple[Any, ...], dict[str, dict[float, Floats]]]:
+def arms(evidence: Evidence, students: Sequence[Student], test: str) -> dict[tuple[Any, ...], dict[str, dict[float, Floats]]]:
     """Accuracies of the replicates by student, strategy and steps over the teacher's; of several conditions the one with the best mean.
 
     thesis.TEACHER: models like the teacher's on labels, at their own steps.
@@ -51,20 +51,21 @@ def arms(
     accuracies: dict[tuple[Any, ...], dict[str, dict[float, Floats]]] = {}
     for about in dict.fromkeys(student.about for student in students):
         group = [student for student in students if student.about == about]
-        whole = conditions.settings[group[0].teacher]
+        whole = group[0].teacher.settings
         models = {LABELS: group[0].settings, thesis.TEACHER: whole}
-        members = [(student.kind, student.label, student.settings) for student in group if student.kind != TWO]
+        members = [(student.kind, student.condition) for student in group if student.kind != TWO]
         for kind, like in models.items():
             same = [name for name in like if name.startswith(("task.", "model."))]
             members += [
-                (kind, name, settings)
-                for name, settings in conditions.settings.items()
-                if strategy(settings) == LABELS and all(settings.get(option) == like[option] for option in same)
+                (kind, condition)
+                for condition in evidence.conditions
+                if strategy(condition.settings) == LABELS
+                and all(condition.settings.get(option) == like[option] for option in same)
             ]
-        for kind, name, settings in members:
-            values = accuracy(conditions.members[name], test)
+        for kind, condition in members:
+            values = condition.accuracies(test)
             cells = accuracies.setdefault(about, {}).setdefault(kind, {})
-            at = settings["train.steps"] / whole["train.steps"]
+            at = condition.settings["train.steps"] / whole["train.steps"]
             if values.size and (at not in cells or values.mean() > cells[at].mean()):
                 cells[at] = values
     return accuracies

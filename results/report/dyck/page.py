@@ -19,9 +19,8 @@ from results.report.palette import INK, Style, colour_of, marker_of
 from results.report.plot_data import tell
 from results.rows.probe_values import by_key
 from results.rows.summary import Replicate
-from results.rows.task_conditions import has_settings_of
 from results.statistics.intervals import Floats
-from results.store.manifest import Manifest
+from results.store.manifest import Manifest, has_settings_of
 from results.store.tables import Store, read
 
 SEEDS, MAPS, SETS = 4, 3, 2  # seeds of a condition, conditions and sets that are drawn, at most

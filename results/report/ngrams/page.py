@@ -17,11 +17,10 @@ from results.report.palette import INK, colour_of
 from results.report.plot_data import tell
 from results.rows.looks import averages, series, watched, watched_set
 from results.rows.summary import Replicate
-from results.rows.task_conditions import has_settings_of
 from results.statistics.comparison import holm
 from results.statistics.intervals import Floats, quantile_interval
 from results.statistics.survival import Survival, log_rank, survival
-from results.store.manifest import Manifest
+from results.store.manifest import Manifest, has_settings_of
 from results.store.tables import Store
 
 LINES = ("--", "-.", ":", (0, (6, 2, 1, 2, 1, 2)))

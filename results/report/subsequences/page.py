@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
+from results.claims.evidence import Evidence, gather
 from results.claims.subsequences.alignment import PROBE, column, pearson_r
 from results.claims.subsequences.depth import layers_needed, length_of
 from results.claims.subsequences.gradients import rank
@@ -19,9 +20,8 @@ from results.report.family import Drawn
 from results.report.lines_and_maps import BANDS, Panels, add_line, drawn_lines, heat_maps, lines
 from results.rows.probe_values import by_key, by_step
 from results.rows.summary import Replicate, of_replicates
-from results.rows.task_conditions import TaskConditions, accuracy, conditions_of
 from results.statistics.intervals import Floats
-from results.store.manifest import Manifest
+from results.store.manifest import Manifest, has_settings_of, is_of
 from results.store.tables import Store, read
 
 SOLVED = 0.99  # of the answers, as claim S1 has it
@@ -29,32 +29,35 @@ SOLVED = 0.99  # of the answers, as claim S1 has it
 
 def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """Every figure that there are rows for; [] for a study of another task. `finished` are the committed rows of `replicates`."""
-    pieces, pairs = conditions_of(manifest, replicates, "automaton"), conditions_of(manifest, replicates, "associations")
-    if pieces is not None:
-        return _depth(pieces)
-    if pairs is None:
+    if not has_settings_of(manifest, "automaton", "associations"):
         return []
+    evidence = gather(manifest, replicates)
+    if is_of(manifest, "automaton"):
+        return _depth(evidence)
     probes = read(store, "probes", winning=finished)
     rows = by_step(probes, "associations")
     learned = {
-        name: [{step: arrays(items) for step, items in sorted(steps.items())} for steps in of_replicates(members, rows)]
-        for name, members in pairs.members.items()
+        condition.name: [
+            {step: arrays(items) for step, items in sorted(steps.items())}
+            for steps in of_replicates(condition.replicates, rows)
+        ]
+        for condition in evidence.conditions
     }
     learned = {name: by_step for name, by_step in learned.items() if by_step}
-    return [*_held(pairs), *_times(learned), *_order(learned), *_aligned(pairs, probes)]
+    return [*_held(evidence), *_times(learned), *_order(learned), *_aligned(evidence, probes)]
 
 
-def _depth(conditions: TaskConditions) -> list[Drawn]:
+def _depth(evidence: Evidence) -> list[Drawn]:
     """How many replicates solve a length with so many layers, and the median accuracy."""
-    if not conditions.definitions:
+    if not evidence.definitions:
         return []
-    name = next(iter(conditions.definitions))
+    name = next(iter(evidence.definitions))
     cells = {
-        (length, options["model.layers"]): values
-        for condition, options in conditions.settings.items()
-        if (length := length_of(options)) is not None
-        and options["model.name"] == "transformer"
-        and (values := accuracy(conditions.members[condition], name)).size
+        (length, condition.settings["model.layers"]): values
+        for condition in evidence.conditions
+        if (length := length_of(condition.settings)) is not None
+        and condition.settings["model.name"] == "transformer"
+        and (values := condition.accuracies(name)).size
     }
     lengths, layers = (sorted(set(axis)) for axis in zip(*cells, strict=True)) if cells else ((), ())
     if len(layers) < 2:
@@ -74,19 +77,18 @@ def _depth(conditions: TaskConditions) -> list[Drawn]:
     return [("subsequence-depth", "Layers that see a subsequence", caption, figure)]
 
 
-def _held(conditions: TaskConditions) -> list[Drawn]:
+def _held(evidence: Evidence) -> list[Drawn]:
     """Accuracy against the number of pairs, a line a width, a panel an inner width."""
-    if len({options["task.pairs"] for options in conditions.settings.values()}) < 2 or not conditions.definitions:
+    if len({condition.settings["task.pairs"] for condition in evidence.conditions}) < 2 or not evidence.definitions:
         return []
-    name = next(iter(conditions.definitions))
+    name = next(iter(evidence.definitions))
     rows: dict[tuple[int, int], list[tuple[float, Floats]]] = {}
-    for condition, options in conditions.settings.items():
+    for condition in evidence.conditions:
+        options = condition.settings
         if options["model.name"] != "transformer":
             continue
         width, inner = options["model.width"], options["model.feed_forward"]
-        rows.setdefault((inner or 4 * width, width), []).append(
-            (options["task.pairs"], accuracy(conditions.members[condition], name))
-        )
+        rows.setdefault((inner or 4 * width, width), []).append((options["task.pairs"], condition.accuracies(name)))
     panels: Panels = {}
     for (inner, width), points in sorted(rows.items()):
         add_line(panels, f"inner width {inner}", f"width {width}", points)
@@ -140,13 +142,13 @@ def _order(learned: Mapping[str, Sequence[Steps]]) -> list[Drawn]:
     return drawn_lines("gradient-order", "What orders the gradients", caption, panels, "step", log=True, value=value)
 
 
-def _aligned(conditions: TaskConditions, probes: pa.Table) -> list[Drawn]:
+def _aligned(evidence: Evidence, probes: pa.Table) -> list[Drawn]:
     """S_rep of the traced pairs against the generator's own probability of their answers."""
     by = by_key(probes.filter(pc.field("probe") == PROBE))
     panels: Panels = {}
     correlations = []
-    for name, members in conditions.members.items():
-        rows = of_replicates(members, by)
+    for condition in evidence.conditions:
+        rows = of_replicates(condition.replicates, by)
         columns = [(column(values, "exact"), column(values, "srep")) for values in rows]
         most = max((len(values) for pair in columns for values in pair), default=0)
         whole = [pair for pair in columns if len(pair[0]) == len(pair[1]) == most > 0]  # pairs of the others are not known
@@ -154,9 +156,11 @@ def _aligned(conditions: TaskConditions, probes: pa.Table) -> list[Drawn]:
             continue
         exact, said = np.array(whole).transpose(1, 0, 2)  # each [replicates, pairs]
         if all(np.ptp(own) > 0 for own in exact):
-            correlations.append(f"{np.median([pearson_r(*pair) for pair in zip(said, exact, strict=True)]):.2f} for {name}")
+            correlations.append(
+                f"{np.median([pearson_r(*pair) for pair in zip(said, exact, strict=True)]):.2f} for {condition.name}"
+            )
         middle = np.median(exact, 0)
-        add_line(panels, name, "pairs", zip(middle, said.T, strict=True))
+        add_line(panels, condition.name, "pairs", zip(middle, said.T, strict=True))
     if not panels:
         return []
     caption = (

@@ -7,14 +7,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
+from results.claims.evidence import gather
 from results.report.family import Drawn
 from results.report.figures import titled_panels
 from results.report.palette import INK, PAPER
 from results.report.subsequences.paper_shows import PAPER as SUN
 from results.rows.summary import Replicate, of_replicates
-from results.rows.task_conditions import conditions_of
 from results.statistics.intervals import quantile_interval
-from results.store.manifest import Manifest
+from results.store.manifest import Manifest, has_settings_of
 from results.store.tables import Store, read
 
 TRACE = "trace"  # the probe, a prefix of those of the other methods
@@ -40,8 +40,7 @@ THEIRS: Mapping[str, Mapping[str, Sequence[float]]] = {
 
 def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
     """A panel a condition; [] where nothing was traced. `finished` are the committed rows of `replicates`."""
-    conditions = conditions_of(manifest, replicates, "flipflop")
-    if conditions is None:
+    if not has_settings_of(manifest, "flipflop"):
         return []
     rows = read(store, "probes", ["key", "probe", "value"], pc.field("item") == MEDIAN, winning=finished).to_pylist()
     sreps: dict[str, dict[str, float]] = {}
@@ -50,10 +49,10 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
         if method == TRACE or method != row["probe"]:
             sreps.setdefault(row["key"], {})[method] = row["value"]
     panels: dict[str, dict[str, list[float]]] = {}
-    for name, members in conditions.members.items():
-        for values in of_replicates(members, sreps):
+    for condition in gather(manifest, replicates).conditions:
+        for values in of_replicates(condition.replicates, sreps):
             for method, value in values.items():
-                panels.setdefault(name, {}).setdefault(method, []).append(value)
+                panels.setdefault(condition.name, {}).setdefault(method, []).append(value)
     if not panels:
         return []
     caption = (

@@ -8,10 +8,10 @@ import yaml
 
 from harness.run import run
 from harness.study.load import from_tree
+from results.claims.evidence import Condition
 from results.report.automata import thesis
 from results.report.automata.page import drawings
 from results.report.lines_and_maps import bands_of
-from results.rows.task_conditions import accuracy
 from results.store.tables import committed, open_store, read
 from tests.harness.tiny import STUDY
 from tests.results.claims.planned_rows import planned, replicates
@@ -106,9 +106,9 @@ def test_bands_are_quantiles_of_the_seeds():
 def test_a_diverged_replicate_has_accuracy_0():
     manifest = planned("length_generalization", "a8")
     one = replicates(manifest, lambda settings, definition: 0.25)[0]
-    assert accuracy([one], "twice") == pytest.approx([0.75], abs=0.06)
+    assert Condition("one", {}, (one,)).accuracies("twice") == pytest.approx([0.75], abs=0.06)
     lost = type(one)(**(vars(one) | {"status": "diverged", "scores": {}}))
-    assert accuracy([lost], "twice").tolist() == [0]
+    assert Condition("lost", {}, (lost,)).accuracies("twice").tolist() == [0]
 
 
 def test_a_report_has_accuracy_by_position_and_the_rate_that_the_monitor_chooses(tmp_path):

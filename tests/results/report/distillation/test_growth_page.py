@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
+from results.claims.evidence import Condition
 from results.report.distillation import heads_page
 from results.report.distillation.growth_page import by_size, steps_of
 from results.rows.summary import Replicate, replicates_of
-from results.rows.task_conditions import TaskConditions
 from results.store.manifest import newest_manifest
 from results.store.tables import committed, open_store, read
 from tests.rounding import rounded
@@ -15,13 +15,13 @@ from tests.rounding import rounded
 
 def study(steps):
     """One seed a condition, right at the given step of three looks."""
-    settings, members, seen = {}, {}, {}
+    conditions, seen = [], {}
     for (arm, length), step in steps.items():
         name = f"{arm}, task.length={length}"
-        settings[name] = {"task.length": length}
-        members[name] = [Replicate(name, 0, name, 0, 0, "finished", 0.1, None, {})]
+        replicate = Replicate(name, 0, name, 0, 0, "finished", 0.1, None, {})
+        conditions.append(Condition(name, {"task.length": length}, (replicate,)))
         seen[name] = [(look, 0.95 if step is not None and look >= step else 0.5) for look in (100, 200, 400)]
-    return TaskConditions(settings, members, {}), seen
+    return conditions, seen
 
 
 def test_steps_are_those_of_the_looks_and_never_is_above_all():

@@ -8,11 +8,12 @@ import yaml
 from harness.run import run
 from harness.study.load import from_tree
 from launch.cli import main
+from results.claims.evidence import gather
 from results.claims.lego import sentences as lego
 from results.report.lego.page import drawings
 from results.rows.probe_values import by_key
 from results.rows.summary import Replicate
-from results.rows.task_conditions import conditions_of
+from results.store.manifest import has_settings_of
 from results.store.schema import SCHEMAS
 from results.store.tables import open_store, read
 from tests.harness.tiny import STUDY
@@ -157,10 +158,10 @@ def test_a_later_stage_is_a_condition_of_its_own(tmp_path):
         "settings": {"task": {"name": "lego", "length": 10}, "stage": {"number": 1}},
     }
     known = [Replicate("warm", stage, f"k{stage}", 0, 0, "finished", None, None, {}) for stage in (0, 1)]
-    found = conditions_of({"conditions": [plain, later], "sets": {}}, known, "lego")
-    assert {name: options["task.length"] for name, options in found.settings.items()} == {"warm": 5, "warm, stage 1": 10}
-    assert {name: [each.key for each in mine] for name, mine in found.members.items()} == {
-        "warm": ["k0"],
-        "warm, stage 1": ["k1"],
-    }
-    assert conditions_of({"conditions": [plain, later], "sets": {}}, known, "automaton") is None
+    both = {"conditions": [plain, later], "sets": {}}
+    conditions = gather(both, known).conditions
+    assert {each.name: each.settings["task.length"] for each in conditions} == {"warm": 5, "warm, stage 1": 10}
+    assert {each.name: [one.key for one in each.replicates] for each in conditions} == {"warm": ["k0"], "warm, stage 1": ["k1"]}
+    assert has_settings_of(both, "automaton", "lego")
+    assert not has_settings_of(both, "automaton")
+    assert not has_settings_of({"conditions": [plain, {"name": "old", "config": {"task": {"name": "lego"}}}]}, "lego")

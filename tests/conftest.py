@@ -24,7 +24,7 @@ CLUSTERS = {
     "test_metrics",
     "test_stages",
 }
-# the longest groups after these, in this order: one that began last would leave the other process idle
+# the longest groups after these, in this order: one that began last would leave the others idle
 LONGEST = ("test_documented_commands", "test_first_gpu")
 # files that train studies and look at rows alone: a report's figures take longer than these trainings
 UNREPORTED = {
@@ -94,9 +94,9 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """With `-n 2 --dist loadgroup` a file stays in one process, for its fixtures, and so do all files that start Ray: one at a time.
+    """With `-n 3 --dist loadgroup` a file stays in one process, for its fixtures, and so do all files that start Ray: one at a time.
 
-    These go first: they are the longest group, and the other process has the rest meanwhile, beginning with the next longest.
+    These go first: they are the longest group, and the other processes have the rest meanwhile, beginning with the next longest.
     """
     for item in items:
         name, path = item.path.stem, _path(config, item.path)

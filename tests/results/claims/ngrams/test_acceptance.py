@@ -11,6 +11,7 @@ import pytest
 
 from results.claims.evidence import gather
 from results.claims.ngrams.courses import courses
+from results.claims.ngrams.plateaus import band, leaves
 from results.rows.looks import averages, series, watched
 from results.rows.summary import replicates_of
 from results.store.manifest import newest_manifest
@@ -72,10 +73,26 @@ def test_attention_alone_comes_by_way_of_the_bigram_below_the_last_level_of_figu
 
 def test_models_with_mlps_stay_at_the_level_of_figure_7():
     own, _ = _opened("ngram-mlp")
-    assert len(own) == 2
+    assert len(own) == 25
     for course in own:
-        early = course.loss[course.steps <= 2000]
-        assert np.median(early) == pytest.approx(1.603, abs=0.01)
+        before = course.loss[course.steps < leaves(course, 1)]
+        assert np.median(before) == pytest.approx(1.603, abs=0.01)
+
+
+def test_the_page_tells_when_models_with_mlps_leave_the_unigram_and_the_bigram():
+    """docs/explanation/in-context-ngrams.md, "With MLPs"."""
+    page = Path("docs/explanation/in-context-ngrams.md").read_text()
+    section = " ".join(page.partition("## With MLPs")[2].partition("\n## ")[0].split())
+    told = re.findall(r"between steps ([\d,]+) and ([\d,]+), half of them by step ([\d,]+)", section)
+    own, last = _opened("ngram-mlp")
+    for k, numbers in zip((1, 2), told, strict=True):
+        steps = [leaves(course, k) for course in own]
+        assert [int(number.replace(",", "")) for number in numbers] == [min(steps), max(steps), np.median(steps)]
+    assert all(course.learned[1] < leaves(course, 2) for course in own)
+    near = [25 * int((np.abs(course.loss - band(course, 2)[0]) < 0.005).sum()) for course in own]
+    low, high = re.search(r"for ([\d,]+) to ([\d,]+) steps", section).groups()
+    assert [int(number.replace(",", "")) for number in (low, high)] == [min(near), max(near)]
+    assert f"{min(last):.3f} to {max(last):.3f} on 16,384" in section
 
 
 def test_the_page_tells_how_many_of_200_seeds_leave_the_bigram_under_each_change():

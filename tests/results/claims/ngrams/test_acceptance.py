@@ -75,8 +75,12 @@ def test_models_with_mlps_stay_at_the_level_of_figure_7():
     own, _ = _opened("ngram-mlp")
     assert len(own) == 25
     for course in own:
-        before = course.loss[course.steps < leaves(course, 1)]
-        assert np.median(before) == pytest.approx(1.603, abs=0.01)
+        assert _before(course) == pytest.approx(1.603, abs=0.01)
+
+
+def _before(course):
+    """The median loss until the unigram is left."""
+    return np.median(course.loss[course.steps < leaves(course, 1)])
 
 
 def test_the_page_tells_when_models_with_mlps_leave_the_unigram_and_the_bigram():
@@ -92,6 +96,12 @@ def test_the_page_tells_when_models_with_mlps_leave_the_unigram_and_the_bigram()
     near = [25 * int((np.abs(course.loss - band(course, 2)[0]) < 0.005).sum()) for course in own]
     low, high = re.search(r"for ([\d,]+) to ([\d,]+) steps", section).groups()
     assert [int(number.replace(",", "")) for number in (low, high)] == [min(near), max(near)]
+    plateaus = [_before(course) for course in own]
+    assert f"is at {min(plateaus):.3f} to {max(plateaus):.3f}." in section
+    ratios = [leaves(course, 2) / leaves(course, 1) for course in own]
+    assert f"need {min(ratios):.1f} to {max(ratios):.1f} times" in section
+    at = [course.loss[course.steps == 4000][0] for course in own]
+    assert f"median of ours is {np.median(at):.3f}." in section
     assert f"{min(last):.3f} to {max(last):.3f} on 16,384" in section
 
 

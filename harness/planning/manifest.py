@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from harness.planning.plan import Part, Plan, PlannedPack, replicates_of
+from harness.planning.plan import Part, Plan, PlannedPack, replicates_of, signature
 from harness.study.config import Condition, EvaluationSet, Metric, Study, Watch, from_dict, name_of, refuse_unknown, to_dict
 from harness.study.identity import describe
 from harness.study.slot_kinds import parse as parse_kinds
@@ -18,7 +18,7 @@ from results.errors import DamagedFile, StudyError
 from results.plain_values import Options, Tree
 from results.store.filesystem import public, public_override
 from results.store.manifest import MOST_BYTES, checked
-from results.store.manifest_fields import Manifest
+from results.store.manifest_fields import Manifest, PackFields
 from tasks.task import Task
 
 
@@ -27,7 +27,7 @@ def build(
 ) -> dict[str, object]:
     """The manifest of a plan as plain containers. StudyError where it would be larger than readers take."""
     study = plan.study
-    size = sum(len(pack.signature) + 12 * len(pack.replicates) + 100 for pack in plan.packs) + 100 * len(plan.replicates)
+    size = sum(12 * len(pack.replicates) + 100 for pack in plan.packs) + 100 * len(plan.replicates)
     if size > MOST_BYTES:
         raise StudyError(
             f"the plan of {study.name}, {len(plan.replicates):,} replicates in {len(plan.packs):,} packs, takes about "
@@ -59,12 +59,14 @@ def build(
         "sets": study.set_entries(),
         **({"metrics": {name: asdict(metric) for name, metric in study.metrics.items()}} if study.metrics else {}),
         "conditions": [
-            to_dict(condition) | {"sets": _sets(study, condition), "replicates": count} | _about(condition)
+            to_dict(condition)
+            | {"sets": _sets(study, condition), "replicates": count, "signature": signature(condition, study.sets)}
+            | _about(condition)
             for condition, count in zip(study.conditions, counts, strict=True)
         ],
         "replicates": [replicate.entry() for replicate in plan.replicates],
         "packs": [
-            {"id": pack.id, "stage": pack.stage, "replicates": list(pack.replicates), "signature": pack.signature}
+            {"id": pack.id, "stage": pack.stage, "replicates": list(pack.replicates)}
             | ({"kind": pack.kind} if pack.kind else {})
             for pack in plan.packs
         ],
@@ -89,6 +91,8 @@ def read(content: bytes, where: str = "the manifest") -> Manifest:
     manifest = checked(content, where)
     refuse_unknown(manifest, Manifest.__annotations__, where)
     missing = [name for name in Manifest.__annotations__ if name in Manifest.__required_keys__ and name not in manifest]
+    if any("signature" not in pack for pack in manifest.get("packs", ())):
+        missing += [f"the signature of {entry['name']}" for entry in manifest["conditions"] if "signature" not in entry]
     if missing:
         raise DamagedFile(f"{where} is not a manifest: it lacks {', '.join(missing)}; move it away")
     return manifest
@@ -111,10 +115,18 @@ def plan_of(manifest: Manifest) -> Plan:
                 "wrote the manifest"
             )
     packs = tuple(
-        PlannedPack(pack["id"], pack["stage"], tuple(pack["replicates"]), pack["signature"], pack.get("kind", ""))
+        PlannedPack(pack["id"], pack["stage"], tuple(pack["replicates"]), signature_of(pack, manifest), pack.get("kind", ""))
         for pack in manifest["packs"]
     )
     return Plan(study, replicates, packs, frozenset(), frozenset(), parts_of(manifest))
+
+
+def signature_of(pack: PackFields, manifest: Manifest) -> str:
+    """The signature of a planned pack: that of its replicates' condition, or its own in manifests of before 24 November 2026."""
+    if "signature" in pack:
+        return pack["signature"]
+    _, condition, *_ = manifest["replicates"][pack["replicates"][0]]
+    return manifest["conditions"][condition]["signature"]
 
 
 def parts_of(manifest: Manifest) -> dict[str, tuple[Part, ...]]:

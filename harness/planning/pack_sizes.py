@@ -12,7 +12,7 @@ from dataclasses import replace
 import harness.planning.amounts as amounts
 from harness.executor import Executor, KindsExecutor
 from harness.planning.kept_rates import KeptRates
-from harness.planning.manifest import parts_of
+from harness.planning.manifest import parts_of, signature_of
 from harness.planning.pack import Pack, Replicate, scored_sets
 from harness.planning.plan import Part, Plan, numerics_on, shape, signature
 from harness.planning.throughput import Rate, best_rate
@@ -99,7 +99,8 @@ def measure(
     for manifest in earlier:
         if manifest["numerics"] == numerics:
             for pack in manifest["packs"]:
-                settled[pack["signature"]] = max(settled.get(pack["signature"], 1), len(pack["replicates"]))
+                name = signature_of(pack, manifest)
+                settled[name] = max(settled.get(name, 1), len(pack["replicates"]))
     rates = {}
     timer = timer or Timer(executor)
     for name, condition, replicates in _shapes(study, first, timer):

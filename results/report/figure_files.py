@@ -17,6 +17,8 @@ _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _DRAWN = re.compile(r"<(?:path|use)\b[^>]*>")  # matplotlib escapes the "<" of a text
 _PLACES = re.compile(r'(?<=\s)[dxy]="[^"]*"')
 _LONG = re.compile(r"-?\d+\.\d{3,}")
+_SAME_STYLE = re.compile(r' *<use [^>]* style="([^"]*)"/>\n(?: *<use [^>]* style="\1"/>\n)+')
+_OWN_STYLE = re.compile(r' style="[^"]*"(?=/>\n)')
 
 
 def svg(figure: Figure) -> str:
@@ -25,7 +27,12 @@ def svg(figure: Figure) -> str:
     with mpl.rc_context(STYLE):
         _lay_out(figure)
         figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": "manyseeds"})
-    return hundredths(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", sink.getvalue()))
+    return smaller(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", sink.getvalue()))
+
+
+def smaller(document: str) -> str:
+    """The SVG document in hundredths of a point, with the style of markers that follow each other once."""
+    return _SAME_STYLE.sub(lambda run: f'<g style="{run[1]}">\n{_OWN_STYLE.sub("", run[0])}</g>\n', hundredths(document))
 
 
 def hundredths(document: str) -> str:

@@ -34,6 +34,7 @@ MOST_BANDS = 3  # shaded bands of a panel that can be told apart
 MAX_LINES = 300  # light lines of single replicates over distance; more are left out, the pooled rate stays
 STYLE: Any = {
     "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana"],  # each text of an SVG names them all
     "font.size": 10,
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",

@@ -66,7 +66,9 @@ def _settings(value: Value, where: str) -> str:
 
 
 class ConditionFields(TypedDict):
-    """A condition. config: what is hashed, without defaults; settings: every option; scored: positions of a string that are scored."""
+    """A condition. config: what is hashed, without defaults; settings: every option; scored: positions of a string that are scored;
+    signature: what its packs' shapes and code follow from.
+    """
 
     name: Name
     config: Annotated[Options, record(_STAGED | {"experiment": _EXPERIMENT, "code": text(MOST_NAME)})]
@@ -74,11 +76,12 @@ class ConditionFields(TypedDict):
     replicates: int
     settings: NotRequired[Annotated[Options, _settings]]
     scored: NotRequired[int | None]
+    signature: NotRequired[str]
     scoring: NotRequired[ScoringFields | None]
 
 
 class PackFields(TypedDict):
-    """A planned pack: places of its replicates in the manifest's list."""
+    """A planned pack: places of its replicates in the manifest's list. signature: in manifests whose conditions have none."""
 
     id: Name
     replicates: list[int]

@@ -144,6 +144,8 @@ def _disagreement(content: Tree) -> str:
         if condition["replicates"] != count:
             return f"conditions[{index}].replicates is {condition['replicates']}, and {count} are listed"
     for index, pack in enumerate(content.get("packs", ())):
+        if not pack["replicates"]:
+            return f"packs[{index}] holds no replicate"
         if any(place >= len(rows) for place in pack["replicates"]):
             return f"packs[{index}] holds a replicate that is not listed"
     return ""

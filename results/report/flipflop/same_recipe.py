@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import results
 from results.errors import StoreError, StudyError
-from results.report.figure_files import hundredths
+from results.report.figure_files import smaller
 from results.report.figures import titled_panels
 from results.report.palette import COLOURS, Style
 from results.terminal import say
@@ -82,7 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
             )
         if given.figure.endswith(".svg"):
             path = Path(given.figure)
-            path.write_text(hundredths(path.read_text(encoding="utf-8")), encoding="utf-8")
+            path.write_text(smaller(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.planning import manifest
 from harness.planning.plan import pack_id, replicates_of, signature
-from results.errors import StudyError
+from results.errors import DamagedFile, StudyError
 from tests.harness.planning.plans import NUMERICS, committed_rows, planned_keys, planned_packs, trial_study
 
 
@@ -237,6 +237,19 @@ def test_a_manifest_reads_back_as_the_same_plan(overrides):
     assert manifest.plan_of(manifest.read(content)) == planned
     assert re.fullmatch(r"[0-9a-f]{16}", manifest.name_of_content(content))
     assert content == manifest.to_bytes(manifest.read(content))
+
+
+def test_manifests_that_had_a_signature_in_every_pack_are_read_and_one_without_any_is_refused():
+    planned = planned_packs(trial_study(), sizes=2)
+    older = _manifest(planned)
+    for pack, of_plan in zip(older["packs"], planned.packs, strict=True):
+        pack["signature"] = of_plan.signature
+    names = [entry.pop("signature") for entry in older["conditions"]]
+    assert manifest.plan_of(manifest.read(manifest.to_bytes(older))).packs == planned.packs
+    assert {pack["signature"] for pack in older["packs"]} == set(names)
+    del older["packs"][0]["signature"]
+    with pytest.raises(DamagedFile, match=f"lacks the signature of {re.escape(planned.study.conditions[0].name)}"):
+        manifest.read(manifest.to_bytes(older))
 
 
 def test_a_manifest_says_what_each_condition_is_scored_on():

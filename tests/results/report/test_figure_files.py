@@ -46,3 +46,25 @@ def test_a_text_that_looks_like_a_path_stays_as_it_is():
     assert figure_files.hundredths(text + path) == text + path.replace("M 1.234567 -0.000001", "M 1.23 0").replace(
         "99999.996", "100000"
     )
+
+
+def _styles(document: str) -> list[tuple[dict[str, str], str]]:
+    """Every marker with the style that holds for it, its own or that of what it stands in."""
+
+    def below(element, inherited):
+        style = element.get("style", inherited)
+        if element.tag.endswith("}use"):
+            yield {name: value for name, value in element.attrib.items() if name != "style"}, style
+        for child in element:
+            yield from below(child, "" if element.tag.endswith("}defs") else style)
+
+    return list(below(ET.fromstring(document), ""))
+
+
+def test_the_style_of_markers_in_a_row_stands_once_and_each_keeps_its_own():
+    with patch.object(figure_files, "smaller", figure_files.hundredths):
+        long = figure_files.svg(_drawn())
+    short = figure_files.smaller(long)
+    assert len(short) < 0.9 * len(long)
+    assert _styles(short) == _styles(long)
+    assert figure_files.smaller(short) == short

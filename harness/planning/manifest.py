@@ -17,8 +17,9 @@ from harness.study.stages import link_of
 from results.errors import DamagedFile, StudyError
 from results.plain_values import Options, Tree
 from results.store.filesystem import public, public_override
-from results.store.manifest import MOST_BYTES, checked
+from results.store.manifest import MOST_BYTES, checked, newest_manifest, write_manifest
 from results.store.manifest_fields import Manifest, PackFields
+from results.store.tables import Store
 from tasks.task import Task
 
 
@@ -127,6 +128,23 @@ def signature_of(pack: PackFields, manifest: Manifest) -> str:
         return pack["signature"]
     _, condition, *_ = manifest["replicates"][pack["replicates"][0]]
     return manifest["conditions"][condition]["signature"]
+
+
+def shorten(store: Store) -> None:
+    """Write the newest manifest again where it repeats a signature in every pack: once a condition is all that is read."""
+    newest = newest_manifest(store)
+    if newest is None or not any("signature" in pack for pack in newest[1].get("packs", ())):
+        return
+    manifest = newest[1]
+    for pack in manifest["packs"]:
+        name = signature_of(pack, manifest)
+        for place in pack["replicates"]:
+            condition = manifest["conditions"][manifest["replicates"][place][1]]
+            if condition.setdefault("signature", name) != name:
+                return  # an older version let a condition's packs differ
+        pack.pop("signature", None)
+    content = to_bytes(manifest)
+    write_manifest(store, name_of_content(content), content)
 
 
 def parts_of(manifest: Manifest) -> dict[str, tuple[Part, ...]]:

@@ -52,10 +52,13 @@ def compact(store: str, study: str | None) -> None:
 
     Readers see the same rows. Not while a study writes into the store.
     """
+    from harness.planning.manifest import shorten
     from results.store.merge import compact as compact_store
 
     for name in study_names(store, study):
-        before, after = compact_store(open_study(store, name))
+        opened = open_study(store, name)
+        before, after = compact_store(opened)
+        shorten(opened)
         say(f"{name}: {before} files are now {after}")
 
 

@@ -16,10 +16,12 @@ from harness.executing.leases import LEASE_S, Leases, _place
 from harness.executing.progress import Progress
 from harness.local import run_packs
 from harness.machine.interrupt import Interrupt
+from harness.planning import manifest
 from harness.run import run
 from harness.study.load import load
 from results.errors import StoreError
 from results.store import merge
+from results.store.manifest import manifest_of, write_manifest
 from results.store.tables import open_store, table_files, write_bytes
 from tests.harness.killed import without_report
 from tests.harness.packs import condition, pack
@@ -167,3 +169,21 @@ def test_a_store_that_refuses_to_remove_files_is_told_of_and_the_run_goes_on(man
     said = _said(many)
     assert len(said) == 1
     assert said[0].startswith("the tables' files are left as they are")
+
+
+def test_a_manifest_that_repeats_signatures_is_written_once_more_without_and_plans_the_same(many):
+    newest = manifest_of(many)
+    planned = manifest.plan_of(newest)
+    older = json.loads(manifest.to_bytes(newest))
+    for pack_fields, of_plan in zip(older["packs"], planned.packs, strict=True):
+        pack_fields["signature"] = of_plan.signature
+    for entry in older["conditions"]:
+        del entry["signature"]
+    content = manifest.to_bytes(older)
+    write_manifest(many, manifest.name_of_content(content), content)
+    manifest.shorten(many)
+    assert manifest_of(many) == newest
+    assert manifest.plan_of(manifest_of(many)) == planned
+    written = os.listdir(many.path("manifests"))
+    manifest.shorten(many)
+    assert os.listdir(many.path("manifests")) == written

@@ -28,7 +28,8 @@ def build(
 ) -> dict[str, object]:
     """The manifest of a plan as plain containers. StudyError where it would be larger than readers take."""
     study = plan.study
-    size = sum(12 * len(pack.replicates) + 100 for pack in plan.packs) + 100 * len(plan.replicates)
+    signatures = [signature(condition, study.sets) for condition in study.conditions]
+    size = sum(12 * len(pack.replicates) + 100 for pack in plan.packs) + 100 * len(plan.replicates) + sum(map(len, signatures))
     if size > MOST_BYTES:
         raise StudyError(
             f"the plan of {study.name}, {len(plan.replicates):,} replicates in {len(plan.packs):,} packs, takes about "
@@ -60,10 +61,8 @@ def build(
         "sets": study.set_entries(),
         **({"metrics": {name: asdict(metric) for name, metric in study.metrics.items()}} if study.metrics else {}),
         "conditions": [
-            to_dict(condition)
-            | {"sets": _sets(study, condition), "replicates": count, "signature": signature(condition, study.sets)}
-            | _about(condition)
-            for condition, count in zip(study.conditions, counts, strict=True)
+            to_dict(condition) | {"sets": _sets(study, condition), "replicates": count, "signature": name} | _about(condition)
+            for condition, count, name in zip(study.conditions, counts, signatures, strict=True)
         ],
         "replicates": [replicate.entry() for replicate in plan.replicates],
         "packs": [
@@ -131,7 +130,10 @@ def signature_of(pack: PackFields, manifest: Manifest) -> str:
 
 
 def shorten(store: Store) -> None:
-    """Write the newest manifest again where it repeats a signature in every pack: once a condition is all that is read."""
+    """Rewrite the newest manifest, if signatures stand with its packs, so that they stand with its conditions.
+
+    Left as it is where packs of one condition have several, as versions that planned otherwise may have written it.
+    """
     newest = newest_manifest(store)
     if newest is None or not any("signature" in pack for pack in newest[1].get("packs", ())):
         return
@@ -141,7 +143,7 @@ def shorten(store: Store) -> None:
         for place in pack["replicates"]:
             condition = manifest["conditions"][manifest["replicates"][place][1]]
             if condition.setdefault("signature", name) != name:
-                return  # an older version let a condition's packs differ
+                return
         pack.pop("signature", None)
     content = to_bytes(manifest)
     write_manifest(store, name_of_content(content), content)

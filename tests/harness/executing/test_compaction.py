@@ -9,6 +9,7 @@ import time
 
 import pytest
 import torch
+from click.testing import CliRunner
 
 from harness.executing import compaction
 from harness.executing.dispatch import Dispatch
@@ -19,7 +20,8 @@ from harness.machine.interrupt import Interrupt
 from harness.planning import manifest
 from harness.run import run
 from harness.study.load import load
-from results.errors import StoreError
+from launch.cli import cli
+from results.errors import DamagedFile, StoreError
 from results.store import merge
 from results.store.manifest import manifest_of, write_manifest
 from results.store.tables import open_store, table_files, write_bytes
@@ -171,7 +173,7 @@ def test_a_store_that_refuses_to_remove_files_is_told_of_and_the_run_goes_on(man
     assert said[0].startswith("the tables' files are left as they are")
 
 
-def test_a_manifest_that_repeats_signatures_is_written_once_more_without_and_plans_the_same(many):
+def test_compacting_moves_signatures_from_packs_to_conditions_and_the_manifest_plans_the_same(many):
     newest = manifest_of(many)
     planned = manifest.plan_of(newest)
     older = json.loads(manifest.to_bytes(newest))
@@ -181,9 +183,23 @@ def test_a_manifest_that_repeats_signatures_is_written_once_more_without_and_pla
         del entry["signature"]
     content = manifest.to_bytes(older)
     write_manifest(many, manifest.name_of_content(content), content)
-    manifest.shorten(many)
+    assert CliRunner().invoke(cli, ["compact", many.root, many.study]).exit_code == 0
     assert manifest_of(many) == newest
     assert manifest.plan_of(manifest_of(many)) == planned
-    written = os.listdir(many.path("manifests"))
+
+
+def test_a_manifest_whose_conditions_have_packs_of_several_signatures_is_left_as_it_is(many):
+    older = json.loads(manifest.to_bytes(manifest_of(many)))
+    for index, pack_fields in enumerate(older["packs"]):
+        pack_fields["signature"] = f"signature {index}"
+    content = manifest.to_bytes(older)
+    write_manifest(many, manifest.name_of_content(content), content)
     manifest.shorten(many)
-    assert os.listdir(many.path("manifests")) == written
+    assert manifest_of(many) == older
+
+
+def test_a_manifest_with_a_pack_of_no_replicate_is_refused(many):
+    empty = json.loads(manifest.to_bytes(manifest_of(many)))
+    empty["packs"][1]["replicates"] = []
+    with pytest.raises(DamagedFile, match=r"packs\[1\] holds no replicate"):
+        manifest.read(manifest.to_bytes(empty))

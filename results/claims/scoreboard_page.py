@@ -47,9 +47,9 @@ def markdown(stores: Mapping[str, Store]) -> str:
 
 
 def _telling(rows: Sequence[_Row]) -> list[_Row]:
-    """The rows of a claim from the most decided on; those of studies that have nothing on it only where no other study has."""
+    """The rows of a claim from the most decided on; where no study has anything on it, the first one's alone."""
     ran = [row for row in rows if row[1].verdict != NOT_RUN]
-    return sorted(ran or rows, key=lambda row: VERDICTS.index(row[1].verdict))
+    return sorted(ran or rows[:1], key=lambda row: VERDICTS.index(row[1].verdict))
 
 
 def _tally(verdicts: Mapping[str, Sequence[_Row]]) -> str:

@@ -1,0 +1,61 @@
+"""The page about 25 transformers that have learned says what their rows say."""
+
+import re
+from statistics import median
+
+import pytest
+
+from results.claims import scoreboard
+from results.rows.study_rows import read_study
+from results.store.manifest import manifest_of
+from results.store.tables import open_store
+from tests.page_code import ROOT
+
+SETS = {"in_distribution": "in distribution", "sparse": "sparse", "dense": "dense"}
+
+
+@pytest.fixture(scope="module")
+def store():
+    return open_store(str(ROOT / "docs/studies/flipflop"), "fflm-converged")
+
+
+@pytest.fixture(scope="module")
+def section():
+    page = (ROOT / "docs/studies/flipflop/README.md").read_text()
+    (found,) = re.findall(r"\n## The tail again.*?(?=\*\*Fixed before it ran)", page, re.DOTALL)
+    return " ".join(found.split())
+
+
+def test_the_table_has_the_wrong_reads_of_the_rows(store, section):
+    replicates = read_study(store, manifest_of(store)).replicates
+    assert len(replicates) == 25
+    for name, told in SETS.items():
+        errors = [replicate.scores[name].errors for replicate in replicates]
+        (reads,) = {replicate.scores[name].reads for replicate in replicates}
+        law = re.escape(f"| {told}, FFL(") + r"[\d.]+\) "
+        row = f"| {reads:,} | {errors.count(0)} | {median(errors):g} | {max(errors):,} |"
+        assert re.search(law + re.escape(row), section), row
+
+
+def test_the_sentences_have_the_numbers_of_the_verdicts(store, section):
+    verdict = {verdict.claim.id: verdict for verdict in scoreboard(store)}
+    for name in ("R1", "R1-iterates"):
+        assert f"**{name}** is *{verdict[name].verdict}*" in section
+    tail = r"(\d+) of \d+ .* err: (\d+) on sparse, (\d+) on dense; the worst errs at least (\d+)×"
+    wrong, sparse, dense, factor = re.match(tail, verdict["R1"].finding.measured).groups()
+    assert (
+        f"{wrong} of 25 transformers read their training distribution without an error, and all {wrong} err elsewhere"
+        in section
+    )
+    assert f"{sparse} on sparse strings, where the worst misreads 14.2 %, and {dense} on dense ones" in section
+    assert f"a factor of {factor} apart on sparse strings" in section
+    back = r"in (\d+) of (\d+) \[([\d.]+)%, ([\d.]+)%\].* from 0 of 500 .* step ([\d,]+) to (\d+) at step ([\d,]+)"
+    again, learned, low, high, step, strings, later = re.match(back, verdict["R1-iterates"].finding.measured).groups()
+    assert f"In {again} of the {learned} [{low} %, {high} %] errors rise at least 10 times" in section
+    assert f"no error at step {step}, and errs in {strings} of the 500 strings at step {later}" in section
+
+
+def test_the_worst_that_has_learned_misreads_as_many_sparse_strings_as_the_page_says(store, section):
+    replicates = read_study(store, manifest_of(store)).replicates
+    worst = max(replicate.error("sparse") for replicate in replicates if replicate.error("in_distribution") == 0)
+    assert f"the worst misreads {100 * worst:.1f} %" in section

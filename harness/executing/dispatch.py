@@ -21,7 +21,8 @@ from results.store.filesystem import info_of
 from results.store.parquet import COMPACTED, SUFFIX
 from results.store.tables import Store, check_there, read_files, table_files
 
-_LOOK_S = 3.0  # between looks at packs that another driver runs
+_LOOK_S = 3.0  # between looks at packs that another driver runs, once nothing else is left
+_COUNT_S = 15.0  # between counts of what other drivers have committed, for the progress
 _LOST = 3  # packs in a row that the store would not take, after waiting for it each time: it is gone
 _ACCOUNTS = 20  # deaths of a pack that its log tells of
 _WORDS = {"died": "killed its worker", "hung": "hung", "oom": "ran the host out of memory"}
@@ -47,7 +48,7 @@ class Dispatch:
         self._queue = list(packs)
         self._elsewhere: list[Pack] = []
         self._others: set[str] = set()  # ids of packs that were seen to run elsewhere
-        self._looked = 0.0
+        self._looked = self._counted = 0.0
         self._said = False
         self._deaths = Deaths()
         self._accounts: dict[str, list[str]] = {}  # by pack: what is known of its deaths
@@ -73,12 +74,13 @@ class Dispatch:
         if not self._queue and self._elsewhere and time.monotonic() - self._looked > _LOOK_S:
             self._queue, self._elsewhere = self._elsewhere, []
             self._looked = time.monotonic()
+        elif self._elsewhere and time.monotonic() - self._counted > _COUNT_S:
+            self._count_elsewhere()
         while (place := 0 if rank is None else self._gladliest(rank)) is not None and self._queue:
             pack = self._queue.pop(place)
             done = self._committed(pack)
             if done is not None:
-                self.progress.end(done)
-                self.outcomes.append(done)
+                self._end_elsewhere(done)
             elif self.leases.take(pack.id):
                 return pack
             elif self.leases.halved(pack.id) and (parts := halves(pack)):  # whoever halved it runs these
@@ -174,6 +176,25 @@ class Dispatch:
             if found is not None and (best is None or found < best):
                 best, place = found, index
         return place
+
+    def _count_elsewhere(self) -> None:
+        """Count what other drivers have committed by now, or the end that is shown would be that of this driver alone."""
+        self._counted = time.monotonic()
+        try:
+            there = set(table_files(self.store, "replicates"))
+        except StoreError:
+            return  # they are counted later, at the latest when nothing else is left
+        waiting, self._elsewhere = self._elsewhere, []
+        for pack in waiting:
+            done = self._committed(pack) if f"{pack.id}{SUFFIX}" in there else None
+            if done is not None:
+                self._end_elsewhere(done)
+            else:
+                self._elsewhere.append(pack)
+
+    def _end_elsewhere(self, done: Outcome) -> None:
+        self.progress.end(done)
+        self.outcomes.append(done)
 
     def _committed(self, pack: Pack) -> Outcome | None:
         """The outcome of a pack that another driver has committed meanwhile, scored on all its sets."""

@@ -22,8 +22,10 @@ _NO_VALUE = ("key", "stage", "pack")
 def disagreement(theirs: dict[str, pa.Table], ours: dict[str, pa.Table], tolerance: float) -> str:
     """What differs between two trainings of one replicate, table by table; "" where nothing does.
 
-    tolerance: 0 asks for equal bits (NaN equals NaN). Otherwise a measured value a agrees with b where |a - b| ≤ tolerance · max(|b|, 0.1),
-    and an error count as its share of the reads; what a row is (steps, status, strings, reads) must be equal always.
+    tolerance: 0 asks for equal bits (NaN equals NaN). Otherwise a measured value b agrees with the committed a where
+    |a - b| ≤ tolerance · max(|a|, 0.1), and an error count among n reads where |a - b| ≤ tolerance · a, or both tolerance · n / 10 and
+    the square root of a (1 where a is 0), its sampling error: a tenth of a percent of many reads may be many times a rare error. What a
+    row is (steps, status, strings, reads) must be equal always.
     """
     return "; ".join(differences for table in _NAMES if (differences := _table(table, theirs[table], ours[table], tolerance)))
 
@@ -73,6 +75,6 @@ def _distance(column: str, a: Value, b: Value, row: Row, tolerance: float) -> fl
         return float(far)
     if column in ("errors_sq", "errors_x_count"):
         return 0.0  # they follow from the errors
-    share = far / max(row.get("count") or row.get("sequences") or 1, 1)
-    whole = a / max(row.get("count") or row.get("sequences") or 1, 1)
-    return 0.0 if share <= tolerance * max(whole, 0.1) else float(far)
+    reads = row.get("count") or row.get("sequences") or 1
+    allowed = max(tolerance * a, min(tolerance * reads / 10, math.sqrt(max(a, 1))))
+    return 0.0 if far <= allowed else float(far)

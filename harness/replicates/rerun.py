@@ -66,8 +66,8 @@ def rerun(
 
     key: 32 digits, or as many as tell it apart; keep: write its weights where they agree. Losses, curves, evaluations and profiles must be
     equal bit for bit on a CPU in fp32 with the recorded numerics; with others, which are named, each value within TOLERANCE, relative
-    (and a tenth of it, absolute). Raises ValueError, before training, where the replicate or its manifest is not there, or the code is
-    another; weights that are kept already are never replaced.
+    (and a tenth of it, absolute), and each rare error count within its sampling error. Raises ValueError, before training, where the
+    replicate or its manifest is not there, or the code is another; weights that are kept already are never replaced.
     """
     stores = [stores] if isinstance(stores, Store) else list(stores)
     full = resolve_key(stores, key)

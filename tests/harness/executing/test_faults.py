@@ -65,6 +65,24 @@ def test_a_pack_that_another_driver_committed_is_not_trained_again(store, packs)
     assert dispatch.outcomes == [Outcome(packs[0].id, "committed", 2)]
 
 
+def test_what_another_driver_commits_meanwhile_is_counted_before_the_queue_is_empty(store, packs, monkeypatch):
+    """With three equal packs, one of each driver done and one left, half of the time so far remains; alone it would be twice that."""
+    now = [1000.0]
+    monkeypatch.setattr("harness.executing.progress.time.monotonic", lambda: now[0])
+    third = pack(condition("lstm"), [7, 8])
+    _other(store, packs[0])
+    dispatch = dispatch_of([*packs, third], store)
+    assert dispatch.next() == packs[1]
+    assert run_pack(packs[0], store, CPU, lambda step: None, lambda: False).status == "committed"
+    now[0] += 100
+    dispatch.ended(packs[1], Outcome(packs[1].id, "committed", 1))
+    assert dispatch.next() == third
+    assert dispatch.progress.packs_ended == 2
+    assert dispatch.progress.seconds_left() == pytest.approx(50)
+    assert {outcome.pack for outcome in dispatch.outcomes} == {packs[0].id, packs[1].id}
+    assert dispatch.left() == 0
+
+
 def test_a_file_under_a_packs_name_that_lacks_its_rows_is_not_taken_for_it(store, packs):
     other = pack(condition("lstm"), [7])
     run_pack(other, store, CPU, lambda step: None, lambda: False)

@@ -143,6 +143,24 @@ def test_a_tolerance_forgives_values_and_never_what_a_row_is(store):
     assert "replicates.loss" in disagreement(rows, changed("replicates", "loss", lambda value: value * 1.02), 0.01)
     assert "evaluations.count" in disagreement(rows, changed("evaluations", "count", lambda value: value + 1), 0.01)
     assert "evaluations.errors" in disagreement(rows, changed("evaluations", "errors", lambda value: 0), 0.01)
+
+    def errs(committed, again, reads):
+        old = changed("evaluations", "errors", lambda value: committed)["evaluations"].to_pylist()
+        new = changed("evaluations", "errors", lambda value: again)["evaluations"].to_pylist()
+        old[0]["count"] = new[0]["count"] = reads
+        tables = [rows | {"evaluations": pa.Table.from_pylist(each, SCHEMAS["evaluations"])} for each in (old, new)]
+        return "evaluations.errors" not in disagreement(*tables, 0.01)
+
+    assert errs(0, 1, 400_000)
+    assert not errs(0, 2, 400_000), "a tenth of a percent of the reads, 400, is no bound on a rare error"
+    assert errs(49, 56, 400_000)
+    assert errs(49, 42, 400_000)
+    assert not errs(49, 57, 400_000)
+    assert errs(49, 50, 1_000)
+    assert not errs(49, 51, 1_000), "of few reads a tenth of a percent is less than the sampling error"
+    assert not errs(0, 1, 900)
+    assert errs(200_000, 202_000, 400_000)
+    assert not errs(200_000, 202_001, 400_000)
     fewer = rows | {"curves": rows["curves"].slice(1)}
     assert "1 rows of curves are not there again" in disagreement(rows, fewer, 0.01)
     assert "1 rows of curves are new" in disagreement(fewer, rows, 0.01)

@@ -18,6 +18,8 @@ _DRAWN = re.compile(r"<(?:path|use)\b[^>]*>")  # matplotlib escapes the "<" of a
 _PLACES = re.compile(r'(?<=\s)[dxy]="[^"]*"')
 _LONG = re.compile(r"-?\d+\.\d{3,}")
 _SAME_STYLE = re.compile(r' *<use [^>]* style="([^"]*)"/>\n(?: *<use [^>]* style="\1"/>\n)+')
+_INDENT = re.compile(r"\n +(?=<)")
+_LINES = re.compile(r"(?<=[ML] )[-.\d]+ [-.\d]+(?: \nL [-.\d]+ [-.\d]+)+")
 _OWN_STYLE = re.compile(r' style="[^"]*"(?=/>\n)')
 
 
@@ -31,8 +33,14 @@ def svg(figure: Figure) -> str:
 
 
 def smaller(document: str) -> str:
-    """The SVG document in hundredths of a point, with the style of markers that follow each other once."""
-    return _SAME_STYLE.sub(lambda run: f'<g style="{run[1]}">\n{_OWN_STYLE.sub("", run[0])}</g>\n', hundredths(document))
+    """The SVG document in hundredths of a point, with the style of markers that follow each other once, without indentation.
+
+    Further points of a path need no letter: after M and L they are lines to (SVG 2, 9.3.3).
+    """
+    grouped = _SAME_STYLE.sub(lambda run: f'<g style="{run[1]}">\n{_OWN_STYLE.sub("", run[0])}</g>\n', hundredths(document))
+    return _INDENT.sub(
+        "\n", _DRAWN.sub(lambda element: _LINES.sub(lambda line: line[0].replace(" \nL ", "\n"), element[0]), grouped)
+    )
 
 
 def hundredths(document: str) -> str:

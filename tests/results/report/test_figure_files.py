@@ -68,3 +68,27 @@ def test_the_style_of_markers_in_a_row_stands_once_and_each_keeps_its_own():
     assert len(short) < 0.9 * len(long)
     assert _styles(short) == _styles(long)
     assert figure_files.smaller(short) == short
+
+
+def _commands(path: str) -> list[tuple[str, tuple[float, float]]]:
+    """Each pair of numbers of a path with the command that it belongs to: further pairs after M are lines to."""
+    found, command = [], ""
+    for letter, x, y in re.findall(r"([A-Za-z])|(-?[\d.]+)\s+(-?[\d.]+)", path):
+        command = letter or command
+        if not letter:
+            found.append((command, (float(x), float(y))))
+            command = "L" if command == "M" else command
+    return found
+
+
+def test_paths_draw_the_same_without_the_letters_of_lines():
+    """Also after curves, which the frame of a legend has, where the letter must stay."""
+    with patch.object(figure_files, "smaller", figure_files.hundredths):
+        long = figure_files.svg(_drawn())
+    short = figure_files.smaller(long)
+    before, after = ([_commands(each) for each in re.findall(r'\sd="([^"]*)"', document)] for document in (long, short))
+    assert before == after
+    assert {command for path in before for command, _ in path} >= {"M", "L", "C"}
+    assert len(short) < 0.95 * len(long)
+    frame = '<path d="M 1 2 \nL -3.5 4 \nQ 5 6 7 8 \nL 9 10 \nL 1 2 \nz\n"/>'
+    assert figure_files.smaller(frame) == frame.replace("2 \nL -3.5", "2\n-3.5").replace("10 \nL 1", "10\n1")

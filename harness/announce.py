@@ -13,6 +13,7 @@ from harness.prepare import Prepared, next_round
 from harness.study.config import Study
 from results.errors import StudyError
 from results.report.first_screen import smaller_than
+from results.rows.plural import counted
 from results.store.filesystem import public
 from results.store.tables import committed
 
@@ -30,7 +31,8 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
     total = len(planned.replicates)
     new = "" if begun(prepared.store) else ", where this study has not begun"
     say(
-        f"  {total} replicates of {len(study.conditions)} conditions, {len(planned.done)} committed in {public(prepared.uri)}{new}"
+        f"  {counted(total, 'replicate')} of {counted(len(study.conditions), 'condition')}, "
+        f"{len(planned.done)} committed in {public(prepared.uri)}{new}"
     )
     if planned.failed:
         say(f"  {len(planned.failed)} failed before and are left out: manyseeds retry plans them again")

@@ -13,6 +13,7 @@ from harness.study.identity import canonical
 from harness.study.load import load
 from launch.families import find_family
 from results.errors import StudyError, output_errors
+from results.rows.plural import counted
 from results.store.tables import open_store, scored
 
 
@@ -103,27 +104,23 @@ def show_estimate(studies: Sequence[Study], seconds: float, say: Callable[[str],
         raise StudyError(f"--seconds {seconds:g} must be above 0")
     if experiments := [study.name for study in studies if study.is_experimental]:
         raise StudyError(f"{experiments[0]} trains nothing, so its hours do not follow from tokens: use manyseeds plan")
-    counted: set[str] = set()
+    seen: set[str] = set()
     shared = Counter[str]()
     tokens: dict[str, int] = {}
     for study in studies:
-        before, replicates = len(counted), replicates_of(study.conditions)
+        before, replicates = len(seen), replicates_of(study.conditions)
         names = [canonical(condition.config()) for condition in study.conditions]
         tokens |= {name: _tokens(condition) for name, condition in zip(names, study.conditions, strict=True)}
         for replicate in replicates:
-            if replicate.key not in counted:
+            if replicate.key not in seen:
                 shared[names[replicate.condition]] += 1
-            counted.add(replicate.key)
-        many = len(study.conditions)
-        say(
-            f"{study.name}: {len(replicates)} replicates of {many} condition{'s'[: many > 1]}, "
-            f"{len(counted) - before} of them new"
-        )
+            seen.add(replicate.key)
+        conditions = counted(len(study.conditions), "condition")
+        say(f"{study.name}: {counted(len(replicates), 'replicate')} of {conditions}, {len(seen) - before} of them new")
     commonest = max(shared, key=lambda name: shared[name])
     hours = sum(count * tokens[name] for name, count in shared.items()) / tokens[commonest] * seconds / 3600
-    say(
-        f"together: {len(counted)} replicates of {len(shared)} conditions; {hours:,.0f} hours of one device at {seconds:g} s for"
-    )
+    together = f"{counted(len(seen), 'replicate')} of {counted(len(shared), 'condition')}"
+    say(f"together: {together}; {hours:,.0f} hours of one device at {seconds:g} s for")
     say(f"  each of the {shared[commonest]} replicates of the commonest condition, the others by the tokens they train on")
 
 

@@ -15,6 +15,7 @@ from results.store.manifest import Manifest, label
 MOST_NAMED = 3  # conditions that the answer gives a number each; of more it names the best and the worst
 MOST_CHANGES = 6  # in the line; the others unfold
 _CHANGE = re.compile(r"(?P<path>[^:]+): (?P<values>.+)")
+_OF_SET = re.compile(r"evaluate\.sets\.(?P<set>[^.:]+)\.(?P<field>[^:]+): (?P<values>.+)")
 _ARROW = re.compile(r"(?P<old>\S+) -> (?P<new>\S+?)(?=,? |,?$)")
 _ALONE = re.compile(r"\S+?(,? of .+| \(.+\))?")  # one value, and whose it is
 _NUMBER = re.compile(r"\b\d{4,15}\b")
@@ -39,7 +40,7 @@ def changes(manifest: Manifest) -> Changes | None:
     overrides = [override for override in manifest.get("overrides") or () if not str(override).startswith(_OPERATIONAL)]
     if not reductions and not overrides:
         return None
-    written = [text for reduction in _ordered(reductions) if (text := change_in_words(reduction)) is not None]
+    written = [text for reduction in _sets_together(_ordered(reductions)) if (text := change_in_words(reduction)) is not None]
     return Changes(
         _heading(manifest.get("source") or {}) if reductions else "Set on the command line",
         written[:MOST_CHANGES],
@@ -50,7 +51,7 @@ def changes(manifest: Manifest) -> Changes | None:
 
 def smaller_than(source: Options, reductions: Sequence[str]) -> str:
     """All reductions of a study in one line; those without words are counted."""
-    words = [change_in_words(reduction) for reduction in _ordered(reductions)]
+    words = [change_in_words(reduction) for reduction in _sets_together(_ordered(reductions))]
     untold = words.count(None)
     told = [text for text in words if text is not None] + ([f"{untold} more in the report"] if untold else [])
     return f"{_heading(source)}: {', '.join(told)}"
@@ -93,6 +94,24 @@ def change_in_words(change: str) -> str | None:
         noun = _COUNTS.get(name, "sequence") + ("" if new == "1" else "s")
         return f"{new} {noun}{where} {old}"
     return f"looks every {values} steps{where}" if name == "every" else f"{name.replace('_', ' ')} {values}{where}"
+
+
+def _sets_together(reductions: Iterable[str]) -> list[str]:
+    """The same change of several evaluation sets as one, at the place of the first."""
+    sets: dict[tuple[str, ...], list[str]] = {}
+    for reduction in reductions:
+        matched = _OF_SET.fullmatch(reduction)
+        sets.setdefault((matched["field"], matched["values"]) if matched else (reduction,), []).append(
+            matched["set"] if matched else ""
+        )
+    return [
+        change[0] if len(change) == 1 else f"evaluate.sets.{_first_of(names)}.{change[0]}: {change[1]}"
+        for change, names in sets.items()
+    ]
+
+
+def _first_of(names: Sequence[str]) -> str:
+    return " and ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} others"
 
 
 def _ordered(reductions: Iterable[str]) -> list[str]:

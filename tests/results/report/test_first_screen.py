@@ -10,7 +10,7 @@ import yaml
 from results.claims.compare import exceeds
 from results.report.family import scored_answers
 from results.report.family_sections import FAMILIES
-from results.report.first_screen import answer, answer_of_values, change_in_words, changes, paper_shows
+from results.report.first_screen import answer, answer_of_values, change_in_words, changes, paper_shows, smaller_than
 from results.rows.plural import factor, factors
 from results.rows.summary import SUMMARY
 from results.rows.value_summary import VALUES
@@ -178,6 +178,16 @@ def test_one_condition_and_none() -> None:
 )
 def test_a_reduction_in_words(change: str, words: str | None) -> None:
     assert change_in_words(change) == words
+
+
+def test_the_same_change_of_several_sets_is_told_once() -> None:
+    changed = [f"evaluate.sets.{name}.sequences: 1000 -> 200" for name in ("p_05", "p_10", "p_15")]
+    others = ["model.layers: 8 -> 2", "evaluate.sets.share_010.ones: 4 -> 2", "evaluate.sets.p_05.every: 500 -> 200"]
+    assert smaller_than({"paper": "liu"}, [changed[0], *others[1:], *changed[1:], others[0]]) == (
+        "Smaller than the paper: 2 layers (8), 200 sequences in p_05 and 2 others (1,000), ones 2 (4) in share_010, "
+        "looks every 200 (500) steps in p_05"
+    )
+    assert smaller_than({}, changed[:2]).endswith(": 200 sequences in p_05 and p_10 (1,000)")
 
 
 def test_what_the_command_line_says_of_where_a_study_runs_is_no_change() -> None:

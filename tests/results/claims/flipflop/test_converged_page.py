@@ -1,4 +1,4 @@
-"""The page about 25 transformers that have learned says what their rows say."""
+"""The page about transformers that have learned says what their rows say."""
 
 import re
 from statistics import median
@@ -26,9 +26,18 @@ def section():
     return " ".join(found.split())
 
 
-def test_the_table_has_the_wrong_reads_of_the_rows(store, section):
-    replicates = read_study(store, manifest_of(store)).replicates
-    assert len(replicates) == 25
+@pytest.fixture(scope="module")
+def trained(store):
+    """The replicates by condition."""
+    found = {}
+    for replicate in read_study(store, manifest_of(store)).replicates:
+        found.setdefault(replicate.condition, []).append(replicate)
+    assert {name: len(members) for name, members in found.items()} == {"baseline": 25, "mixture": 25, "longer": 25}
+    return found
+
+
+def test_the_table_has_the_wrong_reads_of_the_rows(trained, section):
+    replicates = trained["baseline"]
     for name, told in SETS.items():
         errors = [replicate.scores[name].errors for replicate in replicates]
         (reads,) = {replicate.scores[name].reads for replicate in replicates}
@@ -37,7 +46,33 @@ def test_the_table_has_the_wrong_reads_of_the_rows(store, section):
         assert re.search(law + re.escape(row), section), row
 
 
-def test_the_sentences_have_the_numbers_of_the_verdicts(store, section):
+def test_the_table_of_three_recipes_has_the_wrong_reads_of_the_rows(trained, section):
+    total = 0
+    for name, told in {"ignore_90": "FFL(0.9)", "sparse": "sparse, FFL(0.98)", "dense": "dense, FFL(0.1)"}.items():
+        errors = {each: [replicate.scores[name].errors for replicate in members] for each, members in trained.items()}
+        cells = [f"{wrong.count(0)}; {median(wrong):g}; {max(wrong):,}" for wrong in errors.values()]
+        reads = trained["baseline"][0].scores[name].reads
+        total += reads
+        assert f"| {told} | {reads:,} | {' | '.join(cells)} |" in section
+    none = [
+        sum(not any(replicate.scores[name].errors for name in ("ignore_90", "sparse", "dense")) for replicate in members)
+        for members in trained.values()
+    ]
+    assert f"| all three | {total:,} | {' | '.join(map(str, none))} |" in section
+
+
+def test_rare_strings_and_more_steps_have_the_numbers_of_their_verdicts(store, section):
+    verdict = {verdict.claim.id: verdict for verdict in scoreboard(store)}
+    assert f"**R4** is *{verdict['R4'].verdict}*" in section
+    assert f"**R5** is *{verdict['R5'].verdict}*" in section
+    zero, of, low, high = re.match(r"(\d+) of (\d+) \[([\d.]+)%, ([\d.]+)%\]", verdict["R4"].finding.measured).groups()
+    assert f"{zero} of {of} mixtures [{low} %, {high} %] make no error on any of the three; the thesis has 6 of 25" in section
+    dense = r".* on sparse and falls to 0\.50× \(P = ([\d.]+) \[([\d.]+), ([\d.]+)\]\) on dense"
+    p, low, high = (100 * float(number) for number in re.match(dense, verdict["R5"].finding.measured).groups())
+    assert f"errs more on dense strings in {p:.0f} % of the pairs [{low:.1f} %, {high:.1f} %]" in section
+
+
+def test_the_sentences_have_the_numbers_of_the_verdicts(store, trained, section):
     verdict = {verdict.claim.id: verdict for verdict in scoreboard(store)}
     for name in ("R1", "R1-iterates"):
         assert f"**{name}** is *{verdict[name].verdict}*" in section
@@ -47,8 +82,7 @@ def test_the_sentences_have_the_numbers_of_the_verdicts(store, section):
         f"{wrong} of 25 transformers read their training distribution without an error, and all {wrong} err elsewhere"
         in section
     )
-    replicates = read_study(store, manifest_of(store)).replicates
-    worst = max(replicate.error("sparse") for replicate in replicates if replicate.error("in_distribution") == 0)
+    worst = max(replicate.error("sparse") for replicate in trained["baseline"] if replicate.error("in_distribution") == 0)
     assert f"{sparse} on sparse strings, where the worst misreads {100 * worst:.1f} %, and {dense} on dense ones" in section
     assert f"a factor of {factor} apart on sparse strings" in section
     back = r"in (\d+) of (\d+) \[([\d.]+)%, ([\d.]+)%\].* from 0 of 500 .* step ([\d,]+) to (\d+) at step ([\d,]+)"

@@ -29,7 +29,7 @@ from harness.planning.throughput import Rate, measure, room
 from harness.study.experiment import ALLOW_COMMANDS
 from harness.study.slot_kinds import Kind
 from models.custom.custom import allow
-from results.errors import STATUS_MENDABLE, StoreError, StudyError, tell_of_defect
+from results.errors import STATUS_MENDABLE, DamagedFile, StoreError, StudyError, tell_of_defect
 from results.store.filesystem import reason
 from results.store.manifest import write_manifest
 from results.store.tables import Store, open_store, scored
@@ -119,7 +119,11 @@ def run_manifest(path: Path, uri: str, device: str) -> int:
         data = path.read_bytes()
     except OSError as error:
         raise StudyError(f"the manifest {path} can't be read ({reason(error)})") from error
-    manifest = read(data, str(path))
+    try:
+        manifest = read(data, str(path))
+    except DamagedFile as error:
+        wrong = str(error).partition(";")[0]
+        raise StudyError(f"{wrong}: give the file that `manyseeds plan STUDY --write FILE` made") from error
     store = open_store(uri, manifest["study"])
     store.check_writable()
     write_manifest(store, name_of_content(data), data)  # so that the folder that comes back is a study, as one that `run` made

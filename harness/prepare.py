@@ -103,7 +103,8 @@ def planner_of(study: Study, say: Callable[[str], None] = print) -> Executor:
 
 def starter_of(study: Study, say: Callable[[str], None] = print) -> Executor:
     """What a run begins with: with `executor: auto` this process, on a CPU, until the work is known to be worth a start of Ray."""
-    if study.executor == "auto" and resolve_device(study.device).type == "cpu":
+    elsewhere = "RAY_ADDRESS" in os.environ and study.device.startswith("cuda")  # a head without a GPU may have nodes with some
+    if study.executor == "auto" and not elsewhere and resolve_device(study.device).type == "cpu":
         return planner_of(study, say)
     return executor_of(study, say)
 

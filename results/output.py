@@ -4,8 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from results.errors import output_errors
-from results.store.filesystem import join, refuse_links_out, write_local
+from results.errors import StudyError, output_errors
+from results.store.filesystem import join, public, refuse_links_out, write_local
 from results.store.tables import Store
 
 
@@ -33,7 +33,12 @@ class OutputFolder:
 
 
 def output_folder(out: str | os.PathLike[str]) -> OutputFolder:
-    """A folder that the person named. It may be a link itself; what lies below it may not lead out of it."""
+    """A folder that the person named. It may be a link itself; what lies below it may not lead out of it.
+
+    StudyError where it is a URI.
+    """
+    if "://" in os.fspath(out):
+        raise StudyError(f"--out {public(os.fspath(out))} must be a local folder: pages are not written to a store")
     return OutputFolder(Path(out), Path(out))
 
 

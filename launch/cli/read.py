@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from launch.cli.arguments import one_study, open_study, store_study, stores_of, study_names
+from results.errors import StudyError
 from results.terminal import say
 
 
@@ -63,8 +64,16 @@ def compare(store: str, study: str | None, baseline: str | None, across: str | N
     """Compare each condition of a study with a baseline."""
     from results.report.contrasts import show_contrasts
 
-    for name in study_names(store, study):
-        show_contrasts(open_study(store, name), baseline, say, across)
+    names = study_names(store, study)
+    refused = []
+    for name in names:
+        try:
+            show_contrasts(open_study(store, name), baseline, say, across)
+        except StudyError as error:
+            refused.append(error)
+            if len(refused) == len(names):
+                raise
+            say(f"{name}: {error}")
 
 
 @click.command()

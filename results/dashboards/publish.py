@@ -118,7 +118,8 @@ def _refusals() -> Iterator[None]:
     except wandb.errors.Error as error:
         reason = " ".join(str(error).split())
         raise StudyError(
-            f"W&B refused the run ({reason}); the results are in the store: log in with `wandb login`, or pass wandb=offline"
+            f"W&B refused the run ({reason}); the results are in the store: log in with `wandb login`, or write the run "
+            "offline, with wandb=offline of `manyseeds run` or --mode offline of `manyseeds publish`"
         ) from error
 
 

@@ -14,6 +14,7 @@ from results.terminal import say
 @click.option("--sisters", default=25, show_default=True, help="Number of other seeds of the condition to ask the same.")
 @click.option("--device", default="auto", help="auto (default), cpu, cuda or cuda:N.")
 @click.option("--out", type=click.Path(file_okay=False), help="Folder of the page. Default: the report of the study.")
+@ALLOW
 def glitches(
     store: str, study: str | None, key: str, set_name: str | None, limit: int, sisters: int, device: str, out: str | None
 ) -> None:

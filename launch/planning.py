@@ -13,7 +13,7 @@ from harness.study.identity import canonical
 from harness.study.load import load
 from launch.families import find_family
 from results.errors import StudyError, output_errors
-from results.rows.plural import counted
+from results.rows.plural import counted, significant
 from results.store.tables import open_store, scored
 
 
@@ -49,9 +49,10 @@ def show_plan(
         names, steps = [c.name for c in found], found[0].steps
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         where = f" on {name.partition(' {')[0]}" if study.slots else ""
-        seconds, scoring = (each / rate.size for each in (rate.pack_seconds(steps), rate.evaluate_s))
+        seconds = significant(rate.pack_seconds(steps) / rate.size)
+        scoring = significant(rate.evaluate_s / rate.size, 2)
         error = f" ± {rate.precision:.0%}" if on is None else ""
-        say(f"  {shown}{where}: packs of {rate.size}, {seconds:.3g} s a replicate{error}, {scoring:.2g} s of it evaluation")
+        say(f"  {shown}{where}: packs of {rate.size}, {seconds} s a replicate{error}, {scoring} s of it evaluation")
     if prepared.rates and not prepared.measured and not study.is_experimental:
         say("  as an earlier command measured it: --fresh measures again")
     if write:

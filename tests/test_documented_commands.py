@@ -78,7 +78,7 @@ def _resolve(words):
         family, default = re.findall(r'family\("(\w+)", default="(\w+)"\)', (ROOT / words[1]).read_text())[0]
         name = next((word[6:] for word in words if word.startswith("study=")), default)
         load(find_study(family, name), [word for word in words[2:] if not word.startswith("study=")])
-    elif (ours := our_words(words)) and ours[0] in ("plan", "run", "retry") and len(ours) > 1:
+    elif (ours := our_words(words)) and ours[0] in ("plan", "run", "retry") and len(ours) > 1 and ours[1] != "my_study.yaml":
         path = ROOT / ours[1] if (ROOT / ours[1]).exists() else find_study(*ours[1].split("/"))
         load(path, [word for word in ours[2:] if re.match(r"[\w.]+=", word)])
 
@@ -113,7 +113,10 @@ def test_a_command_that_is_not_run_is_valid(command):
         else:
             _parse(ray, words[1:])
         if "--" in words:
-            _resolve(words[words.index("--") + 1 :])
+            job = words[words.index("--") + 1 :]
+            if (inner := our_words(job)) is not None:
+                _parse(cli, inner)
+            _resolve(job)
     elif words[:2] == ["python", "-m"]:
         assert importlib.util.find_spec(words[2]), words[2]
         assert all((ROOT / word).exists() for word in words[3:] if word.startswith("tests/")), words

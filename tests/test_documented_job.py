@@ -22,8 +22,8 @@ def _free_port():
 
 
 def _page(page, pattern):
-    """The only command of a page that begins so, in words."""
-    (text,) = [each.text for each in documented() if each.page == page and not each.inline and re.match(pattern, each.text)]
+    """The only command of a page in which this is found, in words."""
+    (text,) = [each.text for each in documented() if each.page == page and not each.inline and re.search(pattern, each.text)]
     return shlex.split(text.partition(" > ")[0])
 
 
@@ -93,11 +93,7 @@ def _submit(cluster, words, more):
     [pytest.param("docs/guides/cluster.md", "fflm-quick", marks=pytest.mark.slow), ("README.md", "fflm-baseline")],
 )
 def test_the_job_of_a_page_succeeds_with_its_report_and_wandb_files(cluster, tmp_path, page, study):
-    words = _page(page, "ray job submit")
-    if "--address" in words:  # of the page's own port
-        at = words.index("--address")
-        words = [*words[:at], *words[at + 2 :]]
-    words = [f"store={tmp_path / 'runs'}" if word.startswith("store=") else word for word in words]
+    words = _elsewhere(_page(page, "^ray job submit .*fflm_replicates.py"), tmp_path)
     done = _submit(cluster, words, _tiny(words))
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-4000:]
@@ -108,9 +104,35 @@ def test_the_job_of_a_page_succeeds_with_its_report_and_wandb_files(cluster, tmp
     assert committed(open_store(tmp_path / "runs", study))["status"].to_pylist() == ["finished"]
 
 
+def _elsewhere(words, folder):
+    """A page's command without the address, which is that of the page's own port, and with a store in the folder."""
+    if "--address" in words:
+        at = words.index("--address")
+        words = [*words[:at], *words[at + 2 :]]
+    return [f"store={folder / 'runs'}" if word.startswith("store=") else word for word in words]
+
+
+@pytest.mark.slow
+def test_the_job_of_the_page_trains_a_model_of_ones_own(cluster, tmp_path):
+    """The model and the study of docs/guides/own-model.md, in the folder of a checkout that the job uploads."""
+    page = (ROOT / "docs" / "guides" / "own-model.md").read_text()
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    for name in ("harness", "launch", "models", "results", "tasks"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "my_models.py").write_text(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1])
+    (folder / "my_study.yaml").write_text(re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1])
+    words = _elsewhere(_page("docs/guides/cluster.md", "my_study.yaml"), tmp_path)
+    words = [str(folder) if word == "." else word for word in words]
+    done = _submit(cluster, words, ["replicates=1", "train.steps=20", "wandb=off"])
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    (study,) = (tmp_path / "runs").iterdir()
+    assert set(committed(open_store(tmp_path / "runs", study.name))["status"].to_pylist()) == {"finished"}
+
+
 def _job(*words, folder="."):
     """The README's command with a study, its words and a working folder of the test's."""
-    start = _page("README.md", "ray job submit")
+    start = _page("README.md", "^ray job submit")
     start = [folder if word == "." else word for word in start[: start.index("--") + 3]]
     return [*start, "study=quick", "wandb=off", *words]
 

@@ -193,9 +193,12 @@ def runs_of(table: pa.Table, columns: Columns, where: str) -> list[Run]:
     _refuse_unnamed(table, [name for name in table.column_names if name not in named], where)
     for name in named[: len(named) - len(columns.ignore)]:
         table = table.set_column(table.column_names.index(name), name, _simple(table[name], name, where))
+    first = 2 if where.endswith(("csv", "tsv")) else 1  # after the line of names
+    for name in (columns.seed, *columns.metrics, *([columns.step] if columns.step else [])):
+        _refuse_words(table[name], name, first, where)
     found: dict[str, Run] = {}
     read_columns = [name for name in named if name not in columns.ignore]
-    for number, row in enumerate(table.select(read_columns).to_pylist(), 2 if where.endswith(("csv", "tsv")) else 1):
+    for number, row in enumerate(table.select(read_columns).to_pylist(), first):
         run = Run(
             {name: _setting(row[name], name, number, where) for name in columns.config}, _seed(row, columns, number, where)
         )
@@ -253,6 +256,19 @@ def _simple(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
         if longest > MOST_TEXT:
             raise StudyError(f"{where}: {name[:100]} has a text of {longest:,} characters, and a value may have {MOST_TEXT:,}")
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _refuse_words(column: pa.ChunkedArray, name: str, first: int, where: str) -> None:
+    """StudyError that names the first value that is no number. One such value makes a reader take the whole column as words."""
+    if not _is_text(column.type):
+        return
+    for number, value in enumerate(column.to_pylist(), first):
+        try:
+            float(value if value is not None else 0)
+        except ValueError:
+            raise StudyError(
+                f"row {number} of {where}: {name} is {value[:60]!r}, which is no number: correct it, or leave the row out"
+            ) from None
 
 
 def _texts(column: pa.ChunkedArray) -> list[pa.Array]:

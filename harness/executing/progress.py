@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from harness.executing.run_pack import Outcome
 from harness.planning.amounts import duration
 from harness.planning.pack import Pack
+from results.rows.plural import significant
 from results.terminal import printable, say
 
 _LINE_S = 15.0  # between plain lines
@@ -121,9 +122,10 @@ class Progress:
         parts = [f"{steps:,}/{self._all_steps:,} steps"] if self._shows_steps else []
         parts += [f"{self.packs_ended}/{self.packs} packs", f"{self.committed}/{self.total} replicates"]
         if self._here:
-            parts.append(f"{self._rate():.3g} a minute")
+            parts.append(f"{significant(self._rate())} a minute")
         if left is not None:
-            parts.append(f"ends {datetime.now() + timedelta(seconds=left):%H:%M} ({duration(left)} left)")
+            rest = duration(left) if left >= 1 else "under 1 s"
+            parts.append(f"ends {datetime.now() + timedelta(seconds=left):%H:%M} ({rest} left)")
         elif self._stepped() and self._running:
             parts.append("every step is done, the last evaluations run")
         if self.diverged:

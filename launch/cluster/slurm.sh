@@ -1,6 +1,6 @@
 #!/bin/bash
 # A Ray cluster on the nodes of a SLURM allocation, then a study on it. How to use it: docs/guides/slurm.md
-#   sbatch --nodes=4 launch/cluster/slurm.sh study=baseline store=/shared/runs
+#   sbatch --nodes=4 launch/cluster/slurm.sh flipflop/baseline store=/shared/runs
 # From the root of the repository, on a file system that the nodes share. PYTHON: the interpreter, by default .venv/bin/python.
 # HEAD_IP: the address of the first node that the others reach, by default its first one.
 #SBATCH --job-name=manyseeds
@@ -14,6 +14,11 @@
 #SBATCH --open-mode=append
 #SBATCH --signal=B:TERM@180
 set -euo pipefail
+
+if [[ $# -eq 0 || $1 == *=* ]]; then
+  echo "name the study first: sbatch launch/cluster/slurm.sh FILE|FAMILY/NAME [KEY=VALUE]…" >&2
+  exit 2
+fi
 
 python=${PYTHON:-$PWD/.venv/bin/python}
 ray=$(dirname "$python")/ray
@@ -59,7 +64,7 @@ print(f"{alive} of {sys.argv[1]} nodes joined", flush=True)
 EOF
 
 if [[ -z $stopped ]]; then
-  "$python" launch/fflm_replicates.py executor=ray wandb=off "$@" &
+  "$python" -m launch run "$1" executor=ray wandb=off "${@:2}" &
   study=$!
 fi
 status=130

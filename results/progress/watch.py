@@ -12,6 +12,7 @@ import pyarrow as pa
 from results.errors import MissingFile, StoreError, StudyError
 from results.progress.snapshot import COLUMNS, Snapshot, failed_keys, in_flight, snapshot
 from results.progress.status import head
+from results.rows.plural import significant
 from results.store.filesystem import listing
 from results.store.manifest import FOLDER, Manifest, newest_manifest
 from results.store.parquet import COMPACTED, SUFFIX, read_file
@@ -115,7 +116,7 @@ def _packs(at: Snapshot) -> str:
 def _pace(at: Snapshot) -> str:
     if not at.recent:
         return "no commit in the last hour" + (f"; the last was {at.last:%Y-%m-%d %H:%M:%S} UTC" if at.last else "")
-    text = f"{at.recent} replicates in the last hour, {at.per_minute:.3g} a minute"
+    text = f"{at.recent} replicates in the last hour, {significant(at.per_minute)} a minute"
     if at.planned and at.committed + at.failed >= at.planned:
         return f"{text}; nothing is left to do"
     return text + (f"; ends {at.ends:%Y-%m-%d %H:%M} UTC ({_words(at.ends - at.at)})" if at.ends else "")

@@ -32,6 +32,15 @@ def ranges(numbers: Iterable[int], to: str = " to ") -> str:
     return ", ".join(f"{low}" if low == high else f"{low}{to}{high}" for low, high in runs)
 
 
+def significant(number: float, digits: int = 3) -> str:
+    """A number of 0 or more to so many significant digits, all of those before the point, and no exponent above 1.
+
+    >>> significant(6.7712), significant(30), significant(1794.2), significant(999.7), significant(53.2, 2)
+    ('6.77', '30', '1,794', '1,000', '53')
+    """
+    return f"{number:.{digits}g}" if number < 10**digits - 0.5 else f"{number:,.0f}"
+
+
 def factor(ratio: float) -> str:
     """How many times as much.
 

@@ -40,6 +40,11 @@ def test_a_manyseeds_command_of_the_page_exists(words):
     _parse(cli, words)
 
 
+@pytest.mark.parametrize("words", _of("sbatch"), ids=" ".join)
+def test_what_follows_the_slurm_script_follows_manyseeds_run(words):
+    _parse(cli, ["run", *words[words.index("launch/cluster/slurm.sh") + 1 :]])
+
+
 @pytest.mark.parametrize("words", _of("ray"), ids=" ".join)
 def test_a_ray_command_of_the_page_exists(words):
     from ray.scripts.scripts import cli as ray
@@ -47,13 +52,13 @@ def test_a_ray_command_of_the_page_exists(words):
     _parse(ray, words)
 
 
-@pytest.mark.parametrize("line", re.findall(r"\b(?:fflm_replicates.py|sbatch [^\n]*slurm.sh) (study=[^\n]*)", PAGE))
+@pytest.mark.parametrize("line", re.findall(r"\b(?:fflm_replicates.py study=|slurm.sh flipflop/)(.*)", PAGE))
 def test_a_study_of_the_page_is_valid_with_its_overrides(line):
     from harness.study.load import load
     from launch.families import find_study
 
     named, *overrides = line.split()
-    study = load(find_study("fflm", named.removeprefix("study=")), [*overrides, "executor=ray"])
+    study = load(find_study("fflm", named), [*overrides, "executor=ray"])
     assert study.device == "cuda"
 
 

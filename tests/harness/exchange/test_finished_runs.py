@@ -30,6 +30,11 @@ def write(folder, rows, name="runs.csv"):
     return path
 
 
+def with_word(column, word):
+    """ROWS as texts in this column, with a word in the sixth of them."""
+    return [row | {column: word if row is ROWS[5] else str(row[column])} for row in ROWS]
+
+
 def imported(folder, rows=ROWS, columns=COLUMNS, name="runs.csv"):
     store, said = open_store(folder / "store", "mine"), []
     import_runs(store, write(folder, rows, name), columns, "", said.append)
@@ -94,8 +99,11 @@ def test_a_value_that_is_not_finite_is_a_diverged_run(tmp_path):
         (
             ROWS,
             Columns("seed", ("lr",), {"id": ""}, ignore=("accuracy", "loss")),
-            "the metric id is 'run-0.1-0', which is no number",
+            "row 2 of runs.csv: id is 'run-0.1-0', which is no number",
         ),
+        # one such value makes a reader of CSV take its whole column as words
+        (with_word("accuracy", "oops"), COLUMNS, "row 7 of runs.csv: accuracy is 'oops', which is no"),
+        (with_word("seed", "five"), COLUMNS, "row 7 of runs.csv: seed is 'five', which is no number"),
         (ROWS, Columns("lr", (), {"accuracy": ""}, ignore=("seed", "id", "loss")), "lr = 0.1 is not a seed"),
     ],
 )

@@ -73,7 +73,7 @@ def test_the_script_is_bash():
 
 
 def test_the_commands_are_a_head_a_worker_a_node_and_the_study(tmp_path):
-    process = _start(tmp_path, "0", "study=lstm", "store=/shared/a b")
+    process = _start(tmp_path, "0", "mine.yaml", "--allow-import", "mine", "store=/shared/a b")
     output = process.communicate(timeout=60)[0].decode()
     assert process.returncode == 0, output
     step, size = "srun --nodes=1 --ntasks=1 --overlap --nodelist", "--num-cpus=8 --num-gpus=2 --block | 10.0.0.1:20042 token 64"
@@ -87,13 +87,13 @@ def test_the_commands_are_a_head_a_worker_a_node_and_the_study(tmp_path):
     ]
     assert "ray health-check --address 10.0.0.1:20042 | 10.0.0.1:20042 token 64" in calls
     assert "python - 3 | 10.0.0.1:20042 token 64" in calls
-    study = "python launch/fflm_replicates.py executor=ray wandb=off study=lstm store=/shared/a b"
+    study = "python -m launch run mine.yaml executor=ray wandb=off --allow-import mine store=/shared/a b"
     assert calls[-1] == f"{study} | 10.0.0.1:20042 token 64"
     assert not any("requeue" in call for call in calls)
 
 
 def test_a_notice_stops_the_study_first_and_then_queues_the_job_again(tmp_path):
-    process = _start(tmp_path, "runs")
+    process = _start(tmp_path, "runs", "flipflop/lstm")
     _started(tmp_path)
     process.send_signal(signal.SIGTERM)
     output = process.communicate(timeout=30)[0].decode()
@@ -102,16 +102,25 @@ def test_a_notice_stops_the_study_first_and_then_queues_the_job_again(tmp_path):
     assert _calls(tmp_path)[-1].startswith("scontrol requeue 120042 |")
 
 
+@pytest.mark.parametrize("words", [(), ("store=/shared/runs",)])
+def test_a_job_that_names_no_study_ends_before_a_cluster_is_started(words, tmp_path):
+    process = _start(tmp_path, "0", *words)
+    output = process.communicate(timeout=60)[0].decode()
+    assert process.returncode == 2
+    assert "name the study first" in output
+    assert not _calls(tmp_path)
+
+
 @pytest.mark.parametrize("status", [1, 2])
 def test_a_study_that_fails_is_not_queued_again(status, tmp_path):
-    process = _start(tmp_path, str(status))
+    process = _start(tmp_path, str(status), "flipflop/lstm")
     process.communicate(timeout=60)
     assert process.returncode == status
     assert not any("requeue" in call for call in _calls(tmp_path))
 
 
 def test_no_process_is_left_behind(tmp_path):
-    process = _start(tmp_path, "0")
+    process = _start(tmp_path, "0", "flipflop/lstm")
     process.communicate(timeout=60)  # the pipe closes when the last of its writers, the stubs of srun among them, has ended
     assert process.returncode == 0
 

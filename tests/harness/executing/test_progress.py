@@ -49,6 +49,7 @@ def test_after_the_last_step_the_evaluations_are_named(clock):
 def test_parts_of_a_second_are_not_counted_down_and_a_fast_pace_has_no_exponent(clock):
     one, two = _two_packs()
     progress = Progress([one, two], {one.id: 1.0, two.id: 1.0}, committed=0, total=4)
+    progress.step(one.id, 1)
     clock[0] += 0.05
     progress.step(one.id, 100)
     progress.end(Outcome(one.id, "committed", 2))

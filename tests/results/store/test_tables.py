@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
@@ -20,6 +21,7 @@ from results.rows.probe_values import add
 from results.store import merge
 from results.store import tables as store
 from results.store.manifest import NEWEST, newest_manifest, write_manifest
+from results.store.parquet import serialise
 from results.store.schema import SCHEMAS
 from results.store.tables import commit, committed, open_store, read
 from results.store.verify import verify
@@ -178,6 +180,23 @@ def test_compaction_leaves_one_file_a_table_and_no_uncommitted_row(tmp_path):
     files = {table: store.list_names(at, table) for table in SCHEMAS}
     merge.compact(at)
     assert {table: store.list_names(at, table) for table in SCHEMAS} == files
+
+
+def test_compaction_puts_numbers_that_resemble_each_other_side_by_side(tmp_path):
+    random, keys = np.random.default_rng(0), ["a", "b", "c", "e"]
+    rows = [  # a schedule is the same in every replicate
+        {"key": key, "stage": 0, "pack": "fd-1", "step": step, "metric": metric, "value": value}
+        for key in keys
+        for step in range(500)
+        for metric, value in (("loss", random.random()), ("lr", 1e-3 * (1 - step / 500)))
+    ]
+    written = pack_tables("fd-1", keys) | {"curves": pa.Table.from_pylist(rows, SCHEMAS["curves"])}
+    at = open_store(tmp_path, "study")
+    commit(at, "fd-1", written)
+    merge.compact(at)
+    (name,) = store.list_names(at, "curves")
+    assert (tmp_path / "study" / "curves" / name).stat().st_size < 0.9 * len(serialise(written["curves"], dense=True))
+    assert in_order(read(at, "curves")) == in_order(written["curves"])
 
 
 def test_what_a_probe_adds_after_a_compaction_takes_the_place_of_the_same_steps_alone(tmp_path):

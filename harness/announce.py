@@ -57,6 +57,10 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
     executor = "local" if study.executor == "auto" and prepared.small else study.executor
     if study.adaptive is None:
         say(f"  to do: {_cost(cost, unit, executor) if cost.replicates else 'nothing'}")
+        continued = [s.name for s in study.sets if any(s.task(condition.task).passes > 1 for condition in trained)]
+        if continued and cost.replicates:
+            shown = ", ".join(continued[:4]) + (f" and {len(continued) - 4} more" if len(continued) > 4 else "")
+            say(f"  likely less: on {shown}, a pass is counted for every answer; a model that answers right needs few")
         return
     rule, first = adaptive.rule_of(study), next_round(prepared, retry)
     say(f"  adaptive: {rule.minimum} to {rule.maximum} replicates a condition, until {rule.words}; looks every {rule.step}")

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 import harness.planning.throughput
+from harness.announce import announce
 from harness.machine.device import resolve
 from harness.planning.pack import Pack, Replicate, ScoredSet
 from harness.planning.throughput import measure
+from harness.prepare import executor_of, prepare
 from harness.study.load import load
 from harness.study.stages import parent_of
 from tests.harness.chained import write_study
@@ -45,3 +47,12 @@ def test_a_free_run_is_one_pass_for_each_answer_and_so_are_the_labels_of_a_pool(
     student = next(each for each in load(write_study(tmp_path)).conditions if each.name == "cold")
     assert [passes_of(parent_of(student), decode) for decode in ("forced", "greedy")] == [1, 8]
     assert [passes_of(student, decode) for decode in ("forced", "greedy")] == [4 + 1, 4 + 8]  # a pool of one batch of length 4
+
+
+@pytest.mark.parametrize(("decode", "told"), [("greedy", ["eight"]), ("forced", [])])
+def test_a_person_is_told_which_sets_may_take_less_than_is_counted(tmp_path, decode, told):
+    words = [f"store={tmp_path / 'runs'}", f"evaluate.sets.eight.decode={decode}", "replicates=1", "pack.size=1"]
+    study, said = load(write_study(tmp_path), words), []
+    announce(prepare(study, executor_of(study)), said.append)
+    lines = [line for line in said if line.startswith("  likely less: ")]
+    assert [line.removeprefix("  likely less: on ").partition(",")[0] for line in lines] == told

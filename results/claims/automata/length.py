@@ -41,18 +41,25 @@ def longer_words_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         for one, condition in plain.items()
     }
     middles = [median_accuracy(condition.wrong(beyond)) for condition in lstm.values()]
+    fallen = {one: median_accuracy(condition.wrong(beyond)) for one, condition in plain.items()}
     lows, highs = higher(ratios.values())
     return decide(
-        lows and all(middle.low >= terms.value for middle in middles),
-        highs or any(middle.high < terms.value for middle in middles),
+        lows
+        and all(middle.high < terms.value for middle in fallen.values())
+        and all(middle.low >= terms.value for middle in middles),
+        highs
+        or any(middle.low >= terms.value for middle in fallen.values())
+        or any(middle.high < terms.value for middle in middles),
         "; ".join(
             [
-                f"{describe(condition, beyond)} on {beyond}; errs {ratios[one]} as much as on {within}"
+                f"{describe(condition, beyond)} [{fallen[one].low:.3f}, {fallen[one].high:.3f}] on {beyond}; errs {ratios[one]} as much as "
+                f"on {within}"
                 for one, condition in plain.items()
             ]
             + [f"{describe(condition, beyond)} on {beyond}" for condition in lstm.values()]
         ),
-        f"the transformer must err more beyond the training length, and the LSTM's median stay at {terms.value:g}",
+        f"beyond the training length the transformer's median must fall below {terms.value:g} and it must err more; the LSTM's median must "
+        f"stay at {terms.value:g}",
     )
 
 

@@ -1,5 +1,7 @@
 """A6: parity where ones are rarer or more frequent than in the training (card A6)."""
 
+import itertools
+
 from results.claims.automata.groups import (
     RANKS,
     arms,
@@ -45,15 +47,24 @@ def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         for label, condition in steady.items()
     }
     lows, highs = higher(falls.values())
+    lost = [median_accuracy(condition.wrong(end)) for condition in plain.values() for end in ends]
     return decide(
-        lows and all(middle.low >= terms.value for middle in middles.values()),
-        highs or any(middle.high < terms.value for middle in middles.values()),
+        lows
+        and all(middle.high < terms.value for middle in lost)
+        and all(middle.low >= terms.value for middle in middles.values()),
+        highs
+        or any(middle.low >= terms.value for middle in lost)
+        or any(middle.high < terms.value for middle in middles.values()),
         "; ".join(
-            [describe(condition, end) + f" on {end}" for condition in plain.values() for end in ends]
+            [
+                f"{describe(condition, end)} [{middle.low:.3f}, {middle.high:.3f}] on {end}"
+                for (condition, end), middle in zip(itertools.product(plain.values(), ends), lost, strict=True)
+            ]
             + [f"{one} on {end} errs {ratio} as much as in training" for (one, end), ratio in falls.items()]
             + [f"{label}: median on its worst set [{middle.low:.3f}, {middle.high:.3f}]" for label, middle in middles.items()]
         ),
-        f"the transformer must err more at both ends than in training, and the medians of the others reach {terms.value:g} on every set",
+        f"at both ends the transformer's median must fall below {terms.value:g} and it must err more than in training; the medians of the "
+        f"others reach {terms.value:g} on every set",
     )
 
 

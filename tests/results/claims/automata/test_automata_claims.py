@@ -220,7 +220,8 @@ def test_incomplete_supervision(plans):
     assert _verdict(plans("a5"), "A5", _labels(0.4)).verdict == REPRODUCED
     assert _verdict(plans("a5"), "A5", _labels(0.001)).verdict == NOT_REPRODUCED
     assert _verdict(plans("a5"), "A5", _labels(0.4, lstm=0.1)).verdict == NOT_REPRODUCED
-    assert _verdict(plans("a5"), "A5", _labels(0.002)).verdict == TOO_FEW
+    assert _verdict(plans("a5"), "A5", _labels(0.003)).verdict == NOT_REPRODUCED  # it errs more, and is right all the same
+    assert _verdict(plans("a5"), "A5", _labels(0.01)).verdict == TOO_FEW
     assert _verdict(plans("a5"), "A5", _flat(0.3)).verdict == PRECONDITION
     groups = lambda settings: settings["task"]["automaton"] == "S5"  # noqa: E731
     assert _verdict(plans("a5"), "A5", _labels(0.4), groups).verdict == NOT_RUN  # parity is part of the claim
@@ -246,7 +247,9 @@ def test_parity_out_of_distribution(plans):
     assert _verdict(study, "A6", _parity(rare=0.0005, often=0.0005)).verdict == NOT_REPRODUCED
     assert _verdict(study, "A6", _parity(steady=0.05), gate=0.0).verdict == NOT_REPRODUCED
     assert _verdict(study, "A6", _parity(trained=0.1)).verdict == PRECONDITION
-    assert _verdict(study, "A6", _parity(rare=0.001, often=0.001)).verdict == TOO_FEW
+    for lost in ({"rare": 0.002, "often": 0.002}, {"rare": 0.002}, {"often": 0.002}):  # it errs more, and is right all the same
+        assert _verdict(study, "A6", _parity(**lost)).verdict == NOT_REPRODUCED
+    assert _verdict(study, "A6", _parity(rare=0.01)).verdict == TOO_FEW
     assert _verdict(study, "A6-low", _parity()).verdict == REPRODUCED
     assert _verdict(study, "A6-low", _parity(rare=0.1)).verdict == NOT_REPRODUCED
     assert _verdict(study, "A6-low", _parity(often=0.4)).verdict == TOO_FEW
@@ -301,7 +304,8 @@ def test_longer_words(plans):
         assert _verdict(study, "A7", _longer(), alone).verdict == NOT_RUN
     assert _verdict(study, "A7", _longer(sinusoidal=0.001)).verdict == NOT_REPRODUCED
     assert _verdict(study, "A7", _longer(steady=0.1)).verdict == NOT_REPRODUCED
-    assert _verdict(study, "A7", _longer(sinusoidal=0.002)).verdict == TOO_FEW
+    assert _verdict(study, "A7", _longer(sinusoidal=0.003)).verdict == NOT_REPRODUCED  # it errs more, and is right all the same
+    assert _verdict(study, "A7", _longer(sinusoidal=0.01)).verdict == TOO_FEW
     assert _verdict(study, "A7-shift", _longer(other=0.45, sinusoidal=0.2)).verdict == NOT_REPRODUCED
     assert _verdict(study, "A7-shift", _longer(other=0.4)).verdict == TOO_FEW
     assert _verdict(study, "A7-shift", _longer(shifted=0.05)).verdict == PRECONDITION

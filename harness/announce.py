@@ -17,11 +17,11 @@ from results.rows.plural import counted
 from results.store.filesystem import public
 from results.store.tables import committed
 
-_AROUND_S = {"local": 8.0, "ray": 20.0}  # seconds of a command that trains little: imports, Ray and its workers, report, W&B
+_AROUND_S = {"local": 8.0, "ray": 20.0}  # seconds beside training: imports, Ray, the report, W&B
 
 
 def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False) -> None:
-    """What the study is and what it will cost. StudyError where a budget is less than the first look of an adaptive study takes."""
+    """Say what the study is and what it will cost. StudyError if the budget is less than the first look of an adaptive study takes."""
     study, cost, planned = prepared.study, prepared.cost, prepared.plan
     device = prepared.numerics["device"]
     scale = "" if study.scale == "paper" else f" (scale {study.scale})"
@@ -39,8 +39,8 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
     trained = [condition for condition in study.conditions if condition.experiment is None]
     looped = sum(map(sequential.fits, trained)) if device == "cpu" and not study.compile else 0
     if looped:
-        said = sequential.missing()
-        how = f"the ordinary loop, many times slower: {said}" if said else "the compiled loop"
+        why_not = sequential.missing()
+        how = f"the ordinary loop, many times slower: {why_not}" if why_not else "the compiled loop"
         say(f"  batch-1 SGD ({looped} of {len(study.conditions)} conditions) takes {how}")
     if refused := compiled_draw.refusal():
         say(f"  random numbers are drawn by torch, several times slower than in C: {refused}")
@@ -77,8 +77,10 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
 
 
 def _code_line(study: Study, words: str) -> str:
-    """The code of an experiment: its digest, and the files that this is of."""
-    condition = next(asked for asked in study.conditions if asked.experiment is not None and asked.experiment.words == words)
+    """The line on an experiment's code: its digest and its files. words: the function or command."""
+    condition = next(
+        candidate for candidate in study.conditions if candidate.experiment is not None and candidate.experiment.words == words
+    )
     code = condition.experiment.code() if condition.experiment is not None else None
     if code is None:
         return f"{words}: built in"

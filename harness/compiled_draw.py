@@ -1,7 +1,7 @@
 """The keyed draws of `harness.draw` in C (compiled_draw.c): equal in every bit, and many times as fast on a CPU.
 
-The source is compiled once a process, as soon as the process has drawn so much that this pays. Before that, without a C compiler, on a
-GPU and inside torch.compile, torch draws.
+The source is compiled once per process, as soon as the process has drawn enough words to repay it. Until then, and wherever there is no C
+compiler, on a GPU and inside torch.compile, torch draws.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ from torch._guards import detect_fake_mode
 from harness.machine.compiler import compiled
 
 _SOURCE = Path(__file__).with_suffix(".c")
-_PAYS = 2**23  # words, for which torch takes about a fifth of a second, and so does the compiler
+_PAYS = 2**23  # words: torch draws them in the time that the compiler takes, about a fifth of a second
 _SIZE, _POINTER = ctypes.c_int64, ctypes.c_void_p
 
 
@@ -27,7 +27,7 @@ class Progress:
 
 
 def prepare() -> None:
-    """Compile now: what is measured next is as fast as what a long training does."""
+    """Compile now, so that a measurement which follows is as fast as a long training."""
     Progress.words = max(Progress.words, _PAYS)
 
 
@@ -35,12 +35,12 @@ def refusal() -> str:
     """Why the source can't be compiled here, in words; "" where it can, or where there was no need yet."""
     if Progress.words < _PAYS:
         return ""
-    library, said = _library()
-    return said if library is None else ""
+    library, why = _library()
+    return why if library is None else ""
 
 
 def draws(count: int, *tensors: Tensor | None) -> bool:
-    """Whether C draws the next `count` words, from these tensors."""
+    """Whether C draws the next `count` words from these tensors. Words of a CPU are added to `Progress`."""
     if torch.compiler.is_compiling() or not all(tensor is None or _plain(tensor) for tensor in tensors):
         return False
     if detect_fake_mode() is not None:  # what is drawn would be fake too, and has no memory to write to
@@ -50,7 +50,7 @@ def draws(count: int, *tensors: Tensor | None) -> bool:
 
 
 def words(seeds: Tensor, step: Tensor, selector: int, start: int, rows: int, per_row: int, picked: Tensor | None) -> Tensor:
-    """uint32 words in int64 [R, rows, per_row]: elements from `start` on or, with picked [R, rows], the rows of these numbers."""
+    """uint32 words in int64 [R, rows, per_row]: elements from `start` on, or with picked [R, rows] the rows with these numbers."""
     return _drawn("words", torch.int64, seeds, step, selector, start, rows, per_row, picked)
 
 
@@ -60,7 +60,7 @@ def quantiles(seeds: Tensor, step: Tensor, selector: int, start: int, rows: int,
 
 
 def chains(laws: Tensor, context: Tensor, words: Tensor, kept: int) -> None:
-    """Turn words [R, B, T] into tokens, in place, from place `kept` on: those of chains with laws [R, B, contexts, S]."""
+    """Turn words [R, B, T] from place `kept` on into the tokens of Markov chains, in place. laws [R, B, contexts, S]."""
     contexts, symbols = laws.shape[-2:]
     laws, context = laws.contiguous(), context.clone(memory_format=torch.contiguous_format)
     _function("chains")(context.numel(), words.shape[-1], kept, contexts, symbols, *_pointers(laws, context, words))
@@ -68,8 +68,8 @@ def chains(laws: Tensor, context: Tensor, words: Tensor, kept: int) -> None:
 
 def _drawn(name: str, kind: torch.dtype, seeds, step, selector, start, rows, per_row, picked) -> Tensor:
     out = torch.empty(len(seeds), rows, per_row, dtype=kind)
-    held = [seeds.contiguous(), step.expand(len(seeds)).contiguous(), None if picked is None else picked.contiguous()]
-    _function(name)(len(seeds), rows, per_row, start, selector, *_pointers(*held, out))
+    arguments = [seeds.contiguous(), step.expand(len(seeds)).contiguous(), None if picked is None else picked.contiguous()]
+    _function(name)(len(seeds), rows, per_row, start, selector, *_pointers(*arguments, out))
     return out
 
 
@@ -78,23 +78,23 @@ def _pointers(*tensors: Tensor | None) -> list[int | None]:
 
 
 def _plain(tensor: Tensor) -> bool:
-    """Whether the numbers of a tensor lie in this machine's memory: it is no GPU's and no fake one."""
+    """Whether a tensor's elements lie in this machine's memory: it is neither on a GPU nor fake."""
     return tensor.device.type == "cpu" and type(tensor) is Tensor
 
 
 def _function(name: str) -> Any:
-    library, said = _library()
+    library, why = _library()
     if library is None:
-        raise RuntimeError(said)
+        raise RuntimeError(why)
     return getattr(library, name)
 
 
 @functools.cache
 def _library() -> tuple[ctypes.CDLL | None, str]:
     """The compiled source, or None and why there is none."""
-    library, said = compiled(_SOURCE)
+    library, why = compiled(_SOURCE)
     if library is not None:
         for name, numbers, pointers in (("words", 5, 4), ("quantiles", 5, 4), ("chains", 5, 3)):
             function = getattr(library, name)
             function.argtypes, function.restype = [_SIZE] * numbers + [_POINTER] * pointers, None
-    return library, said
+    return library, why

@@ -73,7 +73,7 @@ def _rounds(c0: Tensor, c1: Tensor, c2: Tensor, c3: Tensor, k0: Tensor, k1: Tens
 class Draw:
     """A source of random numbers for R replicates. Every method returns tensors with a leading axis R.
 
-    seeds: int64 [R]; stream: a name in `STREAMS`; step: 0 … 2^32 - 1, or int64 [R], a step a replicate; first: number of the first row
+    seeds: int64 [R]; stream: a name in `STREAMS`; step: 0 … 2^32 - 1, or int64 [R], one per replicate; first: number of the first row
     drawn, so that `Draw(…, first=b).uniform((1, n))` is row b of `Draw(…).uniform((B, n))`; picked: int64 [R, B], the numbers of the
     rows drawn, instead of B that follow `first`. Results live on the device of `seeds`.
     """
@@ -98,7 +98,7 @@ class Draw:
 
     @staticmethod
     def of_seed(seed: int) -> "Draw":
-        """The draw of one seed, whatever this one's seeds are: for what all replicates share, such as a table."""
+        """The draw of a single seed, for what all replicates share, such as a table."""
         return Draw(torch.tensor([seed]))
 
     def named(self, name: str) -> "Draw":
@@ -109,7 +109,7 @@ class Draw:
         return replace(self, first=first)
 
     def of(self, slots: Tensor) -> "Draw":
-        """The draw of some of the replicates, by number, int64 [R']."""
+        """The draw of the replicates with these numbers, int64 [R']."""
         step = self.step[slots] if isinstance(self.step, Tensor) else self.step
         return replace(self, seeds=self.seeds[slots], step=step, picked=None if self.picked is None else self.picked[slots])
 
@@ -133,14 +133,16 @@ class Draw:
         return words[:, offset : offset + count].reshape(self.replicates, *shape)
 
     def quantiles(self, shape: Sequence[int], site: int = 0) -> Tensor:
-        """float64 in (0, 1) on the CPU, [R, *shape]: the middle of the 2^-32 that each word stands for. To be put through the inverse
-        of a distribution function."""
+        """Uniforms in (0, 1), float64 [R, *shape] on the CPU: the middle of the interval of 2^-32 that each word stands for.
+
+        They are made for inverse distribution functions, which may be infinite at 0 and 1.
+        """
         if self._compiles(self._sizes(shape, site)[0]):
             return compiled_draw.quantiles(*self._asked(shape, site)).view(self.replicates, *shape)
         return self.words(shape, site).cpu().to(torch.float64).add_(0.5).div_(WORD)
 
     def _sizes(self, shape: Sequence[int], site: int) -> tuple[int, int]:
-        """Words of a replicate, and of each of its rows."""
+        """(words of a replicate, words of each of its rows). ValueError for a site or picked rows that do not fit."""
         if not 0 <= site < 2**16:
             raise ValueError(f"site {site} is outside 0 … 65535")
         count = math.prod(shape)
@@ -198,7 +200,7 @@ class Draw:
         return self.words(shape, site) * high >> 32
 
     def categorical(self, probabilities: Tensor, shape: Sequence[int], site: int = 0) -> Tensor:
-        """int64 category numbers, [R, *shape]; `probabilities` [V] or, one law a replicate, [R, V]."""
+        """int64 category numbers, [R, *shape]; `probabilities` [V], or [R, V] with a law for each replicate."""
         words = self.words(shape, site)
         bounds = thresholds(probabilities)
         if bounds.dim() == 1:
@@ -208,7 +210,7 @@ class Draw:
         return flat.reshape(words.shape)
 
     def chains(self, laws: Tensor, context: Tensor, length: int, site: int = 0) -> Tensor:
-        """Paths of Markov chains of order n, a chain a string, int64 [R, B, length] on the CPU.
+        """Paths of Markov chains of order n, one chain per string, int64 [R, B, length] on the CPU.
 
         laws: float64 [R, B, S^n, S] on the CPU, the law of the next token after each context, in which the latest token counts 1, the one
         before it S, …; context: int64 [R, B], the first n tokens. The token at place t is the number of bounds of its law (cumulative

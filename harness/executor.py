@@ -33,13 +33,13 @@ class Executor(Protocol):
         """The speed and memory of a pack; kind: of slot, None for the first."""
 
     def machine(self, kind: Kind | None = None) -> str:
-        """What a rate that was measured in a slot holds for: processors and versions."""
+        """The device of a slot, by name; rates that were measured in the slot are kept under it."""
 
     def room(self, kind: Kind | None = None) -> int:
         """Bytes that tensors may take in a slot."""
 
     def check_store(self, store: Store, uri: str) -> None:
-        """ValueError where a place that trains does not see what the driver writes."""
+        """ValueError where a machine that trains packs does not see what the driver writes."""
 
     def run(self, packs: list[Pack], store: Store, uri: str, progress: Progress, interrupt: Interrupt) -> list[Outcome]:
         """Run packs in order and say what became of each."""
@@ -54,10 +54,10 @@ class KindsExecutor(Executor, Protocol):
 
     say: Callable[[str], None]
     most: Mapping[str, int]
-    """The most slots that there were of each kind, by its name."""
+    """The largest number of slots that there were of each kind, by its name."""
 
     def kinds(self) -> list[Kind]:
         """The kinds of slots that there are."""
 
     def place(self, rates: Mapping[str, Rate], rooms: Mapping[str, int]) -> None:
-        """Say what decides where packs run, once it is measured."""
+        """Take the measured rates, by `plan.shape`, and the room of each kind: they decide where packs run."""

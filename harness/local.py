@@ -35,14 +35,14 @@ from results.store.manifest import write_manifest
 from results.store.tables import Store, open_store, scored
 from results.terminal import say
 
-_WAIT_S = 0.2  # where all that is left is run by another driver
+_WAIT_S = 0.2  # seconds between looks at packs that another driver runs
 
 
 class Local:
     """This process as the only slot."""
 
     def __init__(self, device: str, leases: bool = True, slots: int | None = 1):
-        """slots: that a plan is made for, which share this machine; None: every core or GPU of it."""
+        """slots: how many share this machine, for a plan; None: one for each core or GPU."""
         self.leases = leases
         self.asked: Callable[[], bool] = lambda: False
         self.torch_device = harness.machine.device.resolve(device)
@@ -62,7 +62,7 @@ class Local:
         return room(self.torch_device, self.slots if self.device == "cpu" else 1)
 
     def check_store(self, store: Store, uri: str) -> None:
-        """The driver's own check is the worker's."""
+        """Nothing to check: the driver is the worker."""
 
     def run(self, packs: list[Pack], store: Store, uri: str, progress: Progress, interrupt: Interrupt) -> list[Outcome]:
         return run_packs(packs, store, self.torch_device, progress, interrupt, self.leases)

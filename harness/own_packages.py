@@ -39,14 +39,14 @@ def refuse_hidden_from_workers(folder: str) -> None:
 
 
 def _other(name: str, spec: ModuleSpec) -> Path | None:
-    """Where the package of `spec` is, if that is not ours."""
+    """The folder of the package of `spec`; None if it is ours."""
     places = list(spec.submodule_search_locations or []) or [spec.origin or ""]
     place = Path(places[0]).resolve()
     return None if place == ROOT / name else place
 
 
 class _Beside:
-    """Finds the modules of a person's own package that has the name of one of ours, after Python has not found them in ours."""
+    """A finder for the modules of a person's own package that has the name of one of ours. Python asks it after ours."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:

@@ -1,4 +1,4 @@
-"""A study planned and priced, and the executor that is to train it: all that comes before the first step."""
+"""Plan a study, price it and choose its executor: all that comes before the first step."""
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -27,13 +27,16 @@ from results.plain_values import Tree
 from results.store.manifest import FOLDER, Manifest, manifest_bytes
 from results.store.tables import Store, committed, list_names, open_store, read, scored
 
-SMALL_S = 60.0  # of work of one slot, below which `executor: auto` starts no Ray
+SMALL_S = 60.0  # seconds of work on one slot, up to which `executor: auto` starts no Ray
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A plan with what it costs, before anything is trained. `rates` by `plan.shape`: by signature, and kind of slot where there are
-    several; `parts` is what each kind then takes."""
+    """A plan and its cost, before anything is trained.
+
+    rates: by `plan.shape`, which is the signature, after the kind of slot where there are several; parts: what each of these kinds takes,
+    by signature.
+    """
 
     study: Study
     uri: str
@@ -44,13 +47,13 @@ class Prepared:
     numerics: Tree
     slots: int
     parts: Mapping[str, Sequence[Part]] = field(default_factory=dict)
-    measured: int = 0  # packs; the rates of the others were kept from earlier commands
+    measured: int = 0  # packs that this command measured; other rates were kept by earlier ones
     watcher: Callable[[Mapping[str, float]], None] = lambda state: None  # told how the study stands while it trains
-    first: Sequence[PlannedPack] = ()  # of experiments that nothing is known of: to be run before the others
+    first: Sequence[PlannedPack] = ()  # packs of experiments that were never timed: they run before the others
 
     @property
     def small(self) -> bool:
-        """Whether the work is done sooner in this process than Ray is started."""
+        """Whether the work is too little to be worth starting Ray."""
         return not self.first and self.cost.slot_hours * 3600 <= SMALL_S
 
     def seconds(self, pack: Pack) -> float:
@@ -102,7 +105,7 @@ def planner_of(study: Study, say: Callable[[str], None] = print) -> Executor:
 
 
 def starter_of(study: Study, say: Callable[[str], None] = print) -> Executor:
-    """What a run begins with: with `executor: auto` this process, on a CPU, until the work is known to be worth a start of Ray."""
+    """The executor that a run begins with. With `executor: auto` on a CPU that is this process, until the work is known to be worth Ray."""
     elsewhere = "RAY_ADDRESS" in os.environ and study.device.startswith("cuda")  # a head without a GPU may have nodes with some
     if study.executor == "auto" and not elsewhere and resolve_device(study.device).type == "cpu":
         return planner_of(study, say)
@@ -121,7 +124,7 @@ def prepare(
 
     say: told what is measured; fresh: whether rates that are kept from earlier commands are measured again; guesses: seconds of a replicate
     by function or command, where no row of an experiment says it.
-    An adaptive study is planned to its maximum here; `next_round` leaves of that what is needed next.
+    An adaptive study is planned to its maximum here; `next_round` reduces that to what is needed next.
     """
     uri = store_uri(study.store)
     store = open_store(uri, study.name)
@@ -176,10 +179,11 @@ def next_round(prepared: Prepared, retry: bool = False) -> Prepared:
 
 
 def _priced(prepared: Prepared, targets: Mapping[str, int] | None, retry: bool) -> Prepared:
-    """The same, planned again up to `targets`."""
+    """Plan again, up to `targets` replicates of each condition by name, and price the plan."""
     study, rates = prepared.study, prepared.rates
     conditions = examples(study)
-    sizes = dict.fromkeys(conditions, 1) | {name: rate.size for name, rate in rates.items()}  # 1: of shapes that miss nothing
+    # shapes without missing replicates have no rate
+    sizes = dict.fromkeys(conditions, 1) | {name: rate.size for name, rate in rates.items()}
     final = _planned(study, prepared.store, sizes, prepared.numerics, prepared.slots, retry, targets, prepared.parts)
     steps = {pack.shape: conditions[pack.signature].steps for pack in final.packs}
     per_replicate = {name: rates[name].pack_seconds(count) / rates[name].size for name, count in steps.items()}

@@ -27,7 +27,7 @@ from results.store.leftovers import remove_leftovers
 from results.store.manifest import newest_manifest, write_manifest
 from results.store.tables import Store, check_there, committed
 
-_TRIES = 3  # first replicates that may fail before the others are run without knowing what they take
+_TRIES = 3  # rounds of first replicates that may fail before the others run without a measured time
 
 
 def run(study: Study, say: Callable[[str], None] = print, retry: bool = False) -> int:
@@ -50,7 +50,7 @@ def _run(study: Study, feed: LiveFeed, say: Callable[[str], None], retry: bool) 
                 prepared = replace(_begin(prepared, executor, interrupt, retry, say), watcher=feed.offer)
             announce(prepared, say, retry)
             if study.executor == "auto" and not prepared.small and not interrupt.requested():
-                executor = _larger(study, executor, prepared, interrupt, say)
+                executor = _start_ray(study, executor, prepared, interrupt, say)
             if study.adaptive is None:
                 outcomes = train_all(prepared, executor, interrupt)
                 _keep_manifest(prepared)
@@ -85,8 +85,10 @@ def _run(study: Study, feed: LiveFeed, say: Callable[[str], None], retry: bool) 
 
 
 def _begin(prepared: Prepared, executor: Executor, interrupt: Interrupt, retry: bool, say: Callable[[str], None]) -> Prepared:
-    """Run the first replicates of experiments that nothing is known of, and plan the rest by what they took; those that fail are in the
-    new plan as failed."""
+    """Run the first replicates of experiments that were never timed, and plan the rest by the time that they took.
+
+    Replicates that fail here are failed in the new plan.
+    """
     guesses: dict[str, float] = {}
     for attempt in range(_TRIES):
         for pack in prepared.first:
@@ -106,8 +108,10 @@ def _begin(prepared: Prepared, executor: Executor, interrupt: Interrupt, retry: 
     return prepare(prepared.study, executor, retry, say, guesses=guesses) if retry else prepared
 
 
-def _larger(study: Study, executor: Executor, prepared: Prepared, interrupt: Interrupt, say: Callable[[str], None]) -> Executor:
-    """Ray in the place of this process, for work that is worth its start."""
+def _start_ray(
+    study: Study, executor: Executor, prepared: Prepared, interrupt: Interrupt, say: Callable[[str], None]
+) -> Executor:
+    """Replace this process's executor by Ray, for work that is worth starting it."""
     executor.close()
     cluster = executor_of(study, say)
     cluster.asked = interrupt.requested
@@ -116,8 +120,10 @@ def _larger(study: Study, executor: Executor, prepared: Prepared, interrupt: Int
 
 
 def _keep_manifest(prepared: Prepared) -> None:
-    """Write a manifest of a study of which nothing is left to train, where its store has none or one that says another thing of the
-    metrics of experiments: readers go by that."""
+    """Write the manifest of a study with nothing left to train, if the store has none, or one that states other metrics of experiments.
+
+    Readers go by the metrics of the newest manifest.
+    """
     if prepared.plan.packs:
         return
     newest = newest_manifest(prepared.store)
@@ -168,7 +174,10 @@ def _write_manifest(prepared: Prepared) -> None:
 def train_all(
     prepared: Prepared, executor: Executor, interrupt: Interrupt, enough: Callable[[], bool] | None = None
 ) -> list[Outcome]:
-    """Write the manifest, then run its packs, the longest first. enough: asked before every pack of a slot; True starts no more."""
+    """Write the manifest, then run its packs, the longest first.
+
+    enough: asked before each batch of as many packs as there are slots; True starts no more.
+    """
     if not prepared.plan.packs:
         return []
     patiently(partial(_write_manifest, prepared), interrupt.requested)
@@ -193,8 +202,8 @@ def train_all(
 
 
 def _report(store: Store) -> list[str]:
-    """Write the report; the lines that say where it is and what it found."""
-    from results.report.report import write_report  # and with it the figures: not before they are drawn
+    """Write the report; return the lines that say where it is and what it found."""
+    from results.report.report import write_report  # not at the top: it imports the code of the figures
     from results.report.run_ending import run_ending
 
     page = write_report(store)
@@ -202,7 +211,7 @@ def _report(store: Store) -> list[str]:
 
 
 def finish(prepared: Prepared, feed: LiveFeed, say: Callable[[str], None], patience_s: float = 0.0) -> None:
-    """Thin out kept weights, then the views: the report and the W&B run, made from the tables.
+    """Thin out kept weights, then write the report and the W&B run from the tables.
 
     patience_s: seconds that a store which does not answer is tried again, each time; then StoreError.
     """

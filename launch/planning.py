@@ -45,8 +45,8 @@ def show_plan(
         say(f"  by a {executor.machine()}, nothing is measured there: docs/reference/training.md says what it assumes")
     kinds = [kind.name for kind in study.slots] or [""]
     for name, rate in prepared.rates.items() if not study.is_experimental else ():
-        found = [c for c in study.conditions if name in {shape(signature(c, study.sets), kind) for kind in kinds}]
-        names, steps = [c.name for c in found], found[0].steps
+        conditions = [c for c in study.conditions if name in {shape(signature(c, study.sets), kind) for kind in kinds}]
+        names, steps = [c.name for c in conditions], conditions[0].steps
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         where = f" on {name.partition(' {')[0]}" if study.slots else ""
         seconds = significant(rate.pack_seconds(steps) / rate.size)
@@ -71,20 +71,20 @@ def show_diff(study: Study, say: Callable[[str], None]) -> None:
     """Per condition: replicates planned, held with every evaluation set, held without some set, missing."""
     store = open_store(store_uri(study.store), study.name)
     rows = scored(store).select(["key", "sets"]).to_pylist()
-    held = {row["key"]: set(row["sets"]) for row in rows}
+    sets_by_key = {row["key"]: set(row["sets"]) for row in rows}
     counts: dict[int, Counter[str]] = {index: Counter() for index in range(len(study.conditions))}
     wanted = [set(study.set_hashes(condition).values()) for condition in study.conditions]
     planned = set()
     for replicate in replicates_of(study.conditions):
         planned.add(replicate.key)
-        sets = held.get(replicate.key)
+        sets = sets_by_key.get(replicate.key)
         state = "missing" if sets is None else "held" if sets >= wanted[replicate.condition] else "lacks a set"
         counts[replicate.condition][state] += 1
     for index, condition in enumerate(study.conditions):
         count = counts[index]
         parts = [f"{count[state]} {state}" for state in ("held", "lacks a set", "missing") if count[state]]
         say(f"{condition.name}: {len(condition.seeds)} planned, {', '.join(parts)}")
-    extra = len(set(held) - planned)
+    extra = len(set(sets_by_key) - planned)
     if extra:
         say(f"{extra} replicates in the store are not of this study file: they stay")
 

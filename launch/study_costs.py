@@ -27,12 +27,12 @@ COSTS = STUDIES / "costs.json"
 _COMMITTED = STUDIES.parents[1] / "docs" / "studies"
 # as the 1,100 transformers and LSTMs of docs/studies trained, on cores that other work shared
 _RATE = 50e9  # operations a second
-_STEP_S = 5e-4  # of a step, however small
-_LOOP_STEP_S = 1e-5  # of a step of the compiled loop
+_STEP_S = 5e-4  # seconds of a step, however small
+_LOOP_STEP_S = 1e-5  # seconds of a step of the compiled loop
 
 
 class Cost(TypedDict):
-    """Of one scale of a study. seconds: of one core; None where nothing says it."""
+    """What one scale of a study costs. seconds: on one core, None where nothing says it."""
 
     replicates: int
     seconds: float | None
@@ -60,18 +60,18 @@ def digest(path: Path) -> str:
 
 def entries(paths: Mapping[str, Path]) -> dict[str, Entry]:
     """{family/name: entry} of costs.json, of those files alone that have not changed since."""
-    held = json.loads(COSTS.read_bytes())
-    return {name: held[name] for name, path in paths.items() if name in held and held[name]["digest"] == digest(path)}
+    stored = json.loads(COSTS.read_bytes())
+    return {name: stored[name] for name, path in paths.items() if name in stored and stored[name]["digest"] == digest(path)}
 
 
 def table(paths: Mapping[str, Path]) -> list[str]:
     """A line a study: its name, replicates, about how long it takes on the cores of this machine and at scale=laptop, its question."""
     from harness.machine.cores import cores
 
-    known, here = entries(paths), cores()
+    stored, here = entries(paths), cores()
     rows: list[tuple[str, ...]] = [("study", "replicates", "about", "laptop", "question")]
     for name, path in paths.items():
-        entry = known.get(name)
+        entry = stored.get(name)
         scales = entry["scales"] if entry else {}
         replicates = f"{scales['paper']['replicates']:,}" if "paper" in scales else "?"
         times = (_time(scales, scale, here) for scale in ("paper", "laptop"))
@@ -101,7 +101,7 @@ def _time(scales: Mapping[str, Cost], scale: str, here: int) -> str:
 
 
 def price(path: Path, committed: Mapping[str, list[Taken]]) -> Entry:
-    """committed: what replicates took, by the canonical JSON of their configuration."""
+    """The entry of a study file. committed: what replicates took, by the canonical JSON of their configuration."""
     from harness.study.load import load
     from harness.study.tree import read_file
 
@@ -135,7 +135,7 @@ def _cost(study: "Study", committed: Mapping[str, list[Taken]]) -> Cost:
 
 
 def _seconds(study: "Study", condition: "Condition", rows: list[Taken]) -> float | None:
-    """Of a replicate; None of an experiment that was never run."""
+    """Seconds of a replicate on one core; None for an experiment that was never run."""
     sets = set(study.set_hashes(condition).values())
     for row in rows:
         if sets <= row.sets:
@@ -165,7 +165,7 @@ _counted: dict[str, int] = {}
 
 
 def _parameters(condition: "Condition") -> int:
-    """Of one replicate. No memory is taken and nothing is drawn."""
+    """How many parameters a replicate has. No memory is taken and nothing is drawn."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 

@@ -51,7 +51,7 @@ _UNUSED = ("bert.pooler.", "cls.seq_relationship.", "bert.embeddings.position_id
 def to_bert(model: Decoder, folder: str | os.PathLike[str], slot: int = 0, about: Options | None = None) -> Path:
     """Write the replicate in `slot` as a folder that `BertForMaskedLM.from_pretrained` opens; `about` goes into its config.json.
 
-    Raises ValueError naming the option of the model that BERT has not.
+    Raises ValueError naming the option of the model that BERT lacks.
     """
     fit.refuse_unfit(model, "bert")
     ours, config = take(model, slot), model.config

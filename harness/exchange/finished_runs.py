@@ -86,7 +86,7 @@ def import_runs(store: Store, path: Path, columns: Columns, question: str, say: 
     store.check_writable()
     newest = newest_manifest(store)
     _refuse_other_study(store, newest)
-    held, kinds = _held(store)
+    held, kinds = _committed_numbers(store)
     _refuse_two_kinds(runs, kinds, path.name)
     fresh = []
     for run in runs:
@@ -121,23 +121,23 @@ def read_table(path: Path) -> pa.Table:
         raise StudyError(f"{path} is not a file: name the file that holds the runs")
     try:
         if kind == "parquet":
-            found = _parquet(path)
+            table = _parquet(path)
         elif kind == "json":
-            found = _json_lines(path)
+            table = _json_lines(path)
         else:
             options = pa.csv.ParseOptions(delimiter="\t" if path.suffix == ".tsv" else ",", newlines_in_values=True)
-            found = pa.csv.read_csv(path, parse_options=options)
-        names = found.column_names
-        found.validate(full=True)
+            table = pa.csv.read_csv(path, parse_options=options)
+        names = table.column_names
+        table.validate(full=True)
     except UnicodeError as error:
         raise StudyError(f"{path} is not UTF-8 text ({error}): save it as UTF-8") from error
     except (OSError, pa.ArrowException) as error:
         raise StudyError(f"{path} can't be read: {reason(error)[:300]}") from error
     if len(set(names)) < len(names):
         raise StudyError(f"{path} has two columns of the same name: rename one")
-    if not 0 < found.num_rows <= MOST_ROWS:
-        raise StudyError(f"{path} has {found.num_rows:,} rows, and 1 to {MOST_ROWS:,} can be imported")
-    return found
+    if not 0 < table.num_rows <= MOST_ROWS:
+        raise StudyError(f"{path} has {table.num_rows:,} rows, and 1 to {MOST_ROWS:,} can be imported")
+    return table
 
 
 def _parquet(path: Path) -> pa.Table:
@@ -150,8 +150,8 @@ def _parquet(path: Path) -> pa.Table:
             "leave out what does not matter"
         )
     flat = [column.name for column in schema if not pa.types.is_nested(column.type)]
-    found = pa.parquet.read_table(path, columns=flat, read_dictionary=flat)
-    columns = [found[column.name] if column.name in flat else pa.nulls(rows, column.type) for column in schema]
+    table = pa.parquet.read_table(path, columns=flat, read_dictionary=flat)
+    columns = [table[column.name] if column.name in flat else pa.nulls(rows, column.type) for column in schema]
     return pa.table(columns, schema.names)
 
 
@@ -196,13 +196,13 @@ def runs_of(table: pa.Table, columns: Columns, where: str) -> list[Run]:
     first = 2 if where.endswith(("csv", "tsv")) else 1  # after the line of names
     for name in (columns.seed, *columns.metrics, *([columns.step] if columns.step else [])):
         _refuse_words(table[name], name, first, where)
-    found: dict[str, Run] = {}
+    runs: dict[str, Run] = {}
     read_columns = [name for name in named if name not in columns.ignore]
     for number, row in enumerate(table.select(read_columns).to_pylist(), first):
         run = Run(
             {name: _setting(row[name], name, number, where) for name in columns.config}, _seed(row, columns, number, where)
         )
-        run = found.setdefault(canonical([run.settings, run.seed]), run)
+        run = runs.setdefault(canonical([run.settings, run.seed]), run)
         values = {name: row[name] for name in columns.metrics if row[name] is not None}
         step = {"step": row[columns.step]} if columns.step else {}
         if columns.step and values and row[columns.step] is None:
@@ -219,15 +219,15 @@ def runs_of(table: pa.Table, columns: Columns, where: str) -> list[Run]:
                 run.entries.append(entry_of(step | values, {}))
             except BadResult as error:
                 raise StudyError(f"row {number} of {where}: {error}") from error
-    if empty := next((run for run in found.values() if not run.entries), None):
+    if empty := next((run for run in runs.values() if not run.entries), None):
         raise StudyError(
             f"seed {empty.seed} of {empty.condition} has no value of {', '.join(columns.metrics)} in {where}: leave this run out"
         )
-    return list(found.values())
+    return list(runs.values())
 
 
 def _refuse_unnamed(table: pa.Table, names: Sequence[str], where: str) -> None:
-    """StudyError for columns that differ between rows and that nothing is said of: they may be settings, and would be mixed."""
+    """StudyError for columns that differ between rows and are not named: they may be settings, whose runs would then be mixed."""
     if nested := next((name for name in names if pa.types.is_nested(table[name].type)), None):
         raise StudyError(f"{where}: {nested[:100]} holds {_kind(table[nested])}: add it to --ignore")
     varied = [name for name in names if len(table[name].unique()) > 1]
@@ -344,14 +344,16 @@ def _numbers(run: Run) -> dict[tuple[str, int], float | None]:
     return {(name, e.step): value if math.isfinite(value) else None for e, name, value, _ in each_value(run.entries)}
 
 
-def _held(store: Store) -> tuple[dict[str, dict[tuple[str, int], float | None]], dict[str, set[str]]]:
+def _committed_numbers(store: Store) -> tuple[dict[str, dict[tuple[str, int], float | None]], dict[str, set[str]]]:
     """The numbers of committed replicates, by key, and the kinds of each metric."""
-    found: dict[str, dict[tuple[str, int], float | None]] = {each: {} for each in committed(store)["key"].to_pylist()}
+    numbers: dict[str, dict[tuple[str, int], float | None]] = {
+        replicate_key: {} for replicate_key in committed(store)["key"].to_pylist()
+    }
     kinds: dict[str, set[str]] = {}
     for row in read(store, "evaluations", ["key", "metric", "step", "value", "kind"]).to_pylist():
-        found[row["key"]][row["metric"], row["step"]] = row["value"]
+        numbers[row["key"]][row["metric"], row["step"]] = row["value"]
         kinds.setdefault(row["metric"], set()).add(row["kind"])
-    return found, kinds
+    return numbers, kinds
 
 
 def _write(store: Store, runs: Sequence[Run], path: Path, columns: Columns) -> None:
@@ -372,7 +374,7 @@ def _write(store: Store, runs: Sequence[Run], path: Path, columns: Columns) -> N
         )
         evaluations += value_rows({"key": run.key, "stage": 0, "pack": pack, "weights": "raw"}, run.entries)
     rows = {"replicates": replicates, "evaluations": evaluations}
-    commit(store, pack, {table: pa.Table.from_pylist(found, SCHEMAS[table]) for table, found in rows.items()})
+    commit(store, pack, {table: pa.Table.from_pylist(rows_of_table, SCHEMAS[table]) for table, rows_of_table in rows.items()})
 
 
 def _manifest(

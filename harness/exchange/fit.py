@@ -1,4 +1,4 @@
-"""Whether a transformer of ours is one that Hugging Face has, and the parts that both of its models share."""
+"""Whether a transformer of ours fits a model of Hugging Face, and the parts that GPT-2 and BERT share."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -70,7 +70,7 @@ def unfit(model: nn.Module, form: str) -> str | None:
 
 
 def imported(kind: str, described: Options, options: Options, expected: Options) -> Transformer:
-    """The configuration of a model of theirs. ValueError where its config.json has another value than `expected` of a key."""
+    """Our configuration of an imported model. ValueError where its config.json has another value than `expected` of a key."""
     for name, value in expected.items():
         if described.get(name, value) != value:
             raise StudyError(
@@ -104,7 +104,7 @@ def pop(tensors: dict[str, Tensor], name: str) -> Tensor:
 
 
 def refuse_rest(tensors: Mapping[str, Tensor]) -> None:
-    """ValueError for a tensor that nothing of ours stands for."""
+    """ValueError for a tensor that has no counterpart in ours."""
     if tensors:
         raise StudyError(f"model.safetensors holds {min(tensors)}, which our transformer has no counterpart of")
 

@@ -45,7 +45,7 @@ _NORMS = {"ln_1": "norm1", "ln_2": "norm2"}
 def to_gpt2(model: Decoder, folder: str | os.PathLike[str], slot: int = 0, about: Options | None = None) -> Path:
     """Write the replicate in `slot` as a folder that `GPT2LMHeadModel.from_pretrained` opens; `about` goes into its config.json.
 
-    Raises ValueError naming the option of the model that GPT-2 has not, or where the head's bias can't be folded.
+    Raises ValueError naming the option of the model that GPT-2 lacks, or where the head's bias can't be folded.
     """
     fit.refuse_unfit(model, "gpt2")
     ours, config = take(model, slot), model.config

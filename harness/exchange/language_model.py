@@ -12,7 +12,11 @@ from results.errors import StudyError
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """model(input_ids [B, T]) → logits [B, T, V]; longest: tokens that it takes, or None; about: what its replicate is."""
+    """A causal language model and its tokenizer.
+
+    model(input_ids [B, T]) → logits [B, T, V]; parameters: how many; longest: tokens that it takes at most, None if unknown; content: the
+    digest of its files.
+    """
 
     model: Any
     tokenizer: Any

@@ -18,7 +18,7 @@ _SETTING = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*?)=([^,/_ ]+)")  # in the name o
 
 
 def read_folder(path: Path, metrics: Iterable[str], step: str, say: Callable[[str], None]) -> pa.Table:
-    """The settings of every run below a folder, and of its numbers those that are named: the last ones, or those by `step`.
+    """The runs below a folder as a table: their settings, and of their numbers those that are named, the last ones or those by `step`.
 
     A W&B run that failed or has not ended is left out, and said so. StudyError where there are no runs, or no such number.
     """
@@ -63,7 +63,7 @@ def _of_wandb(files: Iterable[Path], step: str, say: Callable[[str], None]) -> R
 
 
 def _by_step(entries: Iterable[Options], step: str) -> list[Row]:
-    """The entries of one step as one, in their order; without a step all as one, in which the last value of each name stays."""
+    """The entries of each step merged into one, in their order; without a step all of them, so that the last value of each name stays."""
     steps: dict[Any, Row] = {}
     for entry in entries:
         steps.setdefault(entry.get(step) if step else None, {}).update(entry)

@@ -1,4 +1,4 @@
-"""The board of a run: a Ray actor on which packs note their steps and read that they should stop, and a pack's end of it.
+"""The board of a run, a Ray actor on which packs note their steps and read whether they should stop; and `Link`, a pack's end of it.
 
 Every driver starts one before its first pack, so nothing here imports torch, which takes most of the time that a worker needs to start.
 """
@@ -34,7 +34,7 @@ class Board:
         return steps, said
 
     def stop(self, runs: list[int] | None = None) -> None:
-        """Ask these to stop, or all."""
+        """Ask these runs to stop; None: all."""
         if runs is None:
             self._stop = True
         else:

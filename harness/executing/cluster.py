@@ -47,7 +47,7 @@ from results.store.tables import Store
 _RECYCLE = 200  # packs a worker lives for: long-lived processes leak
 _STOP_S = 120.0  # that workers get to save what they run
 _LOOK_S = 2.0  # between looks at the nodes
-_SAY_S = 10.0  # without a place before the person is told
+_SAY_S = 10.0  # seconds that a worker waits for a slot before the person is told
 _TRIES = 3  # to measure packs
 _PROCESS = 400_000_000  # bytes of a worker before its first tensor: torch, mostly
 
@@ -74,9 +74,9 @@ class _Running:
 class Cluster:
     """A connection to the cluster of RAY_ADDRESS, or to one of this machine that ends with the process.
 
-    device: auto | cpu | cuda; leases: whether other drivers' are heeded; say: told what is waited for; kinds: of slots, () for one of all
-    that `device` names. slots: of the cluster, the most it had, all together or by the name of their kind. asked(): whether the person
-    wants to stop while packs are measured.
+    device: auto | cpu | cuda; leases: whether other drivers' are heeded; say: told what is waited for; kinds: of slots, () for a single one
+    of all that `device` names. slots: the most that the cluster had; most: the same by the name of the kind; now: those that it has.
+    asked(): whether the person wants to stop while packs are measured.
     """
 
     def __init__(self, device: str, leases: bool = True, say: Callable[[str], None] = print, kinds: Sequence[Kind] = ()):
@@ -119,7 +119,7 @@ class Cluster:
         return self._once(lambda actor: actor.measure.remote(pack), kind)
 
     def machine(self, kind: Kind | None = None) -> str:
-        """The device of a slot, by name; it is asked once a kind."""
+        """The device of a slot, by name; each kind is asked once."""
         kind = kind or self.placement.kinds[0]
         if kind.name not in self._machines:
             here = self._own and kind.device == "cpu"
@@ -136,7 +136,7 @@ class Cluster:
         return self._once(lambda actor: actor.room.remote(), kind)
 
     def place(self, rates: Mapping[str, Rate], rooms: Mapping[str, int]) -> None:
-        """What decides where a pack may run, once it is measured."""
+        """Keep the measured rates and rooms, which decide where a pack may run."""
         self.placement = replace(self.placement, rates=rates, rooms=rooms)
 
     def check_store(self, store: Store, uri: str) -> None:
@@ -144,14 +144,17 @@ class Cluster:
         check_seen(store, uri)
 
     def run(self, packs: list[Pack], store: Store, uri: str, progress: Progress, interrupt: Interrupt) -> list[Outcome]:
-        """Run the packs in order, one in flight a worker."""
-        if ray.util.client.ray.is_connected():  # whose end is an error, not an exit
+        """Run the packs in order, one at a time per worker."""
+        if ray.util.client.ray.is_connected():  # if its head is lost, calls raise instead of ending this process
             return _Run(self, packs, store, uri, progress, interrupt).until_done()
         with watched(ray.get_runtime_context().gcs_address, progress.say):
             return _Run(self, packs, store, uri, progress, interrupt).until_done()
 
     def count_slots(self) -> None:
-        """See nodes that joined. Those that are gone keep their slots: a worker that waits for one asks an autoscaler for it."""
+        """Count the slots of all nodes there are.
+
+        Slots of nodes that are gone still count in `most`: a worker that waits for one makes an autoscaler bring it.
+        """
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         self.now = {kind.name: sum(kind.slots(node) for node in nodes) for kind in self.placement.kinds}
         asked = {kind.name: kind.count or 0 for kind in self.placement.kinds}
@@ -193,7 +196,7 @@ class Cluster:
             ray.kill(worker.actor)
 
     def _once(self, call: Callable[[Any], Any], kind: Kind | None = None) -> Any:
-        """The answer of a worker. KeyboardInterrupt where the person asks to stop meanwhile."""
+        """The answer of one worker, or of another if it dies. KeyboardInterrupt where the person asks to stop meanwhile."""
         kind = kind or self.placement.kinds[0]
         for _ in range(_TRIES):
             worker = self.worker(kind)
@@ -277,7 +280,7 @@ class _Run:
         if len(placement.kinds) == 1:
             self._fill_kind(placement.kinds[0], None)
             return
-        if time.monotonic() - self.left_at > POLL_S:  # it adds up the whole queue
+        if time.monotonic() - self.left_at > POLL_S:  # not every time: it adds up the whole queue
             self.left, self.left_at = self._left(), time.monotonic()
         for kind in placement.kinds:
             self._fill_kind(kind, lambda pack, kind=kind: placement.rank(pack, kind, self.left))  # type: ignore[misc]
@@ -343,7 +346,7 @@ class _Run:
         self.dispatch.ended(run.pack, outcome)
 
     def _died(self, run: _Running, kind: str, error: Exception | str) -> None:
-        """The worker's process is gone, perhaps with its node; the pack's checkpoint is in the store."""
+        """Tell the dispatch that a worker's process is gone, perhaps with its node; the pack's checkpoint is in the store."""
         nodes, at = ray.nodes(), run.worker.node
         lost = {node["NodeID"] for node in nodes if not node["Alive"]}
         if isinstance(error, RayActorError) and error.preempted:
@@ -352,7 +355,7 @@ class _Run:
         self.dispatch.died(run.pack, kind, at, lost, " ".join(str(error).split()), host, run.heard or kind == "hung")
 
     def _look(self) -> None:
-        """Nodes that join, and nodes that are told to go."""
+        """Count the slots of nodes that joined, and stop what runs on nodes that are told to go."""
         if time.monotonic() - self.looked < _LOOK_S:
             return
         self.looked = time.monotonic()
@@ -362,7 +365,7 @@ class _Run:
             self.board.stop.remote([run.number for run in self.running.values() if run.worker.node in leaving])
 
     def _rebalance(self) -> None:
-        """Where workers are idle though everything is given out, they take packs whose workers have no place yet."""
+        """Let idle workers take packs whose own workers have no place yet, once everything is given out."""
         waiting = [reference for reference, run in self.running.items() if not run.worker.node]
         idle, placement = self.cluster.idle() if waiting else [], self.cluster.placement
         left = self._left() if idle and len(placement.kinds) > 1 else {}
@@ -375,7 +378,7 @@ class _Run:
                 self._start(pack, suits)
 
     def _poll(self) -> None:
-        """The steps of the running packs, the nodes of workers that started, packs that hang; leases are renewed."""
+        """Renew leases, read the steps of the running packs, see which workers have started, and kill packs that hang."""
         self.dispatch.leases.renew()
         steps = self._hear()
         if steps is None:
@@ -393,22 +396,22 @@ class _Run:
 
     def _hear(self) -> dict[str, int] | None:
         """Read the board: the steps of the running packs, by id; None where it is being started again."""
-        known = {run.number: run for run in self.running.values()}
+        runs = {run.number: run for run in self.running.values()}
         now = time.monotonic()
         try:
             noted, said = ray.get(self.board.take.remote(), timeout=ANSWER_S)
         except RayError:
             return None
         for number, step in noted.items():
-            if number in known:
-                run = known[number]
+            if number in runs:
+                run = runs[number]
                 run.heard, run.step = True, step
                 self.watch.heard(run.pack.id, now, step)
                 self.progress.step(run.pack.id, step)
         for number, text in said:
-            if number in known:
-                self.progress.say(f"pack {known[number].pack.id}: {text}")
-        return {known[number].pack.id: step for number, step in noted.items() if number in known}
+            if number in runs:
+                self.progress.say(f"pack {runs[number].pack.id}: {text}")
+        return {runs[number].pack.id: step for number, step in noted.items() if number in runs}
 
     def _started(self, now: float) -> None:
         starting = [run for run in self.running.values() if not run.worker.node]
@@ -429,7 +432,7 @@ class _Run:
 
 
 def words_of(kind: Kind) -> str:
-    """What a slot of a kind is of."""
+    """Resource name of a slot, such as "GPU (cuda A100)"."""
     what = "GPU" if kind.device == "cuda" else "CPU"
     return what if kind.name == kind.device else f"{what} ({kind.name})"
 
@@ -437,7 +440,7 @@ def words_of(kind: Kind) -> str:
 def _has_place(worker: _Worker) -> bool:
     """Whether Ray has given a worker its resources, though it may not be up yet."""
     if ray.util.client.ray.is_connected():
-        return False  # the table is not to be had: after so long it is taken for waiting
+        return False  # there is no such table: a worker that takes so long is assumed to wait
     return bool(cluster_state.actor_table(worker.actor._actor_id.hex()).get("Pid"))
 
 

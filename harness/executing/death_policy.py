@@ -28,6 +28,6 @@ class Deaths:
         last, nodes = self._at.get(pack, (-1, []))
         nodes = [*nodes, node] if step == last else [node]
         self._at[pack] = (step, nodes)
-        if node in lost or sum(each not in lost for each in nodes) < _PATIENCE:
+        if node in lost or sum(place not in lost for place in nodes) < _PATIENCE:
             return "retry"
         return "halve" if size > 1 else "died"

@@ -29,9 +29,12 @@ _WORDS = {"died": "killed its worker", "hung": "hung", "oom": "ran the host out 
 
 
 class Dispatch:
-    """outcomes: what ended for good. asked(): whether the person wants to stop, so that nothing waits for the store any longer;
-    on_end: called with every outcome that packs have here, not those that other drivers commit. begun: whether the store held a
-    manifest of the study at the start, so that it is away where it shows none."""
+    """A queue of packs, and what became of those that ended.
+
+    outcomes: of packs that ended for good. asked(): whether the person wants to stop, so that nothing waits for the store any longer.
+    on_end: called with every outcome that packs have here, not those that other drivers commit. begun: whether the store held a manifest of
+    the study at the start; a store that then shows none is away.
+    """
 
     def __init__(
         self,
@@ -76,7 +79,7 @@ class Dispatch:
             self._looked = time.monotonic()
         elif self._elsewhere and time.monotonic() - self._counted > _COUNT_S:
             self._count_elsewhere()
-        while (place := 0 if rank is None else self._gladliest(rank)) is not None and self._queue:
+        while (place := 0 if rank is None else self._preferred(rank)) is not None and self._queue:
             pack = self._queue.pop(place)
             done = self._committed(pack)
             if done is not None:
@@ -98,13 +101,13 @@ class Dispatch:
         return None
 
     def again(self, pack: Pack, why: str = "") -> None:
-        """A pack that was saved or never begun goes on elsewhere."""
+        """Queue a pack again that was saved or never begun; why: what the person is told."""
         if why:
             self.progress.say(f"pack {pack.id} goes on elsewhere: {why}")
         self._queue.insert(0, pack)
 
     def ended(self, pack: Pack, outcome: Outcome) -> None:
-        """A pack's own account of how it ended."""
+        """Settle a pack by its own account of how it ended."""
         if outcome.status in ("oom", "raised"):
             if parts := halves(pack):
                 what = "it ran out of memory" if outcome.status == "oom" else f"it raised {outcome.message}"
@@ -118,14 +121,17 @@ class Dispatch:
             self._end(pack, outcome)
 
     def raised(self, pack: Pack, message: str, trace: str) -> None:
-        """A pack that could not even be begun on its worker."""
+        """Fail a pack that its worker could not even begin."""
         self._fail(pack, "raised", 0, message, trace)
 
     def died(
         self, pack: Pack, kind: str, node: str, lost: Collection[str], error: str, host: str = "", heard: bool = True
     ) -> None:
-        """The worker of a pack is gone. kind: died | hung | oom (of the host); node, host: where it was; lost: nodes that are gone;
-        heard: whether the pack said a word before."""
+        """Retry, halve or fail a pack whose worker is gone.
+
+        kind: died | hung | oom (of the host); node, host: where it was; lost: nodes that are gone; heard: whether the pack said a word
+        before.
+        """
         try:
             step = max(patiently(lambda: self._steps(pack), self.asked, self.progress.say), default=0)
         except StoreError as refused:
@@ -166,19 +172,19 @@ class Dispatch:
         except StoreError as error:
             self.progress.say(f"the log of pack {pack.id} is not kept: {error}")
 
-    def _gladliest(self, rank: Callable[[Pack], int | None]) -> int | None:
-        """The place in the queue of the pack to take."""
+    def _preferred(self, rank: Callable[[Pack], int | None]) -> int | None:
+        """The place in the queue of the pack that a slot prefers; None where it refuses all."""
         best, place = None, None
         for index, pack in enumerate(self._queue):
-            found = rank(pack)
-            if found == 0:
+            preference = rank(pack)
+            if preference == 0:
                 return index
-            if found is not None and (best is None or found < best):
-                best, place = found, index
+            if preference is not None and (best is None or preference < best):
+                best, place = preference, index
         return place
 
     def _count_elsewhere(self) -> None:
-        """Count what other drivers have committed by now, or the end that is shown would be that of this driver alone."""
+        """Count what other drivers have committed by now; otherwise the end that is shown would be this driver's alone."""
         self._counted = time.monotonic()
         try:
             there = set(table_files(self.store, "replicates"))
@@ -212,18 +218,26 @@ class Dispatch:
             rows = rows_of("replicates", ["key", "stage", "sets", "status"])
             scores = rows_of("evaluations", ["key", "set_hash"]) if pack.replicates[0].sets else []
         except StoreError:
-            return None  # trained here then
+            return None  # so it is trained here
         scored = {(row["key"], row["set_hash"]) for row in scores}
-        found = {
-            row["key"]: {s for s in row["sets"] if (row["key"], s) in scored} for row in rows if row["stage"] == pack.stage
+        sets_by_key = {
+            row["key"]: {digest for digest in row["sets"] if (row["key"], digest) in scored}
+            for row in rows
+            if row["stage"] == pack.stage
         }
-        if any(not {each.hash for each in one.sets} <= found.get(one.key, set()) for one in pack.replicates):
+        if any(
+            not {asked.hash for asked in replicate.sets} <= sets_by_key.get(replicate.key, set())
+            for replicate in pack.replicates
+        ):
             return None
         diverged = sum(row["status"] == "diverged" for row in rows)
         return Outcome(pack.id, "committed", len(pack.replicates), diverged)
 
     def _unstored(self, pack: Pack, outcome: Outcome) -> None:
-        """The store would not take a pack: once more at the end of the queue, unless it takes nothing any more."""
+        """Queue a pack again, at the end, that the store would not take.
+
+        A pack that was queued so before, or whose store takes nothing any more, is ended.
+        """
         self._refused += 1
         if self._refused < _LOST and pack.id not in self._returned and not self.asked():
             self._returned.add(pack.id)

@@ -33,21 +33,21 @@ class Watch:
         self._packs[pack] = _Heard(now, step_s)
 
     def heard(self, pack: str, now: float, step: int) -> None:
-        known = self._packs.get(pack)
-        if known is None:
+        entry = self._packs.get(pack)
+        if entry is None:
             return  # ended meanwhile
-        if known.stepped:
-            known.longest = max(known.longest, now - known.at)
-        known.at, known.stepped = now, known.stepped or step > 0
+        if entry.stepped:
+            entry.longest = max(entry.longest, now - entry.at)
+        entry.at, entry.stepped = now, entry.stepped or step > 0
 
     def end(self, pack: str) -> None:
         self._packs.pop(pack, None)
 
     def allowed(self, pack: str) -> float:
         """Seconds that the pack may be silent."""
-        known = self._packs[pack]
-        return max(self.quiet_s, self.multiple * known.longest) + (0.0 if known.stepped else self.start_s)
+        entry = self._packs[pack]
+        return max(self.quiet_s, self.multiple * entry.longest) + (0.0 if entry.stepped else self.start_s)
 
     def silent(self, now: float) -> list[str]:
         """The packs that hang."""
-        return [pack for pack, known in self._packs.items() if now - known.at > self.allowed(pack)]
+        return [pack for pack, entry in self._packs.items() if now - entry.at > self.allowed(pack)]

@@ -62,7 +62,7 @@ class Leases:
                 self._write(pack)
 
     def drop(self, pack: str) -> None:
-        """Give a pack back, or be done with it."""
+        """Give up the lease of a pack that has ended or goes back into the queue."""
         if pack in self._held:
             self._held.remove(pack)
             with contextlib.suppress(OSError):  # it expires
@@ -127,11 +127,11 @@ def other_drivers(store: Store) -> bool:
 
 
 def _living(store: Store, pack: str) -> str | None:
-    """Who holds a pack's lease: it reads as one, has not expired, and its process is not known to be gone."""
-    found = read(store, pack)
-    if found is None:
+    """The holder of a pack's lease that is valid: it can be read, has not expired, and its process is not known to be gone."""
+    lease = read(store, pack)
+    if lease is None:
         return None
-    holder, expires = found
+    holder, expires = lease
     # one that lasts longer than any was written by a clock that is wrong
     return holder if 0 < expires - time.time() < 2 * LEASE_S and not _gone(holder) else None
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.executing.run_pack import Outcome
 
-_WINDOW_S = 10.0  # that the rate is taken over, at least
+_WINDOW_S = 10.0  # seconds that the rate is taken over, at least
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,13 @@ class Metrics:
     ):
         kinds = {"counter": counter, "gauge": gauge, "histogram": histogram}
         self._sent: dict[str, Any] = {}
-        for each in DEFINITIONS:
-            more = {"boundaries": list(each.boundaries)} if each.boundaries else {}
-            made = kinds[each.kind](each.name, description=each.description, tag_keys=("study", *each.labels), **more)
-            made.set_default_tags({"study": study})
-            self._sent[each.name.removeprefix("manyseeds_")] = made
+        for definition in DEFINITIONS:
+            more = {"boundaries": list(definition.boundaries)} if definition.boundaries else {}
+            metric = kinds[definition.kind](
+                definition.name, description=definition.description, tag_keys=("study", *definition.labels), **more
+            )
+            metric.set_default_tags({"study": study})
+            self._sent[definition.name.removeprefix("manyseeds_")] = metric
         self._clock = clock
         self._slots: dict[str, int] = {}  # by running pack, as the two below
         self._first: dict[str, float] = {}
@@ -80,7 +82,10 @@ class Metrics:
             self._first[pack] = self._clock()
 
     def poll(self, running: Mapping[str, int], steps: Mapping[str, int], queued: int) -> None:
-        """How it stands. running: replicates by id of every pack on a slot; steps: the last noted of some packs."""
+        """Send how the run stands.
+
+        running: replicates by id of every pack on a slot; steps: the last noted of some packs.
+        """
         now = self._clock()
         for pack in self._slots.keys() - running.keys():
             self._leave(pack)

@@ -33,7 +33,7 @@ def run_there(
     say: Callable[[str], None] = lambda text: None,
     has_begun: bool = True,
 ) -> Outcome:
-    """`run_pack`; of a study that `has_begun` the store is waited for before the pack starts and before each file it writes."""
+    """Run `run_pack`. If the study `has_begun`, wait for the store before the pack starts and before each file that it writes."""
     if not has_begun:
         return run_pack(pack, store, device, report, should_stop, say)
     try:

@@ -12,9 +12,10 @@ from harness.study.slot_kinds import Kind
 
 @dataclass(frozen=True)
 class Placement:
-    """rates: by `plan.shape`, so by kind and signature; rooms: bytes that tensors may take in a slot, by the kind's name.
+    """What decides which pack an idle slot takes.
 
-    With one kind every pack is its own, and neither is read.
+    rates: by `plan.shape`, so by kind and signature; rooms: bytes that tensors may take in a slot, by the kind's name. With one kind every
+    pack is its own, and neither is read.
     """
 
     kinds: tuple[Kind, ...]
@@ -26,7 +27,7 @@ class Placement:
         return next((kind for kind in self.kinds if kind.name == pack.kind), self.kinds[0])
 
     def memory(self, pack: Pack, kind: Kind) -> int:
-        """Bytes that the pack is expected to take in a slot of a kind, by what was measured there, else where it belongs."""
+        """Bytes that the pack is expected to take in a slot of a kind: as measured there, or else on its own kind."""
         rate = self.rates.get(shape(pack.signature, kind.name)) or self.rates[shape(pack.signature, pack.kind)]
         return math.ceil(rate.memory * len(pack.replicates) / rate.size)
 

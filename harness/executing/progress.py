@@ -90,7 +90,7 @@ class Progress:
             self._ended_steps += self._size[outcome.pack] * self._steps[outcome.pack]
             self.packs_ended += 1
         elif outcome.status in ("failed", "unstored"):
-            self._work -= self._seconds[outcome.pack]  # no work of the kind that the rate is of
+            self._work -= self._seconds[outcome.pack]  # not done at this rate, and not to be done any more
             self.failed += outcome.replicates
             self.say(f"pack {outcome.pack} {outcome.status} at step {outcome.step}: {outcome.message}")
             self._all_steps -= self._size[outcome.pack] * self._steps[outcome.pack]
@@ -150,7 +150,7 @@ class Progress:
         }
 
     def seconds_left(self) -> float | None:
-        """None until enough is done to tell, and once every step is."""
+        """Seconds until the end; None until enough is done to tell, and once every step is done."""
         done = self._done + sum(self._running.values())
         here = done - self._resumed
         if here <= 0.01 * self._work or self._stepped():

@@ -14,7 +14,7 @@ _MISSED = 2  # looks in a row
 
 @contextmanager
 def watched(address: str, say: Callable[[str], None], every: float = _EVERY_S) -> Iterator[None]:
-    """Tell the person, once an absence, where `address` ("host:port") takes no connection at two looks in a row, and when it does again.
+    """Tell the person when `address` ("host:port") takes no connection at two looks in a row, once an absence, and when it does again.
 
     every: seconds between two looks, which are made by a thread of their own until the block ends.
     """

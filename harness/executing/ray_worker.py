@@ -36,7 +36,7 @@ class Slot:
         return ray.get_runtime_context().get_node_id()
 
     def run(self, pack: Pack, uri: str, study: str, board: Any, run: int, begun: bool = False) -> Outcome:
-        """begun: whether the store holds a manifest of the study, so that it is away where it shows none."""
+        """Run a pack and commit it. begun: whether the store holds a manifest of the study, so that it is away where it shows none."""
         store = open_store(uri, study)
         link = self._link = Link(board, run)
         try:

@@ -114,18 +114,18 @@ def checked(entries: list[Entry]) -> list[Entry]:
 
 def last_values(entries: Iterable[Entry]) -> dict[tuple[str, str], tuple[int, float]]:
     """{(set, metric): (step, value)}: of each the value at its largest step, and of several there the last."""
-    found: dict[tuple[str, str], tuple[int, float]] = {}
+    latest: dict[tuple[str, str], tuple[int, float]] = {}
     for entry in entries:
         for name, (value, _) in entry.values.items():
-            if entry.step >= found.get((entry.set, name), (0, 0.0))[0]:
-                found[entry.set, name] = (entry.step, value)
-    return found
+            if entry.step >= latest.get((entry.set, name), (0, 0.0))[0]:
+                latest[entry.set, name] = (entry.step, value)
+    return latest
 
 
 def each_value(entries: Iterable[Entry]) -> list[tuple[Entry, str, float, str]]:
     """(entry, metric, value, kind) of every value; of several at one step of one set, the last."""
-    found = {(e.set, name, e.step): (e, name, value, kind) for e in entries for name, (value, kind) in e.values.items()}
-    return list(found.values())
+    latest = {(e.set, name, e.step): (e, name, value, kind) for e in entries for name, (value, kind) in e.values.items()}
+    return list(latest.values())
 
 
 def diverged_at(entries: Iterable[Entry]) -> int | None:
@@ -146,12 +146,12 @@ def _number(name: str, value: Any) -> tuple[float, str]:
 
 def _array(name: str, value: Any) -> Array:
     """An array as it is kept: in the order of bytes and axes that files have."""
-    found = _numpy(value)
-    if found.dtype.kind not in "biuf" or found.dtype.itemsize > 8:
-        raise BadResult(f"the array {name} has elements of {found.dtype}: return whole numbers, floats or booleans")
-    if found.nbytes > MOST_ARRAY:
-        raise BadResult(f"the array {name} has {found.nbytes:,} bytes, and at most {MOST_ARRAY:,} are kept: return less")
-    return np.ascontiguousarray(found, found.dtype.newbyteorder("=")).copy()  # the function may go on writing into its own
+    array = _numpy(value)
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise BadResult(f"the array {name} has elements of {array.dtype}: return whole numbers, floats or booleans")
+    if array.nbytes > MOST_ARRAY:
+        raise BadResult(f"the array {name} has {array.nbytes:,} bytes, and at most {MOST_ARRAY:,} are kept: return less")
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("=")).copy()  # the function may go on writing into its own
 
 
 def _column(name: str, value: Any, size: int) -> list[Any]:

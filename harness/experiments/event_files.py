@@ -62,8 +62,8 @@ def _value(summary: Any) -> float | None:
     if summary.WhichOneof("value") != "tensor" or summary.tensor.dtype not in _KINDS or summary.tensor.tensor_shape.dim:
         return None
     tensor = summary.tensor
-    held = [*tensor.float_val, *tensor.double_val] or np.frombuffer(tensor.tensor_content, _KINDS[tensor.dtype])
-    return float(held[0]) if len(held) == 1 else None
+    numbers = [*tensor.float_val, *tensor.double_val] or np.frombuffer(tensor.tensor_content, _KINDS[tensor.dtype])
+    return float(numbers[0]) if len(numbers) == 1 else None
 
 
 def _event_class() -> Any:

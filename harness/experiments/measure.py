@@ -51,7 +51,7 @@ CHECKPOINT_S = 20.0  # between checkpoints of a pack
 
 @dataclass
 class Measured:
-    """Of one replicate: what it returned, the seconds it took, and the ids of W&B runs that a script made of its own."""
+    """What one replicate returned, the seconds that it took, and the ids of W&B runs that its script made of its own."""
 
     entries: list[Entry]
     seconds: float
@@ -60,8 +60,11 @@ class Measured:
 
 @dataclass
 class Begun:
-    """What a function was called for and has not ended: the entries so far, [results][replicates], the seconds they took, what `save`
-    returned, and the state of the global generators."""
+    """A function's call that has not ended.
+
+    entries: those so far, [results][replicates]; seconds: that they took; state: what `save` returned; generators: the state of the global
+    generators.
+    """
 
     entries: list[list[Entry]]
     seconds: float
@@ -87,7 +90,10 @@ class _Pauses:
         self.saved = time.monotonic()
 
     def pause(self, begun: Callable[[], Begun] | None = None) -> None:
-        """Between two results. begun: makes what is saved of the replicate that runs; None where it can't go on in its middle."""
+        """Between two results: report, stop if asked to, and save what is due.
+
+        begun: makes what is saved of the replicate that runs; None where it can't go on in its middle.
+        """
         self.report(len(self.done))  # it lives
         if self.should_stop():
             if self.done or begun is not None:
@@ -119,7 +125,7 @@ def measure(
     person's code raises is raised.
     """
     began = datetime.datetime.now(datetime.UTC)
-    experiment = _own(pack.replicates[0])
+    experiment = _experiment_of(pack.replicates[0])
     pauses = _Pauses(pack, store, report, should_stop, checkpoint_s, say)
     while len(pauses.done) < len(pack.replicates):
         replicates = pack.replicates[len(pauses.done) :]
@@ -128,13 +134,13 @@ def measure(
             pauses.pause()
             refuse_other_code(replicates[0].condition)  # a file may have been edited since the replicate before
             entries, own_wandb = run_script(pack, replicates[0], pauses.pause)
-            found, seconds = [entries], time.perf_counter() - started
+            results, seconds = [entries], time.perf_counter() - started
         else:
-            found, seconds = _from_function(pack, replicates if experiment.packed else replicates[:1], device, pauses)
+            results, seconds = _from_function(pack, replicates if experiment.packed else replicates[:1], device, pauses)
             own_wandb = []
-        for replicate, entries in zip(replicates, found, strict=False):
+        for replicate, entries in zip(replicates, results, strict=False):
             kept = patiently(partial(keep, store, pack, replicate, checked(entries)), should_stop, say)
-            pauses.done.append(Measured(kept, seconds / len(found), own_wandb))
+            pauses.done.append(Measured(kept, seconds / len(results), own_wandb))
         report(len(pauses.done))
     return _tables(pack, pauses.done, device, began, datetime.datetime.now(datetime.UTC))
 
@@ -147,7 +153,7 @@ def _from_function(
     A function that ends its process fails, and nothing else ends.
     """
     pauses.pause()
-    experiment, began = _own(replicates[0]), time.perf_counter()
+    experiment, began = _experiment_of(replicates[0]), time.perf_counter()
     seeds = [replicate.init_seed for replicate in replicates]
     results: list[list[Entry]] = []
     argument = Draw(torch.tensor(seeds, device=device), "experiment") if experiment.packed else seeds[0]
@@ -191,8 +197,8 @@ def _pausable(returned: Any) -> _Pausable | None:
         raise BadResult(
             f"the function returned a {type(returned).__name__} with {has[0]} alone: write both save() and load(state)"
         )
-    found: _Pausable = returned  # type: ignore[assignment]
-    return found
+    resumable: _Pausable = returned  # type: ignore[assignment]
+    return resumable
 
 
 def _begun(entries: list[list[Entry]], seconds: float, pausable: _Pausable) -> Begun:
@@ -206,7 +212,7 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def _own(replicate: Replicate) -> Experiment:
+def _experiment_of(replicate: Replicate) -> Experiment:
     if replicate.condition.experiment is None:
         raise ValueError(f"{replicate.key} trains: it is no experiment")
     return replicate.condition.experiment
@@ -216,9 +222,9 @@ def _save(store: Store, pack: Pack, done: list[Measured], begun: Begun | None) -
     tensors: dict[str, torch.Tensor] = {}
     state = {
         "keys": [replicate.key for replicate in pack.replicates],
-        "done": [[each.seconds, [entry.as_json() for entry in each.entries], each.own_wandb] for each in done],
+        "done": [[measured.seconds, [entry.as_json() for entry in measured.entries], measured.own_wandb] for measured in done],
     }
-    number = sum(len(each.entries) for each in done)
+    number = sum(len(measured.entries) for measured in done)
     if begun is not None:
         number += len(begun.entries)
         state["begun"] = {
@@ -234,15 +240,17 @@ def _save(store: Store, pack: Pack, done: list[Measured], begun: Begun | None) -
 def _restored(store: Store, pack: Pack, say: Callable[[str], None]) -> tuple[list[Measured], Begun | None]:
     """What the newest whole checkpoint of a pack holds; nothing where there is none."""
 
-    def unfit(found: checkpoints.Found) -> str:
-        state = found[1]
+    def unfit(checkpoint: checkpoints.Found) -> str:
+        state = checkpoint[1]
         whole = isinstance(state, dict) and state.keys() - {"begun"} == {"keys", "done"}
-        return "" if whole and state["keys"] == [each.key for each in pack.replicates] else "it is of other replicates"
+        return (
+            "" if whole and state["keys"] == [replicate.key for replicate in pack.replicates] else "it is of other replicates"
+        )
 
-    found = checkpoints.read(store, pack.id, unfit, say)
-    if found is None:
+    checkpoint = checkpoints.read(store, pack.id, unfit, say)
+    if checkpoint is None:
         return [], None
-    tensors, state = found
+    tensors, state = checkpoint
     done = [  # a checkpoint of an older version has no ids of W&B runs
         Measured([entry_from_json(entry) for entry in entries], seconds, wandb_runs[0] if wandb_runs else [])
         for seconds, entries, *wandb_runs in state["done"]
@@ -323,4 +331,4 @@ def _tables(
             for step, name_of_set, name in dict.fromkeys((e.step, e.set, name) for e in measured.entries for name in e.kept)
         ]
     rows = {"replicates": replicates, "evaluations": evaluations}
-    return {table: pa.Table.from_pylist(found, SCHEMAS[table]) for table, found in rows.items()}
+    return {table: pa.Table.from_pylist(rows_of_table, SCHEMAS[table]) for table, rows_of_table in rows.items()}

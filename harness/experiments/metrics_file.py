@@ -1,4 +1,4 @@
-"""What a script leaves as its metrics, read as it is: JSON lines, JSON, CSV, TensorBoard's event files, or a W&B run of its own.
+"""Read the metrics that a script leaves: JSON lines, JSON, CSV, TensorBoard's event files, or a W&B run of its own.
 
 What is no number is left out: a script may log its arguments beside its losses.
 """
@@ -25,7 +25,7 @@ def results_in(path: Path, name: str, step: str = "", declared: Collection[str] 
 
     step: what the file calls its steps; declared: metrics that the study names, which are kept whatever they are.
     """
-    step_name, texts, numbers, found = step or "step", Row(), set[str](), list[Row]()
+    step_name, texts, numbers, kept = step or "step", Row(), set[str](), list[Row]()
     for result in _in_folder(path, name) if name.endswith("/") else _in_file(path, name):
         if not isinstance(result, Mapping):
             yield result  # to be refused
@@ -42,14 +42,14 @@ def results_in(path: Path, name: str, step: str = "", declared: Collection[str] 
             if isinstance(value, int | float) or key in declared:
                 values[key] = value
         if values:
-            found.append({place: value for place, value in places.items() if value is not None} | values)
+            kept.append({place: value for place, value in places.items() if value is not None} | values)
     if mixed := sorted(numbers & texts.keys()):
         raise BadResult(f"{name}: {mixed[0]} is a number in one line and {str(texts[mixed[0]])[:60]!r} in another")
     if not numbers:
         raise BadResult(f"{name} holds no number: a run without a result has failed")
-    if step and not any("step" in result for result in found):
+    if step and not any("step" in result for result in kept):
         raise BadResult(f"{name} holds no {step_name}, which experiment.metrics names as its step")
-    yield from _numbered(found)
+    yield from _numbered(kept)
 
 
 def _numbered(results: list[Row]) -> Iterator[Row]:
@@ -65,10 +65,10 @@ def _numbered(results: list[Row]) -> Iterator[Row]:
 
 
 def _in_folder(path: Path, name: str) -> Iterator[Row]:
-    found = list(scalars_of(path)) or values_of_run(path)
-    if not found:
+    rows = list(scalars_of(path)) or values_of_run(path)
+    if not rows:
         raise _nothing(name)
-    yield from found
+    yield from rows
 
 
 def _in_file(path: Path, name: str) -> Iterator[Any]:
@@ -84,11 +84,11 @@ def _in_file(path: Path, name: str) -> Iterator[Any]:
         if not line.strip():
             continue
         try:
-            found = json.loads(line, object_pairs_hook=without_twins)
+            parsed = json.loads(line, object_pairs_hook=without_twins)
         except (ValueError, RecursionError) as error:
             where = "" if path.suffix == ".json" else f"line {number} of "
             raise BadResult(f"{where}{name} is not JSON ({error}): {line[:80]!r}") from None
-        yield from found if isinstance(found, list) else [found]
+        yield from parsed if isinstance(parsed, list) else [parsed]
 
 
 def _nothing(name: str) -> BadResult:

@@ -36,7 +36,7 @@ def values_of_run(folder: Path) -> list[dict[str, Any]]:
     files = _files(folder)
     if len(files) > 1:
         raise BadResult(f"the script made {len(files)} W&B runs, and the metrics of one are read: log into one")
-    found = []
+    entries = []
     for run in map(offline_run, files):
         if run.status is None:
             raise BadResult("the script's W&B run has not ended: call its finish(), or end the script without os._exit")
@@ -44,8 +44,8 @@ def values_of_run(folder: Path) -> list[dict[str, Any]]:
         logged = {name for entry in history for name in entry}
         summary = {name: value for name, value in run.summary.items() if name not in logged}
         last = {"step": history[-1]["step"]} if history else {}
-        found += [*history, *([last | summary] if summary else [])]
-    return [{name: value for name, value in entry.items() if not name.startswith("_")} for entry in found]
+        entries += [*history, *([last | summary] if summary else [])]
+    return [{name: value for name, value in entry.items() if not name.startswith("_")} for entry in entries]
 
 
 def _place() -> Path:

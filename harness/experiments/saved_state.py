@@ -26,11 +26,11 @@ def encode(value: Any, tensors: dict[str, Tensor], where: str = "what save() ret
     if value is None or type(value) in (bool, int, float, str):
         return ["plain", value]
     if type(value) in (list, tuple):
-        return [type(value).__name__, [encode(each, tensors, f"{where}[{index}]") for index, each in enumerate(value)]]
+        return [type(value).__name__, [encode(item, tensors, f"{where}[{index}]") for index, item in enumerate(value)]]
     if isinstance(value, Mapping):
         if odd := next((key for key in value if type(key) not in (str, int)), None):
             raise BadResult(f"{where} has the key {odd!r}, and a key is a text or a whole number")
-        return ["mapping", [[key, encode(each, tensors, f"{where}[{key!r}]")] for key, each in value.items()]]
+        return ["mapping", [[key, encode(item, tensors, f"{where}[{key!r}]")] for key, item in value.items()]]
     raise BadResult(
         f"{where} is a {type(value).__name__}: save numbers, texts, arrays and tensors, and lists, tuples and mappings of them"
     )
@@ -42,10 +42,10 @@ def decode(data: list[Any], tensors: Mapping[str, Tensor]) -> Any:
     if kind in ("tensor", "array"):
         return tensors[content] if kind == "tensor" else tensors[content].numpy()
     if kind == "mapping":
-        return {key: decode(each, tensors) for key, each in content}
+        return {key: decode(item, tensors) for key, item in content}
     if kind in ("list", "tuple"):
-        found = [decode(each, tensors) for each in content]
-        return tuple(found) if kind == "tuple" else found
+        items = [decode(item, tensors) for item in content]
+        return tuple(items) if kind == "tuple" else items
     return content
 
 

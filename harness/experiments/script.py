@@ -114,13 +114,13 @@ def _supervised(
             stop_where_asked()
     finally:
         process.stdin.close()
-        said = process.wait()
+        exit_status = process.wait()
     with process.stdout:
         output = process.stdout.read()
     try:
         account: Tree = json.loads(output.splitlines()[-1])
     except (IndexError, ValueError):
-        raise ScriptFailed(f"what watches the command was ended itself (status {said})", "died") from None
+        raise ScriptFailed(f"what watches the command was ended itself (status {exit_status})", "died") from None
     return account
 
 

@@ -48,15 +48,15 @@ class Log:
 
 
 def children():
-    """Ids of the processes whose parent this one is: what the command left behind is handed to it."""
-    found = []
+    """Ids of the processes whose parent this one is, among them those that the command left behind."""
+    ids = []
     for task in os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else []:
         try:
             with open(f"/proc/self/task/{task}/children") as stream:
-                found += [int(word) for word in stream.read().split()]
+                ids += [int(word) for word in stream.read().split()]
         except OSError:
             continue
-    return found
+    return ids
 
 
 def end_all(command):

@@ -1,4 +1,4 @@
-"""How many cores there are for us."""
+"""The number of cores that this process may use."""
 
 import os
 from pathlib import Path

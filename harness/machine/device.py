@@ -1,4 +1,4 @@
-"""The device a pack runs on: threads, allocator, and what of it is recorded in a row."""
+"""The device a pack runs on: its threads, its allocator, and what rows record of it."""
 
 import ctypes
 import importlib.metadata
@@ -53,7 +53,7 @@ def prepare(device: torch.device, share: int = 1) -> None:
 
 
 def allow_unordered(device: torch.device, allowed: bool) -> None:
-    """Whether an operation without a fixed order of sums may run on a GPU, or raises. A person's own model may have no other."""
+    """Let operations without a fixed order of sums run on a GPU, or make them raise. A person's own model may need them."""
     if device.type == "cuda" and torch.are_deterministic_algorithms_enabled():
         torch.use_deterministic_algorithms(True, warn_only=allowed)
 

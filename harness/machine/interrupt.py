@@ -8,7 +8,7 @@ from results.terminal import say
 
 
 class Interrupt:
-    """`with Interrupt() as interrupt:` … `interrupt.requested()`. Only the main thread's process can be asked."""
+    """`with Interrupt() as interrupt:` … `interrupt.requested()`. It works in the main thread alone, as signal handlers do."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()

@@ -28,7 +28,7 @@ _Rest = ParamSpec("_Rest")
 
 
 class _Tee:
-    """Hands on what is written to a stream, and keeps it; in all else it is that stream."""
+    """A stream that also gives what is written to it to `keep`; in everything else it is the stream itself."""
 
     def __init__(self, stream: Any, keep: Callable[[str], None]):
         self._stream, self._keep = stream, keep
@@ -78,10 +78,10 @@ def keep(text: str) -> None:
 
 @contextmanager
 def captured() -> Iterator[_Kept]:
-    """What Python code of this process prints and logs meanwhile, from any thread; it still goes where it went."""
+    """Keep what Python code of this process prints and logs in the block, from any thread; it is printed too, as before."""
     kept, root = _Kept(), logging.getLogger()
     out, error = sys.stdout, sys.stderr
-    # without any handler logs go to stderr; one of an earlier day may hold the stream that was stderr then
+    # without a handler logs go to stderr, which is kept; a handler may still hold an earlier stderr
     handler = logging.StreamHandler(_Tee(io.StringIO(), kept.add)) if root.handlers else None
     sys.stdout, sys.stderr = _Tee(out, kept.add), _Tee(error, kept.add)  # type: ignore[assignment]
     if handler is not None:
@@ -97,7 +97,7 @@ def captured() -> Iterator[_Kept]:
 
 
 def logged(run: Callable[Concatenate[Pack, Store, _Rest], Any]) -> Callable[Concatenate[Pack, Store, _Rest], Any]:
-    """`run(pack, store, …)`, which returns an Outcome, with the log of a pack that failed kept in the store."""
+    """Wrap `run(pack, store, …)`, which returns an Outcome, so that the log of a pack that failed is kept in the store."""
 
     @functools.wraps(run)
     def wrapped(pack: Pack, store: Store, *more: _Rest.args, **named: _Rest.kwargs) -> Any:

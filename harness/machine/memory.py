@@ -55,7 +55,7 @@ def free_memory(device: torch.device) -> int:
 
 
 class _Counter(TorchDispatchMode):
-    """Bytes of the storages that are alive, of those that operations made while it is on."""
+    """Counts the bytes of living storages, of those that operations made while it is on."""
 
     def __init__(self) -> None:
         super().__init__()

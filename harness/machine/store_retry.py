@@ -24,7 +24,7 @@ def patiently(
     say: Callable[[str], None] = lambda text: None,
     patience_s: float | None = None,
 ) -> T:
-    """call(), again after every StoreError until `patience_s` seconds (PATIENCE_S) have passed or should_stop(), which is asked all along.
+    """The result of call(), repeated after every StoreError until `patience_s` seconds (PATIENCE_S) have passed or should_stop() is true.
 
     say: told once why the store is waited for. Raises the last StoreError.
     """

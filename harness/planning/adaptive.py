@@ -22,7 +22,7 @@ Errors = dict[str, tuple[Error, ...]]
 
 
 def errors_of(study: Study, tables: Mapping[str, pa.Table], retry: bool = False) -> Errors:
-    """By condition the error of every seed on the rule's set, in the order of the seeds, up to the rule's maximum.
+    """The error of every seed on the rule's set, by condition, in the order of the seeds, up to the rule's maximum.
 
     tables: replicates, evaluations and failures. retry: failed seeds are to be trained again, so they have not ended.
     """
@@ -49,20 +49,23 @@ def errors_of(study: Study, tables: Mapping[str, pa.Table], retry: bool = False)
 
 
 def targets(study: Study, tables: Mapping[str, pa.Table], slots: int = 1, retry: bool = False) -> dict[str, int]:
-    """Replicates that each condition is to have next. A budget lets at most `slots` conditions go on at once: those whose intervals an
-    hour narrows most, as long as the expected hours are left; a condition that gets nothing keeps the seeds that have ended."""
+    """Replicates that each condition is to have next.
+
+    With a budget at most `slots` conditions go on at once: those whose intervals narrow most per hour, as long as the hours expected for
+    them are left. A condition that gets nothing keeps the seeds that have ended.
+    """
     rule, errors = rule_of(study), errors_of(study, tables, retry)
     decisions = decide(rule, errors)
     wanted = {name: decision.target for name, decision in decisions.items()}
     if rule.budget is None:
         return wanted
-    held = {name: _ended(errors[name], decision) for name, decision in decisions.items()}
+    ended = {name: _ended(errors[name], decision) for name, decision in decisions.items()}
     left = rule.budget - spent(study, tables["replicates"])
     if left <= 0:
-        return held
+        return ended
     if any(decision.looks == 0 and decision.waiting for decision in decisions.values()):
-        return {name: max(held[name], rule.minimum) for name in decisions}  # nothing narrows before the first look
-    granted = dict(held)
+        return {name: max(ended[name], rule.minimum) for name in decisions}  # nothing narrows before the first look
+    granted = dict(ended)
     for _ in range(slots):
         choice = _best(rule, errors, decisions, granted, hours_each(study, tables["replicates"]), left)
         if choice is None:
@@ -78,7 +81,7 @@ def spent(study: Study, replicates: pa.Table) -> float:
 
 
 def hours_each(study: Study, replicates: pa.Table) -> dict[str, float]:
-    """Mean slot-hours of a committed replicate, by condition; a condition without one takes the dearest."""
+    """Mean slot-hours of a committed replicate, by condition; for a condition without one, the largest of these means."""
     means = {name: sum(hours) / len(hours) for name, hours in _hours(study, replicates).items() if hours}
     return {condition.name: means.get(condition.name, max(means.values(), default=0.0)) for condition in study.conditions}
 
@@ -98,7 +101,10 @@ def _best(
     per_replicate: Mapping[str, float],
     left: float,
 ) -> tuple[dict[str, int], float] | None:
-    """The grant that narrows most an hour, among those that fit: {condition: target} and its hours. One that was begun goes first."""
+    """The grant that narrows an interval most per hour, as ({condition: target}, hours), among those that fit into the hours `left`.
+
+    A condition whose grant was begun goes first. None where no grant fits.
+    """
     best: tuple[tuple[bool, float], dict[str, int], float] | None = None
     for name, decision in decisions.items():
         if name == rule.baseline or decision.reason is not None or granted[name] >= decision.target:
@@ -106,7 +112,9 @@ def _best(
         grant = {name: decision.target}
         if rule.baseline is not None:
             grant[rule.baseline] = max(granted[rule.baseline], decision.target)
-        hours = sum(errors[one][granted[one] : target].count(PENDING) * per_replicate[one] for one, target in grant.items())
+        hours = sum(
+            errors[member][granted[member] : target].count(PENDING) * per_replicate[member] for member, target in grant.items()
+        )
         if hours > left:
             continue
         finished = decision.at - decision.failed
@@ -118,7 +126,7 @@ def _best(
 
 
 def _ended(errors: tuple[Error, ...], decision: Decision) -> int:
-    """Seeds that have ended without a gap, at most the target."""
+    """How many seeds have ended, counted up to the first that has not, at most the target."""
     first = errors.index(PENDING) if PENDING in errors else len(errors)
     return min(first, decision.target)
 

@@ -43,26 +43,28 @@ class Estimate:
 
 
 def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Mapping[str, int] | None = None) -> Estimate:
-    """`rates`: seconds a replicate takes on one slot, evaluation included; `weights`: bytes of its file of weights; both by `plan.shape`.
+    """The cost of what a plan misses.
+
+    rates: seconds that a replicate takes on one slot, evaluation included; weights: bytes of its file of weights; both by `plan.shape`.
 
     `weights` is read only where the study keeps some, or later stages need them. With keep: tail(n) at most n of a condition's missing
     replicates stay. ValueError for a signature without a number.
     """
     seconds, tables, stay, meanwhile = 0.0, 0, 0, 0
     tail = keep_tail(plan.study.keep)
-    taking: dict[int, list[float]] = {}
+    by_stage: dict[int, list[float]] = {}
     kept: Counter[int] = Counter()
     parents = {replicate.parent for replicate in plan.replicates}
     taken = taken_from(plan.study.conditions)
     for pack in plan.packs:
-        whole = _of(rates, pack.shape, "seconds per replicate") * len(pack.replicates)
-        seconds += whole
-        taking.setdefault(pack.stage, []).append(whole)
+        pack_seconds = _measured(rates, pack.shape, "seconds per replicate") * len(pack.replicates)
+        seconds += pack_seconds
+        by_stage.setdefault(pack.stage, []).append(pack_seconds)
         tables += sum(FILE_BYTES.values())
         needed = any(
             plan.replicates[index].key in parents for index in pack.replicates
         )  # by a later stage, whatever `keep` says
-        weight_bytes = 0 if tail == 0 and not needed else _of(weights or {}, pack.shape, "bytes of weights")
+        weight_bytes = 0 if tail == 0 and not needed else _measured(weights or {}, pack.shape, "bytes of weights")
         steps = kept_steps(plan, pack, taken)
         written: Counter[str] = Counter()
         for index in pack.replicates:
@@ -78,11 +80,14 @@ def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Ma
         few = {table: rows for table, rows in written.items() if 0 < rows <= FEW_ROWS}
         tables += sum(COPIED_FILE_BYTES[table] + COPIED_ROW_BYTES[table] * rows for table, rows in few.items())
     count = sum(len(pack.replicates) for pack in plan.packs)
-    return Estimate(count, len(plan.packs), seconds / 3600, _makespan(taking, slots) / 3600, tables, stay, meanwhile)
+    return Estimate(count, len(plan.packs), seconds / 3600, _makespan(by_stage, slots) / 3600, tables, stay, meanwhile)
 
 
 def _makespan(seconds: Mapping[int, Sequence[float]], slots: int) -> float:
-    """Seconds until all packs are done, {stage: those of each pack}: the longest first to the slot that is free, a stage at a time."""
+    """Seconds until all packs are done: stage by stage, the longest pack first, each on the slot that is free first.
+
+    seconds: of each pack, by stage.
+    """
     total = 0.0
     for packs in seconds.values():
         free = [0.0] * min(slots, len(packs))
@@ -113,7 +118,7 @@ def rows_of(study: Study, condition: Condition) -> dict[str, int]:
     }
 
 
-def _of(measured: Mapping[str, _Number], signature: str, what: str) -> _Number:
+def _measured(measured: Mapping[str, _Number], signature: str, what: str) -> _Number:
     if signature not in measured:
         raise ValueError(f"no measured {what} for {signature}: measure it or give one")
     return measured[signature]

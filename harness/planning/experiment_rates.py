@@ -1,6 +1,6 @@
-"""What experiments take: nothing is known of a person's own function until some of its replicates have run.
+"""How long experiments take, which nobody knows of a person's own function until some of its replicates have run.
 
-So the first replicates are run for good, alone, and their rows say what the others will take; a later command reads it from the store.
+So the first replicates run alone, as real ones, and their rows say how long the others will take; a later command reads it from the store.
 """
 
 import json
@@ -19,7 +19,7 @@ from harness.study.experiment import Experiment
 from harness.study.identity import canonical
 from results.plain_values import Options
 
-PACK_S = 10.0  # that a pack should take, so that little is lost with it and little time goes into files
+PACK_S = 10.0  # seconds that a pack should take: losing it costs little, and so do its files
 _MOST = 512  # replicates of a pack
 _PACKED_TRIAL = 8  # seeds of the first pack of a function that takes many at once
 

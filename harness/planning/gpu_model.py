@@ -35,15 +35,15 @@ from models.lstm import Recurrent
 from results.errors import StudyError
 from results.store.tables import Store
 
-PRODUCTS = 0.85  # of the peak that a large product reaches
+PRODUCTS = 0.85  # share of the peak rate that a large product reaches
 ATTENTION = 300e12  # FLOP/s of fused attention in bf16
 HEAD = 32  # the head dimension that its kernels pad to
-SCORE_S = 1.45e-12  # of a score's exponential and softmax, forward and backward together
-_KERNEL_S = 3e-6  # of the smallest kernel in a CUDA graph
-_LAUNCH_S = 5e-6  # of a kernel that the host launches
+SCORE_S = 1.45e-12  # seconds for the exponential and softmax of one score, forward and backward together
+_KERNEL_S = 3e-6  # seconds of the smallest kernel in a CUDA graph
+_LAUNCH_S = 5e-6  # seconds of the smallest kernel that the host launches
 _STATE = 16  # bytes a parameter: itself, its gradient and two moments
 _NO_KERNEL = set("empty empty_like empty_strided new_empty new_empty_strided detach _unsafe_view".split())
-_STRINGS = 16  # of an evaluation set that are counted
+_STRINGS = 16  # strings of an evaluation set that are counted
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Counted(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        # what is written in place is among the given, though of shapes alone it comes back as another tensor
+        # a tensor that is written in place is among the given ones, though a fake one comes back as another object
         made = [] if func._schema.is_mutable else [leaf for leaf in tree_leaves(out) if isinstance(leaf, Tensor)]
         if not func.is_view and (given or made) and func.namespace == "aten" and func.overloadpacket.__name__ not in _NO_KERNEL:
             tensors = {id(each): each for each in (*given, *made)}.values()
@@ -98,7 +98,7 @@ class Counted(TorchDispatchMode):
 
 
 def _bytes(tensor: Tensor) -> int:
-    """Of its elements, those that an expanded axis repeats once."""
+    """Bytes of a tensor's elements; elements that an expanded axis repeats count once."""
     count = 1
     for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
         count *= size if stride else min(size, 1)
@@ -106,7 +106,7 @@ def _bytes(tensor: Tensor) -> int:
 
 
 def _work(func: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any) -> tuple[float, float]:
-    """FLOP and, of fused attention, scores."""
+    """(FLOP, attention scores) of an operation; scores are 0 except for fused attention."""
     if "scaled_dot_product" in name:
         backward = name.endswith("_backward")
         query, key = args[1:3] if backward else args[:2]
@@ -126,7 +126,7 @@ class Linear:
     three: tuple[Kernel, ...]
 
     def seconds(self, size: int, gpu: Gpu, precision: str, floor: float, strings: float = 1.0) -> float:
-        """Of a pack of `size`, with `strings` times as many strings as were counted."""
+        """Seconds of a pack of `size` replicates, with `strings` times as many strings as were counted."""
         total = 0.0
         for two, three in zip(self.two, self.three, strict=True):
             flop, moved, scores = (
@@ -146,7 +146,7 @@ def counted(run: Callable[[], object]) -> tuple[Kernel, ...]:
 
 @dataclass(frozen=True)
 class Work:
-    """Of one shape: its step, the strings of a step, every evaluation set, and bytes of memory at R = 2 and 3."""
+    """The work of one shape: a step, drawing its strings, every evaluation set, and bytes of memory at R = 2 and 3."""
 
     step: Linear
     drawing: Linear
@@ -156,7 +156,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Scoring:
-    """A batch of an evaluation set. counted: its strings here; batch: those of a batch on a GPU; strings: of a whole training."""
+    """How an evaluation set is scored.
+
+    kernels: of the batch that was counted; counted: its strings; batch: strings of a batch on a GPU; strings: of a whole training.
+    """
 
     kernels: Linear
     counted: int
@@ -199,7 +202,7 @@ def step_of(pack: Pack) -> tuple[_Kernels, Training, int]:
 
 
 def _counted(pack: Pack) -> tuple[_Kernels, _Kernels, list[_Kernels], int]:
-    """A step, the strings of one, a batch of each evaluation set; bytes at the peak."""
+    """Kernels of a step, of drawing its strings and of a batch of each evaluation set; bytes at the peak."""
     device = torch.device("cpu")
     step, training, computing = step_of(pack)
     with Memory(device) as held:
@@ -260,7 +263,7 @@ class Modelled:
         return room_of(self.gpu.memory)
 
     def check_store(self, store: Store, uri: str) -> None:
-        """Nothing trains."""
+        """Nothing to check: nothing trains."""
 
     def run(self, packs: list[Pack], store: Store, uri: str, progress: Progress, interrupt: Interrupt) -> list[Outcome]:
         raise StudyError(f"a {self.gpu.name} that is not here can only be planned for")

@@ -1,7 +1,7 @@
 """Measured rates, kept in the user's cache folder so that a plan and the run that follows measure each shape once.
 
 A rate holds for one shape, pack size, device, numerics and version of this code: all of them are in the name of its file and in the file. A
-file that is damaged, or of something else, is measured again. Packs of a user's own module are not kept, since the module may change.
+pack whose file is damaged, or holds another rate, is measured again. Rates of a user's own model are not kept, as its module may change.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from harness.planning.throughput import Rate
 from harness.study.identity import canonical, digest
 from results.plain_values import Tree, Value
 
-_MOST = 4096  # files; half of them go, the oldest first
+_MOST = 4096  # files; beyond that the older half is removed
 _MOST_BYTES = 2**20  # of a file
 _CODE = ("harness", "models", "tasks")
 
@@ -31,7 +31,7 @@ def folder() -> Path:
 
 
 class KeptRates:
-    """The rates of one folder. say: told once that something there can't be used; fresh: whatever is there, everything is measured."""
+    """The rates kept in one folder. say: told once that something there can't be used; fresh: ignore what is there, measure everything."""
 
     def __init__(self, root: Path, say: Callable[[str], None], fresh: bool = False):
         self._root, self._say, self._fresh = root / "rates", say, fresh
@@ -39,7 +39,7 @@ class KeptRates:
 
     def find(self, pack: Pack, machine: str) -> Rate | None:
         """The kept rate of a pack of this shape and size on this machine; None where there is none that can be used."""
-        if self._fresh or not _lasting(pack):
+        if self._fresh or not _can_be_kept(pack):
             return None
         key = _key(pack, machine)
         path = self._path(key)
@@ -54,7 +54,7 @@ class KeptRates:
             return None
 
     def keep(self, pack: Pack, machine: str, rate: Rate) -> None:
-        if not _lasting(pack):
+        if not _can_be_kept(pack):
             return
         key = _key(pack, machine)
         path = self._path(key)
@@ -84,12 +84,12 @@ class KeptRates:
             self._say(text)
 
 
-def _lasting(pack: Pack) -> bool:
+def _can_be_kept(pack: Pack) -> bool:
     return all(":" not in str(replicate.condition.config()["model"]["name"]) for replicate in pack.replicates[:1])
 
 
 def _key(pack: Pack, machine: str) -> Tree:
-    """All that a rate follows from."""
+    """Everything that a rate depends on."""
     return {
         "code": _code(),
         "keep": pack.keep,
@@ -111,7 +111,7 @@ def _code() -> str:
 
 
 def _rate(content: Value, key: Tree) -> Rate:
-    """ValueError where the content is not a rate of `key`."""
+    """The rate in a file's content. ValueError where it is not one of `key`."""
     if not isinstance(content, dict) or content.get("key") != key or not isinstance(content.get("rate"), dict):
         raise ValueError("it is of something else")
     values = content["rate"]

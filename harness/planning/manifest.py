@@ -87,7 +87,7 @@ def name_of_content(content: bytes) -> str:
 
 
 def read(content: bytes, where: str = "the manifest") -> Manifest:
-    """The manifest of `to_bytes`. ValueError where it is something else."""
+    """The manifest that `to_bytes` wrote. ValueError where the content is something else."""
     manifest = checked(content, where)
     refuse_unknown(manifest, Manifest.__annotations__, where)
     missing = [name for name in Manifest.__annotations__ if name in Manifest.__required_keys__ and name not in manifest]

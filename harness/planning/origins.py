@@ -26,7 +26,7 @@ class Setting:
 
 
 def show(path: Path, overrides: Sequence[str], changed: bool) -> Iterable[str]:
-    """The lines that say it. changed: leave out what has its default value."""
+    """The lines that `manyseeds show` prints. changed: leave out what has its default value."""
     tree = read_file(path)
     study, sources = from_tree(tree, overrides, str(path)), sources_of(tree, overrides, str(path))
     yield f"{study.name} (scale {study.scale}), from {path}"
@@ -71,8 +71,8 @@ def study_settings(study: Study, sources: Sources) -> list[Setting]:
         **dict(leaves({"claims": dict(study.claims)} if study.claims else {})),
     }
     others = {path: value for path, value in leaves(sources.merged) if path.split(".")[0] not in _ELSEWHERE}
-    said = _origins(sources.layers)
-    return [Setting(name, value, said.get(name, DEFAULT)) for name, value in (values | others | values).items()]
+    origins = _origins(sources.layers)
+    return [Setting(name, value, origins.get(name, DEFAULT)) for name, value in (values | others | values).items()]
 
 
 def condition_settings(condition: Condition, sources: Sources) -> list[Setting]:
@@ -80,13 +80,13 @@ def condition_settings(condition: Condition, sources: Sources) -> list[Setting]:
     rule = isinstance(sources.merged.get("replicates"), dict)
     points = points_of(sources.merged | {"replicates": 1} if rule else sources.merged)
     point = next(point for point in points if point.name == condition.name)
-    said = _origins(sources.layers)
+    origins = _origins(sources.layers)
     layers: list[tuple[str, Options]] = [*sources.layers, (CONDITION, point.sets)]
     layers += [(f"stage {number}", stage) for number, stage in enumerate(_later(point, sources)[: condition.stage], 1)]
     own = _origins(layers)
     for path, who in own.items():
-        if who == CONDITION and (elsewhere := said.get(f"conditions.{point.condition}.{path}", "study")) != "study":
-            own[path] = elsewhere  # of a condition, but not as the file has it
+        if who == CONDITION and (elsewhere := origins.get(f"conditions.{point.condition}.{path}", "study")) != "study":
+            own[path] = elsewhere  # set for the condition, but not by the study file
     if condition.stage:
         own |= {f"stage.{path}": who for path, who in own.items() if who == f"stage {condition.stage}"}
         own["stage.number"] = f"stage {condition.stage}"
@@ -98,7 +98,7 @@ def _later(point: Point, sources: Sources) -> list[Options]:
 
 
 def _origins(layers: Iterable[tuple[str, Options]]) -> dict[str, str]:
-    """Who set each path last. A changed name of a task or model forgets the settings of the one before, as in `merge`."""
+    """{path: who set it last}. A changed name of a task or model forgets the settings of the one before, as in `merge`."""
     setters: dict[str, tuple[Any, str]] = {}
     for origin, words in layers:
         tree = nested(dict(words), origin, unique=False)

@@ -15,7 +15,7 @@ from tasks.task import Task
 
 @dataclass(frozen=True)
 class Replicate:
-    """One row of `replicates` to be, and the evaluation sets that score it."""
+    """A replicate to be trained, later a row of `replicates`, and the evaluation sets that score it."""
 
     key: str
     condition: Condition
@@ -44,7 +44,7 @@ class Pack:
     """Replicates of equal shapes; the conditions may differ in the fields that are vectors over R, and their evaluation sets with them.
 
     numerics: the planned ones, which the id follows from; keep: whether weights are written; keep_steps: after which steps beside the
-    last; attempt counts from 1; kind: of the slot it was sized for, "" where there is one; watch: what is measured on the way.
+    last; attempt counts from 1; kind: of the slot it was sized for, "" where all are of one kind; watch: what is measured on the way.
     """
 
     id: str
@@ -67,7 +67,7 @@ class Pack:
 
     @property
     def steps(self) -> int:
-        """Steps of its training; of an experiment replicates, or 1 where all are measured at once."""
+        """Training steps; for an experiment the number of replicates, or 1 where all are measured at once."""
         if self.experiment is None or self.experiment.packed:
             return self.replicates[0].condition.steps
         return len(self.replicates)
@@ -78,7 +78,7 @@ class Pack:
 
     @property
     def sets(self) -> list[tuple[ScoredSet, ...]]:
-        """The evaluation sets in the study's order, one a replicate each: equal in all but their distribution."""
+        """The evaluation sets in the study's order, each as a tuple with one per replicate; these differ in their distribution alone."""
         return list(zip(*(replicate.sets for replicate in self.replicates), strict=True))
 
     def part(self, replicates: tuple[Replicate, ...]) -> "Pack":

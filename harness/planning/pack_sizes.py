@@ -1,4 +1,4 @@
-"""What the shapes of a study take here: every signature that misses replicates is measured, on every kind of slot.
+"""Measure what the shapes of a study take here: every signature with missing replicates, on every kind of slot.
 
 Rates that are kept from an earlier command are used as they are (`harness.planning.kept_rates`).
 """
@@ -26,13 +26,13 @@ from results.plain_values import Options
 from results.store.manifest import Manifest
 
 _SAY_S = 2.0  # between lines
-_OTHER_SEEDS = (1_000, 2_000)  # the first of those that are tried where a pack can't be trained
+_OTHER_SEEDS = (1_000, 2_000)  # first seeds of the packs that are tried in place of one that can't be trained
 
 
 class Timer:
-    """Rates of packs: kept ones, or else measured, which it says; measured ones are then kept. kept: None to keep nothing.
+    """Finds the rates of packs: kept ones, or else it says what it measures, and keeps that.
 
-    measured: how many were not kept before.
+    kept: None to keep nothing. measured: how many packs it measured.
     """
 
     def __init__(self, executor: Executor, say: Callable[[str], None] = lambda text: None, kept: KeptRates | None = None):
@@ -42,7 +42,7 @@ class Timer:
         self.measured = 0
 
     def begin(self, number: int, shapes: int, name: str) -> None:
-        """What is measured next: the shape of the condition `name`."""
+        """Note what is measured next: the shape of the condition `name`."""
         self._shape = f"shape {number} of {shapes} ({name})"
 
     def rate(self, pack: Pack, kind: Kind | None = None) -> Rate:
@@ -61,7 +61,10 @@ class Timer:
         return rate
 
     def _measured(self, pack: Pack, kind: Kind | None) -> Rate:
-        """The rate of a pack. Where it can't be trained, other seeds are tried: one unlucky seed fails alone later, and is told of now."""
+        """Measure a pack; where it can't be trained, one with other seeds.
+
+        An unlucky seed will fail alone when it is trained, so a warning is enough here.
+        """
         try:
             return self._executor.measure(pack) if kind is None else self._executor.measure(pack, kind)
         except StudyError as error:
@@ -105,7 +108,7 @@ def measure(
     timer = timer or Timer(executor)
     for name, condition, replicates in _shapes(study, first, timer):
         largest = -(-replicates // executor.slots)
-        of_size = _probe(study, name, condition, numerics)
+        of_size = _trial_pack(study, name, condition, numerics)
         fixed = study.pack_size or settled.get(name)
         if fixed:
             rates[name] = timer.rate(of_size(min(fixed, largest)))
@@ -122,7 +125,7 @@ def measure_kinds(
     numerics: Options,
     timer: Timer | None = None,
 ) -> tuple[dict[str, Rate], dict[str, tuple[Part, ...]]]:
-    """As `measure`, by shape, and what each kind of slot takes of each signature; tells the executor what decides where packs run.
+    """As `measure`, by shape, and what each kind of slot takes of each signature; the executor is told the rates.
 
     A kind whose memory does not hold a pack takes none; what an earlier manifest with the same slots settled is kept.
     ValueError where no kind holds a replicate.
@@ -143,7 +146,7 @@ def measure_kinds(
             count, room = executor.most[kind.name], rooms[kind.name]
             size = kind.pack or study.pack_size or _settled_size(settled.get(name, ()), kind)
             largest = -(-replicates // count)
-            of_size = _probe(study, name, condition, numerics_on(numerics, kind.name), kind.name)
+            of_size = _trial_pack(study, name, condition, numerics_on(numerics, kind.name), kind.name)
             if size is None:
                 rate = best_rate(_timed(timer, of_size, kind), largest, kind.device, lambda room=room: room, steps)  # type: ignore[misc]
             else:
@@ -187,8 +190,8 @@ def _shapes(study: Study, first: Plan, timer: Timer) -> Iterator[tuple[str, Cond
         yield name, conditions[name], counts[name]
 
 
-def _probe(study: Study, name: str, condition: Condition, numerics: Options, kind: str = "") -> Callable[[int], Pack]:
-    """Packs of n replicates of a shape, to be measured."""
+def _trial_pack(study: Study, name: str, condition: Condition, numerics: Options, kind: str = "") -> Callable[[int], Pack]:
+    """A function that makes a pack of n replicates of a shape, to be measured."""
     sets = scored_sets(study, condition)
     needed = taken_from(study.conditions)  # by a later stage
     teachers = [other for other in study.conditions if canonical(other.config()) in needed] if needed else []

@@ -20,17 +20,17 @@ from results.store.manifest import Manifest
 from results.store.manifest_fields import PlannedRow
 from tasks.task import Task
 
-# of `train`; these become vectors over the replicates of a pack
+# options of `train` that become vectors over the replicates of a pack
 VECTORS = (
     *("lr", "weight_decay", "betas", "warmup", "schedule", "eps", "momentum", "final_lr", "patience", "factor"),
     *("clip", "ema"),
 )
-SWITCHES = ("clip", "ema")  # vectors, but whether they are zero changes what a step computes, so it is one for a pack
+SWITCHES = ("clip", "ema")  # vectors that are all zero in a pack or none: zero changes what a step computes
 
 
 @dataclass(frozen=True)
 class PlannedReplicate:
-    """`condition` is an index into the study's conditions; `parent`: the key of the stage before."""
+    """A replicate of a plan. condition: index into the study's conditions; parent: the key of the previous stage."""
 
     key: str
     condition: int
@@ -46,8 +46,11 @@ class PlannedReplicate:
 
 @dataclass(frozen=True)
 class PlannedPack:
-    """`replicates` are indices into the plan's replicates; `signature` is what the pack's shapes and code follow from; `kind` names the
-    kind of slot that it was sized for, where there are several."""
+    """A pack of a plan.
+
+    replicates: indices into the plan's replicates; signature: what the pack's shapes and code follow from; kind: of the slot that it was
+    sized for, where there are several.
+    """
 
     id: str
     stage: int
@@ -177,8 +180,8 @@ def numerics_on(numerics: Options, kind: str) -> Options:
 def signature(condition: Condition, sets: Sequence[EvaluationSet] = ()) -> str:
     """Canonical JSON of what all replicates of a pack share: the configuration without what may be a vector over them.
 
-    A vector that turns a part of the step on leaves whether it is zero; a task's probabilities leave the number of positions K that
-    is computed at once, of its own strings and of every evaluation set's.
+    Of a vector that turns a part of the step on, only whether it is zero remains; of a task's probabilities, only the number of positions K
+    that are computed at once, for its own strings and for every evaluation set.
     """
     config = condition.config()
     if condition.experiment is not None:
@@ -208,7 +211,7 @@ def _shape(task: Task) -> Tree:
 
 
 def pack_id(keys: Collection[str], sets: int, numerics: Options, stage: int = 0) -> str:
-    """More evaluation sets sort first, so that "the smallest pack id wins" prefers the row that was scored on more."""
+    """The id of a pack. More evaluation sets sort first, so that "the smallest pack id wins" prefers the row that was scored on more."""
     if not 0 <= sets <= 255:
         raise StudyError(f"{sets} evaluation sets are more than the 255 that a pack can score: split the study")
     content: Tree = {"keys": sorted(keys), "numerics": dict(numerics)}
@@ -240,7 +243,7 @@ def _refuse_redefined(
     scored: Mapping[str, Sequence[frozenset[str]]],
     manifests: Sequence[Manifest],
 ) -> None:
-    """A committed set, for the same task configuration, with another hash under its name or another name for its hash."""
+    """StudyError where a committed set of a task now has another hash under its name, or another name for its hash."""
     committed = {set_hash for rows in scored.values() for row in rows for set_hash in row}
     trained = [(condition, sets) for condition, sets in zip(conditions, asked, strict=True) if condition.experiment is None]
     now = {canonical(condition.config()["task"]): sets for condition, sets in trained}
@@ -269,16 +272,18 @@ def _refuse_redefined(
 def _refuse_changed_code(
     conditions: Sequence[Condition], committed_keys: Collection[str], manifests: Sequence[Manifest]
 ) -> None:
-    """StudyError where a condition has committed replicates that ran with other code of the person's own, unless an earlier plan has it
-    with the code of now too: the person has said then that it is meant."""
+    """StudyError where a condition has committed replicates that ran with other code of the person's own.
+
+    It is allowed if an earlier plan has the condition with the present code too: then the person has said that it is meant.
+    """
     planned = {canonical(condition["config"]) for manifest in manifests for condition in manifest["conditions"]}
     new = [condition for condition in conditions if condition.code is not None and canonical(condition.config()) not in planned]
     now = {canonical(_codeless(condition.config())): condition for condition in new}
     if not now:
         return
     for manifest in manifests:
-        held = {index for key, index, *_ in manifest["replicates"] if key in committed_keys}
-        for index in sorted(held):
+        committed_conditions = {index for key, index, *_ in manifest["replicates"] if key in committed_keys}
+        for index in sorted(committed_conditions):
             config = manifest["conditions"][index]["config"]
             condition = now.get(canonical(_codeless(config)))
             if condition is not None and condition.code is not None and config.get("code") != condition.code:
@@ -301,7 +306,7 @@ def _refuse_exchanged(
     scored: Mapping[str, Sequence[frozenset[str]]],
     manifests: Sequence[Manifest],
 ) -> None:
-    """A set taken away from committed keys while another is added: neither row would hold what the other does."""
+    """StudyError where a set of committed keys is taken away while another is added: no row would then hold both."""
     names = {
         entry["hash"]: name
         for manifest in manifests
@@ -352,8 +357,8 @@ def _pack(
     numerics: Options,
     kind: str,
 ) -> PlannedPack:
-    held, stage = [replicates[index].key for index in members], replicates[members[0]].stage
-    return PlannedPack(pack_id(held, sets, numerics_on(numerics, kind), stage), stage, tuple(members), name, kind)
+    keys_of_pack, stage = [replicates[index].key for index in members], replicates[members[0]].stage
+    return PlannedPack(pack_id(keys_of_pack, sets, numerics_on(numerics, kind), stage), stage, tuple(members), name, kind)
 
 
 def _split(

@@ -1,4 +1,4 @@
-"""The order of a study's stages: a pack of one is begun when the weights of the stage before are committed for all its replicates."""
+"""The order of a study's stages: a pack of a stage begins once the previous stage is committed for all its replicates."""
 
 from collections.abc import Sequence
 
@@ -20,19 +20,19 @@ def ready(packs: Sequence[Pack], store: Store, progress: Progress) -> list[Pack]
     """The packs of one stage, without the replicates whose parents are not committed; says how many those are."""
     if not packs or not packs[0].stage:
         return list(packs)
-    have = set(read(store, "replicates", ["key"])["key"].to_pylist())
-    packs_ready, left = [], 0
+    committed_keys = set(read(store, "replicates", ["key"])["key"].to_pylist())
+    packs_ready, left_out = [], 0
     for pack in packs:
-        members = tuple(replicate for replicate in pack.replicates if replicate.parent in have)
-        left += len(pack.replicates) - len(members)
+        members = tuple(replicate for replicate in pack.replicates if replicate.parent in committed_keys)
+        left_out += len(pack.replicates) - len(members)
         if len(members) == len(pack.replicates):
             packs_ready.append(pack)
         elif members:
             part = pack.part(members)
             progress.split(pack.id, [part])
             packs_ready.append(part)
-    if left:
-        progress.say(f"{left} replicates of stage {packs[0].stage} are left out: the stage before them is not committed")
+    if left_out:
+        progress.say(f"{left_out} replicates of stage {packs[0].stage} are left out: the stage before them is not committed")
     return packs_ready
 
 

@@ -24,18 +24,19 @@ from harness.training.self_labels import annotates
 from models.unfit import UnfitModel
 from results.errors import StudyError, settings_errors
 
-_BUDGET_S = 0.5  # of timed steps a size; of batches that are timed again
+_BUDGET_S = 0.5  # seconds of timed steps per size, and of batches that are timed again
 PRECISION = 0.05  # relative standard error of a step's seconds that is good enough
-_WORTH_STEPS = 500  # left to a slot, for which a larger pack is worth its measurement
+_WORTH_STEPS = 500  # steps that must be left to a slot for a larger pack to be worth measuring
 SIZES = {"cpu": (1, 4, 16, 64), "cuda": (1, 4, 16, 64, 256)}
-_GAIN = 1.05  # a larger pack must be this much faster a replicate
-_MARGIN = 0.85  # of the free memory that a pack may take by prediction
+_GAIN = 1.05  # a larger pack must be this many times faster per replicate
+_MARGIN = 0.85  # share of the free memory that a pack is allowed to take, as predicted
 
 
 @dataclass(frozen=True)
 class Rate:
-    """Measured: seconds of a training step of the whole pack and of all its evaluations of a whole training, bytes at the peak.
+    """What was measured of a pack of `size` replicates.
 
+    step_s: seconds of a training step of the whole pack; evaluate_s: of all evaluations of a whole training; memory: bytes at the peak;
     weights: bytes of the file of one replicate's weights, 0 where the pack keeps none. precision: relative standard error of step_s.
     """
 
@@ -59,8 +60,7 @@ def measure(pack: Pack, device: torch.device) -> Rate:
     """Time the pack: one step to warm up, then steps until their mean is known to `PRECISION`, and one batch of every distinct
     evaluation set, from which the whole set follows.
 
-    Of what a model answers with its own words fed back one pass is timed, and as many counted as it may take: an untrained one takes
-    them all.
+    Where a model's answers are fed back to it, one pass is timed and counted as often as it may be taken: an untrained model takes all.
     """
     if pack.experiment is not None:
         return Rate(len(pack.replicates), float(len(pack.replicates)), 0.0)  # a second each: nobody knows before it has run
@@ -110,8 +110,7 @@ def _seconds_of_a_string(training: Training, sets: Sequence[ScoredSet], device: 
 
 
 def _step_seconds(training: Training, device: torch.device) -> tuple[float, float]:
-    """The mean of a step's and its relative standard error; of the compiled loop the mean over the steps whose strings are drawn at
-    once.
+    """(mean seconds of a step, its relative standard error); for the compiled loop the mean over the steps whose strings are drawn at once.
 
     Elsewhere too the strings of several steps are drawn at once, and the steps that are timed may have none to draw: so a step is timed
     without its draw, and a draw apart.
@@ -145,7 +144,7 @@ def in_one_pass(sets: Sequence[ScoredSet]) -> tuple[Sequence[ScoredSet], int]:
 
 
 def _labelled(pack: Pack) -> list[tuple[Sequence[ScoredSet], int]]:
-    """As `in_one_pass`, the strings of the pool, or of all steps, that the stage before answers."""
+    """As `in_one_pass`, for the strings that the previous stage answers: those of the pool, or of all steps."""
     if not annotates(pack):
         return []
     train = pack.replicates[0].condition.train
@@ -174,7 +173,10 @@ def room_of(free: int, share: int = 1) -> int:
 
 
 def room(device: torch.device, share: int = 1) -> int:
-    """As `room_of`, of what the device or this machine has: all of a GPU that slots share, where others may be at work."""
+    """As `room_of`, for what is free on the device or in this machine.
+
+    A GPU that slots share counts whole, since others may be at work on it.
+    """
     whole = device.type == "cuda" and share > 1
     return room_of(torch.cuda.mem_get_info(device)[1] if whole else free_memory(device), share)
 

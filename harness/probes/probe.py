@@ -23,17 +23,17 @@ Rows = list[Row]
 
 
 def of_place(layer: int | None, head: int | None, values: Iterable[tuple[str, float | Tensor]]) -> Rows:
-    """Rows of (item, value) that are of a layer, or of one of its heads."""
+    """Rows of (item, value) pairs that belong to a layer, or to one of its heads."""
     return [{"layer": layer, "head": head, "item": item, "value": float(value)} for item, value in values]
 
 
 def of_model(values: Iterable[tuple[str, float]]) -> Rows:
-    """Rows of (item, value) that are of the whole model: of no layer or head."""
+    """Rows of (item, value) pairs that belong to the whole model, and so to no layer or head."""
     return of_place(None, None, values)
 
 
 def of_heads(by_layer: Mapping[int, Tensor], items: Sequence[str]) -> Rows:
-    """Rows of what each layer has of each item by head, [items, H]."""
+    """Rows of each layer's values by item and head, [items, H]."""
     return [
         {"layer": layer, "head": head, "item": item, "value": value}
         for layer, table in sorted(by_layer.items())

@@ -96,16 +96,16 @@ def _named(probe: str, settings: Any) -> str:
 
 
 def _probe(store: Store, rows: list[Row], probe: str, count: int, settings: Any) -> int:
-    """Probe the replicates that lack it at a step; how many. Rows are added a replicate at a time."""
+    """Probe the replicates that lack rows at some step, and add the rows one replicate at a time; returns how many replicates."""
     chosen, own, fresh = registry.probe(probe), _named(probe, settings), 0
     assert isinstance(chosen, Probe)
-    held = probed(store, own)
+    done = probed(store, own)
     for row in rows:
         stage = row["stage"]
         if find(store, row["key"]).stage != stage:
             continue
         steps = artifacts.steps_of(store, row["key"], stage)[0 if chosen.every_step else -1 :]
-        missing = [step for step in steps if (row["key"], stage, step) not in held]
+        missing = [step for step in steps if (row["key"], stage, step) not in done]
         rows_of_name: dict[str, Rows] = {}
         for step in missing:
             about = {"key": row["key"], "stage": stage, "step": step}
@@ -120,22 +120,24 @@ def _probe(store: Store, rows: list[Row], probe: str, count: int, settings: Any)
 
 
 def _compare(store: Store, rows: list[Row], probe: str, count: int, settings: Any) -> int:
-    """Compare each replicate with all of its condition that come before it, by seeds; how many lacked some. All of a replicate's rows
-    are written at once, so that a replicate that came late is compared with those that were there before."""
+    """Compare each replicate with all of its condition that come before it, by seeds; returns how many lacked rows.
+
+    All of a replicate's rows are written at once, so that a replicate that came late is compared with those that were there before.
+    """
     chosen, own, fresh = registry.probe(probe), _named(probe, settings), 0
     assert isinstance(chosen, PairProbe)
     groups: dict[tuple[str, int], list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["init_seed"], row["data_seed"], row["key"])):
         if find(store, row["key"]).stage == row["stage"]:
             groups.setdefault((row["config"], row["stage"]), []).append(row)
-    held = compared(store, own)
+    done = compared(store, own)
     for group in groups.values():
         steps = [artifacts.steps_of(store, row["key"], row["stage"])[-1] for row in group]
         keys = [row["key"] for row in group]
         lacking = [
             number
             for number, (row, step) in enumerate(zip(group, steps, strict=True))
-            if number and held.get((row["key"], row["stage"], step), set()) != set(keys[:number])
+            if number and done.get((row["key"], row["stage"], step), set()) != set(keys[:number])
         ]
         shown = [
             chosen.see(*_model(store, row, step), count, settings)

@@ -23,7 +23,7 @@ def strings(task: Task, count: int, size: int) -> Iterator[Batch]:
 
 
 def at_once(heads: int, length: int) -> int:
-    """How many strings of this length a forward pass takes, whose attention with so many heads is looked at."""
+    """How many strings of this length one forward pass takes, whose attention weights in so many heads are looked at."""
     return max(1, _WEIGHTS // (heads * length**2))
 
 

@@ -43,9 +43,10 @@ _COMPARED = ("replicates", "curves", "evaluations", "profiles")
 
 @dataclass(frozen=True)
 class Rerun:
-    """agrees: every row within `tolerance`, which is 0 (bit for bit) where `differing`, the numerics that are others, is empty.
+    """How a rerun compares with the committed rows.
 
-    message: one sentence; kept: where the weights are, or None.
+    agrees: every row within the tolerance, which is 0 (bit for bit) if `differing`, the numerics that differ, is empty. message: one
+    sentence; kept: where the weights are, or None.
     """
 
     key: str
@@ -146,7 +147,7 @@ def _planned(store: Store, row: Row) -> tuple[Study, Condition]:
 
 
 def _differing(recorded: Tree, ours: Tree, row: Row, condition: Condition) -> tuple[str, ...]:
-    """What keeps the rerun from being the same bits, in words."""
+    """Why the rerun may have other bits, in words; () where it should have the same."""
     plain = json.loads(json.dumps(ours))
     differences = [
         f"{name} is {plain.get(name)!r} and was {recorded.get(name)!r}"
@@ -178,7 +179,7 @@ def _kept(
     message: str,
     what: str = "weights",
 ) -> Rerun:
-    """Write the weights, or the arrays, of a step, or compare them with those that are kept already."""
+    """Write the weights, or the arrays, of a step; where there are some already, compare them."""
     where = artifacts.path(store, row["key"], row["stage"], step)
     if not info_of(store.filesystem, where).is_file:
         write_file(store, where, weights)

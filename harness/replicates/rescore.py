@@ -68,10 +68,10 @@ def parse(text: str, name: str | None = None) -> Wanted:
     for option in ("every", "name"):
         if option in fields:
             raise StudyError(f"--set: {option} can't be given: the weights of the end are scored, on their own task")
-    called = name or ",".join(f"{option}={value}" for option, value in fields.items()) or "own"
-    if not _NAME.fullmatch(called):
-        raise StudyError(f"{called!r} can't name a set and its file: give --name with letters, digits, '.', '_' and '-'")
-    return Wanted(EvaluationSet(called, fields, sequences), seed)
+    set_name = name or ",".join(f"{option}={value}" for option, value in fields.items()) or "own"
+    if not _NAME.fullmatch(set_name):
+        raise StudyError(f"{set_name!r} can't name a set and its file: give --name with letters, digits, '.', '_' and '-'")
+    return Wanted(EvaluationSet(set_name, fields, sequences), seed)
 
 
 def rescore(store: Store, keys: Sequence[str], wanted: Wanted, device: torch.device) -> pa.Table:
@@ -129,8 +129,8 @@ def show(
     full = None if key == "all" else resolve_key(stores, key)
     chosen = []
     for store in stores:
-        held = sorted(set(committed(store)["key"].to_pylist()))
-        keys = [name for name in held if (name == full if full else stages_of(store, name))]
+        committed_keys = sorted(set(committed(store)["key"].to_pylist()))
+        keys = [name for name in committed_keys if (name == full if full else stages_of(store, name))]
         chosen += [(store, keys)] if keys else []
     if not chosen:
         raise StudyError("no replicate of these studies has weights: manyseeds rerun STORE KEY --keep weights makes them again")
@@ -172,7 +172,7 @@ def _prepared(store: Store, row: Row, wanted: Wanted) -> tuple[ScoredSet, Any]:
     newest = newest_manifest(store)
     if newest is not None and asked.name in newest[1]["sets"]:
         study = manifests.study_of(newest[1])
-        theirs = next(one for one in study.sets if one.name == asked.name)
+        theirs = next(other for other in study.sets if other.name == asked.name)
         if theirs.hash(condition.task, study.evaluate_seed) != digest:
             raise StudyError(f"the study {store.study} has another set called {asked.name}: give --name")
     if not stages_of(store, row["key"]):

@@ -1,4 +1,4 @@
-"""Which checkpoint of a teacher a student learns from at which of its steps; no weights are touched here.
+"""Which checkpoint of its teacher a student learns from at each step; no weights are touched here.
 
     teacher: {checkpoints: [{at: {accuracy: 0.75, every: 1000}, steps: 10000}, {at: last}]}
 
@@ -18,10 +18,10 @@ from results.errors import StudyError
 
 @dataclass(frozen=True)
 class SelectionRule:
-    """The first of the teacher's steps `every`, 2·every, … at which it answers a share `accuracy` right, and `plus` steps on from it.
+    """A rule that selects a checkpoint: `plus` steps on from the first of the steps `every`, 2·every, … with at least this accuracy.
 
-    plus: a multiple of `every`, below 0 for earlier ones. The share is of the scored positions of `sequences` strings of the teacher's
-    own task, which are drawn for this alone: nothing that is reported is looked at.
+    accuracy: share of scored positions that the teacher answers right on `sequences` strings of its own task; they are drawn for this
+    alone, so no reported set is looked at. plus: a multiple of `every`, negative for an earlier checkpoint.
     """
 
     accuracy: float = 0.75
@@ -40,13 +40,13 @@ class SelectionRule:
             raise StudyError(f"at.sequences = {self.sequences} must be at least 1")
 
     def grid(self, horizon: int) -> range:
-        """The steps that are looked at of a teacher of `horizon` steps."""
+        """The steps at which a teacher of `horizon` steps is looked at."""
         return range(self.every, horizon + 1, self.every)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """at: the teacher's step, its `last`, or a rule; steps: how long the student stays with it, null to the end."""
+    """One checkpoint of a teacher. at: its step, its `last`, or a rule; steps: how long a student stays with it, null to the end."""
 
     at: int | str | SelectionRule = "last"
     steps: int | None = None
@@ -65,10 +65,12 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Teacher:
-    """seed: of the one replicate that teaches all (init and data), null for each student's own. Without further options, its last step.
+    """The teacher of a stage and its checkpoints; by default each student's own teacher, at its last step.
 
-    checkpoints: one after another. shots: N checkpoints at 1/N, 2/N, … 1 of the teacher's steps; each for `steps` of the student's; or for
-    1/N of `kappa` times the teacher's steps, as far as the student gets; or, without either, for 1/N of the student's. The last one stays.
+    seed: init and data seed of the one replicate that teaches all, null for each student's own. checkpoints: one after another. shots: N
+    checkpoints, at 1/N, 2/N, … 1 of the teacher's steps. Each of these teaches for `steps` of the student's steps; or for 1/N of `kappa`
+    times the teacher's steps, as far as the student gets; or, without either, for 1/N of the student's steps. The last one stays to the
+    end.
     """
 
     seed: int | None = None
@@ -91,9 +93,9 @@ class Teacher:
         if self.steps is not None and self.kappa is not None:
             raise StudyError("teacher.steps and teacher.kappa both say how long a checkpoint stays: leave one of them out")
         if self.shots == 1 and (self.steps, self.kappa) != (None, None):
-            raise StudyError("teacher.steps and teacher.kappa are of several checkpoints: write teacher.shots")
-        for taken in self.checkpoints[:-1]:
-            if taken.steps is None:
+            raise StudyError("teacher.steps and teacher.kappa apply only to several checkpoints: write teacher.shots")
+        for checkpoint in self.checkpoints[:-1]:
+            if checkpoint.steps is None:
                 raise StudyError("teacher.checkpoints: each but the last needs its steps, such as {at: 10000, steps: 500}")
         if self.checkpoints and self.checkpoints[-1].steps is not None:
             raise StudyError("teacher.checkpoints: the last stays to the student's end, so leave out its steps")
@@ -101,7 +103,7 @@ class Teacher:
 
 @dataclass(frozen=True)
 class Span:
-    """From step `begin` of the student on, counted from 1, it learns from the teacher at step `at` (or where a rule says)."""
+    """From its step `begin` on, counted from 1, a student learns from the teacher's step `at`, or from the one that a rule selects."""
 
     begin: int
     at: int | SelectionRule
@@ -114,10 +116,10 @@ def spans(teacher: Teacher, horizon: int, steps: int) -> tuple[Span, ...]:
     """
     if teacher.checkpoints:
         plan, begin = [], 1
-        for taken in teacher.checkpoints:
-            _refuse_beyond(taken.at, horizon)
-            plan.append(Span(begin, horizon if isinstance(taken.at, str) else taken.at))
-            begin += taken.steps or 0
+        for checkpoint in teacher.checkpoints:
+            _refuse_beyond(checkpoint.at, horizon)
+            plan.append(Span(begin, horizon if isinstance(checkpoint.at, str) else checkpoint.at))
+            begin += checkpoint.steps or 0
         if plan[-1].begin > steps:
             raise StudyError(
                 f"teacher.checkpoints: the last begins at step {plan[-1].begin} of a student of {steps} steps: raise train.steps or "
@@ -132,15 +134,15 @@ def spans(teacher: Teacher, horizon: int, steps: int) -> tuple[Span, ...]:
             raise StudyError(
                 f"teacher: {count - 1} checkpoints for {teacher.steps} steps each leave no step for the last of a student of {steps} steps"
             )
-        part = Fraction(teacher.steps)
+        length = Fraction(teacher.steps)
     elif teacher.kappa is not None:
-        part = Fraction(repr(teacher.kappa)) * horizon / count
+        length = Fraction(repr(teacher.kappa)) * horizon / count
     else:
-        part = Fraction(steps, count)
-    whole = [Span(int(index * part) + 1, (index + 1) * horizon // count) for index in range(count)]
-    # one that begins where the next does is never taught
-    last = [span for span, later in pairwise(whole) if span.begin < later.begin]
-    return tuple(span for span in [*last, whole[-1]] if span.begin <= steps)
+        length = Fraction(steps, count)
+    shots = [Span(int(index * length) + 1, (index + 1) * horizon // count) for index in range(count)]
+    # a checkpoint that begins where the next one does never teaches
+    distinct = [span for span, later in pairwise(shots) if span.begin < later.begin]
+    return tuple(span for span in [*distinct, shots[-1]] if span.begin <= steps)
 
 
 def _refuse_beyond(at: int | str | SelectionRule, horizon: int) -> None:
@@ -161,5 +163,5 @@ def kept(plan: Sequence[Span], horizon: int) -> frozenset[int]:
 
 
 def at(plan: Sequence[Span], step: int) -> int:
-    """The number of the span of a student's `step`, which counts from 1."""
+    """The number of the span that a student's `step`, counted from 1, lies in."""
     return bisect_right([span.begin for span in plan], step) - 1

@@ -1,4 +1,4 @@
-"""The dataclasses of a study, and the strict way to and from plain dicts: no YAML, so a bare machine can read a manifest.
+"""The dataclasses of a study, and their strict conversion to and from plain dicts: no YAML, so a bare machine can read a manifest.
 
 Defaults here NEVER change: a field equal to its default is not hashed. Unknown keys are refused with the nearest valid one.
 """
@@ -84,9 +84,9 @@ class Monitor:
 class Watch:
     """What is measured of the weights every `every` steps and at the end: norms of parameters and of their gradients.
 
-    sequences: of a fixed sample of each replicate's own strings, of which the gradient is measured too; 0 for none. lags: heads are
-    measured by what they give to the tokens 0 … lags before their own, over `strings` of the sample; -1 for no heads. It changes no
-    training, so it is not hashed.
+    sequences: strings of each replicate's own fixed sample, on which the gradient is measured too; 0 for none. lags: the attention of each
+    head to the tokens 0 … lags before its own is measured, on `strings` strings of the sample; -1 for none. It changes no training, so it
+    is not hashed.
     """
 
     every: int = 100
@@ -106,10 +106,10 @@ class Watch:
 class Train:
     """How a replicate is trained: `batch` fresh strings a step, `warmup` linear steps, then the schedule.
 
-    pool: strings of a fixed data set, passed over in shuffled epochs; 0 for fresh data. positions: the loss is of all `scored` positions
-    of the task or of the `last` one of a string. clip: largest gradient norm of a replicate, 0 for none. ema: decay of the average of
-    the weights that is scored beside them, 0 for none. final_lr: what the cosine ends at, as a part of lr. patience, factor: of the
-    plateau schedule, which needs `monitor`. eps, momentum: of Adam and AdamW, of SGD.
+    pool: strings of a fixed data set, passed over in shuffled epochs; 0 for fresh data. positions: the loss covers all `scored` positions
+    of a string, or the `last` one. clip: largest gradient norm of a replicate, 0 for none. ema: decay of an average of the weights, which
+    is scored beside them, 0 for none. final_lr: where the cosine ends, as a fraction of lr. patience, factor: of the plateau schedule,
+    which needs `monitor`. eps: of Adam and AdamW; momentum: of SGD.
     """
 
     rev: ClassVar[int] = 1
@@ -168,7 +168,7 @@ class Train:
             )
         if self.momentum and self.optimizer != "sgd":
             raise StudyError(
-                f"train.momentum = {self.momentum} is of sgd and train.optimizer is {self.optimizer}: leave it out"
+                f"train.momentum = {self.momentum} applies only to optimizer: sgd, and train.optimizer is {self.optimizer}: leave it out"
             )
         if self.sharpen is not None and self.sharpen.start >= self.steps:
             raise StudyError(f"train.sharpen.start = {self.sharpen.start} must be below train.steps = {self.steps}")
@@ -185,7 +185,7 @@ def _refuse_other(option: str, value: str, choices: tuple[str, ...]) -> None:
 class EvaluationSet:
     """A fixed test distribution: the condition's task with the fields of `definition` changed, `sequences` strings of it.
 
-    every: scored each so many steps and at the end; None: at the end only.
+    every: steps between two scorings, the last of which is at the end; None: at the end only.
     """
 
     name: str
@@ -259,7 +259,7 @@ class Condition:
 
     @property
     def stage(self) -> int:
-        """0, or the number of stages before it (`harness.study.stages`)."""
+        """The number of stages before it (`harness.study.stages`)."""
         return max(0, len(self.stages) - 1)
 
     def config(self) -> Tree:
@@ -277,7 +277,7 @@ class Condition:
 
     @property
     def steps(self) -> int:
-        """Training steps; an experiment is one."""
+        """Training steps; 1 for an experiment."""
         return 1 if self.experiment is not None else self.train.steps
 
 
@@ -414,7 +414,7 @@ def _filled(section: str, kind: Any, title: str, values: Options) -> Any:
 
 
 def name_of(config: Task | Model) -> str:
-    """The registered name of a task or model configuration; of a user's own its import path."""
+    """The registered name of a task or model configuration; for a user's own, its import path."""
     if isinstance(config, custom.Custom):
         return config.path
     for registry in (tasks.REGISTRY, models.REGISTRY):

@@ -48,28 +48,30 @@ def task_class(path: str) -> type[Task]:
 
 @functools.lru_cache(maxsize=256)
 def check(task: Task) -> None:
-    """ValueError, in a sentence, unless a task keeps what `tasks.task.Task` asks for.
+    """Raise ValueError, in one sentence, unless a task does what `tasks.task.Task` asks for.
 
-    That is shapes, types and values of its strings, the same strings in any pack, and the metrics it declares.
+    Checked are shapes, types and values of its strings, that they are the same in any pack, and the metrics that it declares.
     """
     path = path_of(type(task))
     _check_declared(path, task)
     batch = _checked_strings(path, task)
     logits = torch.zeros(batch.targets.shape if task.soft else (*batch.targets.shape, task.outputs))
     answered = batch.targets.shape[:-1] if task.soft else batch.weights.shape
-    with _said(path, "wrong"):
+    with _located_errors(path, "wrong"):
         wrong = task.wrong(logits, batch.targets)
     returned = ", ".join(wrong) if isinstance(wrong, dict) else type(wrong).__name__
     same = isinstance(wrong, dict) and tuple(wrong) == task.metrics
     _require(path, same, f"wrong returns {returned}, and metrics = {task.metrics!r}: return these, in this order")
     for name, values in wrong.items():
         good = isinstance(values, Tensor) and values.dtype == torch.bool and values.shape == answered
-        _require(path, good, f"wrong returns {_of(values)} for {name}, which must be bool {list(answered)}, one a position")
+        _require(
+            path, good, f"wrong returns {_described(values)} for {name}, which must be bool {list(answered)}, one a position"
+        )
 
 
 def _check_declared(path: str, task: Task) -> None:
-    """What a task says of itself: its sizes, metrics and error, and its form in evaluation sets."""
-    with _said(path, "its sizes"):
+    """Check what a task declares: its sizes, metrics and error, and its form in evaluation sets."""
+    with _located_errors(path, "its sizes"):
         sizes = {"tokens": task.tokens, "vocabulary": task.vocabulary, "outputs": task.outputs}
         scored, metrics, error, evaluation = task.scored_positions(), task.metrics, task.error, task.evaluation()
     for name, value in sizes.items():
@@ -85,10 +87,10 @@ def _check_declared(path: str, task: Task) -> None:
 
 
 def _checked_strings(path: str, task: Task) -> Batch:
-    """Strings of a pack, which are the same drawn again, alone and in a larger batch."""
+    """Strings of a pack, once they are known to be the same when drawn again, alone and in a larger batch."""
     seeds = torch.tensor([5, 7, 2**40])
     slots = torch.arange(len(seeds))
-    with _said(path, "sample"):
+    with _located_errors(path, "sample"):
         pack, again = (task.sample(Draw(seeds, "data", step=3), _STRINGS) for _ in range(2))
         alone = [task.sample(Draw(seeds[slot : slot + 1], "data", step=3), _STRINGS) for slot in slots.tolist()]
         longer = task.sample(Draw(seeds, "data", step=3), _STRINGS + 1)
@@ -124,7 +126,11 @@ def _check_batch(path: str, task: Task, batch: Batch, replicates: int) -> None:
     wanted += [] if batch.hidden is None else [("hidden", batch.hidden, torch.bool, strings)]
     for name, values, dtype, shape in wanted:
         good = isinstance(values, Tensor) and values.dtype == dtype and list(values.shape) == shape
-        _require(path, good, f"the {name} of sample are {_of(values)}, and must be {dtype} {shape} for {replicates} replicates")
+        _require(
+            path,
+            good,
+            f"the {name} of sample are {_described(values)}, and must be {dtype} {shape} for {replicates} replicates",
+        )
     weights = batch.weights
     _require(path, bool((weights.isfinite() & (weights >= 0)).all()), "the weights of sample must be finite and 0 or more")
     _require(
@@ -163,8 +169,8 @@ def _equal(one: Batch, other: Batch) -> bool:
 
 
 @contextmanager
-def _said(path: str, what: str) -> Iterator[None]:
-    """What a user's code raises, as a sentence that says where."""
+def _located_errors(path: str, what: str) -> Iterator[None]:
+    """Turn what a user's code raises in the block into one sentence that says where. what: the part of the task that runs."""
     try:
         yield
     except Exception as error:
@@ -176,5 +182,5 @@ def _require(path: str, good: bool, otherwise: str) -> None:
         raise ValueError(f"task.name = {path!r}: {otherwise}")
 
 
-def _of(value: object) -> str:
+def _described(value: object) -> str:
     return f"{value.dtype} {list(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"

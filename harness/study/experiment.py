@@ -4,9 +4,9 @@
     experiment: {name: built_in, horizon: 8}
     experiment: {command: [python, train.py, --lr, "{lr}", --seed, "{seed}"], metrics: "{folder}/m.jsonl", sources: [train.py], lr: 0.1}
 
-What is no word of this file is a setting. All of it is hashed but `time_limit`; so is the digest of a person's own code (`foreign_code`).
-A built-in experiment (`harness.experiments.built_in`) has a revision in its place, and its settings are hashed where they differ from the
-defaults.
+A key that is no option of this file is a setting. Everything but `time_limit` is hashed, with the digest of a person's own code
+(`foreign_code`). A built-in experiment (`harness.experiments.built_in`) has a revision in place of the digest, and its settings are hashed
+where they differ from the defaults.
 """
 
 import difflib
@@ -26,7 +26,7 @@ from models.custom import custom
 from results.errors import StudyError, settings_errors
 from results.plain_values import Options, Tree, Value
 
-GIVEN = ("seed", "folder")  # placeholders of a command that are no settings
+GIVEN = ("seed", "folder")  # placeholders of a command that are not settings
 ALLOW_COMMANDS = "--allow-command"  # beside the modules that `custom.allow` names: studies may start commands
 FORMATS = (".jsonl", ".ndjson", ".json", ".csv")
 _OPTIONS = {"function": ("name", "sources"), "command": ("command", "metrics", "sources", "environment", "time_limit")}
@@ -53,7 +53,7 @@ class Experiment:
     settings: Options = field(default_factory=dict)
 
     def config(self) -> Tree:
-        """What is hashed, the empty parts left out."""
+        """What is hashed, without empty parts."""
         metrics = {"file": self.metrics, "step": self.step} if self.step else self.metrics
         parts: dict[str, Any] = {"name": self.name, "command": list(self.command), "metrics": metrics}
         parts |= {"sources": list(self.sources), "environment": list(self.environment), "settings": dict(self.settings)}
@@ -68,7 +68,7 @@ class Experiment:
 
     @property
     def all_settings(self) -> Tree:
-        """The settings; of a built-in experiment with those that have their defaults."""
+        """The settings; for a built-in experiment, defaults included."""
         return dict(self.settings) if self.built_in is None else asdict(self.built_in)
 
     @property
@@ -94,8 +94,10 @@ class Experiment:
         return self.name in REGISTRY or (bool(self.name) and _function(self.name)[1] == "draw")
 
     def code(self, running: bool = False) -> ForeignCode | None:
-        """A person's own code that it runs, None where there is none; running: that of this process, whatever has become of the files of a
-        function since it was imported."""
+        """The person's own code that it runs, None where there is none.
+
+        running: the code that this process imported, whatever has become of its files since.
+        """
         if self.name in REGISTRY:
             return None
         if self.name:
@@ -106,7 +108,7 @@ class Experiment:
     def command_for(self, seed: int, folder: str) -> list[str]:
         """The words of the command of one replicate."""
         values = {name: _text(value) for name, value in self.settings.items()} | {"seed": str(seed), "folder": folder}
-        return [_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in self.command]
+        return [_PLACEHOLDER.sub(lambda match: values[match[1]], word) for word in self.command]
 
 
 def build_experiment(node: Value) -> Experiment:
@@ -134,12 +136,12 @@ def build_experiment(node: Value) -> Experiment:
         if not isinstance(options["name"], str):
             raise StudyError(f"experiment.name = {options['name']!r} must be MODULE:FUNCTION, such as my_module:measure")
         if ":" not in options["name"]:
-            return _of_built_in(options["name"], sources, settings)
+            return _built_in_experiment(options["name"], sources, settings)
         with settings_errors():
             custom.refuse_others(options["name"], "experiment")
         _function(options["name"])
         return Experiment(name=options["name"], sources=sources, settings=settings)
-    return _of_command(options, sources, settings)
+    return _command_experiment(options, sources, settings)
 
 
 def experiment_of(config: Options) -> Experiment:
@@ -153,7 +155,7 @@ def experiment_of(config: Options) -> Experiment:
     return built
 
 
-def _of_built_in(name: str, sources: tuple[str, ...], settings: Options) -> Experiment:
+def _built_in_experiment(name: str, sources: tuple[str, ...], settings: Options) -> Experiment:
     if name not in REGISTRY:
         match = difflib.get_close_matches(name, list(REGISTRY), n=1)
         raise StudyError(
@@ -168,7 +170,7 @@ def _of_built_in(name: str, sources: tuple[str, ...], settings: Options) -> Expe
     return Experiment(name=name, settings=described)
 
 
-def _of_command(options: Options, sources: tuple[str, ...], settings: Options) -> Experiment:
+def _command_experiment(options: Options, sources: tuple[str, ...], settings: Options) -> Experiment:
     example = '[python, train.py, --seed, "{seed}"]'
     command = _words(options["command"], "experiment.command", example)
     if ALLOW_COMMANDS not in custom.allowed():
@@ -176,10 +178,10 @@ def _of_command(options: Options, sources: tuple[str, ...], settings: Options) -
         raise StudyError(f"experiment.command would start `{shown}`: if you trust it and its study, pass {ALLOW_COMMANDS}")
     if not command:
         raise StudyError(f"experiment.command is empty: write the words of the command, such as {example}")
-    known = (*settings, *GIVEN)
+    placeholders = (*settings, *GIVEN)
     used = [name for word in command for name in _PLACEHOLDER.findall(word)]
     for name in used:
-        if name not in known:
+        if name not in placeholders:
             raise StudyError(f"experiment.command names {{{name}}}, and there is no such setting: write experiment.{name}")
     if "seed" not in used:
         raise StudyError(
@@ -221,9 +223,9 @@ def _of_command(options: Options, sources: tuple[str, ...], settings: Options) -
 
 
 def _words(value: Value, where: str, example: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(type(each) in (str, int, float) for each in value):
+    if not isinstance(value, list) or not all(type(word) in (str, int, float) for word in value):
         raise StudyError(f"{where} = {value!r} must be a list of words, such as {example}")
-    return tuple(str(each) for each in value)
+    return tuple(str(word) for word in value)
 
 
 def _text(value: Value) -> str:
@@ -235,14 +237,14 @@ def _function(path: str) -> tuple[Callable[..., Any], str]:
     """The function at MODULE:FUNCTION and the name of its first argument, seed or draw."""
     module, _, name = path.partition(":")
     with settings_errors():
-        found = getattr(custom.module_of(path, "experiment"), name, None)
-    if not inspect.isroutine(found):
-        what = f"has no {name}" if found is None else f"has {name}, which is no function"
+        function = getattr(custom.module_of(path, "experiment"), name, None)
+    if not inspect.isroutine(function):
+        what = f"has no {name}" if function is None else f"has {name}, which is no function"
         raise StudyError(f"experiment.name = {path!r}: the module {module} {what}")
-    arguments = list(inspect.signature(found).parameters)
+    arguments = list(inspect.signature(function).parameters)
     if len(arguments) != 2 or arguments[0] not in ("seed", "draw"):
         raise StudyError(
             f"experiment.name = {path!r} takes ({', '.join(arguments)}): write {name}(seed, settings), which measures one seed, or "
             f"{name}(draw, settings), which measures many at once"
         )
-    return found, arguments[0]
+    return function, arguments[0]

@@ -28,36 +28,39 @@ _SKIPPED = {"__pycache__", ".git", ".venv", "node_modules"}
 
 @dataclass(frozen=True)
 class ForeignCode:
-    """digest: of the files, by their names relative to the folder that they were found in; files: these names, sorted; folder: of the
-    module or script itself."""
+    """The files of a person's own code.
+
+    digest: of their names and contents; files: their names, relative to the folder that each was found in, sorted; folder: that of the
+    module or script itself.
+    """
 
     digest: str
     files: tuple[str, ...]
     folder: Path
 
 
-# by modules and sources: the module objects whose code runs in this process, and the code that they had when it was first asked
+# by modules and sources: the module objects that this process runs, and their code when it was first asked for
 _imported: dict[tuple[str, ...], tuple[Any, ForeignCode]] = {}
 
 
 def code_of_modules(modules: Collection[str], sources: Sequence[str] = (), running: bool = False) -> ForeignCode:
-    """The code of modules that this process has imported, and of further `sources`, files or folders of the current one.
+    """The code of modules that this process has imported, and of `sources`, files or folders in the current folder.
 
     StudyError where a file has changed since this process imported it: what would run is not what is there. running: the code that this
     process runs, whatever has become of the files.
     """
     names = sorted(modules)
     objects, place = tuple(sys.modules[module] for module in names), (*names, "", *sources)
-    known = _imported.get(place)
-    if running and known is not None and known[0] == objects:
-        return known[1]
-    found: dict[str, Path] = {}
+    remembered = _imported.get(place)
+    if running and remembered is not None and remembered[0] == objects:
+        return remembered[1]
+    files: dict[str, Path] = {}
     for module in names:
-        found |= _files_of_module(module)
-    code = _code(found | _declared(sources), Path(_path_of(names[0])).parent)
-    if known is None or known[0] != objects or sources:
+        files |= _files_of_module(module)
+    code = _code(files | _declared(sources), Path(_path_of(names[0])).parent)
+    if remembered is None or remembered[0] != objects or sources:
         _imported[place] = (objects, code)
-    elif known[1].digest != code.digest:
+    elif remembered[1].digest != code.digest:
         raise StudyError(f"files of {', '.join(names)} have changed since this process imported them: start Python anew")
     return code
 
@@ -71,17 +74,17 @@ def imported_files(sources: Sequence[str]) -> list[str]:
     """Files in the current folder that Python files among `sources` import, by names relative to it, `sources` themselves left out."""
     here = Path.cwd()
     declared = set(_declared(sources).values())
-    found = [path for path in _with_imports(sources).values() if path not in declared and path.is_relative_to(here)]
-    return sorted(path.relative_to(here).as_posix() for path in found)
+    paths = [path for path in _with_imports(sources).values() if path not in declared and path.is_relative_to(here)]
+    return sorted(path.relative_to(here).as_posix() for path in paths)
 
 
 def _with_imports(sources: Sequence[str]) -> dict[str, Path]:
     declared = _declared(sources)
-    found = dict(declared)
+    files = dict(declared)
     for path in declared.values():
         if path.suffix == ".py":
-            found |= _traced(path, path.parent, path.stem)
-    return found
+            files |= _traced(path, path.parent, path.stem)
+    return files
 
 
 def checkout_state(folder: Path) -> tuple[str | None, bool | None]:
@@ -116,7 +119,7 @@ def _digest_of(path: Path) -> str:
 
 @lru_cache(maxsize=MOST_FILES)
 def _content_digest(path: Path, changed_ns: int, size: int) -> str:
-    """Of the bytes of a file, its line ends as on Unix: a checkout on Windows is the same code."""
+    """SHA-256 of a file with line ends as on Unix, so that a checkout on Windows is the same code. changed_ns, size: for the cache."""
     return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
 
 
@@ -141,7 +144,7 @@ def _files_of_module(module: str) -> dict[str, Path]:
 
 def _declared(sources: Iterable[str]) -> dict[str, Path]:
     """{name: path} of the files that `sources` names, those of its folders included."""
-    here, found = Path.cwd(), dict[str, Path]()
+    here, by_name = Path.cwd(), dict[str, Path]()
     for source in sources:
         path = here / source
         if Path(source).is_absolute() or ".." in Path(source).parts:
@@ -154,8 +157,8 @@ def _declared(sources: Iterable[str]) -> dict[str, Path]:
         files = [path] if path.is_file() else sorted(itertools.islice(inside, MOST_FILES + 1))
         if len(files) > MOST_FILES:
             raise StudyError(f"experiment.sources: {source!r} holds more than {MOST_FILES:,} files: name fewer")
-        found |= {each.relative_to(here).as_posix(): each for each in files}
-    return found
+        by_name |= {each.relative_to(here).as_posix(): each for each in files}
+    return by_name
 
 
 def _is_local(path: Path) -> bool:
@@ -176,7 +179,7 @@ def _python_folders() -> tuple[Path, ...]:
 
 @lru_cache(maxsize=16)
 def _installed_elsewhere(entries: tuple[str, ...]) -> frozenset[Path]:
-    """Files and folders that packages have in folders of a search path which are not Python's own, as after `pip install --target`."""
+    """Files and folders of packages that are installed outside Python's own folders, as by `pip install --target`. entries: sys.path."""
     return frozenset(
         Path(entry).resolve() / first
         for entry in entries
@@ -188,26 +191,26 @@ def _installed_elsewhere(entries: tuple[str, ...]) -> frozenset[Path]:
 
 
 def _traced(path: Path, root: Path, module: str) -> dict[str, Path]:
-    """The file of a module and all local files that it leads to, by their names relative to the folder of the search that has them."""
+    """{name: path} of a module's file and of all local files that it leads to; names are relative to the folder of the search path."""
     places = [root, *(each for entry in sys.path if (each := Path(entry or ".").resolve()) != root)]
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     waiting = [(path, root, module)]
     while waiting:
         path, place, module = waiting.pop()
         name = path.relative_to(place).as_posix()
-        if name in found:
+        if name in files:
             continue
-        found[name] = path
-        if len(found) > MOST_FILES:
+        files[name] = path
+        if len(files) > MOST_FILES:
             raise StudyError(f"{module} leads to more than {MOST_FILES:,} local files: move it into a folder of its own")
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
         for imported in _imports(str(path), path.stat().st_mtime_ns, package):
-            waiting += _found(imported, places)
-    return found
+            waiting += _locate(imported, places)
+    return files
 
 
-def _found(module: str, places: Sequence[Path]) -> list[tuple[Path, Path, str]]:
-    """(file, folder of the search, name) of a module and of the packages above it, where they are local."""
+def _locate(module: str, places: Sequence[Path]) -> list[tuple[Path, Path, str]]:
+    """(file, search folder, name) of a module and of the packages above it, where they are local."""
     parts = module.split(".")
     for place in places:
         first = place / parts[0]
@@ -227,7 +230,7 @@ def _found(module: str, places: Sequence[Path]) -> list[tuple[Path, Path, str]]:
 
 @lru_cache(maxsize=4096)
 def _imports(path: str, changed_ns: int, package: str) -> tuple[str, ...]:
-    """Dotted names that a Python file imports anywhere in it; () for one that is no Python, which an import of it will say."""
+    """Dotted names that a Python file imports anywhere in it; () for invalid Python, which fails when it is imported."""
     try:
         tree = ast.parse(Path(path).read_bytes())
     except (SyntaxError, ValueError):

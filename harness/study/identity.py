@@ -21,7 +21,7 @@ from typing import Any
 from results.errors import StudyError
 from results.plain_values import Options, Tree
 
-PLACE, HASHED = "folder", "content"  # options of a task: where its files lie, in no hash, beside the hash of what they hold
+PLACE, HASHED = "folder", "content"  # options of a task: the folder of its files, never hashed, and the hash of their content
 
 
 def canonical(value: object) -> str:
@@ -55,7 +55,7 @@ def set_hash(task: Options, sequences: int, seed: int, every: int | None = None)
 
 
 def placeless(config: Options) -> Tree:
-    """A `Condition.config()` without the `PLACE` of its tasks, also of earlier stages, that have the hash of their files."""
+    """A `Condition.config()` without the `PLACE` of a task that has the hash of its files, in earlier stages too."""
     kept = dict(config)
     if HASHED in kept.get("task", {}):
         kept["task"] = {name: value for name, value in kept["task"].items() if name != PLACE}
@@ -100,7 +100,7 @@ def _options(kind: Any) -> tuple[tuple[str, Any, Any], ...]:
 
 @functools.cache
 def declared_types(kind: Any) -> dict[str, Any]:
-    """The declared type of each field of a configuration dataclass. To evaluate annotations takes longer than all else that reads them."""
+    """The declared type of each field of a configuration dataclass, cached, since evaluating annotations is slow."""
     return typing.get_type_hints(kind)
 
 

@@ -1,4 +1,4 @@
-"""How large a study may be: what is larger fills the memory, or the years, of any machine, and is a slip of the fingers.
+"""How large a study may be: a larger one exceeds the memory or the lifetime of any machine, and is a slip of the fingers.
 
 Everything here is arithmetic on settings, before a task, a model or a list of replicates is made.
 docs/reference/study-file.md states the limits.
@@ -25,7 +25,7 @@ _COUNTS_STEPS = ("steps", "warmup", "patience", "period", "start", "every")
 def refuse_large_options(section: str, options: Options) -> None:
     """StudyError for the first whole number of a task, model or train section that is out of proportion.
 
-    options: of the types that they are declared with, so that a learning rate of 1e30 is no whole number.
+    options: already of their declared types, so that a learning rate of 1e30 is no whole number.
     """
     for option, value in options.items():
         _refuse(f"{section}.{option}", str(option), value)
@@ -74,7 +74,7 @@ def refuse_large_training(tokens: int, vocabulary: int, outputs: int, batch: int
     if type(width) is not int or type(layers) is not int:
         return
     inner = model.get("feed_forward") or 4 * width
-    # what every model has: a map between two layers; with heads, attention and a feed-forward in each
+    # every model has a map between two layers; one with heads has attention and a feed-forward in each layer
     head_dim, heads = model.get("head_dim"), model.get("heads")
     attended = heads * head_dim if type(heads) is int and type(head_dim) is int else width
     inside = layers * (4 * attended + 2 * inner) if "heads" in model else (layers - 1) * width

@@ -67,7 +67,7 @@ _WANDB = ("off", "offline", "online")
 
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Study:
-    """The study of a file with `key=value` overrides. ValueError or FileNotFoundError in one sentence on anything wrong."""
+    """The study of a file with `key=value` overrides. StudyError, in one sentence, on anything wrong."""
     path = Path(path)
     return from_tree(read_file(path), overrides, str(path))
 
@@ -128,8 +128,11 @@ def from_tree(tree: Tree, overrides: Sequence[str] = (), where: str = "the study
 
 @dataclass(frozen=True)
 class Sources:
-    """What a study file, its scale and the command line say. `layers`: (who says it, what), the later over the earlier; `merged`: all of
-    it, with references resolved."""
+    """The settings of a study file, its scale and the command line.
+
+    base: the file without its scales; smaller: what the scale changes; given: the command line. layers: (who sets it, settings), a later
+    one over the earlier ones; merged: all of them, with references resolved.
+    """
 
     scale: str
     base: Tree
@@ -140,7 +143,7 @@ class Sources:
 
 
 def sources_of(tree: Tree, overrides: Sequence[str] = (), where: str = "the study") -> Sources:
-    """The words of a study before anything is built from them."""
+    """The settings of a study, before anything is built from them."""
     given = parse_words(overrides)
     for words, source in ((tree, where), (given, "the command line")):
         refuse_unknown(words, KEYS, source)
@@ -185,8 +188,10 @@ def _is_experimental(merged: Tree, where: str) -> bool:
 
 
 def _metrics(merged: Tree, conditions: Sequence[Condition]) -> dict[str, Metric]:
-    """What `evaluate.metrics` says of the numbers that an experiment returns, such as {accuracy: higher}; what it leaves out is as the
-    built-in experiments of the conditions say."""
+    """The metrics that `evaluate.metrics` declares, such as {accuracy: higher}.
+
+    Metrics that it leaves out are as the built-in experiments of the conditions declare them.
+    """
     node = mapping(merged, "evaluate")
     refuse_unknown(node, ("metrics",), "evaluate")
     built_in = [condition.experiment.built_in for condition in conditions if condition.experiment is not None]
@@ -198,7 +203,7 @@ def _metrics(merged: Tree, conditions: Sequence[Condition]) -> dict[str, Metric]
 
 
 def _conditions(merged: Tree, points: list[Point], experimental: bool) -> tuple[Condition, ...]:
-    """Points built, those with equal configurations merged: the name of the first, the union of their seeds."""
+    """The conditions of the points. Points with equal configurations become one, with the name of the first and the seeds of all."""
     merged_points: dict[str, tuple[Condition, dict[tuple[int, int], None]]] = {}
     for point in points:
         try:
@@ -225,7 +230,7 @@ def _experiment(merged: Tree, point: Point) -> Condition:
 
 
 def _chain(merged: Tree, point: Point) -> list[Condition]:
-    """The condition of a point, and those of its later stages, each over the one before it."""
+    """The condition of a point and those of its later stages, each of which changes the settings of the one before it."""
     whole = merge({section: merged.get(section, {}) for section in TRAINED}, point.sets)
     later = point.sets.get("stages", merged.get("stages"))
     task, model, train = (build(section, whole[section]) for section in TRAINED)
@@ -301,7 +306,10 @@ def _one_spelling(words: Tree, source: str) -> Tree:
 
 
 def _merge_with_rule(base: Tree, over: Tree) -> Tree:
-    """`over` into `base`. A rule over a plain number of replicates takes it as its maximum; one rule under `until` replaces another."""
+    """Merge `over` into `base`.
+
+    A rule over a plain number of replicates takes that number as its maximum; another rule under `until` replaces the earlier one.
+    """
     number, rule = base.get("replicates"), over.get("replicates")
     if isinstance(rule, dict) and type(number) is int:
         base = base | {"replicates": {"min": first_look(number), "max": number}}
@@ -329,7 +337,7 @@ def _adaptive(merged: Tree) -> Rule | None:
 
 
 def _validate_rule(study: Study, rule: Rule, points: list[Point]) -> None:
-    """What the rule names exists, and no condition has stages or replicates of its own."""
+    """StudyError unless all that the rule names exists, and no condition has stages or replicates of its own."""
     staged = next((condition.name for condition in study.conditions if condition.stage), None)
     if staged is not None:
         raise StudyError(f"condition {staged} has stages, and adaptive replicates have none: give replicates a number")
@@ -371,7 +379,7 @@ def _claims(merged: Tree, experimental: bool) -> Tree:
     claims = mapping(merged, "claims")
     if not claims:
         return claims
-    from results.claims import REGISTRY, TERMS, terms_of  # a tenth of the time that a plan takes
+    from results.claims import REGISTRY, TERMS, terms_of  # here, since the import takes a tenth of the time of a plan
 
     refuse_unknown(claims, REGISTRY, "claims")
     for name, node in claims.items():
@@ -447,7 +455,7 @@ def _with_wandb(tree: Tree) -> Tree:
 
 
 def _wandb(merged: Tree) -> tuple[str, str]:
-    """Its mode, and what gets a run of its own beside the study."""
+    """(mode of W&B, what gets a run of its own beside the study)."""
     node = mapping(merged, "wandb")
     refuse_unknown(node, ("mode", "runs"), "wandb")
     return _one_of(node.get("mode", "offline"), "wandb", _WANDB), _one_of(node.get("runs", "study"), "wandb.runs", RUNS)

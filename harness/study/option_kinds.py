@@ -25,7 +25,7 @@ _NAMES = {int: "whole", float: "number", str: "text", bool: "flag", type(None): 
 
 
 def option_kinds() -> Tree:
-    """{section: {option: kind}} of `train` and `stage`; of `task` and `model` by the registered name, as of `experiment`."""
+    """{section: {option: kind}} for `train` and `stage`, {section: {registered name: {option: kind}}} for task, model and experiment."""
     named: dict[str, dict[str, Any]] = {"task": {**tasks.REGISTRY}, "model": {**models.REGISTRY}, "experiment": {**REGISTRY}}
     sections = {section: {name: _options(kind) for name, kind in registry.items()} for section, registry in named.items()}
     return {**sections, "train": _options(Train), "stage": _options(Link) | {"number": "whole"}}

@@ -1,4 +1,4 @@
-"""The code of a person's own that this process runs for a condition, beside that which the condition was planned with."""
+"""A person's own code: what this process runs for a condition, compared with what the condition was planned with."""
 
 from harness.study.config import Condition, own_code
 from harness.study.foreign_code import ForeignCode, checkout_state
@@ -7,7 +7,7 @@ from results.plain_values import Tree
 
 
 def running_code(condition: Condition) -> ForeignCode | None:
-    """The code of a person's own that this process runs for a condition, whatever has become of its files; None where there is none."""
+    """The person's own code that this process runs for a condition, whatever has become of its files; None where there is none."""
     if condition.code is None:
         return None
     if condition.experiment is not None:
@@ -16,15 +16,17 @@ def running_code(condition: Condition) -> ForeignCode | None:
 
 
 def own_checkout(condition: Condition) -> Tree:
-    """Columns of `replicates`: the commit of the checkout that a person's own code is in, and whether files there differ from it."""
+    """Columns of `replicates`: the commit of the checkout that a person's own code is in, and whether its files differ from it."""
     code = running_code(condition)
     commit, dirty = (None, None) if code is None else checkout_state(code.folder)
     return {"own_git": commit, "own_dirty": dirty}
 
 
 def refuse_other_code(condition: Condition) -> None:
-    """StudyError where this process would run other code of a person's own than the condition was planned with, as a worker may that
-    starts after a file was edited."""
+    """StudyError where this process would run other code than the condition was planned with.
+
+    That may happen to a worker that starts after a file was edited.
+    """
     if condition.code is None:
         return
     code = running_code(condition)

@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_.:+-]*")
 
 
 def read_yaml(data: bytes, where: str) -> Any:
-    """Plain containers, references not resolved. Raises ValueError in one sentence for what is no YAML, has tags or is too large."""
+    """The text as plain containers, references not resolved. ValueError, in one sentence, for what is no YAML, has tags or is too large."""
     if len(data) > MOST_BYTES:
         raise StudyError(f"{where} has {len(data)} bytes, and a study file at most {MOST_BYTES}: it is something else")
     try:
@@ -43,9 +43,9 @@ def read_yaml(data: bytes, where: str) -> Any:
 
 
 def refuse_odd_yaml(text: str, where: str, numbered: bool = True) -> None:
-    """StudyError where what the text stands for is deep or large, since an alias of aliases doubles with every line, or an odd number.
+    """StudyError for a text with tags, odd numbers, or that expands to something deep or large.
 
-    numbered: whether the sentence says in which line.
+    An alias of aliases doubles with every line. numbered: whether the sentence says in which line.
     """
     if text.count("${") > MOST_REFERENCES:
         raise StudyError(
@@ -82,7 +82,7 @@ def refuse_odd_yaml(text: str, where: str, numbered: bool = True) -> None:
 
 
 def _refuse_scalar(event: yaml.ScalarEvent, line: str) -> None:
-    """StudyError for a value that is too long, and for a number that YAML 1.1 reads as another than is written."""
+    """StudyError for a value that is too long, and for a number that YAML 1.1 reads otherwise than it is meant."""
     text = str(event.value)
     shown = text if len(text) <= 40 else f"{text[:37]}…"
     if len(text) > MOST_TEXT:

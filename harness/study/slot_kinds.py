@@ -19,16 +19,19 @@ from results.errors import StudyError
 from results.plain_values import Tree, Value
 
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
-_TOUCH = 0.001  # of a custom resource, which only names nodes: as Ray itself asks for an accelerator type
+_TOUCH = 0.001  # amount of a custom resource to ask for: it only selects nodes, as with an accelerator type
 _RAYS = ("CPU", "GPU", "memory", "object_store_memory")
 _MOST_PER_GPU = 100
 
 
 @dataclass(frozen=True)
 class Kind:
-    """device: cpu | cuda; accelerator: a GPU as Ray calls it; resource: a custom resource of the nodes; per_gpu: slots that share a GPU;
-    pack: replicates a pack, None for measured; memory: bytes of a CPU slot, None for its part of the machine's; count: slots to ask
-    for though fewer are there, which an autoscaler then brings."""
+    """A kind of device slot.
+
+    device: cpu | cuda; accelerator: a GPU as Ray calls it; resource: a custom resource of the nodes; per_gpu: slots that share a GPU; pack:
+    replicates a pack, None for measured; memory: bytes of a CPU slot, None for its part of the machine's; count: slots to ask for even
+    where there are fewer, so that an autoscaler brings them.
+    """
 
     device: str
     accelerator: str | None = None
@@ -40,13 +43,13 @@ class Kind:
 
     @cached_property
     def name(self) -> str:
-        """What a manifest calls it: all that the size of its packs may follow from."""
+        """Its name in a manifest: everything that the size of its packs may follow from."""
         part = f"1/{self.per_gpu}" if self.per_gpu > 1 else None
         memory = None if self.memory is None else f"{self.memory / 1e9:g}GB"
         return " ".join(word for word in (self.device, self.accelerator, part, self.resource, memory) if word)
 
     def slots(self, resources: Mapping[str, float]) -> int:
-        """Slots of a node that has these resources of Ray's; 0 where it is not of this kind."""
+        """Slots of a node with these resources of Ray's; 0 where the node is not of this kind."""
         if self.resource and not resources.get(self.resource):
             return 0
         if self.accelerator and not resources.get(f"accelerator_type:{self.accelerator}"):
@@ -57,7 +60,7 @@ class Kind:
         return cores if self.memory is None else min(cores, int(resources.get("memory", 0)) // self.memory)
 
     def options(self) -> Tree:
-        """What Ray is asked for a worker."""
+        """The resources that Ray is asked for, for one worker."""
         # rounded down to what Ray can count, so that all slots of a GPU find a place
         gpus = 1 if self.per_gpu == 1 else math.floor(10_000 / self.per_gpu) / 10_000
         asked: Tree = {"num_gpus": gpus, "num_cpus": 0} if self.device == "cuda" else {"num_cpus": 1}
@@ -108,7 +111,7 @@ def _kind(node: Value, where: str) -> Kind:
     for option, owner in (("accelerator", "cuda"), ("per_gpu", "cuda"), ("memory", "cpu")):
         if option in node and device != owner:
             other = "a GPU has the memory it has" if option == "memory" else "a core has none"
-            raise StudyError(f"{where}.{option} is of device {owner}: leave it out, {other}")
+            raise StudyError(f"{where}.{option} applies only to device {owner}: leave it out, {other}")
     for option in ("accelerator", "resource"):
         value = node.get(option)
         if value is not None and not (isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.:-]*", value)):

@@ -1,9 +1,9 @@
-"""Replicates that are chains: what a stage takes from the stage before it, as configurations and keys. No weights are touched here.
+"""Chains of stages: what each stage inherits from the previous one, as configurations and keys. No weights are touched here.
 
     stages: [{task: {length: 10}, labels: previous, init: previous}, {task: {length: 20}}]
 
-The first stage is the condition itself. Every stage is a `Condition` of its own, whose `stages` are those before it, as
-{task, train, labels, …}, with a model where it is another than the next one's, and last what it takes itself; its key follows from its
+The first stage is the condition itself. Every stage is a `Condition` of its own. Its `stages` list the stages before it, as
+{task, train, labels, …}, with the model where the next stage has another, and end with what it inherits itself. Its key follows from its
 parent's (`identity.key`).
 """
 
@@ -23,14 +23,17 @@ from results.plain_values import Options, Tree, Value
 from tasks.task import Continued, Task
 
 _CHOICES = {"labels": ("task", "previous", "teacher"), "init": ("fresh", "previous")}
-_COLDEST = 1e-30  # below, the quotient of two equal logits and the temperature is no number in fp32
+_COLDEST = 1e-30  # below, it might become 0 in fp32, and 0 / 0 is no number
 
 
 @dataclass(frozen=True)
 class Link:
-    """labels: what a training string is answered by, the task itself, the greedy answers of the stage before, fed back to it, or the
-    probabilities of the stage before (the teacher) at the same inputs; init: what the weights begin as, drawn from the replicate's init
-    seed or those that the stage before ended with. temperature: of the teacher alone, 0 for its argmax; teacher: its checkpoints."""
+    """What a stage inherits from the previous one.
+
+    labels: the labels of training strings are those of the task; the greedy answers of the previous stage, fed back to it; or the
+    probabilities of the previous stage, the teacher, at the same inputs. init: the initial weights are drawn from the replicate's init
+    seed, or are those that the previous stage ended with. temperature: of the teacher alone, 0 for its argmax; teacher: its checkpoints.
+    """
 
     labels: str = "task"
     init: str = "fresh"
@@ -43,7 +46,7 @@ class Link:
                 f"temperature = {self.temperature:g} must be 0 (the teacher's argmax) or at least {_COLDEST:g}, where softmax is argmax too"
             )
         if self.labels != "teacher" and (self.temperature != 1 or self.teacher != Teacher()):
-            raise StudyError("temperature and teacher are of labels: teacher: write that, or leave them out")
+            raise StudyError("temperature and teacher apply only to labels: teacher: write that, or leave them out")
 
 
 OPTIONS = tuple(field.name for field in fields(Link))
@@ -51,7 +54,7 @@ KEYS = ("task", "model", "train", *OPTIONS)
 
 
 def link_of(condition: Condition) -> Link | None:
-    """What a condition takes from the stage before it; None for a first stage."""
+    """What a condition inherits from the previous stage; None for a first stage."""
     return identity.typed(Link, condition.stages[-1], "stages") if condition.stages else None
 
 
@@ -76,7 +79,7 @@ def link(node: Options, where: str) -> Link:
 
 
 def after(parent: Condition, given: Link, task: Task, model: Model, train: Train, where: str) -> Condition:
-    """The stage that follows `parent`. ValueError where the parent's weights or words are of no use to it."""
+    """The stage that follows `parent`. ValueError where it can't use the weights or answers of its parent."""
     earlier: list[Tree] = [*parent.stages[:-1], _described(parent, model)]
     condition = Condition(parent.name, task, model, train, (*earlier, identity.describe(given)), code=parent.code)
     for spec in (parent.model, model):
@@ -94,7 +97,7 @@ def after(parent: Condition, given: Link, task: Task, model: Model, train: Train
 
 
 def _refuse_teacher(parent: Condition, student: Condition, given: Link, where: str) -> None:
-    """ValueError where the teacher's answers are none to the student's inputs, or its checkpoints none of its own."""
+    """ValueError where the teacher can't answer the student's inputs, or lacks one of the checkpoints."""
     sizes = [(task.vocabulary, task.outputs, task.tokens) for task in (parent.task, student.task)]
     for what, of_teacher, of_student in zip(("tokens in the vocabulary", "classes", "tokens a string"), *sizes, strict=True):
         if of_teacher != of_student:
@@ -108,7 +111,7 @@ def _refuse_teacher(parent: Condition, student: Condition, given: Link, where: s
 
 
 def _refuse_unfit(parent: Condition, condition: Condition, given: Link, where: str) -> None:
-    """ValueError where the parent's weights do not fit the model of a condition, which begins with them or is answered by them."""
+    """ValueError where the parent's weights do not fit the model of a condition that begins from them or takes its labels from them."""
     if given.labels == "previous":
         with settings_errors():
             refuse_blind(condition.model)
@@ -124,7 +127,10 @@ def _refuse_unfit(parent: Condition, condition: Condition, given: Link, where: s
 
 
 def parent_of(condition: Condition) -> Condition | None:
-    """The stage before, with the same name and, for every seed of the condition, those of its parent; None for a first stage."""
+    """The previous stage as a condition of the same name; None for a first stage.
+
+    For every seed of the condition it has the seeds of that replicate's parent.
+    """
     if not condition.stages:
         return None
     *earlier, last = condition.stages[:-1]
@@ -139,7 +145,7 @@ def parent_of(condition: Condition) -> Condition | None:
 
 
 def with_seeds(chain: Sequence[Condition], seeds: Sequence[tuple[int, int]]) -> list[Condition]:
-    """The conditions of a chain, the first stage first, with the seeds that the last one's `seeds` ask of each."""
+    """The conditions of a chain, first stage first, each with the seeds that the last stage's `seeds` need of it."""
     conditions: list[Condition] = []
     for condition in reversed(chain):
         conditions.insert(0, replace(condition, seeds=tuple(dict.fromkeys(seeds))))
@@ -160,13 +166,13 @@ def keys(condition: Condition) -> list[tuple[str, str | None]]:
     config, parent = condition.config(), parent_of(condition)
     above: Sequence[str | None] = [None] * len(condition.seeds) if parent is None else [key for key, _ in keys(parent)]
     return [
-        (identity.key(config, condition.stage, init, data, before), before)
-        for (init, data), before in zip(condition.seeds, above, strict=True)
+        (identity.key(config, condition.stage, init, data, parent_key), parent_key)
+        for (init, data), parent_key in zip(condition.seeds, above, strict=True)
     ]
 
 
 def spans_of(condition: Condition) -> tuple[Span, ...]:
-    """What a student learns from, in order; () where no teacher answers it."""
+    """What a student learns from, in order; () for a condition without a teacher."""
     given, parent = link_of(condition), parent_of(condition)
     if given is None or parent is None or given.labels != "teacher":
         return ()
@@ -180,7 +186,7 @@ def steps_taken(condition: Condition) -> frozenset[int]:
 
 
 def taken_from(conditions: Sequence[Condition]) -> dict[str, frozenset[int]]:
-    """{canonical configuration of a condition that others follow: the steps whose weights they ask for}: those are kept."""
+    """{canonical configuration of a condition that has later stages: the steps whose weights these need}. Those weights are kept."""
     steps: dict[str, frozenset[int]] = {}
     for condition in conditions:
         parent = parent_of(condition)
@@ -199,7 +205,7 @@ def _described(condition: Condition, later: Value) -> Tree:
 
 
 def model_of(condition: Condition, replicates: int = 1, device: torch.device | None = None) -> torch.nn.Module:
-    """A packed model of this condition, all of the seed 0: its weights are replaced later, or only their names and shapes are asked."""
+    """A packed model of this condition, every replicate of seed 0, to have its weights replaced or only its names and shapes read."""
     task, draw = condition.task, Draw(torch.zeros(replicates, dtype=torch.int64, device=device), "init")
     with settings_errors():
         return condition.model.make(draw, task.vocabulary, task.tokens, task.outputs)

@@ -20,13 +20,13 @@ VARIED = (*HASHED, "stages", "replicates", "seeds")
 
 @dataclass(frozen=True)
 class Point:
-    """One combination before its values are built: what it sets over the base, and its replicates' seeds."""
+    """One point of the sweep, before its values are built: what it sets over the base, and the seeds of its replicates."""
 
     name: str
     condition: str | None
     sets: Tree
     seeds: list[tuple[int, int]]
-    own_seeds: bool = False  # not the study's
+    own_seeds: bool = False  # rather than the study's
 
 
 def points_of(merged: Tree) -> list[Point]:
@@ -57,7 +57,7 @@ def points_of(merged: Tree) -> list[Point]:
 
 @dataclass(frozen=True)
 class _Group:
-    """Points that set the same and differ in what is swept. combinations: made one at a time, `size` of them."""
+    """Points with the same fixed settings, which differ in what is swept. combinations: `size` of them, made one at a time."""
 
     condition: str | None
     sets: Tree
@@ -137,7 +137,7 @@ def select(points: list[Point], only: Value) -> list[Point]:
 
 
 def refuse_hidden_overrides(given: Tree, merged: Tree, points: list[Point]) -> None:
-    """A command-line key that a condition sets too would be lost in silence."""
+    """StudyError for a command-line key that a condition sets too, which would be lost in silence."""
     for path, value in leaves({key: given[key] for key in VARIED if key in given}):
         setters = [point.name for point in points if any(overlap(path, other) for other, _ in leaves(point.sets))]
         if setters:

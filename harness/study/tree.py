@@ -1,4 +1,4 @@
-"""The nested mappings of a study file and of `key=value` words: read, merged, resolved (with `reading`, all that knows OmegaConf).
+"""The nested mappings of a study file and of `key=value` words: read, merged, resolved (with `safe_yaml`, all that knows OmegaConf).
 
 Interpolations may point at other keys of the file; resolvers such as `${oc.env:HOME}` are refused. ValueError in one sentence on anything
 that is no such mapping.
@@ -27,7 +27,7 @@ _REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.]+\}")
 
 
 def read_file(path: Path) -> Tree:
-    """The mapping of a YAML file. Also FileNotFoundError."""
+    """The mapping of a YAML file. StudyError also where there is no such file."""
     if not path.is_file():
         raise StudyError(f"there is no study file {path}: give the path of a YAML file")
     try:
@@ -86,7 +86,7 @@ def texts(node: Tree, key: str) -> list[str]:
 
 
 def resolve(tree: Tree, where: str) -> Tree:
-    """With every `${key}` replaced by the value it points at."""
+    """The tree with every `${key}` replaced by the value that it points at."""
     if not _has_references(tree):  # OmegaConf takes most of the time that loading a study takes
         return _plain(copy.deepcopy(tree), where)
     try:
@@ -148,7 +148,7 @@ def refuse_unprintable(name: Value, what: str, where: str) -> None:
 
 
 def refuse_resolvers(node: Value, where: str) -> None:
-    """Only `${key.of.the.file}` is allowed: nothing in a study reads the environment or runs anything."""
+    """StudyError for any `${…}` but `${key.of.the.file}`: nothing in a study reads the environment or runs anything."""
     if isinstance(node, dict):
         for value in node.values():
             refuse_resolvers(value, where)
@@ -160,7 +160,7 @@ def refuse_resolvers(node: Value, where: str) -> None:
 
 
 def merge(base: Value, over: Value, root: bool = True) -> Value:
-    """`over` into `base`; below the root, a node whose `name` changes is replaced."""
+    """Merge `over` into `base`; below the root, a node whose `name` changes is replaced."""
     if not isinstance(base, dict) or not isinstance(over, dict):
         return over
     if not root and "name" in over and over["name"] != base.get("name"):
@@ -213,7 +213,7 @@ def overlap(one: str, other: str) -> bool:
 
 
 def short(value: Value) -> str:
-    """As one would write it in YAML on one line."""
+    """A value as YAML on one line."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {short(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
@@ -222,7 +222,7 @@ def short(value: Value) -> str:
 
 
 def mapping(node: Options, key: str, prefix: str = "") -> Tree:
-    """The mapping under a key, {} where there is none. prefix: of the key in the sentence."""
+    """The mapping under a key, {} where there is none. prefix: stands before the key in the sentence."""
     value = node.get(key)
     if value is None:
         return {}
@@ -232,7 +232,7 @@ def mapping(node: Options, key: str, prefix: str = "") -> Tree:
 
 
 def typed(node: Options, key: str, kind: type, default: Value, prefix: str = "") -> Value:
-    """The value under a key, or the default, of exactly this type. prefix: of the key in the sentence."""
+    """The value under a key, or the default, of exactly this type. prefix: stands before the key in the sentence."""
     value = node.get(key, default)
     if type(value) is not kind:
         kinds = {list: "a list, such as [a, b]", bool: "true or false"}
@@ -241,7 +241,7 @@ def typed(node: Options, key: str, kind: type, default: Value, prefix: str = "")
 
 
 def count(node: Options, key: str, prefix: str, alternative: str = "", most: int = MOST_STEPS) -> int:
-    """A whole number from 1 to `most`. prefix: of the key in the sentence; alternative: what else may be written there."""
+    """A whole number from 1 to `most`. prefix: stands before the key in the sentence; alternative: what else may be written there."""
     if type(node[key]) is not int or node[key] < 1:
         raise StudyError(f"{prefix}{key} = {node[key]!r} must be a whole number of at least 1{alternative}")
     if node[key] > most:

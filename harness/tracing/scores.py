@@ -32,7 +32,7 @@ def captum() -> Any:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """captum draws from the global generators: seeded here, and put back afterwards."""
+    """Seed the global generators, from which captum draws, inside the block, and put them back afterwards."""
     state = np.random.get_state()
     np.random.seed(seed)
     try:

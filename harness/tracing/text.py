@@ -28,10 +28,10 @@ def refuse_echoes(targets: Sequence[Target], text: str) -> None:
 
 
 def accepting(tokenizer: Any) -> Callable[[int, list[int]], list[int]]:
-    """Which neighbours may replace a token (the paper's code): no special token, of its category, no text that contains its text or is
-    contained in it, and one of those whose text is alike but for case and spaces.
+    """A function that leaves of a token's neighbours those that may replace it, as in the paper's code.
 
-    The code's categories of words come from a tagger; here all words are one.
+    Left out are special tokens, tokens of another category, texts that contain its text or are contained in it, and all but the first of
+    texts that differ only in case and spaces. The code's categories of words come from a tagger; here all words are one.
     """
     special = set(tokenizer.all_special_ids)
 

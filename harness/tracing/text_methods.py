@@ -34,7 +34,7 @@ def _lime(case: TextCase) -> Tensor:
 
 
 def _leave_one_out(case: TextCase) -> Tensor:
-    """How much less a hit it is with one token become one of its neighbours, mean of TRIES strings."""
+    """How much the hit falls when one token becomes one of its neighbours, mean over TRIES strings."""
     asked, n = case.asked, len(case.asked.tokens)
     others = perturbed_tokens(asked.tokens, asked.choices, n * TRIES, 1.0, asked.draw.rows(_OUT), "bernoulli")
     at = torch.eye(n, dtype=torch.bool).repeat_interleave(TRIES, 0)
@@ -44,7 +44,7 @@ def _leave_one_out(case: TextCase) -> Tensor:
 
 
 def _attention(case: TextCase) -> Tensor:
-    """Of the last token in the last layer, mean over heads."""
+    """The attention of the last token in the last layer, mean over heads."""
     model, asked = case.asked.language.model, case.asked
     before = model.config._attn_implementation
     device = next(model.parameters()).device

@@ -1,7 +1,7 @@
 """Checkpoints of a pack: one safetensors file, tensors and JSON metadata, never anything that needs unpickling.
 
 <store>/<study>/checkpoints/<pack>/<step>.safetensors; the two newest are kept, as either may be damaged, and none once the pack is
-committed. A file without a digest of its bytes (`results.store.seal`) is not gone on from.
+committed. Training goes on only from a file with a digest of its bytes (`results.store.seal`).
 """
 
 import json
@@ -34,7 +34,7 @@ def read(
     unfit: Callable[[Found], str] = lambda checkpoint: "",
     say: Callable[[str], None] = lambda text: None,
 ) -> Found | None:
-    """The tensors and state of the newest checkpoint that is whole and fits; others are removed, which is said, and None is left.
+    """The tensors and state of the newest checkpoint that is whole and fits, or None; newer ones are removed, and said to be.
 
     unfit: says why training can't go on from a whole checkpoint; an empty string where it can.
     """

@@ -1,4 +1,4 @@
-"""The step of a pack as a CUDA graph: hundreds of kernels are launched by one call, so that the host is no floor.
+"""The step of a pack as a CUDA graph: hundreds of kernels are launched by one call, so that the host does not limit the speed.
 
 Everything that changes from step to step (strings, learning rates, the step's number for dropout) is copied into fixed places first. A
 step whose strings overflow the block of K needed positions has another shape: there is a second graph for two blocks, and the few
@@ -57,7 +57,7 @@ class Replay:
 
 
 def cuda_captures() -> Callable[[Callable[[], object]], Callable[[], None]]:
-    """What captures `run` after some eager calls on a side stream of the current device, and returns the replay.
+    """A function that captures `run`, after some eager calls on a side stream of the current device, and returns the replay.
 
     All that it captures shares one pool of memory, as large as the largest needs: one graph is replayed at a time, and its results are
     read before the next.
@@ -98,11 +98,11 @@ def agree(eager: Tensor, replayed: Tensor, precision: str) -> bool:
     Gradients and not weights: the first step of Adam is a sign, which makes a large change of the smallest rounding error. `eager` may
     lie on the host: it is compared replicate by replicate, so that no second copy of it is held on the device.
     """
-    for one, other in zip(eager, replayed, strict=True):
-        there = one.to(other.device)
-        if not torch.equal(there.isnan(), other.isnan()):
+    for expected, actual in zip(eager, replayed, strict=True):
+        there = expected.to(actual.device)
+        if not torch.equal(there.isnan(), actual.isnan()):
             return False
-        apart, size = ((there - other).nan_to_num().double().norm(), there.nan_to_num().double().norm())
+        apart, size = ((there - actual).nan_to_num().double().norm(), there.nan_to_num().double().norm())
         if apart > _TOLERANCE[precision] * size:
             return False
     return True

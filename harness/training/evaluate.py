@@ -21,8 +21,8 @@ from models.model import config_of, refuse_blind
 from results.errors import settings_errors
 from tasks.batch import Batch, join
 
-_KEPT_TOKENS = 2**17  # of a set whose strings are kept between looks, at most
-_TOKENS = {"cpu": 2**14, "cuda": 2**16}  # of a forward pass and replicate: independent of the pack, so that counts are too
+_KEPT_TOKENS = 2**17  # most tokens of a set whose strings are kept between looks
+_TOKENS = {"cpu": 2**14, "cuda": 2**16}  # of a forward pass per replicate: the same in any pack, so that counts are too
 
 # upper ends (exclusive) of the distance bins of `profiles`: single steps up to 4, then about four bins an octave … open end
 _EDGES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256)
@@ -199,7 +199,7 @@ class Scores:
         return range(1, self.scored.task.length) if axis == "position" else _EDGES
 
     def evaluation_rows(self, slot: int, diverged: bool) -> list[dict]:
-        """One row a metric; counts are null for a replicate that has diverged, since a NaN is no prediction."""
+        """One row per metric; counts are null for a replicate that has diverged, since a NaN is no prediction."""
         rows = []
         for metric, sums in self.sums.items():
             errors, sequences_wrong, errors_sq, errors_x_count = [None] * 4 if diverged else sums[slot].tolist()
@@ -222,7 +222,7 @@ class Scores:
         return rows
 
     def profile_rows(self, slot: int) -> list[dict]:
-        """One row a distance bin that holds any read."""
+        """One row per distance bin that holds any read."""
         rows = []
         for axis, (errors, count) in self.bins.items():
             lows = (0, *self._edges(axis))

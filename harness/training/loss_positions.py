@@ -14,7 +14,11 @@ from tasks.batch import Batch
 
 @dataclass(frozen=True)
 class Needed:
-    """blocks: positions [R, B, K] each, or None = all T; targets [R, B, N, …], weights [R, B, N] and `order` [R, B, N] of the same."""
+    """The positions that a loss or a score needs.
+
+    blocks: the positions, [R, B, K] each, or None for all T; order [R, B, N]: the same as one tensor; targets [R, B, N, …] and weights [R,
+    B, N]: those at these positions.
+    """
 
     blocks: tuple[Tensor, ...] | None
     targets: Tensor
@@ -22,7 +26,7 @@ class Needed:
     order: Tensor | None
 
     def of(self, values: Tensor) -> Tensor:
-        """[R, B, T, …] → [R, B, N, …]; [R, B, 1, …] are of the one position that is scored."""
+        """Values [R, B, T, …] at these positions, [R, B, N, …]; values [R, B, 1, …] are those of every position."""
         return values if self.order is None else _at(values, self.order)
 
 

@@ -57,7 +57,7 @@ def _rows(
     varying: Mapping[str, Sequence[Any]],
     diverged_at: Sequence[int] | None,
 ) -> pa.Table:
-    """fixed: columns with one value; varying: columns with a value a replicate."""
+    """The rows of a table from looks with the same names. fixed: columns with one value; varying: columns with one a replicate."""
     replicates = len(pack.replicates)
     shape = (len(looks), len(names), replicates)
     look, name, slot = (part.ravel() for part in np.indices(shape, dtype=np.int32))

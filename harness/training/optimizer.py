@@ -1,4 +1,4 @@
-"""One optimiser path a device: AdamW, Adam or SGD over a flat [R, P] buffer, every hyper-parameter a vector over R."""
+"""The optimiser of every device: AdamW, Adam or SGD over a flat [R, P] buffer, every hyper-parameter a vector over R."""
 
 import contextlib
 import warnings
@@ -11,7 +11,7 @@ from harness.study.config import Train
 from harness.training.schedule import Scalars
 
 _ALIGN = 16  # floats; a matrix that starts elsewhere in a 64-byte line may be multiplied in another order
-# rows of the buffers lie P apart, which this says once a process; the sums it warns of are as fast
+# the warning is that rows of the buffers lie P apart, which is meant and no slower
 warnings.filterwarnings("ignore", message="grad and param do not obey the gradient layout contract")
 
 

@@ -41,7 +41,7 @@ from results.store.schema import LABELS_RIGHT
 from results.store.tables import Store
 from tasks.batch import View
 
-_SHAPES = 64  # that a process compiles a model for; torch would stop at 8 and go on without a word
+_SHAPES = 64  # most that a process compiles a model for; torch would silently stop at 8
 WINDOW = 100  # steps that `loss` and the points of the loss curve average over, at most
 _STATE = {"step", "recorded", "rows", "train_s", "evaluate_s", "plateau"}  # of a checkpoint, beside its keys
 
@@ -76,8 +76,10 @@ class Training:
         should_stop: Callable[[], bool] = lambda: False,
         teachers: Teachers | None = None,
     ):
-        """weights: those that a later stage begins from, teachers: what answers a student's strings; None: fresh ones, where only the cost
-        is measured."""
+        """weights: of the previous stage, for a later one; teachers: what answers a student's strings.
+
+        None: fresh ones, where only the cost is measured.
+        """
         first = pack.replicates[0].condition
         self.pack, self.device = pack, device
         self.task, self.train = first.task, first.train
@@ -121,7 +123,7 @@ class Training:
             self._end_untaught(self.teachers)
 
     def _speed_up(self) -> None:
-        """Take the compiled loop where it is for this pack, and on a GPU the step as a CUDA graph."""
+        """Use the compiled loop if it computes this pack's steps, and on a GPU a CUDA graph of the step."""
         if sequential.takes(self.pack, self.device) and not sequential.missing():
             self.loop = sequential.Loop(self.pack, self.feed, self.model, self.flat, self.scalars, self.teachers)
         if self.device.type == "cuda" and not self.fix(cuda_captures()):

@@ -1,6 +1,6 @@
-"""What a later stage has from the stage before it, on the device that trains it: seeds, weights out of the store, and answers.
+"""What a stage inherits from the previous one, on the device that trains it: seeds, weights out of the store, and answers.
 
-All of it is a function of the parent's artifact and the replicate's seeds, so nothing of it is saved: a resumed stage makes it again.
+All of it is a function of the parent's artifact and the replicate's seeds, so none of it is saved: a resumed stage makes it again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,8 @@ Weights = Sequence[Mapping[str, Tensor]]  # of the replicates of a pack, by name
 def seeds_at(seeds: Tensor, stage: int, site: int) -> Tensor:
     """The seeds, int64 [R], that a stage draws by: the replicate's in the first, independent ones of 62 bits in each later stage.
 
-    site: 0 for initialisation and dropout, 1 for data. Of equal seeds a student would begin where its teacher began, on its strings.
+    site: 0 for initialisation and dropout, 1 for data. With equal seeds a student would begin from its teacher's initial weights, on the
+    same strings.
     """
     if not stage:
         return seeds
@@ -68,8 +69,11 @@ def broken(weights: Weights, device: torch.device) -> Tensor:
 
 
 class Annotator:
-    """The greedy answers of the models of the stage before as labels. model: R replicates in evaluation; still(): called between parts
-    of a pool, and may raise. Answers are made for the strings of one step or part at once, so that the pack changes none."""
+    """Labels training strings by the greedy answers of the previous stage's models.
+
+    model: R replicates in evaluation; still(): called between parts of a pool, and may raise. Answers are made for the strings of one step
+    or part at once, so that the pack changes none.
+    """
 
     def __init__(self, model: nn.Module, tasks: Sequence[Any], seeds: Tensor, pool: int, still: Callable[[], None]):
         self.model, self.tasks, self.seeds, self.pool, self.still = model, tasks, seeds, pool, still
@@ -133,12 +137,12 @@ class Annotator:
 
 
 def annotates(pack: Pack) -> bool:
-    """Whether the labels of a pack are answers of the stage before."""
+    """Whether the labels of a pack are answers of the previous stage."""
     link = link_of(pack.replicates[0].condition)
     return link is not None and link.labels == "previous"
 
 
 def begins(pack: Pack) -> bool:
-    """Whether the weights of a pack begin as those of the stage before."""
+    """Whether the weights of a pack begin as those of the previous stage."""
     link = link_of(pack.replicates[0].condition)
     return link is not None and link.init == "previous"

@@ -28,7 +28,7 @@ from harness.training.training_strings import Feed
 from models.mlp import MLP
 
 _SOURCE = Path(__file__).with_name("sgd_loop.c")
-# options of a training that may be whatever they are
+# options of a training for which the loop takes any value
 _KNOWN = "steps lr betas eps warmup schedule final_lr patience factor pool positions monitor".split()
 _TOKENS = 2**20  # drawn at once, at most, where a step has fewer
 _PRODUCTS = 2**31  # of a call, at most: half a second, so that a stop is soon heeded
@@ -52,15 +52,15 @@ def fits(condition: Condition) -> bool:
 
 
 def takes(pack: Pack, device: torch.device) -> bool:
-    """Whether a pack's steps are the loop's, if it can be compiled."""
+    """Whether the loop computes a pack's steps, if it can be compiled."""
     wanted = device.type == "cpu" and not pack.numerics.get("compile")
     return wanted and all(fits(replicate.condition) for replicate in pack.replicates)
 
 
 def missing() -> str:
     """Why the loop can't be compiled here, in words; "" where it can."""
-    function, said = _built()
-    return said if function is None else ""
+    function, why = _built()
+    return why if function is None else ""
 
 
 def name() -> str:
@@ -71,15 +71,15 @@ def name() -> str:
 @functools.cache
 def _built() -> tuple[Any, str]:
     """The function `train` of the source and its compiler's version, or None and why there is none."""
-    library, said = compiled(_SOURCE)
+    library, why = compiled(_SOURCE)
     if library is None:
-        return None, said
+        return None, why
     library.train.argtypes = [ctypes.c_int64] * 6 + [ctypes.c_void_p] * 8
-    return library.train, said
+    return library.train, why
 
 
 def until(pack: Pack, step: int) -> int:
-    """The next step after `step` at which the ordinary loop looks up: curves, evaluations, the monitor, kept weights, the end."""
+    """The next step after `step` at which training stops to look: curves, evaluations, the monitor, kept weights, the end."""
     train = pack.replicates[0].condition.train
     on_the_way = [looked.every for looked in (train.monitor, pack.watch) if looked is not None]
     every = [pack.curve_every, *(sets[0].every for sets in pack.sets), *on_the_way]

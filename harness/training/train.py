@@ -76,7 +76,7 @@ def train(
 
 
 def _save(state: Training, store: Store, say: Callable[[str], None]) -> bool:
-    """A checkpoint in mid-training; False where the store refuses it: training goes on, and the next one is due as ever."""
+    """Write a checkpoint in mid-training; False where the store refuses it: training goes on, and the next one is due as usual."""
     try:
         state.save(store)
     except StoreError as error:
@@ -86,7 +86,10 @@ def _save(state: Training, store: Store, say: Callable[[str], None]) -> bool:
 
 
 def _ending(diverged_at: int, without: str) -> Row:
-    """diverged_at: a step, or below 0; without: what a teacher never reached, so that its student has learned nothing."""
+    """How a replicate ended, as columns of `replicates`.
+
+    diverged_at: a step, or below 0; without: what a teacher never reached, so that its student has learned nothing.
+    """
     if without or diverged_at < 0:
         return {"status": "no_transition" if without else "finished", "diverged_at": None}
     return {"status": "diverged", "diverged_at": diverged_at}

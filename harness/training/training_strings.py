@@ -20,9 +20,11 @@ _STEPS = 64
 
 @dataclass(frozen=True)
 class Strings:
-    """What a training step reads: inputs [R, B, T], the positions that its loss needs, and the tokens that nobody attends to; soft
-    [R, B, N, …, V]: the probabilities that a teacher gives at those positions, instead of the targets. view: the strings in another
-    form, with places and weights of the needed positions alone, [R, B, N]."""
+    """What a training step reads: inputs [R, B, T], the positions that its loss needs, and the tokens that nobody attends to.
+
+    soft [R, B, N, …, V]: the probabilities that a teacher gives at those positions, instead of the targets. view: the strings in another
+    form, with places and weights of the needed positions alone, [R, B, N].
+    """
 
     inputs: Tensor
     needed: Needed
@@ -32,7 +34,7 @@ class Strings:
 
 
 class Feed:
-    """`at(step)` for the steps of a training; conditions of one pack may draw from different distributions of one shape."""
+    """The training strings of a pack, `at(step)`. Its conditions may draw from different distributions of one shape."""
 
     def __init__(self, pack: Pack, device: torch.device, annotator: Annotator | None = None):
         """annotator: what answers the strings instead of the task."""
@@ -70,7 +72,7 @@ class Feed:
         return self._sample(draw, self.train.batch, count, rows)
 
     def draw(self, first: int) -> None:
-        """Draw the strings of the steps from `first` on that are drawn at once, into `drawn`."""
+        """Draw the strings of step `first` and of the steps after it that are drawn with it, into `drawn`."""
         count = max(1, min(self._chunk, self.train.steps + 1 - first))
         whole = self.batch(first, count)
         self._first = first
@@ -82,13 +84,13 @@ class Feed:
             self.drawn = [self._viewed(strings, step) for step, strings in enumerate(self.drawn, first)]
 
     def _viewed(self, strings: Strings, step: int) -> Strings:
-        """With the task's view of them, of the needed positions. A task's fields that may differ in a pack change no view."""
+        """The strings with the task's view of their needed positions. Fields of a task that may differ within a pack change no view."""
         view = self.tasks[0].view(Draw(self.seeds, "view", step), strings.inputs)
         wanted = strings.needed
         return replace(strings, view=View(view.inputs, wanted.of(view.places), wanted.of(view.weights)))
 
     def _sample(self, draw: Draw, batch: int, count: int, rows: Tensor | None = None) -> Batch:
-        """The strings of `draw`, whose replicates are `count` times the pack's, each from its own task. rows: as the pool's numbers."""
+        """The strings of `draw`, whose replicates are `count` times the pack's, each from its own task. rows: their numbers in the pool."""
         if self.annotator is not None:
             return self._last(self.annotator.batch(draw, batch, count, rows))
         kinds = list(dict.fromkeys(self.tasks))

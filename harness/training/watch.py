@@ -28,8 +28,11 @@ class Watcher:
         self._sample: list[Strings] | None = None
 
     def look(self, losses: Callable[[Strings], Tensor], last_gradient: bool = True) -> dict[str, Tensor]:
-        """Numbers [R] by name. losses: of strings, [R]; it is not kept, since it belongs to the training that keeps this. last_gradient:
-        whether the last step has left its gradient, which a compiled loop does not."""
+        """Numbers [R] by name.
+
+        losses: of strings, [R]; it is not kept, since it belongs to the training that holds this watcher. last_gradient: whether the last
+        step has left its gradient, which the compiled loop does not.
+        """
         watch = self.watch
         if watch is None:
             return {}

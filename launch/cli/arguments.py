@@ -19,8 +19,8 @@ def _studies_that_come(context: click.Context, parameter: click.Parameter, incom
 
     paths = sorted(STUDIES.glob("*/*.yaml"))
     names = sorted({path.stem for path in paths} | {f"{path.parent.name}/{path.stem}" for path in paths})
-    found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
-    return [*found, CompletionItem(incomplete, type="file")]
+    items = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return [*items, CompletionItem(incomplete, type="file")]
 
 
 def _stores(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -38,13 +38,13 @@ def _studies_in(context: click.Context, parameter: click.Parameter, incomplete: 
 def _keys_in(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from results.store.tables import read
 
-    found: list[CompletionItem] = []
+    items: list[CompletionItem] = []
     with contextlib.suppress(StudyError, StoreError):
         for name in study_names(context.params["store"], context.params.get("study")):
             rows = read(open_study(context.params["store"], name), "replicates", ["key", "condition"])
             pairs = zip(rows["key"].to_pylist(), rows["condition"].to_pylist(), strict=True)
-            found += [CompletionItem(key, help=condition) for key, condition in pairs if key.startswith(incomplete)]
-    return found
+            items += [CompletionItem(key, help=condition) for key, condition in pairs if key.startswith(incomplete)]
+    return items
 
 
 def _studies_and_keys_in(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -174,22 +174,22 @@ def study_names(uri: str, study: str | None) -> list[str]:
     from results.store.filesystem import public
     from results.store.tables import studies
 
-    found = studies(uri)
-    if not found:
+    names = studies(uri)
+    if not names:
         raise StudyError(f"there is no study in {public(uri)}")
-    if study and study not in found:
-        raise StudyError(f"there is no study {study!r} in {public(uri)}; studies: {', '.join(found)}")
-    return [study] if study else found
+    if study and study not in names:
+        raise StudyError(f"there is no study {study!r} in {public(uri)}; studies: {', '.join(names)}")
+    return [study] if study else names
 
 
 def one_study(uri: str, study: str | None) -> str:
     """The study that is named, or the only one of the store."""
-    found = study_names(uri, study)
-    if len(found) > 1:
+    names = study_names(uri, study)
+    if len(names) > 1:
         from results.store.filesystem import public
 
-        raise StudyError(f"{public(uri)} has several studies: name one of {', '.join(found)}")
-    return found[0]
+        raise StudyError(f"{public(uri)} has several studies: name one of {', '.join(names)}")
+    return names[0]
 
 
 def stores_of(uri: str) -> list[str]:

@@ -74,9 +74,9 @@ def rerun(store: str, study: str | None, key: str, keep: str | None, device: str
     """
     from harness.replicates.rerun import rerun as rerun_replicate
 
-    found = rerun_replicate([open_study(store, name) for name in study_names(store, study)], key, bool(keep), device, say)
-    say(found.message, err=not found.agrees)
-    sys.exit(0 if found.agrees else 1)
+    result = rerun_replicate([open_study(store, name) for name in study_names(store, study)], key, bool(keep), device, say)
+    say(result.message, err=not result.agrees)
+    sys.exit(0 if result.agrees else 1)
 
 
 @click.command()

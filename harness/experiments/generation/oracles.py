@@ -36,7 +36,7 @@ class Verifier(Protocol):
 
 @dataclass(frozen=True)
 class Written:
-    """The process itself as a generator. batch: B, strings of a replicate. law: another law of its tokens than its own."""
+    """The process itself as a generator. batch: B, strings of a replicate. other: a law of the tokens in place of the process's own."""
 
     process: Process
     batch: int
@@ -53,7 +53,7 @@ class Written:
 
     def law(self, strings: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
         table = self.process.law if self.other is None else self.other
-        return table[_of(table, rows, self.batch), lengths, states(self.process, strings, lengths)]
+        return table[_replicate_of(table, rows, self.batch), lengths, states(self.process, strings, lengths)]
 
 
 @dataclass(frozen=True)
@@ -65,17 +65,17 @@ class Judged:
     batch: int
 
     def accepts(self, strings: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
-        return self.value[_of(self.value, rows, self.batch), lengths, states(self.process, strings, lengths)] > 0
+        return self.value[_replicate_of(self.value, rows, self.batch), lengths, states(self.process, strings, lengths)] > 0
 
 
 def states(process: Process, strings: Tensor, lengths: Tensor) -> Tensor:
     """The state of each prefix, int64 [N]."""
-    found = torch.zeros_like(lengths)
+    state = torch.zeros_like(lengths)
     for place in range(int(lengths.max()) if len(lengths) else 0):
-        found = torch.where(place < lengths, process.successor[found, strings[:, place]], found)
-    return found
+        state = torch.where(place < lengths, process.successor[state, strings[:, place]], state)
+    return state
 
 
-def _of(table: Tensor, rows: Tensor, batch: int) -> Tensor:
-    """Which replicate of a table the rows are of; one table may be for all."""
+def _replicate_of(table: Tensor, rows: Tensor, batch: int) -> Tensor:
+    """The replicate of each row, as an index into a table; 0 where one table is for all."""
     return rows // batch if len(table) > 1 else torch.zeros_like(rows)

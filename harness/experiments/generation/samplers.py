@@ -19,8 +19,11 @@ MODES = ("thesis", "released")
 
 @dataclass(frozen=True)
 class Samples:
-    """strings int64 [R·B, H], of which `lengths` tokens count. queries, checks: of the generator and of the verifier. backtracks: how often
-    a string was cut. finished: whether it was accepted before it had cost more than it may."""
+    """What a sampler has made.
+
+    strings int64 [R·B, H], of which `lengths` tokens count. queries, checks: how often the generator and the verifier were asked.
+    backtracks: how often a string was cut. finished: whether it was accepted before it had cost more than it may.
+    """
 
     strings: Tensor
     lengths: Tensor
@@ -40,7 +43,7 @@ class Uniforms:
         self._step = -1
 
     def at(self, number: int, rows: Tensor, alive: Tensor) -> Tensor:
-        """The uniforms float64 [N] of the strings `rows`; all of them, and of every later draw, are among `alive`, bool [R·B]."""
+        """The uniforms float64 [N] of the strings `rows`. Here and in every later draw, `rows` lie among `alive`, bool [R·B]."""
         if self._step != number // _CHUNK:
             self._step = number // _CHUNK
             wanted = alive.view(-1, self._batch)
@@ -70,7 +73,7 @@ def nucleus(law: Tensor, top: float) -> Tensor:
 
 
 class _Run:
-    """The strings on their way, and what they have cost."""
+    """The strings that a sampler works on, and what they have cost so far."""
 
     def __init__(self, generator: Generator, draw: Draw, prompts: Tensor, prompt_lengths: Tensor, top: float):
         self.generator, self.top = generator, top

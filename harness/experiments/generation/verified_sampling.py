@@ -29,7 +29,9 @@ _RUNS = 64  # a level of the tree: runs of a walk, all of which may end inside t
 
 @dataclass(frozen=True)
 class VerifiedSampling:
-    """process: what writes; horizon: H; alphabet: A of tree and only_zeros; depth, opens, first_type, wrong: of brackets.
+    """A sampler on a finite process, with a verifier.
+
+    process: what writes; horizon: H; alphabet: A of tree and only_zeros; depth, opens, first_type, wrong: of brackets.
 
     sampler: plain | rejection | tokenwise | backtracking | guided | vgb_first_leaf | vgb_uniform_time. noise: of the value that guided
     and vgb follow, its logarithm is uniformly wrong by at most so much inside the tree; leaf_noise: at leaves. flips: share of wrong
@@ -100,7 +102,7 @@ class VerifiedSampling:
             )
 
     def _numbers(self) -> int:
-        """Numbers in the law of the process, or more."""
+        """At least as many numbers as the law of the process has."""
         if self.horizon > 4096:
             return _MOST + 1
         if self.process == "tree":
@@ -110,7 +112,7 @@ class VerifiedSampling:
         return states * max(4, self.alphabet) * self.horizon
 
     def built(self, draw: Draw) -> Process:
-        """The process; a tree has one of each seed."""
+        """The process; for `tree`, one per seed."""
         if self.process == "tree":
             return processes.tree(draw, self.horizon, self.alphabet)
         if self.process == "brackets":
@@ -128,40 +130,42 @@ class VerifiedSampling:
         process = self.built(draw)
         exact = processes.values(process)
         exact = exact.expand(draw.replicates, -1, -1)
-        found: dict[str, Tensor] = {}
+        numbers: dict[str, Tensor] = {}
         if self.sampler in BY_VALUE:
             value = processes.mistaken(exact, draw, self.noise, self.leaf_noise)
-            samples = self._by_value(process, value, draw, found)
+            samples = self._by_value(process, value, draw, numbers)
         else:
-            samples = self._by_answers(process, draw, found)
-        found |= self._costs(samples, draw.replicates) | self._frequencies(process, samples, draw)
-        return {name: found[name] for name in self.metrics if name in found}
+            samples = self._by_answers(process, draw, numbers)
+        numbers |= self._costs(samples, draw.replicates) | self._frequencies(process, samples, draw)
+        return {name: numbers[name] for name in self.metrics if name in numbers}
 
-    def _by_value(self, process: Process, value: Tensor, draw: Draw, found: dict[str, Tensor]) -> Samples:
+    def _by_value(self, process: Process, value: Tensor, draw: Draw, numbers: dict[str, Tensor]) -> Samples:
         if self.sampler == "guided":
             law = processes.guided(process, value)
-            found["divergence"] = processes.divergence(process, law)
+            numbers["divergence"] = processes.divergence(process, law)
             samples = self._plain(process, draw, law)
             asked = samples.queries * process.tokens  # the verifier is asked about every child
             return Samples(samples.strings, samples.lengths, samples.queries, asked, samples.backtracks, samples.finished)
         if self.sampler == "vgb_first_leaf":
-            found["divergence"] = processes.divergence(process, processes.guided(process, processes.first_leaf(process, value)))
-            found["expected_steps"] = processes.first_leaf_steps(process, value)
+            numbers["divergence"] = processes.divergence(
+                process, processes.guided(process, processes.first_leaf(process, value))
+            )
+            numbers["expected_steps"] = processes.first_leaf_steps(process, value)
             samples, steps = until_leaf(process, value, draw, self.samples, self.most)
-            found["steps"] = _means(steps, draw.replicates)
+            numbers["steps"] = _means(steps, draw.replicates)
             return samples
         leaves = processes.values(process, value[:, -1])
-        found["divergence"] = processes.divergence(process, processes.guided(process, leaves))
-        found["expected_leaf_mass"] = processes.stationary(process, value)[:, -1].sum(-1)
+        numbers["divergence"] = processes.divergence(process, processes.guided(process, leaves))
+        numbers["expected_leaf_mass"] = processes.stationary(process, value)[:, -1].sum(-1)
         runs = _RUNS * self.horizon
         samples, tried = uniform_time(process, value, draw, self.samples, self.steps, runs)
         at_leaf = samples.finished.view(draw.replicates, -1).sum(1)
-        found["leaf_mass"] = at_leaf / tried.view(draw.replicates, -1).sum(1).to(torch.float64)
+        numbers["leaf_mass"] = at_leaf / tried.view(draw.replicates, -1).sum(1).to(torch.float64)
         return samples
 
-    def _by_answers(self, process: Process, draw: Draw, found: dict[str, Tensor]) -> Samples:
+    def _by_answers(self, process: Process, draw: Draw, numbers: dict[str, Tensor]) -> Samples:
         if self.sampler == "plain":
-            found["divergence"] = processes.divergence(process, process.law).expand(draw.replicates)
+            numbers["divergence"] = processes.divergence(process, process.law).expand(draw.replicates)
             return self._plain(process, draw, process.law)
         answers = processes.extendable(process).expand(draw.replicates, -1, -1)
         if self.flips:
@@ -186,24 +190,24 @@ class VerifiedSampling:
 
     def _costs(self, samples: Samples, replicates: int) -> dict[str, Tensor]:
         parts = {"generator_queries": samples.queries, "verifier_queries": samples.checks, "backtracks": samples.backtracks}
-        return {name: _means(each, replicates) for name, each in parts.items()} | {
+        return {name: _means(costs, replicates) for name, costs in parts.items()} | {
             "unfinished": _means(~samples.finished, replicates)
         }
 
     def _frequencies(self, process: Process, samples: Samples, draw: Draw) -> dict[str, Tensor]:
-        """What the samples that are finished are worth, and how far they are from the target."""
+        """The share of samples that are wrong, and how far the frequencies of samples are from the target."""
         last = states(process, samples.strings, samples.lengths)
         reward = process.reward.expand(draw.replicates, -1).gather(1, last.view(draw.replicates, -1))
         whole = samples.finished & (samples.lengths == process.horizon)
-        found = {"wrong": 1 - _means(whole & (reward.flatten() > 0), draw.replicates)}
+        numbers = {"wrong": 1 - _means(whole & (reward.flatten() > 0), draw.replicates)}
         if process.tokens**process.horizon > _COUNTED:
-            return found
+            return numbers
         wanted = processes.target(process)
         law = processes.leaf_law(process, wanted)
         control = self._plain(process, replace(draw, step=_CONTROL), wanted)
-        for name, some, own in (("distance", samples, whole), ("distance_of_target", control, control.finished)):
-            found[name] = processes.distance(_shares(process, some.strings, own, draw.replicates), law)
-        return found
+        for name, drawn, own in (("distance", samples, whole), ("distance_of_target", control, control.finished)):
+            numbers[name] = processes.distance(_shares(process, drawn.strings, own, draw.replicates), law)
+        return numbers
 
 
 def _shares(process: Process, strings: Tensor, whole: Tensor, replicates: int) -> Tensor:

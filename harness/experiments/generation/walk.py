@@ -13,7 +13,7 @@ from harness.draw import Draw
 from harness.experiments.generation.samplers import Samples, Uniforms, chosen
 from tasks.generation.processes import Process
 
-_TIMES = 2**30  # first step of the draws of the times at which walks are looked at; those of their moves are from 0
+_TIMES = 2**30  # first step of the draws of the times at which walks are looked at; the draws of their moves begin at 0
 
 
 class _Walks:

@@ -17,7 +17,9 @@ _BATCH = 64  # strings whose gradients are averaged, for the variance between ba
 
 @dataclass(frozen=True)
 class Stationarity:
-    """k: of the k-gram; c: its scale; alphabet, order, length, alpha: of the in-context n-grams. sequences: strings a seed."""
+    """The gradient of the training loss at a k-gram estimator.
+
+    k: of the k-gram; c: its scale; alphabet, order, length, alpha: of the in-context n-grams. sequences: strings a seed."""
 
     rev: ClassVar[int] = 1
     metrics: ClassVar[Mapping[str, str]] = {

@@ -53,15 +53,17 @@ def ngrams(model: Decoder, task: PCFG | Corpus, count: int, settings: NGrams) ->
     """
     hide_masked = task.hide_selected_from_attention if settings.hide_masked is None else settings.hide_masked
     if task.objective == "next" and settings.hide_masked is False:
-        raise StudyError("hide_masked = false is of masked prediction: a causal model has no token in place of what is hidden")
+        raise StudyError(
+            "hide_masked = false applies only to masked prediction: a causal model has no token in place of what is hidden"
+        )
     names = [(measure, n) for measure in _MEASURES for n in range(2, settings.largest + 1)]
     shifts: dict[tuple[str, int], list[Tensor]] = {name: [] for name in names}
     for tokens in _strings(task, count, max(1, _TOKENS // (task.length * (len(names) + 1)))):
         for place in range(settings.every, min(settings.last, task.length - 1) + 1, settings.every):
-            held = tokens[~_padding(task, tokens)[:, place]]
-            if not len(held):
+            reaching = tokens[~_padding(task, tokens)[:, place]]
+            if not len(reaching):
                 break
-            alone, *others = answers(model, task, held, place, names, hide_masked)
+            alone, *others = answers(model, task, reaching, place, names, hide_masked)
             for name, other in zip(names, others, strict=True):
                 shifts[name].append(shift(alone, other)["l1"])
     if not shifts[names[0]]:

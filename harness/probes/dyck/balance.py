@@ -30,7 +30,7 @@ def violations(scores: Tensor, values: Tensor, types: int, depth: int) -> Tensor
     values = values - values.mean(-1, keepdim=True)
     opened = torch.arange(types * depth).view(types, depth)
     closed, start = opened + types * depth, len(scores) - 1
-    found = torch.empty(types, depth - 1, types, depth, dtype=torch.float64)
+    ratios = torch.empty(types, depth - 1, types, depth, dtype=torch.float64)
     for kind, after in itertools.product(range(types), range(1, depth)):
         query = closed[kind, after]  # its depth before it is after + 1
         u = (scores[query] - scores[query].max()).exp()[:, None] * values
@@ -38,14 +38,14 @@ def violations(scores: Tensor, values: Tensor, types: int, depth: int) -> Tensor
         below = torch.tensor(list(itertools.product(range(types), repeat=after)))
         norms = (fixed + u[opened[below, torch.arange(after)]].sum(1)).norm(dim=-1)
         least = norms[below[:, -1] != below[norms.argmin(), -1]].min()
-        found[kind, after - 1] = (u[opened] + u[closed]).norm(dim=-1) / least
-    return found
+        ratios[kind, after - 1] = (u[opened] + u[closed]).norm(dim=-1) / least
+    return ratios
 
 
 def balance(model: FirstLayerByRule, task: Dyck, count: int, settings: Nothing) -> Rows:
     """beta_mean and beta_max of a pack with R = 1; no string is needed."""
-    found = violations(model.score_table()[0], model.values()[0], model.types, model.config.depth)
-    return of_place(0, 0, [("beta_mean", found.mean()), ("beta_max", found.max())])
+    ratios = violations(model.score_table()[0], model.values()[0], model.types, model.config.depth)
+    return of_place(0, 0, [("beta_mean", ratios.mean()), ("beta_max", ratios.max())])
 
 
 BALANCE = Probe(

@@ -21,11 +21,11 @@ Maps = list[tuple[int, dict[str, Tensor]]]  # by layer, and there by string: [H,
 
 def attention(model: Any, task: Dyck, count: int, settings: Nothing) -> Maps:
     """What a pack with R = 1 attends to on the fixed string and on `count` random ones."""
-    found: dict[int, dict[str, Tensor]] = {}
+    maps: dict[int, dict[str, Tensor]] = {}
 
     def shown(inputs: Tensor, names: list[str]) -> None:
         def look(layer: int, weights: Tensor) -> None:
-            found.setdefault(layer, {}).update(zip(names, weights[0].double().unbind(), strict=True))
+            maps.setdefault(layer, {}).update(zip(names, weights[0].double().unbind(), strict=True))
 
         see(model, inputs, look)
 
@@ -33,7 +33,7 @@ def attention(model: Any, task: Dyck, count: int, settings: Nothing) -> Maps:
     some = replace(task, complete=False, length=LENGTH, scored="every", first=1)
     (batch,) = strings(some, count, count)
     shown(batch.inputs, [f"string {number}" for number in range(count)])
-    return sorted(found.items())
+    return sorted(maps.items())
 
 
 def fixed_string(task: Dyck) -> Tensor:

@@ -35,8 +35,8 @@ def record(
 ) -> tuple[Store, About]:
     """Find a replicate's glitches on one of its study's sets (default: that with the most errors), and write them to the store.
 
-    key: or as many digits as tell it apart. limit: glitches, the first ones. sisters: how many other seeds of its condition are asked, in
-    the order of their seeds. A file that is of the same set, weights, sisters and limit is left as it is. ValueError in one sentence.
+    key: 32 digits, or as many as tell it apart. limit: glitches, the first ones. sisters: how many other seeds of its condition are asked,
+    in the order of their seeds. A file that is of the same set, weights, sisters and limit is left as it is. ValueError in one sentence.
     """
     if limit < 1 or sisters < 0:
         raise StudyError(f"--limit {limit} must be at least 1 and --sisters {sisters} at least 0")

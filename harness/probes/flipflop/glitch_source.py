@@ -18,9 +18,10 @@ from tasks.flipflop.simulation import Simulation
 
 @dataclass(frozen=True)
 class Source:
-    """row: of `replicates`. errors, reads: what the study committed for the set at the end. steps: with kept weights, ascending.
+    """A replicate whose glitches are asked for.
 
-    sisters: rows of the other finished replicates of the condition with weights of that stage, in the order of their seeds.
+    row: of `replicates`. errors, reads: what the study committed for the set at the end. steps: with kept weights, ascending. sisters: rows
+    of the other finished replicates of the condition with weights of that stage, in the order of their seeds.
     """
 
     store: Store
@@ -34,7 +35,10 @@ class Source:
 
 
 def source(stores: Sequence[Store], key: str, set_name: str | None) -> Source:
-    """Find it; key: or as many digits as tell it apart, set_name: default the set with the most errors. ValueError in one sentence."""
+    """Find a replicate, the set and its sisters. ValueError in one sentence.
+
+    key: 32 digits, or as many as tell it apart; set_name: default the set with the most errors.
+    """
     store, row = row_of(stores, key)
     condition = condition_of(row)
     if not isinstance(condition.task, FlipFlop | Simulation):
@@ -69,7 +73,11 @@ def _set(store: Store, row: Row, condition: Condition, name: str | None) -> tupl
     ).to_pylist()
     scores = {}
     for scored in sets:
-        own = [one for one in rows if (one["set"], one["set_hash"]) == (scored.name, scored.hash) and one["errors"] is not None]
+        own = [
+            score
+            for score in rows
+            if (score["set"], score["set_hash"]) == (scored.name, scored.hash) and score["errors"] is not None
+        ]
         if len(own) == 1:
             scores[scored.name] = scored, own[0]["errors"], own[0]["count"]
     if not scores or (name is not None and name not in scores):

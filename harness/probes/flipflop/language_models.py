@@ -51,7 +51,10 @@ def encode(language: LanguageModel, given: Sequence[Prompt]) -> list[tuple[list[
 
 @torch.no_grad()
 def errors(language: LanguageModel, given: Sequence[Prompt], device: torch.device) -> int | None:
-    """How many prompts the wrong answer has a logit above, or equal to, the right one's; None where one is longer than the model takes."""
+    """How many prompts give the wrong answer a logit that is at least the right one's.
+
+    None where a prompt is longer than the model takes.
+    """
     encoded = sorted(encode(language, given), key=lambda prompt: len(prompt[0]))
     if language.longest is not None and len(encoded[-1][0]) > language.longest:
         return None

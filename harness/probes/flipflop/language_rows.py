@@ -80,11 +80,11 @@ def _manifest(store: Store, name: str, key: str, config: Tree, hashes: dict[int,
     """What a study's readers need: every model so far, one of the same name replaced."""
     newest = newest_manifest(store)
     before: Planned = newest[1] if newest else {"conditions": [], "replicates": [], "sets": {}}
-    held = set(committed(store)["key"].to_pylist())
+    committed_keys = set(committed(store)["key"].to_pylist())
     kept = [
         (before["conditions"][index], key_before)
         for key_before, index, *_ in before["replicates"]
-        if key_before in held and before["conditions"][index]["name"] != name
+        if key_before in committed_keys and before["conditions"][index]["name"] != name
     ]
     sets: dict[str, ConditionSet] = {
         f"length-{length}": {"hash": set_hash, "task": {"name": config["task"]["name"], "length": length}}

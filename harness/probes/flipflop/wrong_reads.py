@@ -27,10 +27,13 @@ RESTRICTED = "read_restricted"  # a metric of flipflop
 
 
 def row_of(stores: Sequence[Store], key: str) -> tuple[Store, Row]:
-    """A replicate's store and its row of the last stage; key: or as many digits as tell it apart. ValueError where there is none."""
+    """A replicate's store and its row of the last stage. ValueError where there is none.
+
+    key: 32 digits, or as many as tell it apart.
+    """
     full = resolve_key(stores, key)
-    held = [(store, row) for store in stores for row in committed(store).to_pylist() if row["key"] == full]
-    return max(held, key=lambda stored: stored[1]["stage"])
+    rows = [(store, row) for store in stores for row in committed(store).to_pylist() if row["key"] == full]
+    return max(rows, key=lambda stored: stored[1]["stage"])
 
 
 def weights_of(store: Store, row: Row) -> Kept:

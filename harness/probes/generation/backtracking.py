@@ -90,9 +90,9 @@ def _errors(generator: TrainedGenerator, settings: Backtracking) -> tuple[Any, i
     seen = 0
     for part in range(_PARTS):
         strings, lengths = prompts(generator.task, settings, _COLLECTED, part * _PART, _PART)
-        found = samplers.plain(generator, _draw(_COLLECT + part * 1024), strings, lengths, NUCLEI[0])
-        kept.append((found, lengths))
-        seen += int((~valid(generator.task, found.strings, found.lengths)).sum())
+        samples_of_part = samplers.plain(generator, _draw(_COLLECT + part * 1024), strings, lengths, NUCLEI[0])
+        kept.append((samples_of_part, lengths))
+        seen += int((~valid(generator.task, samples_of_part.strings, samples_of_part.lengths)).sum())
         if seen >= settings.errors * 1.1:  # some have no right one beside them
             break
     samples = replace(
@@ -122,13 +122,13 @@ class _Trial:
                 ways = {"thesis": {}, "sampled": {"greedy": False}} | ({"released": {"mode": "released"}} if top < 1 else {})
                 for way, options in ways.items():
                     recorded = Recorded(verifier)
-                    found = samplers.backtracking(self.generator, recorded, draw, *start, quota, stride, top, **options)
+                    samples = samplers.backtracking(self.generator, recorded, draw, *start, quota, stride, top, **options)
                     where = f"fresh top={top:g} {way} {sampler} verifier={number}"
-                    yield from self._costs(where, found)
+                    yield from self._costs(where, samples)
                     if way == "thesis":
-                        refusals.append(float(found.backtracks.sum() / found.checks.sum()))
+                        refusals.append(float(samples.backtracks.sum() / samples.checks.sum()))
                         yield from self._flagged(where, recorded, top)
-                        yield from self._mistakes(where, found, quota)
+                        yield from self._mistakes(where, samples, quota)
             exact = ExactVerifier(self.generator)
             yield from self._costs(
                 f"fresh top={top:g} thesis {sampler} exact",
@@ -142,9 +142,9 @@ class _Trial:
             )
             for number, share in enumerate(refusals):  # a verifier that refuses as many prefixes as the trained one, at random
                 random = Recorded(RandomVerifier(_draw(_RANDOM + 1024 * number), len(self.lengths), share))
-                found = samplers.backtracking(self.generator, random, draw, *start, quota, stride, top)
+                samples = samplers.backtracking(self.generator, random, draw, *start, quota, stride, top)
                 where = f"fresh top={top:g} thesis {sampler} random={number}"
-                yield from self._costs(where, found)
+                yield from self._costs(where, samples)
                 yield from self._flagged(where, random, top)
 
     def error(self) -> Iterator[tuple[str, float]]:
@@ -170,13 +170,13 @@ class _Trial:
             for stride in STRIDES:
                 for number, verifier in enumerate(self.verifiers):
                     recorded = Recorded(verifier)
-                    found = samplers.backtracking(
+                    completed = samplers.backtracking(
                         self.generator, recorded, draw, strings, lengths, quota, stride, top, reach=stride
                     )
                     where = f"error thesis Q={quota} B={stride} verifier={number}"
-                    yield f"{where} right", share(found)
-                    yield f"{where} generator_queries", _mean(found.queries)
-                    yield f"{where} verifier_queries", _mean(found.checks)
+                    yield f"{where} right", share(completed)
+                    yield f"{where} generator_queries", _mean(completed.queries)
+                    yield f"{where} verifier_queries", _mean(completed.checks)
                     yield from self._flagged(where, recorded, top)
 
     def diverse(self) -> Iterator[tuple[str, float]]:
@@ -192,8 +192,8 @@ class _Trial:
         for top in NUCLEI:
             yield f"diverse top={top:g} plain distinct", distinct(samplers.plain(self.generator, draw, strings, lengths, top))
         for number, verifier in enumerate(self.verifiers):
-            found = samplers.backtracking(self.generator, verifier, draw, strings, lengths, quota, stride, 1.0)
-            yield f"diverse top=1 thesis Q={quota} B={stride} verifier={number} distinct", distinct(found)
+            completed = samplers.backtracking(self.generator, verifier, draw, strings, lengths, quota, stride, 1.0)
+            yield f"diverse top=1 thesis Q={quota} B={stride} verifier={number} distinct", distinct(completed)
 
     def _costs(self, where: str, samples: Samples) -> Iterator[tuple[str, float]]:
         yield f"{where} wrong", float((~self.right(samples)).double().mean())
@@ -206,8 +206,8 @@ class _Trial:
         yield f"{where} flagged", float(len(lengths))
         if len(lengths):
             for way, greedy in (("nucleus", 0), ("greedy", self.generator.horizon)):
-                found = samplers.plain(self.generator, _draw(_FLAGGED), strings, lengths, top, greedy)
-                yield f"{where} flagged_{way}_right", float(self.right(found).double().mean())
+                completed = samplers.plain(self.generator, _draw(_FLAGGED), strings, lengths, top, greedy)
+                yield f"{where} flagged_{way}_right", float(self.right(completed).double().mean())
 
     def _mistakes(self, where: str, samples: Samples, quota: int) -> Iterator[tuple[str, float]]:
         """Strings that are wrong by the kind of their first error, and those of them whose quota was used up."""
@@ -226,7 +226,10 @@ def _mean(values: Tensor) -> float:
 
 
 def _suits(model: Model, task: Task) -> bool:
-    """A verifier reads the end too, one token more than there is in training: a table of positions has none for it."""
+    """Whether the probe is for a model: it reads bracket strings from left to right, without a table of positions.
+
+    A verifier reads the end too, one token more than there is in training, for which a table has no position.
+    """
     if not (isinstance(task, BracketStrings) and isinstance(model, Transformer)):
         return False
     return model.causal and model.head == "linear" and not ENCODINGS[model.positions].table

@@ -33,7 +33,7 @@ class TrainedGenerator:
     def _asked(self, strings: Tensor, lengths: Tensor) -> Tensor:
         """Places of these prefixes in the tables, which are filled where they lack one."""
         counted = torch.arange(strings.shape[1]) < lengths[:, None]
-        names = [each.tobytes() for each in torch.where(counted, strings, -1).to(torch.int8).numpy()]
+        names = [prefix.tobytes() for prefix in torch.where(counted, strings, -1).to(torch.int8).numpy()]
         fresh = {name: row for row, name in reversed(list(enumerate(names))) if name not in self._places}
         rows = torch.tensor(sorted(fresh.values()), dtype=torch.int64)
         for part in rows.split(_TOGETHER) if len(rows) else ():

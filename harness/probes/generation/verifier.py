@@ -83,9 +83,9 @@ def examples(generator: TrainedGenerator, samples: Samples, starts: Tensor, most
     starts [N]: lengths of the prompts; a prefix holds at least one token that the generator wrote. An error is left out where no sample
     without one is left to be cut to its length.
     """
-    found: FirstErrors = first_errors(generator.task, samples.strings, samples.lengths)
-    wrong, whole = (found.kind >= 0).nonzero()[:, 0].tolist(), (found.kind < 0).nonzero()[:, 0].tolist()
-    begins, place = starts.tolist(), found.place.tolist()
+    errors: FirstErrors = first_errors(generator.task, samples.strings, samples.lengths)
+    wrong, whole = (errors.kind >= 0).nonzero()[:, 0].tolist(), (errors.kind < 0).nonzero()[:, 0].tolist()
+    begins, place = starts.tolist(), errors.place.tolist()
     by_start = grouped((begins[row], row) for row in reversed(whole))
     pairs: list[tuple[int, int, int]] = []
     for row in wrong:

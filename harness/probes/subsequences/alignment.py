@@ -45,7 +45,7 @@ def alignment(model: nn.Module, task: Associations, count: int, settings: Alignm
     are not one pair.
     """
     law, table = task.law(Draw.of_seed), task.table(Draw.of_seed)
-    pool, held = _corpus(task)
+    pool, pool_pairs = _corpus(task)
     prompts = task.holding(_draw("prompts"), torch.arange(task.pairs)[None]).inputs[0, :, :-1]
     rows = [("least error", float((task.frequencies() * (1 - law.amax(-1))).sum()))]
     for pair, prompt in enumerate(prompts):
@@ -60,7 +60,7 @@ def alignment(model: nn.Module, task: Associations, count: int, settings: Alignm
         spread = [
             around(prompt, places, family, settings.replays, draw, choices, (1, task.vocabulary)) for family in TOKEN_FAMILIES
         ]
-        inside = torch.cat([held, torch.tensor([pair])])[holds(torch.cat([pool, prompt[None]]), traced)]
+        inside = torch.cat([pool_pairs, torch.tensor([pair])])[holds(torch.cat([pool, prompt[None]]), traced)]
         values = {
             "planted": len({*traced} & {*table[pair, :2].tolist()}) / 2,
             "srep": sum(float(_probability(model, strings, answer).mean()) for strings in spread) / len(spread),

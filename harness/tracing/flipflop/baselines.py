@@ -14,19 +14,19 @@ _TIE = 1000  # site of the order of equal scores
 
 
 def random_scores(prompt: Prompt) -> Tensor:
-    """Nothing is known: a random subset, after ties are broken."""
+    """Equal scores for all events: a random subset, after ties are broken."""
     return torch.zeros(prompt.query, dtype=torch.float64)
 
 
 def last_write(prompt: Prompt) -> Tensor:
-    """The oracle of where the answer stands: the last write first, then the nearer events."""
+    """The oracle that knows where the answer stands: the last write first, then the nearer events."""
     scores = torch.arange(prompt.query, dtype=torch.float64)
     scores[prompt.last_write] = prompt.query
     return scores
 
 
 def leave_one_out(model: Model, prompt: Prompt, seed: int) -> Tensor:
-    """How much less wrong the model is where one event is another one, of any kind, and all others stay; mean over TRIES strings."""
+    """How much less wrong the model is when one event is replaced by any other, and the rest stays; mean over TRIES strings."""
     here, _ = hits(model, refilled(prompt, torch.ones(1, prompt.query, dtype=torch.bool), prompt.draw(seed)))
     keep = ~torch.eye(prompt.query, dtype=torch.bool).repeat_interleave(TRIES, 0)
     soft, _ = hits(model, refilled(prompt, keep, prompt.draw(seed)))

@@ -94,9 +94,12 @@ def conditioned(prompt: Prompt, events: Sequence[int], family: str, count: int, 
 
 
 def _filled(
-    prompt: Prompt, keep: Tensor, shifts: Tensor, family: str, draw: Draw, base: int, held: Sequence[int], anchors: str
+    prompt: Prompt, keep: Tensor, shifts: Tensor, family: str, draw: Draw, base: int, anchored: Sequence[int], anchors: str
 ) -> Corpus:
-    """keep bool [N, P], shifts int64 [N] (events more in front); reads among `held` keep their symbols."""
+    """Strings in which the events that are not kept are replaced.
+
+    keep bool [N, P]; shifts int64 [N], how many events more stand in front; reads among `anchored` keep their symbols.
+    """
     ahead = max(0, int(shifts.max()))
     # a frame whose last column is the read; string i begins at column start[i]
     own = pad(prompt.tokens.view(-1, 2).T, (ahead, 0))  # [2, W]
@@ -107,9 +110,9 @@ def _filled(
     first, second = torch.where(keep, own[0], first), torch.where(keep, own[1], second)
     if family != "iid":
         first = torch.where(column == start, WRITE, first)
-        if held:
+        if anchored:
             dice = draw.uniform(first.shape, base + PLACES)[0]
-            _hold(first, second, own, [anchor + ahead for anchor in held], start, dice)
+            _hold(first, second, own, [anchor + ahead for anchor in anchored], start, dice)
     last = _latest((first == WRITE) & (second >= SYMBOL) & inside)
     memory = second.gather(-1, last.clamp(min=0))
     if family != "iid":

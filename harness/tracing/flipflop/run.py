@@ -96,10 +96,10 @@ def run(stores: Sequence[Store], key: str, wanted: Wanted, device: str, say: Cal
 
 
 def _trace(
-    one: Replicate, traceable: Sequence[Glitch], wanted: Wanted, say: Callable[[str], None]
+    replicate: Replicate, traceable: Sequence[Glitch], wanted: Wanted, say: Callable[[str], None]
 ) -> tuple[dict[str, float], list[float]]:
     """Trace the glitches of a replicate and keep the rows; median S_rep by method, and with several corpora Jaccard by glitch."""
-    methods, left = asked(wanted.methods, one.model)
+    methods, left = asked(wanted.methods, replicate.model)
     for reason in left:
         say(f"  {reason}")
     rows: dict[str, Rows] = {method: [] for method in methods}
@@ -107,13 +107,13 @@ def _trace(
     alike: list[float] = []
     for number, glitch in enumerate(traceable, 1):
         began = time.perf_counter()
-        traced, additive, by_method = traced_by(one.model, glitch, methods, wanted)
+        traced, additive, by_method = traced_by(replicate.model, glitch, methods, wanted)
         for method, (events, played) in by_method.items():
             rows[method] += _glitch_rows(glitch, events, (traced, additive) if method == TRACE else None, played)
             sreps[method].append(played.srep)
         events = by_method[TRACE][0]
         if wanted.corpora > 1:
-            alike.append(stability(one.model, glitch, events, wanted))
+            alike.append(stability(replicate.model, glitch, events, wanted))
             rows[TRACE].append({"item": f"{glitch.name} jaccard", "value": alike[-1]})
         shown = " ".join(_shown(glitch, event) for event in events)
         say(
@@ -128,8 +128,8 @@ def _trace(
             rows[method] += _summary_rows(defined)
             say(f"  {method:15} S_rep {_interval(defined)} (median of {len(defined)} glitches)")
         name = TRACE if method == TRACE else f"{TRACE}-{method}"
-        about = {"key": one.row["key"], "stage": one.row["stage"], "step": one.step}
-        add(one.store, one.row["pack"], name, [about | row for row in rows[method]])
+        about = {"key": replicate.row["key"], "stage": replicate.row["stage"], "step": replicate.step}
+        add(replicate.store, replicate.row["pack"], name, [about | row for row in rows[method]])
     if alike:
         say(f"  events on other corpora: Jaccard {_interval(alike)} (median of {len(alike)} glitches)")
     return medians, alike
@@ -206,15 +206,14 @@ def _shown(glitch: Glitch, event: int) -> str:
     return f"{_MARKS[int(prompt.instructions[event])]}{int(prompt.symbols[event])}@{event - prompt.query}"
 
 
-def _glitches(one: Replicate, wanted: Wanted, device: torch.device, say: Callable[[str], None]) -> list[Glitch]:
-    traceable = [glitch for scored in one.sets for glitch in glitches(one.model, scored, wanted.glitches, device)]
-    say(
-        f"{one.row['key'][:12]} ({one.row['condition']}): {len(traceable)} glitches on {', '.join(scored.name for scored in one.sets)}"
-    )
+def _glitches(replicate: Replicate, wanted: Wanted, device: torch.device, say: Callable[[str], None]) -> list[Glitch]:
+    traceable = [glitch for scored in replicate.sets for glitch in glitches(replicate.model, scored, wanted.glitches, device)]
+    row, names = replicate.row, ", ".join(scored.name for scored in replicate.sets)
+    say(f"{row['key'][:12]} ({row['condition']}): {len(traceable)} glitches on {names}")
     return traceable
 
 
 def _sets(chosen: Sequence[Replicate]) -> str:
-    sets = dict.fromkeys(scored.name for one in chosen for scored in one.sets)
+    sets = dict.fromkeys(scored.name for replicate in chosen for scored in replicate.sets)
     who = chosen[0].row["key"] if len(chosen) == 1 else f"{len(chosen)} replicates"
     return f"{who} on {', '.join(sets)}"

@@ -181,7 +181,7 @@ def test_bad_schedules_are_one_sentence(tmp_path, words, sentence):
     ("words", "sentence"),
     [
         (["stages=[{labels: teachr}]"], "must be task, previous or teacher; did you mean teacher?"),
-        (["stages=[{init: previous, temperature: 0.5}]"], "temperature and teacher are of labels: teacher"),
+        (["stages=[{init: previous, temperature: 0.5}]"], "temperature and teacher apply only to labels: teacher"),
         (["stages=[{model: {width: 8}}]"], "takes nothing from the stage before it"),
         (["stages=[{model: {widht: 8}, labels: teacher}]"], "did you mean model.width?"),
         (

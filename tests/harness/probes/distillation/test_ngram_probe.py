@@ -118,7 +118,7 @@ def test_masked_tokens_are_attended_to_as_in_training():
 def test_what_cannot_be_measured_is_refused():
     with pytest.raises(ValueError, match=r"cfg3b from 13 .*position 27"):
         ngrams(Copies(-1), MASKED, 4, NGrams(every=27, last=27))
-    with pytest.raises(ValueError, match="hide_masked = false is of masked prediction"):
+    with pytest.raises(ValueError, match="hide_masked = false applies only to masked prediction"):
         ngrams(Copies(-1), NEXT, 4, NGrams(hide_masked=False))
     with pytest.raises(ValueError, match="every = 0"):
         NGrams(every=0)

@@ -1,4 +1,4 @@
-"""What learns. A new architecture is one file and one name: in `GENERAL`, or in the `MODELS` of its family's folder.
+"""The registry of models. A new architecture is one file and one name, in `GENERAL` or in the `MODELS` of its family's folder.
 
 A new family is one line here.
 """
@@ -25,7 +25,7 @@ __all__ = ["REGISTRY", "build", "configure"]
 
 
 def configure(name: str, **fields: Any) -> Any:
-    """The frozen configuration of the model called `name`; a name with a colon is the import path of a user's module.
+    """Make the frozen configuration of the model called `name`; a name with a colon is the import path of a user's module.
 
     Raises ValueError for an unknown name, field or value.
     """
@@ -43,7 +43,7 @@ def configure(name: str, **fields: Any) -> Any:
 
 
 def build(name: str, draw: Draw, *, vocabulary: int, length: int, **fields: Any) -> Any:
-    """The model called `name` as a pack of `draw.replicates`: tokens [R, B, T] → logits [R, B, T, V]."""
+    """Make the model called `name` as a pack of `draw.replicates`: tokens [R, B, T] → logits [R, B, T, V]."""
     return configure(name, **fields).make(draw, vocabulary, length)
 
 

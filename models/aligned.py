@@ -1,8 +1,8 @@
 """Batched matrix products whose bits do not depend on the pack.
 
-A CPU library picks the order of a sum by where a matrix starts within a 64-byte line, and takes another kernel (gemv) where a lone
-product has one column. So the products here are padded with zeros until every matrix of the batch starts on a line of its own and has
-two columns. Padding adds exact zeros.
+A CPU library chooses the order of a sum by where a matrix starts within a 64-byte line, and takes another kernel (gemv) for a single
+product with one column. So matrices are padded with zeros here until each one of the batch starts at a line and has two columns. The
+padding adds exact zeros.
 """
 
 import functools
@@ -36,22 +36,22 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def whole_lines(width: int) -> int:
-    """The next width whose rows fill whole lines: a tensor made that wide is padded once, and not by each product."""
-    return _up(width, LINE)
+    """Round a width up to whole lines. A tensor of that width is padded once, and not again by each product."""
+    return _round_up(width, LINE)
 
 
 @functools.cache
 def _sizes(rows: int, inputs: int, outputs: int) -> tuple[int, int, int]:
     """Padded rows, inputs and outputs, such that all three matrices fill whole lines."""
     deep = max(inputs, 2)
-    wide = _up(max(outputs, 2), _step(deep))
-    return _up(rows, math.lcm(_step(deep), _step(wide))), deep, wide
+    wide = _round_up(max(outputs, 2), _step(deep))
+    return _round_up(rows, math.lcm(_step(deep), _step(wide))), deep, wide
 
 
 def _step(size: int) -> int:
-    """Rows of `size` numbers that fill whole lines."""
+    """The fewest rows of `size` numbers that fill whole lines."""
     return LINE // math.gcd(LINE, size)
 
 
-def _up(size: int, step: int) -> int:
+def _round_up(size: int, step: int) -> int:
     return -(-size // step) * step

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from models.aligned import product
 from models.draws import Draw
 
-_NUMBERS = 2**22  # drawn at once at most: a draw holds some 60 bytes a number for a while
+_NUMBERS = 2**22  # most that are drawn at once: a draw takes some 60 bytes a number for a while
 
 
 def parameter(draw: Draw, name: str, shape: tuple[int, ...], law: str, scale: float) -> nn.Parameter:
@@ -26,13 +26,13 @@ def parameter(draw: Draw, name: str, shape: tuple[int, ...], law: str, scale: fl
 
 
 def _uniform(draw: Draw, shape: tuple[int, ...]) -> Tensor:
-    """[R, *shape] in [0, 1), some rows at a time: 100 · 50,000 numbers of one replicate would take 300 MB at once."""
-    some = max(1, _NUMBERS // (draw.replicates * math.prod(shape[1:])))
-    if some >= shape[0]:
+    """[R, *shape] in [0, 1), drawn some rows at a time: 100 · 50,000 numbers of one replicate would take 300 MB at once."""
+    rows = max(1, _NUMBERS // (draw.replicates * math.prod(shape[1:])))
+    if rows >= shape[0]:
         return draw.uniform(shape)
     value = torch.empty(draw.replicates, *shape, device=draw.seeds.device)
-    for first in range(0, shape[0], some):
-        count = min(some, shape[0] - first)
+    for first in range(0, shape[0], rows):
+        count = min(rows, shape[0] - first)
         value[:, first : first + count] = draw.rows(first).uniform((count, *shape[1:]))
     return value
 
@@ -53,7 +53,7 @@ class Linear(nn.Module):
 
 
 class Bias(nn.Module):
-    """What is left of a linear map whose weight is another's: its bias [R, out], 0 at first."""
+    """The bias [R, out] of a linear map that uses another module's weight; 0 at first."""
 
     def __init__(self, draw: Draw, name: str, outputs: int):
         super().__init__()
@@ -61,7 +61,7 @@ class Bias(nn.Module):
 
 
 class Norm(nn.Module):
-    """Layer normalisation with a gain and a bias a replicate; x [R, N, D]."""
+    """Layer normalisation of x [R, N, D] with the gain and bias of each replicate."""
 
     def __init__(self, draw: Draw, name: str, width: int):
         super().__init__()
@@ -72,7 +72,7 @@ class Norm(nn.Module):
         return nn.functional.layer_norm(x, x.shape[-1:]) * self.gain[:, None] + self.bias[:, None]
 
     def fold(self, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The linear map after this norm with gain and bias folded in, so that no activation-sized affine map runs.
+        """Fold gain and bias into the linear map after this norm, so that no affine map of the size of the activations runs.
 
         weight [R, D, out] → gain·weight; bias → bias + norm bias · weight. The sum runs elementwise: a matrix product with one row
         would take another kernel at R = 1 and change bits.
@@ -85,8 +85,11 @@ _MOST_ROWS = 64  # rows of a table whose gradient is a product
 
 
 class FewRows(torch.autograd.Function):
-    """`embed` for a table of few rows on a GPU. The gradient of a row adds up thousands of tokens' there: torch does so one after the
-    other where the order must be fixed; here it is a product with the tokens as unit vectors."""
+    """`embed` for a table of few rows on a GPU.
+
+    The gradient of a row is a sum over thousands of tokens. Where its order must be fixed torch adds them one by one; here it is a
+    product with the tokens as unit vectors.
+    """
 
     @staticmethod
     def forward(ctx: Any, table: Tensor, tokens: Tensor) -> Tensor:
@@ -106,7 +109,7 @@ class FewRows(torch.autograd.Function):
 
 
 def embed(table: Tensor, tokens: Tensor) -> Tensor:
-    """table [R, V, D], tokens [R, …] int64 → [R, …, D]."""
+    """Look up tokens [R, …] int64 in a table [R, V, D]: [R, …, D]."""
     if table.is_cuda and table.shape[1] <= _MOST_ROWS:
         return FewRows.apply(table, tokens)
     return _looked_up(table, tokens)

@@ -22,8 +22,10 @@ _WIDEST = 20_000  # 13 GB of weights a layer
 
 @dataclass(frozen=True)
 class LSTM(Model):
-    """width: of every hidden state; layers; dropout: rate between layers, in training only; embedding: of a token, None as wide as
-    a state."""
+    """Options of the LSTM.
+
+    width: of every hidden state. dropout: rate between layers, in training only. embedding: width of a token's vector (None: `width`).
+    """
 
     vectors: ClassVar[tuple[str, ...]] = ("dropout",)
 
@@ -54,9 +56,9 @@ class LSTM(Model):
 class Recurrent(nn.Module):
     """tokens [R, B, T] → logits [R, B, T, V]; with `needed`, blocks of positions [R, B, K] each → [R, B, sum of K, V].
 
-    packed: one batched recurrence for all replicates, or the library's LSTM for one after the other; None chooses by the device. On a
-    CPU the library's is twice as fast, and no pack changes its bits; on a GPU it would be launched R times. Packed, widths that do not
-    fill 64-byte lines are computed with further units that stay at zero, so that no pack changes bits.
+    packed: whether one batched recurrence runs all replicates (True), or the library's LSTM one replicate after the other (False); None
+    chooses by the device. On a CPU the library's is twice as fast and its bits do not depend on the pack; on a GPU it would be launched
+    R times. The batched one pads widths to whole 64-byte lines with units that stay at zero, so that its bits do not either.
     """
 
     packed: bool | None = None
@@ -109,7 +111,7 @@ class Recurrent(nn.Module):
 
 
 class _Layer(nn.Module):
-    """A layer above the first: hidden states [R, T, B, D] of the one below → its own."""
+    """A layer above the first: hidden states of the layer below → its own, both [R, T, B, D]."""
 
     def __init__(self, draw: Draw, name: str, width: int):
         super().__init__()
@@ -136,12 +138,12 @@ def _one_by_one(x: Tensor, layer: "Recurrent | _Layer") -> Tensor:
 
 
 def _gates(x: Tensor, spare: int) -> Tensor:
-    """[…, 4·D] → […, 4·(D + spare)]: zeros behind each of the four gates."""
+    """Pad each of the four gates with zeros, […, 4·D] → […, 4·(D + spare)]."""
     return x if spare == 0 else pad(x.unflatten(-1, (4, -1)), (0, spare)).flatten(-2)
 
 
 def _filled(weight: Tensor, rows: int, spare: int) -> Tensor:
-    """[R, E, 4·D] → [R, E + rows, 4·(D + spare)]"""
+    """Pad a weight with zeros, [R, E, 4·D] → [R, E + rows, 4·(D + spare)]."""
     return pad(_gates(weight, spare), (0, 0, 0, rows)) if rows else _gates(weight, spare)
 
 

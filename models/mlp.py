@@ -18,7 +18,7 @@ from models.unfit import UnfitModel
 
 @dataclass(frozen=True)
 class MLP(Model):
-    """width: of each hidden layer, up to 50,000 in the paper; layers: of them."""
+    """Options of the perceptron. width: units in each hidden layer, up to 50,000 in the paper. layers: number of hidden layers."""
 
     width: int = 1000
     layers: int = 1

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from models.draws import Draw
 
-Blocks = Sequence[Tensor] | None  # positions whose logits are asked, [R, B, K] each; None asks all
-Attend = Callable[[int, Tensor], None]  # is called with a layer and its weights of attention, [R, B, H, T, T]
+Blocks = Sequence[Tensor] | None  # positions whose logits are wanted, [R, B, K] each; None: all positions
+Attend = Callable[[int, Tensor], None]  # is called with a layer's number and its attention weights, [R, B, H, T, T]
 
 
 @runtime_checkable
@@ -27,7 +27,7 @@ class Model(Protocol):
     """Options that may differ between the replicates of a pack, since no parameter's shape depends on them."""
 
     slots: ClassVar[int] = 1
-    """Tokens a position that it reads; that of the task."""
+    """Tokens that it reads at each position; a task must have the same number."""
 
     attends: ClassVar[bool] = False
     """Whether it has attention and calls `attend`."""
@@ -36,7 +36,7 @@ class Model(Protocol):
     """Whether its forward takes `hidden`, bool [R, B, T]: tokens that no position attends to."""
 
     ordered: ClassVar[bool] = True
-    """Whether every operation of it has a form whose sums have a fixed order on a GPU."""
+    """Whether all its operations can run on a GPU with sums in a fixed order."""
 
     @property
     def rev(self) -> int:
@@ -45,45 +45,45 @@ class Model(Protocol):
 
     @property
     def causal(self) -> bool:
-        """Whether a position reads nothing behind it."""
+        """Whether no position reads a later one."""
         return True
 
     @property
     def width(self) -> int:
-        """Numbers that a layer holds for each position, 0 where that is not known: what decides how many strings fit into memory."""
+        """Numbers that a layer holds for each position, from which the strings that fit into memory are estimated; 0 where unknown."""
         return 0
 
     @abstractmethod
     def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> nn.Module:
-        """A pack of draw.replicates for strings of `length` positions, with `outputs` classes (None: as many as tokens).
+        """Make a pack of draw.replicates for strings of `length` positions, with `outputs` classes (None: as many as tokens).
 
-        Its call is model(tokens [R, B, T], needed=None, noise=None, attend=None) → logits [R, B, T, V]; with `needed` (`Blocks`)
-        logits of these positions alone, in that order.
+        It is called as model(tokens [R, B, T], needed=None, noise=None, attend=None) → logits [R, B, T, V]; with `needed` (`Blocks`),
+        the logits of these positions alone, in that order.
         """
 
 
 def config_of(model: object) -> Model | None:
-    """The configuration that made a pack; None for what this project did not make, such as a user's module or a library's model."""
+    """The configuration that made a pack; None for any other module, such as a library's model."""
     config = getattr(model, "config", None)
     return config if isinstance(config, Model) else None
 
 
 def refuse_below(config: Model, **least: int) -> None:
-    """ValueError for an option below its least value."""
+    """Raise ValueError for an option below its least value."""
     for name, smallest in least.items():
         if getattr(config, name) < smallest:
             raise ValueError(f"model.{name} = {getattr(config, name)} must be at least {smallest}")
 
 
 def refuse_unlisted(config: Model, choices: Mapping[str, Collection[str]]) -> None:
-    """ValueError for an option that is none of its choices."""
+    """Raise ValueError for an option that is none of its choices."""
     for name, values in choices.items():
         if getattr(config, name) not in values:
             raise ValueError(f"model.{name} = {getattr(config, name)!r} must be one of {', '.join(values)}")
 
 
 def refuse_blind(config: Model) -> None:
-    """ValueError for a model whose answers depend on later tokens."""
+    """Raise ValueError for a model whose answers depend on later tokens."""
     if not config.causal:
         raise ValueError(
             "a model with model.causal = false reads what comes after a word, so it can't continue a string of its own"

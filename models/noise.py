@@ -1,4 +1,4 @@
-"""What is random inside a model in training: dropout masks and position shifts, keyed, so that no pack and no resume changes them."""
+"""The random numbers inside a model in training: dropout masks and position shifts, keyed so that no pack and no resume changes them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Causal attention written out (scores, softmax, sum), for the small models whose weights are looked at."""
+"""Causal attention written out (scores, softmax, sum), for small models whose attention weights are studied."""
 
 from collections.abc import Callable
 
@@ -12,10 +12,10 @@ from models.model import Attend, Blocks
 def attention(
     query: Tensor, key: Tensor, value: Tensor, batch: int, heads: int, positions: Tensor | None, scale: float
 ) -> tuple[Tensor, Tensor]:
-    """What the queries read and the weights they read it with: [R, B, H, K, F] and [R, B, H, K, T].
+    """The values that the queries read, [R, B, H, K, F], and the attention weights, softmax(scale · query · key), [R, B, H, K, T].
 
-    query [R, B·K, H·E] stands at `positions` [R, B, K] (None: at all, K = T) and sees no later one; key [R, B·T, H·E] and value
-    [R, B·T, H·F] are of all T positions. weights = softmax(scale · query · key).
+    query [R, B·K, H·E]: of `positions` [R, B, K] (None: of all, K = T); it sees no later position. key [R, B·T, H·E], value
+    [R, B·T, H·F]: of all T positions.
     """
     replicates, length = key.shape[0], key.shape[1] // batch
     query, key, value = (_split(part, batch, heads) for part in (query, key, value))
@@ -26,8 +26,9 @@ def attention(
 
 
 def hidden(scores: Tensor, positions: Tensor | None) -> Tensor:
-    """-inf where a query sees no key, since that stands behind it, else 0; to be added to scores [R, B, H, K, T] of queries at
-    `positions` [R, B, K] (None: at all, K = T). Filled in instead, it would take another pass over memory on the way back.
+    """The causal mask to add to scores [R, B, H, K, T]: -inf where the key is later than the query, else 0.
+
+    positions [R, B, K]: of the queries (None: all, K = T). Filling -inf in would cost the backward pass another pass over memory.
     """
     index = torch.arange(scores.shape[-1], device=scores.device)
     behind = index > (index[:, None] if positions is None else positions[:, :, None, :, None])
@@ -49,9 +50,10 @@ def at_positions(
     attend: Attend | None,
     number: int = 0,
 ) -> list[Tensor]:
-    """What the last layer of a model answers at the asked positions, a tensor a block; all are computed where attention is handed out.
+    """Run a model's last layer at the needed positions alone: one tensor [R, B·K, F] for each block, or one for all positions.
 
-    layer(queries [R, B·K, D], positions [R, B, K] or None for all): answers [R, B·K, F] and attention. number: of the layer.
+    Where attention is handed out, all positions are computed and the needed ones picked. layer(queries [R, B·K, D], positions [R, B, K] or
+    None for all) returns answers [R, B·K, F] and attention. number: of the layer.
     """
     if needed is not None and attend is None:
         return [layer(pick(x, block), block)[0] for block in needed]

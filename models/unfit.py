@@ -1,5 +1,5 @@
-"""What a model raises in its forward pass where the person's settings, and no defect, are at fault."""
+"""The error that a forward pass raises where a person's settings are at fault, and not the code."""
 
 
 class UnfitModel(ValueError):
-    """A model can't take strings of this length, or a user's module can't run in a pack or on this device."""
+    """A model can't read these strings, or a user's module can't run in a pack or on this device."""

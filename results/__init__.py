@@ -1,9 +1,9 @@
-"""What is kept of a study, and what is said of it.
+"""The rows of a study, and all that is computed and drawn from them.
 
 import results
 
 rows = results.load("runs", "fflm-quick", "evaluations").to_pandas()
-for each in results.arrays("runs", "forest", "importance"): each.seed, each.values
+for array in results.arrays("runs", "forest", "importance"): array.seed, array.values
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ __all__ = ["KeptArray", "LoadedRows", "arrays", "load"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # not before: pyarrow takes too long for a command's help
+    # imported late: pyarrow takes too long to load for a command's help
     if name in ("KeptArray", "arrays"):
         from results.rows import arrays
 

@@ -32,8 +32,8 @@ class DamagedFile(StoreError, ValueError):
 
 
 def nearest(word: Any, candidates: Iterable[str], prefix: str = "") -> str:
-    """ "; did you mean …?", or nothing when nothing is near."""
-    if len(str(word)) > 100:  # no slip of the fingers, and the search takes the square of its length
+    """ "; did you mean …?", or "" when no candidate is near."""
+    if len(str(word)) > 100:  # no typing error, and the search takes the square of its length
         return ""
     match = difflib.get_close_matches(str(word), list(candidates), n=1)
     return f"; did you mean {prefix}{match[0]}?" if match else ""
@@ -41,7 +41,7 @@ def nearest(word: Any, candidates: Iterable[str], prefix: str = "") -> str:
 
 @contextmanager
 def settings_errors(kind: type[ValueError] = ValueError) -> Iterator[None]:
-    """Raise a ValueError of the calls inside, which hand a person's settings to a task or a model, as a StudyError.
+    """Turn a ValueError of the calls inside, which hand a person's settings to a task or a model, into a StudyError.
 
     Tasks and models know nothing of this module. kind: only errors of this class, where the calls inside do more than that.
     """
@@ -55,7 +55,7 @@ def settings_errors(kind: type[ValueError] = ValueError) -> Iterator[None]:
 
 @contextmanager
 def store_errors(path: str) -> Iterator[None]:
-    """Raise an OSError of the calls inside, which ask a store about `path`, as a StoreError."""
+    """Turn an OSError of the calls inside, which ask a store about `path`, into a StoreError."""
     try:
         yield
     except StoreError:
@@ -68,9 +68,9 @@ def store_errors(path: str) -> Iterator[None]:
 
 @contextmanager
 def output_errors(path: object, in_store: bool = False) -> Iterator[None]:
-    """Raise an OSError of the calls inside, which write to `path`, as a StudyError: the person named the place.
+    """Turn an OSError of the calls inside, which write to `path`, into a StudyError: the person named the place.
 
-    in_store: it is a store's own folder, and the error a StoreError.
+    in_store: the place is a store's own folder, so the error is a StoreError.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Lists of what belongs together."""
+"""Grouping of values by name."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -8,7 +8,7 @@ Member = TypeVar("Member")
 
 
 def grouped(pairs: Iterable[tuple[Name, Member]]) -> dict[Name, list[Member]]:
-    """The values of each name; names and values in the order in which they come."""
+    """Group values by name. Names and values keep the order in which they come."""
     groups: dict[Name, list[Member]] = {}
     for name, value in pairs:
         groups.setdefault(name, []).append(value)

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 @contextmanager
 def for_large_tables() -> Iterator[None]:
-    """Arrow takes memory from the C library, and Python does not look for unreachable cycles.
+    """Within this context Arrow takes memory from the C library, and Python does not collect unreachable cycles.
 
-    Arrow's own pool hands large blocks back to the system at once and pays for fresh pages every time. The cycles that stay are those of
-    a few figures, while each search for them goes through the objects of all replicates.
+    Arrow's own pool returns large blocks to the system at once and pays for fresh pages every time. Uncollected cycles are those of a few
+    figures, while each collection would go through the objects of all replicates.
     """
     pool, collects = pa.default_memory_pool(), gc.isenabled()
     pa.set_memory_pool(pa.system_memory_pool())

@@ -1,4 +1,4 @@
-"""The one way from a name of a store, which may be anyone's, to a part of a path or to an id of a page."""
+"""Safe names: the only way from a name in a store, which may be anyone's, to a part of a path or an id in a page."""
 
 import hashlib
 import re
@@ -8,9 +8,9 @@ _CUT, _DIGEST = 60, 8  # characters that are left of a name, and of what stands 
 
 
 def slug(name: str) -> str:
-    """A name of letters, digits, '.', '_' and '-' that stands for `name`; the name itself where it is such a one.
+    """Make a name of letters, digits, '.', '_' and '-' that stands for `name`, or return `name` where it is one already.
 
-    Else what was replaced or cut off leaves a digest at the end, so that two names keep two slugs.
+    Where characters are replaced or cut off, a digest is added, so that two names have two slugs.
 
     >>> slug("since_write"), slug("p = 0.98")
     ('since_write', 'p___0.98-0bb593b6')

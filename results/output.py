@@ -1,4 +1,4 @@
-"""The one way to write a report's file: into the folder of the report, and nowhere else."""
+"""The only way to write a report's file: into the folder of the report, and nowhere else."""
 
 import os
 from dataclasses import dataclass

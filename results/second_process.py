@@ -29,7 +29,7 @@ _SERVING: list[bool] = []  # not empty in the second process, which has none of 
 
 
 def worthwhile() -> bool:
-    """Whether there is a core for it, and no call that it must carry out first."""
+    """Whether a second process would save time: it has a core, and no call is waiting to be carried out before ours."""
     return not (_SERVING or any(second.busy() for second in _running)) and cores() > 1
 
 
@@ -39,7 +39,7 @@ def cores() -> int:
 
 
 def submit(function: Callable[..., Answer], *arguments: Any) -> Future[Answer]:
-    """Call the function there; calls are carried out one after another."""
+    """Call the function in the second process, which carries out its calls one after another; returns the future value."""
     if not _running:
         _running.append(_Second())
         atexit.register(stop)
@@ -54,7 +54,7 @@ def stop() -> None:
 
 class _Second:
     def __init__(self) -> None:
-        # -P: a file of the folder that we are called in must not be imported in the place of a library
+        # -P: a file of the current folder must not be imported in place of a library
         command = [sys.executable, "-P", "-c", _START, str(_ROOT)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._thread = ThreadPoolExecutor(1)
@@ -87,7 +87,7 @@ class _Second:
 
 def serve() -> None:
     """Carry out the calls that come on standard input until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that started us, which then ends our input
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one, which then closes our input
     _SERVING.append(True)
     answers: IO[bytes] = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a call prints must not stand among the answers

@@ -1,4 +1,4 @@
-"""What is learned. A new task is one file and one name in the `TASKS` of its family's folder; a new family is one line here."""
+"""The registry of tasks. A new task is one file and one name in the `TASKS` of its family's folder; a new family is one line here."""
 
 import dataclasses
 import difflib
@@ -23,7 +23,7 @@ __all__ = ["REGISTRY", "Batch", "build"]
 
 
 def build(name: str, **fields: Any) -> Task:
-    """The task called `name`, a frozen dataclass. Raises ValueError for an unknown name, field or value."""
+    """Make the task called `name`, a frozen dataclass. Raises ValueError for an unknown name, field or value."""
     if name not in REGISTRY:
         raise ValueError(f"there is no task {name!r}{_nearest(name, REGISTRY)}; tasks: {', '.join(REGISTRY)}")
     options = [field.name for field in dataclasses.fields(REGISTRY[name])]

@@ -9,12 +9,12 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Batch:
-    """inputs [R, B, T] int64, targets [R, B, T] int64, weights [R, B, T] float32 (0 = not scored).
+    """Strings with their answers: inputs [R, B, T] int64, targets [R, B, T] int64, weights [R, B, T] float32 (0 = not scored).
 
     The targets of a task with `soft` are laws, float32 [R, B, T, V], or [R, B, 1, V] where one position a string is scored.
 
-    `about` holds further [R, B, T] integer tensors that errors are profiled by, such as distances in instructions. hidden, bool
-    [R, B, T]: tokens that nobody attends to; None where a task hides none.
+    about: further integer tensors [R, B, T] that errors are profiled by, such as distances in instructions. hidden, bool [R, B, T]:
+    tokens that no position attends to; None where a task hides none.
     """
 
     inputs: Tensor
@@ -24,7 +24,7 @@ class Batch:
     hidden: Tensor | None = None
 
     def take(self, rows: Tensor) -> "Batch":
-        """The replicates of these numbers, int64 [N], in their order."""
+        """The batch of some of the replicates, given by their numbers, int64 [N], in that order."""
         return Batch(
             self.inputs[rows],
             self.targets[rows],
@@ -36,8 +36,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class View:
-    """Other strings with the answers of a batch: inputs [R, B, T'] int64, where each position of the batch stands in them, places
-    [R, B, T] int64, and which positions are compared, weights [R, B, T] float32."""
+    """Other strings whose answers are those of a batch.
+
+    inputs [R, B, T'] int64: the strings. places [R, B, T] int64: where each position of the batch stands in them. weights [R, B, T]
+    float32: 1 at the positions that are compared, else 0.
+    """
 
     inputs: Tensor
     places: Tensor
@@ -45,7 +48,7 @@ class View:
 
 
 def join(batches: Sequence[Batch]) -> Batch:
-    """Batches of equal shape behind one another on the replicate axis."""
+    """Join batches of equal shape along the replicate axis."""
     first = batches[0]
     if len(batches) == 1:
         return first

@@ -15,7 +15,7 @@ def bits(draw: Draw, batch: int, length: int) -> Tensor:
 
 
 def at_the_end(inputs: Tensor, classes: Tensor) -> Batch:
-    """Strings [R, B, T] whose class [R, B] is wanted at the last position."""
+    """The batch of strings [R, B, T] whose class [R, B] is wanted at the last position."""
     targets, weights = torch.zeros_like(inputs), torch.zeros(inputs.shape, device=inputs.device)
     targets[..., -1] = classes
     weights[..., -1] = 1

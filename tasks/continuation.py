@@ -1,8 +1,9 @@
-"""Greedy answers that are fed back: a causal model continues its own words.
+"""Greedy decoding: a causal model continues strings with its own words.
 
-What it says greedily is the one continuation that it agrees with at every position, so it is found by rounds instead of word by word: a
-whole continuation is guessed, all its positions are computed in one pass, and each string keeps the guess up to its first disagreement,
-with what the model says there (parallel decoding by fixed points: Song et al., ICML 2021; with a draft: Leviathan et al., ICML 2023).
+The greedy continuation is the only one that the model agrees with at every position, so it is found in rounds instead of word by word.
+Each round guesses a whole continuation, computes all its positions in one pass, and keeps the guess up to the first disagreement, where
+the model's own word takes its place (parallel decoding by fixed points: Song et al., ICML 2021; with a draft: Leviathan et al., ICML
+2023).
 """
 
 from collections.abc import Callable
@@ -18,8 +19,8 @@ def continued(forward: Callable[..., Tensor], given: Tensor, count: int, draft: 
     """The model's own `count` words after the strings `given` int64 [R, B, P, …]: int64 [R, B, count, …]; of equal logits the lowest.
 
     forward(inputs, blocks): a causal model, whose answer at a position is the word of the next one. draft(given, said [R, B, count, …],
-    known [R, B]) guesses what follows the first `known` words; without one the words of the last pass are guessed. A string takes a pass
-    for every guess that is wrong, at most one a word; the guess changes the cost alone.
+    known [R, B]) guesses what follows the first `known` of the words `said`; without a draft the words of the last pass are the guess.
+    A string takes a pass for every wrong guess, at most one a word. The draft changes the cost and nothing else.
     """
     place = torch.arange(count, device=given.device)
     answered = (given.shape[2] - 1 + place).expand(*given.shape[:2], -1)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 _CELLS = 2**13  # of the table of quantiles
-_REACH = 23.0  # |logit u| of the smallest and the largest number that a word of 32 bits makes is below it
+_REACH = 23.0  # above |logit u| of every number u that a word of 32 bits makes
 _TINY = -27.0  # log of a quantile below which the first term of the distribution function is exact in float64
 
 
@@ -26,7 +26,7 @@ def dirichlet(uniform: Tensor, alpha: float) -> Tensor:
 def log_gamma_quantile(uniform: Tensor, alpha: float) -> Tensor:
     """log q with P(Gamma(alpha) ≤ q) = uniform, float64 [...], from a table; uniform must lie within 2^-33 … 1 - 2^-33.
 
-    In the logarithm no quantile is lost for a small alpha, where most are below the smallest number.
+    The logarithm loses no quantile where alpha is small and most of them lie below the smallest float.
     """
     place = ((uniform.log() - torch.log1p(-uniform)) + _REACH) * (_CELLS / (2 * _REACH))
     cell = place.to(torch.int64)
@@ -36,7 +36,7 @@ def log_gamma_quantile(uniform: Tensor, alpha: float) -> Tensor:
 
 
 def _normalised(values: Tensor) -> Tensor:
-    """In place, for memory is what a draw waits for."""
+    """Divide by the sum, in place: the time of a draw is that of its memory traffic."""
     return values.div_(values.sum(-1, keepdim=True))
 
 

@@ -1,4 +1,4 @@
-"""The randomness that a task is given: keyed numbers, so that a string depends on its seed and number alone."""
+"""The random numbers that a task is given. They are keyed, so that a string depends on its seed and its number alone."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -27,7 +27,7 @@ class Draw(Protocol):
         """The draw of the table of this name."""
 
     def of(self, slots: Tensor) -> "Draw":
-        """The draw of some of the replicates, by number, int64 [R']."""
+        """The draw of some of the replicates, given by their numbers, int64 [R']."""
 
     def words(self, shape: Sequence[int], site: int = 0) -> Tensor:
         """uint32 words in int64, [R, *shape]."""
@@ -48,8 +48,11 @@ class Draw(Protocol):
         """Numbers of categories, int64 [R, *shape]; probabilities [V] or, one law a replicate, [R, V]."""
 
     def chains(self, laws: Tensor, context: Tensor, length: int, site: int = 0) -> Tensor:
-        """Paths of Markov chains of order n, int64 [R, B, length] on the CPU; laws float64 [R, B, S^n, S] there, the law of the next token
-        after each context, in which the latest token counts 1, the one before it S, …; context int64 [R, B], the first n tokens."""
+        """Paths of Markov chains of order n, int64 [R, B, length] on the CPU.
+
+        laws, float64 [R, B, S^n, S] on the CPU: of the next token after each context, a number in base S whose last digit is the latest
+        token. context, int64 [R, B]: the first n tokens.
+        """
 
     def permutation(self, size: int, shape: Sequence[int] = (), site: int = 0) -> Tensor:
         """Permutations of 0 … size - 1, int64 [R, *shape, size]."""

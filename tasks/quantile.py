@@ -1,4 +1,4 @@
-"""Quantiles of laws over 0, 1, 2, …, by which a task bounds how many positions of a string are scored."""
+"""Quantiles of laws over 0, 1, 2, …: a task bounds with them how many positions of a string are scored."""
 
 import numpy as np
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from tasks.batch import Batch, View
 from tasks.draws import Draw
 
-Forward = Callable[[Tensor, Sequence[Tensor] | None], Tensor]  # inputs and blocks of positions → logits, as models have it
+Forward = Callable[[Tensor, Sequence[Tensor] | None], Tensor]  # (inputs, blocks of positions) → logits, as a model is called
 
 
 class Task(Protocol):
@@ -70,12 +70,12 @@ class Task(Protocol):
 
     @property
     def hide_selected_from_attention(self) -> bool:
-        """Whether predicted positions within a string are hidden from attention, which only a model with `hides` can do."""
+        """Whether predicted positions of a string are hidden from attention, which needs a model with `hides`."""
         return False
 
     @property
     def fed_back(self) -> bool:
-        """Whether scoring lets a model go on with its own answers, which only a causal model can."""
+        """Whether a model is scored on its own answers fed back, which needs a causal model."""
         return False
 
     @property
@@ -92,7 +92,7 @@ class Task(Protocol):
         return self
 
     def scored_positions(self) -> int | None:
-        """K, the number of positions a string that the loss needs (a high quantile); None for every position."""
+        """K, the number of positions that the loss of a string needs (a high quantile); None for every position."""
         return None
 
     @abstractmethod
@@ -104,20 +104,23 @@ class Task(Protocol):
         """For each of `metrics`, in their order, which answers are errors: logits [..., V] and targets [...] to bool [...]."""
 
     def view(self, draw: Draw, inputs: Tensor) -> View:
-        """Other strings that are answered as these inputs [R, B, T] are, such as with something before them that is of no account.
+        """Other strings whose answers are those of these inputs [R, B, T], such as the same ones after an irrelevant prefix.
 
-        It must not depend on what `vectors` names."""
+        They must not depend on the fields that `vectors` names.
+        """
         raise ValueError(
             f"{type(self).__name__} has no view of {draw.replicates} × {inputs.shape[1]} strings: its `views` is false"
         )
 
     def references(self, batch: Batch) -> dict[str, Tensor]:
-        """What known estimators answer, by name: probabilities [A, R, B, T or 1, V] of A variants, such as smoothings. Every evaluation
-        says how far the model is from the nearest variant of each."""
+        """The answers of known estimators by name: probabilities [A, R, B, T or 1, V] of A variants, such as smoothings.
+
+        Every evaluation measures how far the model is from the nearest variant of each.
+        """
         return {}
 
     def baselines(self, batch: Batch) -> dict[str, Tensor]:
-        """Losses [R, B, T or 1] that a model's is compared with, by name: measured once, at the end."""
+        """Losses [R, B, T or 1] by name, with which a model's loss is compared. They are measured once, at the end."""
         return {}
 
     def answers(self, forward: Forward, inputs: Tensor, blocks: Sequence[Tensor] | None) -> Tensor:
@@ -142,7 +145,7 @@ class Classification(Task):
 
 @runtime_checkable
 class Continued(Task, Protocol):
-    """A task whose prompts a model answers by going on with them, so that its own answers can be a later stage's labels."""
+    """A task whose prompts a model answers by continuing them, so that its own answers can be the labels of a later stage."""
 
     def sentences(self, draw: Draw, batch: int) -> tuple[Tensor, Tensor]:
         """Prompts [R, B, P, …] and their true answers [R, B, length, …]."""
@@ -155,14 +158,14 @@ class Continued(Task, Protocol):
 
 
 def refuse_below(task: Task, **least: int) -> None:
-    """ValueError for an option below its least value."""
+    """Raise ValueError for an option below its least value."""
     for name, smallest in least.items():
         if getattr(task, name) < smallest:
             raise ValueError(f"task.{name} = {getattr(task, name)} must be at least {smallest}")
 
 
 def refuse_unlisted(task: Task, choices: Mapping[str, Collection[str]]) -> None:
-    """ValueError for an option that is none of its choices."""
+    """Raise ValueError for an option that is none of its choices."""
     for name, values in choices.items():
         if getattr(task, name) not in values:
             raise ValueError(f"task.{name} = {getattr(task, name)!r} must be {' or '.join(values)}")

@@ -41,7 +41,7 @@ _allowed: set[str] = set()
 
 
 def allow(*modules: str) -> None:
-    """Let studies and stores name models and tasks of these modules, for as long as this process lives: importing a module runs it."""
+    """Let studies and stores name models and tasks of these modules until this process ends. Importing a module runs it."""
     _allowed.update(modules)
 
 
@@ -52,7 +52,7 @@ def allowed() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Custom(Model):
-    """A user's class by its import path MODULE:CLASS, and the keyword arguments it is called with, by name."""
+    """A user's class, by its import path MODULE:CLASS, with the keyword arguments that it is called with."""
 
     path: str
     options: tuple[tuple[str, Any], ...] = ()
@@ -60,13 +60,17 @@ class Custom(Model):
     ordered: ClassVar[bool] = False
 
     def described(self) -> dict[str, Any]:
-        """What is hashed: the path, every option given, and the class's `rev` unless it is 1 (raise it with a change of meaning)."""
+        """The fields that a key hashes: the path, every option given, and the class's `rev` unless it is 1.
+
+        A user raises `rev` when the class changes its meaning.
+        """
         return {"name": self.path} | ({} if self.rev == 1 else {"rev": self.rev}) | dict(self.options)
 
     def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "Packed":
-        """The pack of draw.replicates. Raises ValueError with the reason where the module can't be packed.
+        """Make the pack of draw.replicates. Raises ValueError with the reason where the module can't be packed.
 
-        The class is called R + 2 times: two more modules show that the weights follow from the seed, and that a pack equals its parts.
+        The class is called R + 2 times: the two extra modules are used to check that the weights follow from the seed and that a module
+        computes the same in a pack as alone.
         """
         kind = _class(self.path)
         classes = vocabulary if outputs is None else outputs
@@ -105,7 +109,10 @@ class Custom(Model):
 
 
 def configure(path: str, /, **options: Any) -> Custom:
-    """The configuration of the class at `path` with `options`. ValueError where it is not allowed, is none or takes no such option."""
+    """Make the configuration of the class at `path` with `options`.
+
+    Raises ValueError where its module is not allowed, there is no such class, or the class does not take one of the options.
+    """
     refuse_others(path)
     kind = _class(path)
     parameters = inspect.signature(kind).parameters
@@ -140,15 +147,15 @@ def configure(path: str, /, **options: Any) -> Custom:
 
 
 class Packed(nn.Module):
-    """R modules of one class as one: parameters [R, …] under the names of the module's own, with two underscores for a dot.
+    """R modules of one class stacked into one. Parameters [R, …] keep the module's names, with two underscores for a dot.
 
-    Buffers are constants: [R, …] where they differ between replicates, once where they don't.
+    Buffers are constants: [R, …] where they differ between replicates, stored once where they don't.
     """
 
     def __init__(self, path: str, modules: Sequence[nn.Module], device: torch.device):
         super().__init__()
         self._path = path
-        # in a list, so that its own weights are none of this module's
+        # in a list, so that its weights are not registered as weights of this module
         self._skeleton = [modules[0]]
         self._recurrent = has_recurrence(modules[0])
         self._names: dict[str, str] = {}
@@ -160,20 +167,21 @@ class Packed(nn.Module):
         )
         for name in parameters[0]:
             value = torch.stack([values[name].detach() for values in parameters]).to(device)
-            self.register_parameter(self._own(name, self._names, name), nn.Parameter(value))
+            self.register_parameter(self._attribute(name, self._names, name), nn.Parameter(value))
         for name, first in buffers[0].items():
-            same = all(torch.equal(held[name], first) for held in buffers)
-            value = first.clone() if same else torch.stack([held[name] for held in buffers])
-            self.register_buffer(self._own(name, self._constants, f"constant.{name}"), value.to(device), persistent=False)
+            same = all(torch.equal(values[name], first) for values in buffers)
+            value = first.clone() if same else torch.stack([values[name] for values in buffers])
+            self.register_buffer(self._attribute(name, self._constants, f"constant.{name}"), value.to(device), persistent=False)
             if same:
                 self._shared.add(name)
 
     def forward(
         self, tokens: Tensor, needed: Blocks = None, noise: Noise | None = None, attend: Attend | None = None
     ) -> Tensor:
-        """tokens [R, B, T] → logits [R, B, T, V]; of `needed` positions, blocks [R, B, K] each, the whole is computed and gathered.
+        """tokens [R, B, T] → logits [R, B, T, V]; with `needed`, blocks of positions [R, B, K] each → [R, B, sum of K, V].
 
-        noise is not used: a user's module has no keyed dropout.
+        All positions are computed and the needed ones gathered. noise is not used: a user's module has no keyed dropout. Raises
+        ValueError where attention weights are asked for.
         """
         if attend is not None:
             raise ValueError(f"model.name = {self._path!r} is a user's module, which hands out no attention weights")
@@ -188,11 +196,15 @@ class Packed(nn.Module):
         return torch.cat([logits.gather(2, block[..., None].expand(-1, -1, -1, logits.shape[-1])) for block in needed], dim=2)
 
     def _one(self, weights: dict[str, Tensor], buffers: dict[str, Tensor], tokens: Tensor) -> Tensor:
+        """The logits of one replicate, tokens [B, T] → [B, T, V]."""
         copies = {name: buffer.clone() for name, buffer in buffers.items()}  # so that nothing written to them lasts
         return functional_call(self._skeleton[0], (weights, copies), (tokens,), tie_weights=True)
 
-    def _own(self, name: str, names: dict[str, str], wanted: str) -> str:
-        """The name here of the module's `name`, noted in `names`: nn.Module keeps dots for submodules."""
+    def _attribute(self, name: str, names: dict[str, str], wanted: str) -> str:
+        """Choose the attribute of the pack that holds the module's `name`, and record it in `names`.
+
+        Dots become underscores, since nn.Module keeps them for submodules. Raises ValueError where the attribute is taken.
+        """
         own = wanted.replace(".", "__")
         if hasattr(self, own):
             raise ValueError(
@@ -208,9 +220,10 @@ def _tokens(vocabulary: int, length: int) -> Tensor:
 
 
 def _check(path: str, first: nn.Module, other: nn.Module, vocabulary: int, length: int, outputs: int) -> None:
-    """`other` alone and as the second of a pack of two on the CPU. ValueError unless both are a function of weights and tokens, the same.
+    """Run `other` alone, then as the second of a pack of two, on the CPU.
 
-    It uses up `other`; `first` lends the pack its code, and is not to be changed by that.
+    Raises ValueError unless both runs depend on weights and tokens alone, and agree. `other` must not be used afterwards; `first` lends
+    the pack its code and stays as it is.
     """
     tokens = _tokens(vocabulary, length)
     pair = Packed(path, [first, other], torch.device("cpu"))
@@ -226,7 +239,7 @@ def _check(path: str, first: nn.Module, other: nn.Module, vocabulary: int, lengt
 
 
 def _check_device(packed: Packed, tokens: Tensor) -> None:
-    """ValueError where the pack fails on the device of tokens [B, T]; memory that runs out is no fault of the module."""
+    """Raise UnfitModel where the pack fails on the device of tokens [B, T]. OutOfMemoryError is passed on: it is no fault of the module."""
     replicates = len(next(packed.parameters()))
     try:
         with torch.no_grad():
@@ -242,16 +255,16 @@ def _check_device(packed: Packed, tokens: Tensor) -> None:
 
 @contextmanager
 def _reasons(path: str) -> Iterator[None]:
-    """What vmap says of a module that can't be packed, as a sentence that says what to do."""
+    """Turn vmap's errors about a module that can't be packed into UnfitModel, with a sentence that says what to do."""
     try:
         yield
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:
-        words = str(error)
-        if "called random operation" in words:
+        message = str(error)
+        if "called random operation" in message:
             raise UnfitModel(custom_checks.noisy(path)) from error
-        if "vmap" in words or "Batching rule" in words:
+        if "vmap" in message or "Batching rule" in message:
             raise UnfitModel(_unsupported(path, error)) from error
         raise
 
@@ -264,9 +277,10 @@ def _unsupported(path: str, error: Exception) -> str:
 
 
 def refuse_others(path: str, section: str = "model") -> None:
-    """ValueError unless `path` is MODULE:CLASS of a module that was allowed. Where text is read: a `Custom` that exists has passed.
+    """Raise ValueError unless `path` is MODULE:CLASS and the module has been allowed.
 
-    section: of the study, such as model or task, whose name the path is.
+    Called where text becomes a configuration, so a `Custom` that exists has passed. section: the part of the study that names the path,
+    such as model or task.
     """
     module = path.partition(":")[0] if re.fullmatch(r"\w+(\.\w+)*:\w+", path) else ""
     if not module:

@@ -1,4 +1,4 @@
-"""What a user's module must be to be packed: a function of its weights and its tokens, whose weights follow from the seed alone."""
+"""Checks that a user's module can be packed: it is a function of its weights and tokens, and its weights follow from the seed alone."""
 
 import random
 import sys
@@ -13,21 +13,23 @@ import torch
 from torch import Tensor, nn
 
 _Given = TypeVar("_Given")
-_OWN = frozenset(vars(nn.Module())) - {"training"}  # what every module has: hooks, parameters, buffers and submodules
+_OWN = frozenset(vars(nn.Module())) - {
+    "training"
+}  # attributes that every module has: hooks, parameters, buffers and submodules
 _ROUNDING, _GRADIENT_ROUNDING = 1e-3, 1e-2  # relative, in norm: far above float32 rounding, far below another weight or noise
 
 
 def with_line(path: str, error: Exception) -> str:
-    """What an exception says that the module of MODULE:NAME raised, and the last line of its file that it passed."""
+    """The message of an exception that the module of MODULE:NAME raised, with the last line of its file in the traceback."""
     file = getattr(sys.modules.get(path.partition(":")[0]), "__file__", None)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return f"{error} ({Path(str(file)).name}, line {lines[-1]})" if lines else str(error)
 
 
 def built(path: str, seed: int, call: Callable[[], nn.Module]) -> nn.Module:
-    """`call()` with torch's generator at `seed`. ValueError where it draws from another one, or seeds it itself.
+    """Return `call()`, made with torch's generator at `seed`. Raises ValueError where it draws from another generator, or seeds this one.
 
-    The caller puts the generator back.
+    The caller restores the generator.
     """
 
     def seeded() -> nn.Module:
@@ -48,7 +50,7 @@ def built(path: str, seed: int, call: Callable[[], nn.Module]) -> nn.Module:
 
 
 def check_parameters(path: str, module: nn.Module) -> None:
-    """ValueError unless there are parameters, all trainable float32."""
+    """Raise ValueError unless there are parameters, all trainable float32."""
     named = list(module.named_parameters())
     if not named:
         raise ValueError(f"model.name = {path!r} has no parameters: there is nothing to train")
@@ -62,7 +64,10 @@ def check_parameters(path: str, module: nn.Module) -> None:
 
 
 def check_made_alike(path: str, one: nn.Module, again: nn.Module, other: nn.Module) -> None:
-    """`one` and `again` are of the same seed, `other` of another. ValueError where that isn't so, or plain attributes differ."""
+    """Compare modules made from one seed (`one`, `again`) and from another (`other`).
+
+    Raises ValueError where the first two differ in anything, or `other` in shapes or in what is neither parameter nor buffer.
+    """
     for name in _differing(_contents(one), _contents(again)):
         raise ValueError(
             f"model.name = {path!r}: {name} differs between two modules made from one seed: make it from torch's generator alone"
@@ -80,10 +85,10 @@ def check_made_alike(path: str, one: nn.Module, again: nn.Module, other: nn.Modu
 
 
 def run_alone(path: str, module: nn.Module, tokens: Tensor, outputs: int) -> tuple[Tensor, dict[str, Tensor]]:
-    """One module by itself on tokens [B, T]: its logits [B, T, outputs], and the gradient of `loss_of` them by parameter.
+    """Run one module by itself on tokens [B, T]: its logits [B, T, outputs], and the gradient of their `loss_of` by parameter.
 
-    ValueError with the reason where the forward raises, returns something else, draws random numbers or changes state. It may change
-    `module`, which is not to be used afterwards.
+    Raises ValueError with the reason where the forward raises, returns something else, draws random numbers or changes state. The run may
+    change `module`, which must not be used afterwards.
     """
     before = _contents(module)
     try:
@@ -125,7 +130,7 @@ def run_alone(path: str, module: nn.Module, tokens: Tensor, outputs: int) -> tup
 
 
 def check_packed_alike(path: str, logits: Tensor, packed: Tensor, gradients: dict[str, tuple[Tensor, Tensor | None]]) -> None:
-    """Logits of a module by itself and of it in a pack, and their gradients (alone, packed) by parameter: ValueError unless equal."""
+    """Raise ValueError unless a module's logits, and its gradients (alone, packed) by parameter, are the same alone and in a pack."""
     if not _close(packed, logits, _ROUNDING):
         raise ValueError(
             f"model.name = {path!r} returns other logits in a pack than alone: forward must read each weight from its own parameter or "
@@ -158,9 +163,9 @@ def _close(one: Tensor, other: Tensor, tolerance: float) -> bool:
 
 
 def _watched(call: Callable[[], _Given], first: int = 0) -> tuple[_Given, bool]:
-    """call(), and whether it moved a global generator (0 torch, 1 Python, 2 numpy) from number `first` on.
+    """Return `call()`, and whether it drew from a global generator (0 torch, 1 Python, 2 numpy) with a number of at least `first`.
 
-    A second call confirms it: other threads of the process, Ray's say, may draw from Python's in between.
+    A second call confirms it, since other threads of the process, such as Ray's, may draw from Python's generator in between.
     """
     before = _states()[first:]
     result = call()
@@ -171,7 +176,7 @@ def _watched(call: Callable[[], _Given], first: int = 0) -> tuple[_Given, bool]:
 
 
 def _states() -> tuple[object, ...]:
-    """Of torch's, Python's and, where anyone has imported it, numpy's global generator."""
+    """The states of torch's, Python's and, once it has been imported, numpy's global generator."""
     numpy = sys.modules.get("numpy")
     return (
         bytes(torch.default_generator.get_state().tolist()),

@@ -16,9 +16,9 @@ def has_recurrence(module: nn.Module) -> bool:
 
 
 class Unrolled(TorchFunctionMode):
-    """Inside it the fused recurrences run as torch's own decompositions, which are made of operations that vmap knows.
+    """A context in which the fused recurrences run as torch's own decompositions, made of operations that vmap supports.
 
-    A packed sequence is left alone, and vmap refuses it.
+    A packed sequence is left as it is, and vmap refuses it.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -42,7 +42,7 @@ def _lstm(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As torch's decomposition of the LSTM, except that on a CPU it would choose oneDNN's layer, which vmap has no rule for either."""
+    """Torch's decomposition of the LSTM, always with the plain layer: on a CPU torch would take oneDNN's, for which vmap has no rule."""
     hidden, cell = start
     weights = decompositions.gather_params(flat, biases, hidden.size(2) != cell.size(2))
     states, last = decompositions._rnn_helper(

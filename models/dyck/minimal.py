@@ -27,11 +27,13 @@ from models.unfit import UnfitModel
 
 @dataclass(frozen=True)
 class Minimal(Model):
-    """depth: D, the depth of the deepest bracket. width: of queries, keys and values. encoding: pair (2.55), one-hot over type and depth;
-    parts (2.56), the one-hot token beside the one-hot depth; angle (2.57), the one-hot token beside (cos θ, sin θ) with
-    θ = arctan(d / (D + 2 - d)). attention: learned | uniform, where every token read weighs the same, so that there are no queries.
+    """Options of the model with a first layer by rule.
 
-    As in the authors' code, a closing bracket has the depth before it in pair and parts, and that after it in angle.
+    depth: D, the depth of the deepest bracket. width: of queries, keys and values. attention: learned | uniform, where every token read
+    has the same weight and there are no queries.
+    encoding: pair (2.55), one-hot over type and depth; parts (2.56), the one-hot token beside the one-hot depth; angle (2.57), the
+    one-hot token beside (cos θ, sin θ) with θ = arctan(d / (D + 2 - d)). As in the authors' code, a closing bracket has the depth before
+    it in pair and parts, and the depth after it in angle.
     """
 
     attends: ClassVar[bool] = True
@@ -79,21 +81,23 @@ class FirstLayerByRule(nn.Module):
         slots = self.slots(tokens)
         counts = one_hot(slots, len(self.encodings)).cumsum(2)  # [R, B, T, S]
         places = None if needed is None else torch.cat(list(needed), dim=2)
-        asking, seen = slots, counts
+        query_slots, query_counts = slots, counts
         if places is not None and attend is None:
-            asking = slots.gather(2, places)
-            seen = counts.gather(2, places[..., None].expand(-1, -1, -1, counts.shape[-1]))
-        weights = (self._scores(asking) + self._log(seen, length)).softmax(-1)
+            query_slots = slots.gather(2, places)
+            query_counts = counts.gather(2, places[..., None].expand(-1, -1, -1, counts.shape[-1]))
+        weights = (self._scores(query_slots) + self._log(query_counts, length)).softmax(-1)
         if attend is not None:
-            attend(0, self._of_tokens(weights, slots, counts))
+            attend(0, self._token_weights(weights, slots, counts))
             if places is not None:
                 weights = weights.gather(2, places[..., None].expand(-1, -1, -1, counts.shape[-1]))
         read = product(weights.flatten(1, 2), self.values().to(weights.dtype))
         return self.head(self.norm(read)).view(replicates, batch, -1, self.head.weight.shape[-1])
 
     def slots(self, tokens: Tensor) -> Tensor:
-        """The slot of each token, int64 [R, B, T]: (type · D + depth - 1) of opening brackets, then those of the brackets that close them,
-        then the end and the start. Raises UnfitModel for strings of another depth."""
+        """The slot of each token, int64 [R, B, T]. Raises UnfitModel for strings deeper than D.
+
+        Slot type · D + depth - 1 is an opening bracket; the closing brackets follow in the same order, then the end and the start.
+        """
         types, deepest = self.types, self.config.depth
         bracket, closing = tokens < 2 * types, tokens % 2
         depth = torch.where(bracket, 1 - 2 * closing, 0).cumsum(-1)
@@ -110,36 +114,38 @@ class FirstLayerByRule(nn.Module):
 
     def score_table(self) -> Tensor:
         """The score of each key for each query by their slots, [R, S, S]."""
-        every = self._every_encoding()
+        encodings = self._replicate_encodings()
         if self.config.attention == "uniform":
-            return every.new_zeros(every.shape[0], every.shape[1], every.shape[1])
-        keys = self.key(every).transpose(1, 2)
-        return product(self.query(every), keys) * self.config.width**-0.5
+            return encodings.new_zeros(encodings.shape[0], encodings.shape[1], encodings.shape[1])
+        keys = self.key(encodings).transpose(1, 2)
+        return product(self.query(encodings), keys) * self.config.width**-0.5
 
     def values(self) -> Tensor:
-        """What each slot adds to what is read, [R, S, D]."""
-        return self.value(self._every_encoding())
+        """The value vector of each slot, [R, S, D]."""
+        return self.value(self._replicate_encodings())
 
-    def _every_encoding(self) -> Tensor:
+    def _replicate_encodings(self) -> Tensor:
+        """The encodings of all slots, the same for each replicate: [R, S, features]."""
         return self.encodings.to(self.head.weight.dtype).expand(self.head.weight.shape[0], -1, -1)
 
     def _scores(self, slots: Tensor) -> Tensor:
-        """[R, B, K] → [R, B, K, S]"""
+        """The score of every slot for queries in these slots, [R, B, K] → [R, B, K, S]."""
         if self.config.attention == "uniform":
             return self.head.weight.new_zeros(*slots.shape, len(self.encodings))
         return embed(self.score_table(), slots)
 
     def _log(self, counts: Tensor, length: int) -> Tensor:
-        table = self.logarithms  # of the training strings' lengths; a set may have longer ones
+        """The logarithms of counts of tokens in strings of `length`; -inf for 0."""
+        table = self.logarithms  # up to the length of training strings; those of an evaluation set may be longer
         if length >= len(table):
             table = torch.arange(length + 1, device=table.device).double().log()
         return table.to(self.head.weight.dtype)[counts]
 
-    def _of_tokens(self, weights: Tensor, slots: Tensor, counts: Tensor) -> Tensor:
-        """The weight of each token for each, [R, B, 1, T, T], from those of slots [R, B, T, S]."""
+    def _token_weights(self, weights: Tensor, slots: Tensor, counts: Tensor) -> Tensor:
+        """The attention of each token to each token, [R, B, 1, T, T], from the weights of slots [R, B, T, S]."""
         share = weights / counts.clamp(min=1)
-        every = share.gather(3, slots[:, :, None].expand(-1, -1, slots.shape[2], -1))
-        return every.tril()[:, :, None]
+        pairs = share.gather(3, slots[:, :, None].expand(-1, -1, slots.shape[2], -1))
+        return pairs.tril()[:, :, None]
 
 
 def _depths(types: int, deepest: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -3,8 +3,8 @@
 One clause of five tokens is one position: its vector is the five token embeddings side by side, and five heads give the logits of the
 next clause's five slots in one pass. Token 0 is the blank, whose embedding is the zero vector and is not trained.
 
-The paper leaves widths and norms open; the defaults are the arm with residual and pre-norm, and `residual: false, norm: none` is the arm
-for studies of attention: with a residual the query's own clause reaches the feed-forward whether or not it is attended to.
+The paper leaves widths and norms open. By default there are a residual and pre-norms. Studies of attention use `residual: false, norm:
+none`, since with a residual the query's own clause reaches the feed-forward whether or not it is attended to.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,10 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": gel
 
 @dataclass(frozen=True)
 class Clauses(Model):
-    """width: of one slot's embedding, so a clause has 5·width; heads divide that; feed_forward: inner width.
+    """Options of the one-layer transformer on clauses.
 
-    residual: around attention and feed-forward; norm: pre | none (pre: before attention, feed-forward and output); activation:
+    width: of one slot's embedding, so that a clause has 5·width, which heads must divide. feed_forward: its inner width. residual: around
+    attention and feed-forward. norm: pre | none (pre: before attention, feed-forward and output). activation:
     relu | gelu | smoothed_relu (`lego_relu.py`).
     """
 

@@ -31,8 +31,9 @@ INPUT, VARIABLE = 2, 3  # slots 3 and 4 of a clause, counted from 0
 
 @dataclass(frozen=True)
 class LegoTheory(Model):
-    """neurons: m, of each slot and token. power, knee, leak, floor: of the smoothed ReLU (`lego_relu.py`).
+    """Options of the analysed model.
 
+    neurons: m, for each slot and token. power, knee, leak, floor: of the smoothed ReLU (`lego_relu.py`).
     clip: the largest logit as a multiple of log d (assumption 3.4), with d the vocabulary. learns: both | feed_forward | attention, the
     part that training changes (algorithm 1: the feed-forward first, then attention).
     """
@@ -103,7 +104,7 @@ class Theory(nn.Module):
     def _attend(
         self, keys: Tensor, whole: Tensor, batch: int, asked: Tensor, positions: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """What the queries with answered variables `asked` [R, B·K, V] read, [R, B·K, 5·V], and the weights [R, B, 1, K, T]."""
+        """Attend from queries with answered variables `asked` [R, B·K, V]: the clauses read [R, B·K, 5·V], and weights [R, B, 1, K, T]."""
         blocks = torch.cat([self.to_input, self.to_answered], dim=-1)
         query = product(asked, blocks.detach() if self.config.learns == "feed_forward" else blocks)
         read, weights = attention(query, keys, whole, batch, 1, positions, 1.0)

@@ -17,8 +17,10 @@ from models.transformer.transformer import Decoder, Transformer
 
 @dataclass(frozen=True)
 class LegoTransformer(Transformer):
-    """As `Transformer`, its width five slots of width/5; without positions unless told otherwise, and never a learned table, which would
-    have no rows for clauses beyond the training's."""
+    """Options as of `Transformer`; the width is that of five slots, width/5 each.
+
+    There are no positions by default, and never a learned table, which would have no rows for clauses beyond those of the training.
+    """
 
     slots: ClassVar[int] = SLOTS
 

@@ -26,10 +26,11 @@ from models.plain_attention import at_positions, hidden
 
 @dataclass(frozen=True)
 class Disentangled(Model):
-    """heads: of each layer; embed: one_hot (fixed) | learned, the token's and the position's vectors side by side.
+    """Options of the model of Definition 2.2.
 
-    qk_width: rows of Q and K of a head, default the width that the layer reads; w_init: normal | zero, of the read-out; output: linear
-    (logits z) | log (logits log(|z| + 1e-8), appendix F.1).
+    heads: of each layer. embed: one_hot (fixed) | learned, the vectors of token and position side by side. qk_width: rows of Q and K of a
+    head, by default the width that the layer reads. w_init: normal | zero, of the read-out. output: linear (logits z) | log (logits
+    log(|z| + 1e-8), appendix F.1).
     """
 
     attends: ClassVar[bool] = True
@@ -53,9 +54,10 @@ class Disentangled(Model):
 
 @dataclass(frozen=True)
 class AttentionOnly(Model):
-    """heads: of each layer; embed: one_hot (token and position side by side, fixed) | learned (two tables added).
+    """Options of the residual model of Figure 4, whose width is vocabulary + length.
 
-    The width is vocabulary + length. w_init: zero (loss starts at ln S exactly, as in Figure 4) | normal, of the read-out.
+    heads: of each layer. embed: one_hot (token and position side by side, fixed) | learned (two tables added). w_init: of the read-out,
+    zero (the loss starts at ln S exactly, as in Figure 4) | normal.
     """
 
     attends: ClassVar[bool] = True
@@ -83,7 +85,7 @@ class AttentionMLP(AttentionOnly):
 
 
 class _Layers(nn.Module, ABC):
-    """What `Appending` and `Adding` share; tokens [R, B, T] → logits [R, B, T, V], with `needed` [R, B, sum of K, V]."""
+    """Base of `Appending` and `Adding`: tokens [R, B, T] → logits [R, B, T, V], with `needed` [R, B, sum of K, V]."""
 
     def __init__(self, vocabulary: int, length: int, one_hot_input: bool, layers: list["_Heads"]):
         super().__init__()
@@ -158,7 +160,7 @@ class Appending(_Layers):
 class Adding(_Layers):
     """x ← x + f(Σ_h σ(x Q_h K_h x) x V_h), f the identity or an MLP; logits x W (Figures 4 and 7).
 
-    x has zeros behind its D numbers up to a whole line.
+    x is padded with zeros from D numbers to whole lines (`models.aligned`).
     """
 
     def __init__(self, config: AttentionOnly, draw: Draw, vocabulary: int, length: int, outputs: int):
@@ -205,7 +207,7 @@ class _Heads(nn.Module):
         self.value = parameter(draw, f"{name}.value", (width, heads * width), "normal", width**-0.5)
 
     def forward(self, x: Tensor, queries: Tensor, batch: int, positions: Tensor | None) -> tuple[Tensor, Tensor]:
-        """What the queries [R, B·K, D] read in x [R, B·T, D], [R, B, H, K, D], and the weights they read it with, [R, B, H, K, T]."""
+        """Attend from queries [R, B·K, D] to x [R, B·T, D]: what each head reads, [R, B, H, K, D], and the weights, [R, B, H, K, T]."""
         replicates, _, width = x.shape
         asked = product(queries, self._query_times_key(width).transpose(1, 2).flatten(2))
         asked = asked.reshape(replicates * batch, -1, self.heads, width).transpose(1, 2).flatten(1, 2)
@@ -229,7 +231,7 @@ class _Heads(nn.Module):
             return matrix[:, :, None].expand(-1, -1, batch, -1, -1).flatten(0, 2)
 
         def parts(matrix: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-            """What belongs to tokens, with zeros behind, and to positions."""
+            """Split an axis into its tokens, padded with zeros to `rows`, and its positions."""
             of_tokens, of_positions, _ = matrix.split([vocabulary, length, matrix.shape[axis] - vocabulary - length], axis)
             return pad(of_tokens, (0, 0) * (matrix.dim() - 1 - axis) + (0, rows - vocabulary)), of_positions
 
@@ -248,31 +250,31 @@ class _Heads(nn.Module):
         return self._valued(torch.cat([weights, tokens_seen], -1), values).transpose(1, 2), weights.transpose(1, 2)
 
     def _query_times_key(self, width: int) -> Tensor:
-        """Q_h K_h [R, H, width, width], zeros behind."""
+        """Q_h K_h, padded with zeros to [R, H, width, width]."""
         inner = whole_lines(self.query.shape[2] // self.heads)
         query, key = (_by_head(weight, self.heads, width, inner).flatten(0, 1) for weight in (self.query, self.key))
         return product(query, key.transpose(1, 2)).unflatten(0, (-1, self.heads))
 
     def _valued(self, seen: Tensor, values: Tensor) -> Tensor:
-        """seen [R, H, B, K, M], values [R, H, M, D] → [R, H, B, K, D]"""
+        """Multiply what was attended to by the value maps: seen [R, H, B, K, M], values [R, H, M, D] → [R, H, B, K, D]."""
         out = product(seen.flatten(0, 1).flatten(1, 2), values.flatten(0, 1))
         return out.reshape(*seen.shape[:-1], -1)
 
 
 def _by_head(weight: Tensor, heads: int, inputs: int, outputs: int) -> Tensor:
-    """[R, D, H·E] → [R, H, inputs, outputs], zeros behind."""
+    """Split a weight by head and pad it with zeros, [R, D, H·E] → [R, H, inputs, outputs]."""
     return _padded(weight.unflatten(2, (heads, -1)).transpose(1, 2), inputs, outputs)
 
 
 def _padded(weight: Tensor, inputs: int, outputs: int) -> Tensor:
-    """[…, in, out] → […, inputs, outputs], zeros behind."""
+    """Pad a weight with zeros, […, in, out] → […, inputs, outputs]."""
     return pad(weight, (0, outputs - weight.shape[-1], 0, inputs - weight.shape[-2]))
 
 
 class _TwoMaps(nn.Module):
-    """x [R, N, ≥ D] → relu(x W1 + √D b1) W2 + √D b2, the paper's code: W1 ~ N(0, 1/D), the rest zero.
+    """The MLP of the paper's code, x [R, N, ≥ D] → relu(x W1 + √D b1) W2 + √D b2, with W1 ~ N(0, 1/D) and the rest zero at first.
 
-    Both layers of a model draw W1 under one name: the code gave both the same random key.
+    All layers of a model draw W1 under one name, so they start alike: the paper's code gave both of its layers the same random key.
     """
 
     def __init__(self, draw: Draw, width: int):

@@ -23,9 +23,10 @@ FLOOR = 1e-8  # added to a probability before its logarithm, as in the paper's l
 
 @dataclass(frozen=True)
 class SimpleDisentangled(Model):
-    """m: heads of the first layer (n - 1 for n-grams); qk_width: rows of Q and K, default (m + 1)·vocabulary, which is full rank.
+    """Options of the analysed model.
 
-    merged_qk: one matrix for the product of Q and K, zero at the start; v_init: normal (variance 1/vocabulary) | identity.
+    m: heads of the first layer (n - 1 for n-grams). qk_width: rows of Q and K, by default (m + 1)·vocabulary, which is full rank.
+    merged_qk: one matrix for the product of Q and K, zero at the start. v_init: normal (variance 1/vocabulary) | identity.
     """
 
     attends: ClassVar[bool] = True
@@ -103,7 +104,7 @@ class Simple(nn.Module):
         return self.scores[:, :, :length, :length].masked_fill(hidden, -torch.inf).softmax(-1)
 
     def _copied(self, plain: Tensor, first: Tensor) -> Tensor:
-        """r1 of r0 [R, B, T, V], as [R, B·T, (m + 1)·V]."""
+        """r1, [R, B·T, (m + 1)·V], from r0 [R, B, T, V]."""
         replicates, batch, length, vocabulary = plain.shape
         heads = self.config.m
         strings = plain.transpose(1, 2).reshape(replicates, length, -1)  # [R, T, B·V]
@@ -113,8 +114,10 @@ class Simple(nn.Module):
         return torch.cat([plain.flatten(1, 2), moved.transpose(1, 2).flatten(2)], dim=-1)
 
     def _few(self, tokens: Tensor, first: Tensor, block: Tensor) -> Tensor:
-        """p at the positions [R, B, K] alone, [R, B, K, V]: each query is taken back through Q K and the values of the first layer, so
-        that a key is a number a head and never a vector."""
+        """p at the positions `block` [R, B, K] alone, [R, B, K, V].
+
+        Each query is pulled back through Q K and the first layer's values, so that a key costs one number for each head, not a vector.
+        """
         replicates, batch, count = block.shape
         heads, length, vocabulary = self.config.m, tokens.shape[2], self.vocabulary
         at = block.flatten(1)  # [R, N]

@@ -1,4 +1,4 @@
-"""Attention of a pack: fused where nobody asks for its weights, else written out, equal to float32 rounding."""
+"""Attention of a pack: fused unless its weights are needed, else written out. The two agree to float32 rounding."""
 
 import math
 
@@ -38,8 +38,10 @@ def mix(query: Tensor, key: Tensor, value: Tensor, scene: Scene, layer: int, row
 
 
 def visible(scene: Scene, queries: Tensor) -> Tensor | None:
-    """What queries at these positions, int64 [..., Q, 1], may see of all T keys: bool [..., Q, T], scores to add [..., H, Q, T] where
-    the encoding has a bias, or None where everything is visible alike."""
+    """The mask of queries at these positions, int64 [..., Q, 1], over all T keys.
+
+    It is bool [..., Q, T], or scores to add [..., H, Q, T] where the encoding has a bias, or None where every query sees every key.
+    """
     keys = torch.arange(scene.length, device=queries.device)
     bias = ENCODINGS[scene.config.positions].bias
     seen = keys <= queries if scene.config.causal else None
@@ -52,9 +54,9 @@ def visible(scene: Scene, queries: Tensor) -> Tensor | None:
 
 
 def _opened(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """The mask with everything visible to a query that sees nothing, and which queries see something, bool [..., Q or 1, 1].
+    """Let a query that sees nothing see everything: the new mask, and which queries saw something, bool [..., Q or 1, 1].
 
-    A softmax over nothing is NaN, and so is its gradient; what such a query reads is set to zero afterwards.
+    A softmax over nothing is NaN, and so is its gradient; the caller sets what such a query reads to zero.
     """
     if mask.dtype == torch.bool:
         sees = mask.any(-1, keepdim=True)
@@ -85,7 +87,7 @@ def _heads(x: Tensor, scene: Scene, turns: tuple[Tensor, Tensor] | None) -> Tens
 
 
 def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scene: Scene) -> Tensor:
-    """query [R·B, H, Q, K], key and value [R·B, H, T, K] → [R·B, H, Q, K]."""
+    """Attention by torch's fused kernel: query [R·B, H, Q, K], key and value [R·B, H, T, K] → [R·B, H, Q, K]."""
     _, heads, count, head_dim = query.shape
     row = scene.batch * heads * head_dim
     if row * count % LINE or row * scene.length % LINE:
@@ -94,8 +96,8 @@ def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scene
     if mask is not None and mask.dtype != torch.bool:
         mask = mask.to(query.dtype).expand(len(query), -1, -1, -1)
     causal = mask is None and scene.config.causal
-    of_strings = mask is not None and mask.dim() == 4 and len(mask) == len(query)
-    masks = mask.split(STRINGS) if mask is not None and of_strings else [mask]
+    one_per_string = mask is not None and mask.dim() == 4 and len(mask) == len(query)
+    masks = mask.split(STRINGS) if mask is not None and one_per_string else [mask]
     parts = [
         scaled_dot_product_attention(q, k, v, attn_mask=masks[i % len(masks)], is_causal=causal, scale=head_dim**-0.5)
         for i, (q, k, v) in enumerate(zip(query.split(STRINGS), key.split(STRINGS), value.split(STRINGS), strict=True))
@@ -114,9 +116,9 @@ def _written_out(
     layer: int,
     rows: Rows | None,
 ) -> Tensor:
-    """query [R·B, H, Q, K], key and value [R·B, H, T, K] → [R·B, H, Q, K]; shows the weights to `attend`, then drops some.
+    """Attention step by step: query [R·B, H, Q, K], key and value [R·B, H, T, K] → [R·B, H, Q, K].
 
-    A query that sees nothing (`sees`) has no weights but zeros.
+    The weights go to `attend` before dropout. They are all zero for a query that sees nothing (`sees` is false).
     """
     strings, heads, count, head_dim = query.shape
     scores = product(query.flatten(0, 1), key.flatten(0, 1).transpose(1, 2)) * head_dim**-0.5

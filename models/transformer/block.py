@@ -3,7 +3,7 @@
 pre           x + f(norm(x))                 GPT-2
 post          norm(x + f(x))                 BERT
 branch        x + norm(f(x))                 Liu's thesis, equation 3.23
-feed_forward  x + f(x) of attention, pre of the feed-forward: the models of brackets in Li's thesis
+feed_forward  attention as in none, the feed-forward as in pre: the models of brackets in Li's thesis
 none          x + f(x)
 """
 
@@ -49,7 +49,7 @@ class Block(nn.Module):
         return self._finish(x, self._mixed(x, scene, None), scene, None)
 
     def at(self, x: Tensor, scene: Scene, needed: tuple[Tensor, ...]) -> list[Tensor]:
-        """The outputs at each block of positions [R, B, K] alone, [R, B·K, D]: keys and values everywhere, the rest only there."""
+        """The outputs at each block of positions [R, B, K] alone, [R, B·K, D]. Only keys and values are computed everywhere."""
         outputs = []
         everywhere = None if scene.attend is None else self._mixed(x, scene, None)
         for block in needed:
@@ -59,7 +59,7 @@ class Block(nn.Module):
         return outputs
 
     def _mixed(self, x: Tensor, scene: Scene, rows: Rows | None) -> Tensor:
-        """What attention gives its last projection: x [R, B·T, D] → [R, B·Q, H·K], or of joined heads [R, B·Q, K]."""
+        """Attention up to its last projection: x [R, B·T, D] → [R, B·Q, H·K], or [R, B·Q, K] where heads are averaged."""
         normal = layer_norm(x, x.shape[-1:]) if self.config.norm == "pre" else x
         if rows is None:
             query, key, value = self._project(normal, (self.query, self.key, self.value))
@@ -90,8 +90,8 @@ class Block(nn.Module):
 
     def _project(self, normal: Tensor, maps: tuple[Linear, ...]) -> tuple[Tensor, ...]:
         """Several maps of the same input as one product; [R, N, D] → [R, N, H·K] each."""
-        weight = torch.cat([one.weight for one in maps], dim=-1)
-        bias = torch.cat([cast(Tensor, one.bias) for one in maps], dim=-1) if self.config.bias else None
+        weight = torch.cat([linear.weight for linear in maps], dim=-1)
+        bias = torch.cat([cast(Tensor, linear.bias) for linear in maps], dim=-1) if self.config.bias else None
         if self.norm1 is not None and self.config.norm == "pre":
             weight, bias = self.norm1.fold(weight, bias)
         return product(normal, weight, bias).chunk(len(maps), dim=-1)

@@ -12,7 +12,8 @@ _AT_ONCE = 64  # two vectors of 512 bits, of the smallest numbers
 
 @dataclass(frozen=True)
 class Activation:
-    """function: elementwise. gated: the up projection is twice as wide, and its first half is multiplied by the function of its second."""
+    """An activation. function: elementwise. gated: the up projection is twice as wide, and its first half is multiplied by the function
+    of its second."""
 
     function: Callable[[Tensor], Tensor]
     gated: bool = False
@@ -27,8 +28,8 @@ class Activation:
     def _of(self, x: Tensor) -> Tensor:
         """The function of x [R, N, F], with bits that do not depend on R.
 
-        A processor computes it for many elements at once and for what is left over one by one, by another series. So what a replicate
-        has is padded until nothing is left over.
+        A processor computes it for many elements at once, and for the remainder one by one, by another series. So the numbers of a
+        replicate are padded until there is no remainder.
         """
         size = x.shape[1] * x.shape[2]
         if size % _AT_ONCE == 0:

@@ -22,10 +22,10 @@ def site(layer: int, place: int) -> int:
 class Scene:
     """One forward pass of tokens [R, B, T].
 
-    angles: cosines and sines, float32 [1 or R, T, K/2] each, of what queries and keys are rotated by.
-    mask: what the attention of all T queries may see, bool [T, T], or scores to add [H, T, T]; None where nothing beyond `causal` is
-    hidden. attend: see `Decoder.forward`. hidden: keys that no query sees, bool [R·B, 1, 1, T]; with them the mask is of each string,
-    [R·B, 1, 1 or T, T] or [R·B, H, T, T].
+    attend: see `Decoder.forward`. angles: cosines and sines of the angles that queries and keys are rotated by, float32
+    [1 or R, T, K/2] each.
+    mask: which keys all T queries may see, bool [T, T], or scores to add [H, T, T]; None where `causal` alone hides keys.
+    hidden: keys that no query sees, bool [R·B, 1, 1, T]; each string then has a mask of its own, [R·B, 1, 1 or T, T] or [R·B, H, T, T].
     """
 
     config: Options
@@ -63,5 +63,5 @@ class Rows:
 
     def of(self, x: Tensor) -> Tensor:
         """[R, B·T, D] → [R, B·K, D]"""
-        # whole rows: the gradient of `gather` is, on a GPU, a sort of single numbers
+        # whole rows: on a GPU the gradient of `gather` sorts single numbers
         return x.flatten(0, 1).index_select(0, self._index).view(len(x), -1, x.shape[-1])

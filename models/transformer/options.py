@@ -1,4 +1,4 @@
-"""The options of a transformer and what refuses values that do not fit together."""
+"""The options of a transformer, and the checks that their values fit together."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ _CHOICES: dict[str, Collection[str]] = {
 
 @dataclass(frozen=True)
 class Options(Model):
-    """layers L, width D, heads H, head_dim K (None: D/H).
+    """Options of a transformer: layers L, width D, heads H, head_dim K (None: D/H).
 
     positions: learned | none | sinusoidal | linear | rotary | alibi (`positions.py`). shift: in training, one integer a replicate and
     step, uniform in 0 … shift, is added to all position indices; a learned table has as many rows more.
     activation: gelu | relu | glu | geglu | reglu | swiglu (`feedforward.py`). feed_forward: its inner width (None: 4·D; 0: no
     feed-forward); gated forms keep it and so have half as many weights again.
-    norm: pre | none | post | branch | feed_forward (`block.py`). final_norm: one before the head, of pre and branch alone.
-    causal: a token sees those before it and itself; false is an encoder. residual: whether the branches add to their input.
+    norm: pre | none | post | branch | feed_forward (`block.py`). final_norm: a norm before the head, with pre and branch alone.
+    causal: a token sees itself and those before it; false is an encoder. residual: whether the branches are added to their input.
     join: how heads become one vector, concatenate, or average (then `out` is [K, D]).
     bias: of query, key, value and out. embedding_norm: a norm after tokens + positions. tied: the head's weight is the token table.
     head: linear | transform (dense, activation, norm, then linear, as in BERT). head_bias: of its last map.

@@ -1,6 +1,6 @@
-"""How a transformer knows where a token is. A new encoding is one function and one line of `ENCODINGS`.
+"""The position encodings of a transformer. A new one is one function and one line of `ENCODINGS`.
 
-An index i counts from 0, plus the shift of its replicate in training (thesis 3.4.5.2.4: one integer a batch, added before the encoding).
+An index i counts from 0. In training the shift of its replicate is added (thesis 3.4.5.2.4: one integer a batch, before the encoding).
 All but the learned table are defined for every index, so a model can be evaluated on strings longer than those it is trained on.
 """
 
@@ -55,7 +55,7 @@ def alibi(distance: Tensor, heads: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Encoding:
-    """Where an encoding enters the model; any of the four.
+    """The places where an encoding enters the model; it may use any of the four.
 
     table: trained vectors [R, T, D] are added to the token vectors.
     vectors(index [T], width, length) → [T, D]: fixed ones are.

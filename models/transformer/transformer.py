@@ -2,7 +2,7 @@
 
 The default is the baseline of Liu et al. 2023 (section 3.5.6 of the thesis), the x-transformers decoder of its time:
 pre-norm, GELU feed-forward of 4·D, no bias in attention, learned absolute positions scaled by D^-1/2, final norm, untied head with bias;
-19,170,309 parameters at 6 layers, width 512 and length 512. Options make it GPT-2, BERT and the thesis' other models.
+19,170,309 parameters at 6 layers, width 512 and length 512. Other options give GPT-2, BERT and the thesis' other models.
 
 A new position encoding goes into `positions.py`, a new activation into `feedforward.py`, a new place for norms into `block.py`.
 """
@@ -96,7 +96,7 @@ class Decoder(nn.Module):
         return torch.cat([self._logits(part, batch) for part in last.at(x, scene, tuple(needed))], dim=2)
 
     def states(self, tokens: Tensor, hidden: Tensor | None = None) -> Tensor:
-        """What the head reads when scoring, [R, B, T, D]: the last layer's output, after the final norm where there is one."""
+        """The head's input when scoring, [R, B, T, D]: the last layer's output, after the final norm where there is one."""
         batch, length = tokens.shape[1:3]
         scene = self._scene(batch, length, None, None, None, tokens.device, hidden)
         x = self._embedded(tokens, None)
@@ -109,7 +109,10 @@ class Decoder(nn.Module):
         return self.head.weight if isinstance(self.head, Linear) else self.tokens.transpose(1, 2)
 
     def position_vectors(self, length: int, shift: Tensor | None = None) -> Tensor | None:
-        """What is added to the vectors of `length` tokens, [1 or R, T, D], with each replicate's shift int64 [R]; None for nothing."""
+        """The position vectors that are added to `length` tokens, [1 or R, T, D]; None where none are. shift: int64 [R].
+
+        Raises UnfitModel for strings longer than a learned table.
+        """
         vectors = ENCODINGS[self.config.positions].vectors
         if vectors is not None:
             return self._at(lambda index: vectors(index, self.config.width, self.length), length, shift)
@@ -126,7 +129,7 @@ class Decoder(nn.Module):
         return torch.arange(length, device=shift.device) + shift[:, None]
 
     def _at(self, fixed: Callable[[Tensor], Tensor], length: int, shift: Tensor | None) -> Tensor:
-        """What fixed(index float32 [T]) → [T, …] gives for the indices of each replicate, [1 or R, T, …]."""
+        """Evaluate `fixed`, index float32 [T] → [T, …], at the indices of each replicate: [1 or R, T, …]."""
         # one table for all, then its rows: the bits of a sine depend on what is computed beside it
         last = length if shift is None else length + self.config.shift
         table = fixed(torch.arange(last, device=self.tokens.device, dtype=torch.float32))
@@ -178,7 +181,7 @@ class Decoder(nn.Module):
 
 
 def _after(norm: Norm | None, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The linear map of norm(x), [R, N, D] → [R, N, out]."""
+    """The linear map of norm(x), with the norm's gain and bias folded in: [R, N, D] → [R, N, out]."""
     if norm is None:
         return product(x, weight, bias)
     weight, bias = norm.fold(weight, bias)

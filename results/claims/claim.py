@@ -1,4 +1,4 @@
-"""What a claim of a paper is, and what can come of holding it against a study's rows."""
+"""A claim of a paper, and the verdicts that a study's rows can give on it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from results.errors import StudyError
 from results.plain_values import Value
 
 REPRODUCED = "reproduced"
-SCALED = "reproduced (scaled)"  # at another size than the paper's: the reductions are printed beside it
+SCALED = "reproduced (scaled)"  # at another size than the paper's; the reductions are printed beside it
 NOT_REPRODUCED = "not reproduced"
 NOT_REPRODUCED_SCALED = "not reproduced (scaled)"
 PRECONDITION = "precondition not met"
@@ -20,11 +20,11 @@ VERDICTS = (REPRODUCED, SCALED, NOT_REPRODUCED, NOT_REPRODUCED_SCALED, PRECONDIT
 
 @dataclass(frozen=True)
 class Terms:
-    """What a study's section `claims` says of one claim.
+    """The terms of one claim in a study's section `claims`.
 
-    value: the paper's number, or the criterion where it gives none; of what, the claim's `quantity` says. of: the number of replicates
-    behind it, where it is a share. replicates: as many the claim waits for, at least its own `needs`. gate: the share of baseline
-    replicates that must have no error on the training distribution.
+    value: the paper's number, or our criterion where it gives none; the claim's `quantity` says what it measures. of: the number of
+    replicates behind the value, where it is a share. replicates: how many the claim waits for, at least its own `needs`. gate: the share
+    of replicates that must pass the claim's precondition, such as no error on the training distribution.
     """
 
     value: float
@@ -35,7 +35,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Finding:
-    """One of VERDICTS, what was measured, and why that is the verdict."""
+    """The outcome of a test: one of VERDICTS, what was measured, and why that is the verdict."""
 
     verdict: str
     measured: str
@@ -44,11 +44,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Claim:
-    """`judge` is given the rows, the study's terms and the replicates that each condition must have; it asks for no name.
+    """A claim of a paper with its test.
 
-    needs: replicates of each condition below which nothing is decided; power: what that many show with a chance of 80 %.
-    study: the one that decides it at the paper's own size, as FAMILY/NAME; "" where no study does. of_experiments: whether its rows are
-    values of experiments, and not errors of trained models.
+    judge: is given the rows, the study's terms and the replicates that each condition must have; it finds conditions and sets by what they
+    are, never by name. needs: replicates of each condition below which nothing is decided. power: what that many replicates show with a
+    chance of 80 %. study: the one that decides the claim at the paper's own size, as FAMILY/NAME; "" where no study does. of_experiments:
+    whether the rows are values of experiments, and not errors of trained models.
     """
 
     id: str
@@ -102,7 +103,7 @@ def settle(verdict: str, reason: str, measured: str = "") -> NoReturn:
 
 
 def decide(holds: bool, fails: bool, measured: str, reason: str) -> Finding:
-    """The verdict of a test with three outcomes; what refutes a claim goes before what supports it."""
+    """The verdict of a test with three outcomes; where it both supports and refutes a claim, it counts as refuted."""
     if fails:
         return Finding(NOT_REPRODUCED, measured, reason)
     if holds:
@@ -119,13 +120,13 @@ class Part(NamedTuple):
 
 
 def decide_all(parts: Sequence[Part], before: str, reason: str, after: str = "") -> Finding:
-    """The verdict of parts that must all hold, and of which one refutes the claim. before, after: said around what they measured."""
+    """The verdict where all parts must hold and any one can refute the claim. before, after: text around what they measured."""
     measured = f"{before}{'; '.join(part.measured for part in parts)}{after}"
     return decide(all(part.holds for part in parts), any(part.fails for part in parts), measured, reason)
 
 
 def terms_of(claim: Claim, node: Value) -> Terms:
-    """The terms of a mapping such as {value: 0.24, of: 25}. ValueError in one sentence on anything wrong."""
+    """Parse a mapping such as {value: 0.24, of: 25}. Raises ValueError, in one sentence, where something is wrong."""
     where = f"claims.{claim.id}"
     if not isinstance(node, Mapping) or "value" not in node:
         raise StudyError(f"{where} = {node!r} must be a mapping with the paper's value, such as {{value: 1.0}}")

@@ -1,4 +1,4 @@
-"""The comparisons that several claims make, on error rates of replicates: zeros and infinities (diverged) included."""
+"""The comparisons that several claims share, on error rates of replicates, zeros and infinities (diverged) included."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class Exceeds(NamedTuple):
 
 
 def exceeds(first: ArrayLike, second: ArrayLike, factor: float, confidence: float = CONFIDENCE) -> Exceeds:
-    """Does the first err more than `factor` times the second? Shown where the interval lies above 1/2, refuted where below.
+    """Test whether the first errs more than `factor` times the second: shown if the interval lies above 1/2, refuted if below.
 
     By ranks, so zeros need no stand-in and a diverged replicate (infinity) is as bad as can be.
     """
@@ -45,12 +45,12 @@ def exceeds(first: ArrayLike, second: ArrayLike, factor: float, confidence: floa
 
 def above(intervals: Iterable[Interval], value: float) -> tuple[bool, bool]:
     """Whether every interval lies above the value, and whether one lies below it."""
-    held = list(intervals)
-    return all(interval.low > value for interval in held), any(interval.high < value for interval in held)
+    listed = list(intervals)
+    return all(interval.low > value for interval in listed), any(interval.high < value for interval in listed)
 
 
 def higher(tests: Iterable[Exceeds]) -> tuple[bool, bool]:
-    """Whether all are shown, and whether one is refuted."""
+    """Whether all tests are shown, and whether one is refuted."""
     return above((test.interval for test in tests), 0.5)
 
 
@@ -87,8 +87,8 @@ def share_below(count: int, total: int, value: float, behind: int | None) -> flo
     """One-sided p that a share is below the paper's: Fisher's test where `behind` replicates gave it, else the binomial one."""
     if behind is None:
         return float(scipy.stats.binomtest(count, total, value, "less").pvalue)
-    theirs = round(value * behind)
-    return float(scipy.stats.fisher_exact([[count, total - count], [theirs, behind - theirs]], "less").pvalue)
+    in_paper = round(value * behind)
+    return float(scipy.stats.fisher_exact([[count, total - count], [in_paper, behind - in_paper]], "less").pvalue)
 
 
 def percent(count: int, total: int) -> str:

@@ -1,4 +1,4 @@
-"""A study's rows as claims ask for them: conditions by what they are, sets by what they draw, never by a name."""
+"""A study's rows as claims read them: conditions are found by what they are, and sets by what they draw, never by name."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,8 +23,11 @@ _ABSENT = object()
 
 @dataclass(frozen=True)
 class Condition:
-    """`settings`: every option by its dotted path, defaults included. `replicates`: those planned. A later stage is one of its own.
-    `config`: what is hashed, the stages before it included."""
+    """A condition; a later stage is a condition of its own.
+
+    settings: every option by its dotted path, defaults included. replicates: the planned ones. config: what is hashed, the stages before it
+    included.
+    """
 
     name: str
     settings: Tree
@@ -37,7 +40,7 @@ class Condition:
 
     @property
     def finished(self) -> list[Replicate]:
-        """The replicates that came to their last step."""
+        """The replicates that reached their last step."""
         return [replicate for replicate in self.replicates if replicate.status == "finished"]
 
     @property
@@ -78,7 +81,7 @@ class Condition:
 
 
 class Tables(TypedDict, total=False):
-    """What may be read of a study beside its replicates, as in `Evidence`."""
+    """The tables that may be read of a study beside its replicates, as in `Evidence`."""
 
     probes: Mapping[str, Mapping[Name, float]]
     evaluations: pa.Table | None

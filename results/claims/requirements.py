@@ -1,4 +1,4 @@
-"""What must hold of the rows before a claim is tested; each function settles the claim where it does not."""
+"""The requirements on rows before a claim is tested. Each function settles the claim where they are not met."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -8,9 +8,8 @@ from results.claims.evidence import Condition, Evidence, Seeds
 from results.rows.options import flatten
 from results.statistics.intervals import quantile
 
-LEARNED = (
-    0.01  # most that a replicate errs on its own training distribution once it has learned it; no paper says, so this is ours
-)
+# largest error rate on its own training distribution at which a replicate has learned it; no paper says, so this is ours
+LEARNED = 0.01
 LEARNERS = 0.8  # share of a condition's replicates that must have learned; ours too
 Place = TypeVar("Place")
 
@@ -34,7 +33,10 @@ def own_sets(evidence: Evidence, condition: Condition) -> list[str]:
 
 
 def by_place(conditions: Iterable[Condition], place: Callable[[Condition], Place], alike: str) -> dict[Place, Condition]:
-    """Conditions by what tells them apart. Settles a claim where two are at one place, which both "are" or "have", as `alike` says."""
+    """Conditions by their place, such as automaton and depth. Settles a claim where two share one.
+
+    alike: the predicate of the sentence on such two, such as "have one length and depth".
+    """
     by: dict[Place, Condition] = {}
     for condition in conditions:
         other = by.setdefault(place(condition), condition)
@@ -51,7 +53,7 @@ def only(conditions: Sequence[Condition], what: str) -> Condition:
 
 
 def gate(count: int, total: int, share: float, what: str, must: str = "must") -> None:
-    """Settles a claim unless this share, or more, of so many replicates are what they must be.
+    """Settle a claim unless `count` of `total` replicates is at least this share.
 
     what, must: of the sentence "COUNT of TOTAL WHAT; SHARE MUST", such as "3 of 10 replicates have learned; 80% must".
     """
@@ -60,19 +62,19 @@ def gate(count: int, total: int, share: float, what: str, must: str = "must") ->
 
 
 def require_all(count: int, total: int, needs: int, what: str) -> None:
-    """Settles a claim as too few replicates unless all of so many, and at least `needs`, are `what`."""
+    """Settle a claim as too few replicates unless all of `total`, and at least `needs`, are counted. what: ends the sentence on it."""
     if count < max(needs, total):
         settle(TOO_FEW, f"{count} of {total} {what}; the claim needs all, and at least {needs}")
 
 
 def require_each(one: int, other: int, needs: int, what: str) -> None:
-    """Settles a claim as too few replicates unless `needs` of either condition are `what`."""
+    """Settle a claim as too few replicates unless each of two conditions has `needs`. what: ends the sentence on it."""
     if min(one, other) < needs:
         settle(TOO_FEW, f"{one} and {other} replicates {what}; the claim needs {needs} of each")
 
 
 def common_seeds(rows: Iterable[Mapping[Seeds, object]], needs: int, what: str) -> list[Seeds]:
-    """The seeds that all rows have, in order; settles a claim as too few replicates unless `needs` seeds are `what`."""
+    """The seeds that all rows have, in order. Settles a claim as too few replicates where they are fewer than `needs`."""
     common = sorted(set.intersection(*map(set, rows)))
     if len(common) < needs:
         settle(TOO_FEW, f"{len(common)} seeds {what}; the claim needs {needs}")
@@ -92,7 +94,7 @@ def gate_learned(
     most: float = LEARNED,
     share: float = LEARNERS,
 ) -> None:
-    """Settles a claim unless every condition that it compares has learned its own training distribution.
+    """Settle a claim unless every condition that it compares has learned its own training distribution.
 
     sets: finds the sets of a condition's training distribution. most: the error rate up to which a replicate has learned. share:
     of each condition's replicates, how many must have.
@@ -106,7 +108,7 @@ def gate_learned(
 
 
 def require(conditions: Iterable[Condition], names: Iterable[str], needs: int) -> None:
-    """Settles a claim as too few replicates unless each condition has ended, with `needs` numbers on each set.
+    """Settle a claim as too few replicates unless each condition has ended, with `needs` numbers on each set.
 
     Those that end first are no fair sample, so a number is waited for; a replicate that failed is left out.
     """
@@ -125,15 +127,15 @@ def require(conditions: Iterable[Condition], names: Iterable[str], needs: int) -
 
 
 def gate_tail(base: Condition, name: str) -> None:
-    """Settles a claim that compares medians with a baseline that mostly has no error."""
+    """Settle a claim that compares medians where the baseline's median error is 0."""
     if quantile(base.errors(name), 0.5) == 0:
         settle(PRECONDITION, f"the median error of {base.name} on {name} is 0: there is no tail to improve")
 
 
 def require_probed(evidence: Evidence, conditions: Iterable[Condition], probe: str, needs: int) -> None:
-    """Settles a claim unless every replicate that finished has values of a probe, and `needs` of each condition have.
+    """Settle a claim unless all finished replicates, and at least `needs` of each condition, have values of a probe.
 
-    Those whose weights were kept because they are the worst are no fair sample.
+    Where only the worst replicates kept their weights, those are no fair sample.
     """
     for condition in conditions:
         settle_unless_probed(condition, probe, len(evidence.probed(condition, probe)), needs)
@@ -149,7 +151,7 @@ def probed_conditions(evidence: Evidence, probe: str, needs: int) -> list[Condit
 
 
 def settle_unless_probed(condition: Condition, probe: str, probed: int, needs: int) -> None:
-    """Settles a claim unless all finished replicates of a condition, and at least `needs`, have values of a probe."""
+    """Settle a claim unless all finished replicates of a condition, and at least `needs`, have values of a probe."""
     if not probed:
         ask = f"manyseeds probe STORE --probe {probe}, with keep: all in its study"
         settle(NOT_RUN, f"{condition.name} has no {probe} rows: {ask}")

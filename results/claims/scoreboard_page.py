@@ -16,7 +16,7 @@ from results.store.tables import Store
 _Row = tuple[str, Verdict, Manifest]  # a study's folder, what it says of a claim, its manifest
 OPEN, DIFFERS = "open", "differs by study"
 _OUTCOMES = (REPRODUCED, NOT_REPRODUCED, DIFFERS, OPEN, NOT_RUN)
-_SEEN = 160  # characters of what was measured; `manyseeds claims` prints all of it
+_SEEN = 160  # most characters of what was measured; `manyseeds claims` prints all of it
 _HEAD = """# Studies that were run
 
 Every claim of every paper, and what the committed studies say of it. This page is made from the
@@ -53,7 +53,7 @@ def _telling(rows: Sequence[_Row]) -> list[_Row]:
 
 
 def _tally(verdicts: Mapping[str, Sequence[_Row]]) -> str:
-    """A table of how many claims of each family came out how."""
+    """A table of the number of claims by family and outcome."""
     rows = []
     for family in FAMILIES:
         outcomes = [claim_outcome([row[1] for row in verdicts.get(name, [])]) for name in family.CLAIMS]
@@ -63,7 +63,7 @@ def _tally(verdicts: Mapping[str, Sequence[_Row]]) -> str:
 
 
 def claim_outcome(verdicts: Sequence[Verdict]) -> str:
-    """What the studies of a claim say together, as one of _OUTCOMES."""
+    """The outcome of a claim over all its studies, one of _OUTCOMES."""
     decided = {verdict.refuted for verdict in verdicts if verdict.refuted or verdict.verdict in (REPRODUCED, SCALED)}
     if decided:
         return DIFFERS if len(decided) > 1 else NOT_REPRODUCED if True in decided else REPRODUCED
@@ -116,7 +116,7 @@ def _short(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text of a store or a claim, so that it is text in a table too."""
+    """Escape text from a store or a claim for a cell of a Markdown table."""
     return html.escape(text.replace("\n", " "), quote=False).replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
 
 

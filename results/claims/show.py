@@ -44,7 +44,7 @@ def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
 
 
 def waiting(verdicts: Sequence[Verdict]) -> str:
-    """The sentence on what a reduced study leaves open: its claims at the paper's size, and the studies that decide them."""
+    """The sentence on what a reduced study leaves open: its claims at the paper's size, with the studies that decide them."""
     studies = ", ".join(
         f"{verdict.claim.id} ({verdict.claim.study})" if verdict.claim.study else verdict.claim.id for verdict in verdicts
     )
@@ -88,7 +88,7 @@ def _lines(verdict: Verdict) -> list[str]:
 
 
 def _judged(verdict: Verdict) -> list[tuple[str, str]]:
-    """What a claim was judged by: the paper's value, what was measured, where anything was, and why that is the verdict."""
+    """The grounds of a verdict: the paper's value, what was measured (if anything was), and why that is the verdict."""
     terms, finding = verdict.terms, verdict.finding
     value = f"{terms.value:.0%} of {terms.of} replicates" if terms.of else f"{terms.value:g}"
     measured = [("measured", finding.measured)] if finding.measured else []

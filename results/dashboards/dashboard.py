@@ -41,18 +41,18 @@ _UPSERT = """mutation UpsertView($id: ID, $entity: String, $project: String, $ty
 
 
 def _save(api: Any, entity: str, content: Content, kind: str, text: str) -> str:
-    """Write one over the view of its name, or as a new one; its address."""
+    """Save a workspace or report, replacing the view of the same name; returns its address."""
     from wandb_workspaces._graphql import execute_graphql, get_app_url
 
     name = view_name(content)
     where = {"entity": entity, "project": project(), "type": "project-view" if kind == "workspace" else "runs"}
     where |= {"name": f"nw-{name}-v" if kind == "workspace" else name}
-    held = execute_graphql(api, _FIND, where).get("project")
-    if held is None:
+    found_project = execute_graphql(api, _FIND, where).get("project")
+    if found_project is None:
         raise StudyError(
             f"W&B has no project {entity}/{project()}: publish the study first, manyseeds publish STORE {content.study} --mode online"
         )
-    ids = [edge["node"]["id"] for edge in held["allViews"]["edges"] if edge["node"]["name"] == where["name"]]
+    ids = [edge["node"]["id"] for edge in found_project["allViews"]["edges"] if edge["node"]["name"] == where["name"]]
     values = where | {"id": ids[0] if ids else None, "title": title(content), "about": content.question, "spec": text}
     view = execute_graphql(api, _UPSERT, values)["upsertView"]["view"]
     address = f"{get_app_url(api).rstrip('/')}/{entity}/{project()}"

@@ -22,8 +22,11 @@ _SHOWN = ("error_min", "error_median", "error_max")
 
 @dataclass(frozen=True)
 class Content:
-    """What of a study a layout shows: conditions as history names them, sets scored on the way, the two whose errors are drawn against
-    each other, whether it has claims."""
+    """The parts of a study that a layout shows.
+
+    Conditions as the history names them, the sets scored during training, the two sets whose errors are drawn against each other, and
+    whether the study has claims.
+    """
 
     study: str
     question: str
@@ -83,7 +86,7 @@ def report(content: Content) -> Any:
 
 
 def title(content: Content) -> str:
-    """The name that both are shown under."""
+    """The name under which workspace and report are shown."""
     return f"{content.study} (manyseeds)"[:128]
 
 
@@ -153,7 +156,7 @@ def spec(layout: Any) -> str:
 
 
 def view_name(content: Content) -> str:
-    """Of a view: eleven letters and digits that follow from the study."""
+    """The id of a study's view: eleven letters and digits that follow from the study."""
     return hashlib.sha256(content.study.encode()).hexdigest()[:11]
 
 

@@ -1,4 +1,4 @@
-"""What W&B is sent of a study, as plain runs made from the tables and nothing else; `results.dashboards.publish` sends them.
+"""The W&B runs of a study, made from its tables alone; `results.dashboards.publish` sends them.
 
 study      one run: the tables `summary`, `replicates`, `bands` and `claims`, figures, quantiles by step, the report, every table as Parquet
 condition  one more a condition: its settings, quantiles by step and line of the summary
@@ -29,16 +29,19 @@ from results.rows.value_summary import summarise_values, value_rows
 from results.store.manifest import ConditionFields, Manifest, label, newest_manifest, stage_of
 from results.store.tables import Store, committed, read
 
-MOST_ROWS = 10_000  # of the table of replicates: what W&B shows of one table
-FIGURES = {"errors": "violins", "scatter": "scatter"}  # of the report, and what they are called here
+MOST_ROWS = 10_000  # most rows that W&B shows of one table, such as that of replicates
+FIGURES = {"errors": "violins", "scatter": "scatter"}  # figures of the report, by the names that W&B shows
 _LONGEST_TAG = 64  # characters, as W&B has it
 _LEFT_OUT = ("replicates", "packs", "store")  # the first two are long, and a store's URI can hold credentials
 
 
 @dataclass(frozen=True)
 class Run:
-    """One W&B run. history: values by training step, ascending, each of steps that can't change any more; tables: columns and rows;
-    report: a page of HTML; parquet: files of one artifact."""
+    """One W&B run.
+
+    history: values by training step, ascending, of steps whose values can't change any more. tables: columns and rows. report: a page of
+    HTML. parquet: files of one artifact.
+    """
 
     id: str
     name: str
@@ -110,7 +113,7 @@ def runs_of(store: Store, per: str, rows: Rows) -> Iterator[Run]:
 
 
 def _experiments(rows: Rows, measures: Sequence[Measure], replicates: pa.Table) -> Iterator[Run]:
-    """The values by step of each replicate whose script made no W&B run of its own."""
+    """A run for each replicate of an experiment, with its values by step, unless its script made a W&B run of its own."""
     settings = {condition["name"]: _settings(condition) for condition in rows.manifest["conditions"]}
     labels = {(measure.set, measure.metric): measure.label for measure in measures}
     history: dict[str, dict[int, dict[str, float]]] = {}
@@ -128,7 +131,7 @@ def _experiments(rows: Rows, measures: Sequence[Measure], replicates: pa.Table) 
 
 
 def _settings(condition: ConditionFields) -> Tree:
-    """The settings of a condition by dotted name; of an experiment those that its study gives it."""
+    """The settings of a condition by dotted name; for an experiment, those that its study gives it."""
     config = condition["config"]
     if "experiment" in config:
         return flatten(config["experiment"].get("settings", {}))
@@ -165,7 +168,7 @@ def _study(
 
 
 def live_run(study: str, manifest_hash: str, manifest: Manifest) -> Run:
-    """The study's run before anything is known of its replicates."""
+    """The study's run before any replicate has been committed."""
     config = {name: value for name, value in manifest.items() if name not in _LEFT_OUT}
     config |= {"manifest": manifest_hash, "replicates_planned": len(manifest["replicates"])}
     source = manifest.get("source") or {}
@@ -189,7 +192,7 @@ def summary_of(manifest: Manifest, replicates: list[Replicate], evaluations: pa.
 
 
 def spreads(summary: pa.Table) -> Iterator[tuple[str, dict[str, float], dict[str, float]]]:
-    """Each line of `summary_of` as condition/set, quantiles, and a share by its name; infinite and unknown values are left out."""
+    """Each line of `summary_of` as (condition/set, quantiles by name, share by name); infinite and unknown values are left out."""
     values = "metric" in summary.column_names
     for row in summary.to_pylist():
         where = f"{row['condition']}/{row['metric']}" if values else f"{label(row['condition'], row['stage'])}/{row['set']}"
@@ -215,7 +218,7 @@ def _finite(values: dict[str, float | None]) -> dict[str, float]:
 
 
 def _attached(store: Store, rows: Rows) -> Tree:
-    """What the run of every study holds beside its tables: the report, and the rows that count as Parquet."""
+    """The fields that every study's run has beside its tables: the report, and the rows that count as Parquet."""
     others = {name: read(store, name, winning=rows.finished) for name in ("profiles", "probes", "failures")}
     whole = {"replicates": rows.finished, "evaluations": rows.evaluations, "curves": rows.curves, **others}
     page = report_folder(store).folder / "index.html"
@@ -252,7 +255,7 @@ def _condition(rows: Rows, index: int, condition: ConditionFields, bands: list[R
 
 
 def _replicates(rows: Rows) -> Iterator[Run]:
-    """A replicate that has ended is a run; its rows are committed and can't change."""
+    """The runs of the replicates that have ended: their rows are committed and can't change."""
     settings = {condition["name"]: _settings(condition) for condition in rows.manifest["conditions"]}
     lines: dict[tuple[str, int], dict[int, dict[str, float]]] = {}
     hashes = {

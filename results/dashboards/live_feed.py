@@ -1,11 +1,11 @@
-"""The driver's end of a live W&B run and of TensorBoard files: what to show is handed over, and nothing is waited for.
+"""The driver's end of a live W&B run and of TensorBoard files. It hands over what to show and does not wait for it to be shown.
 
     with LiveFeed(uri, "fflm-quick", "online", say=say) as feed:
         feed.offer({"committed": 3, "planned": 24, …})        # as often as one likes; the newest is sent, once a minute
         feed.finish()                                         # the study has ended and its report is written
 
-A process of its own (`results.dashboards.live_process`) talks to W&B, so a server that is slow, silent or gone costs a study nothing.
-At the end the process is waited for as long as it gives a sign of life. It starts after the first minute of a study.
+A separate process (`results.dashboards.live_process`) talks to W&B, so a server that is slow, silent or gone costs a study nothing. It
+starts after the first minute of a study. At the end the driver waits for it as long as it gives a sign of life.
 """
 
 import contextlib
@@ -26,9 +26,9 @@ from results.errors import StudyError
 from results.plain_values import Tree
 from results.store.filesystem import public
 
-EVERY_S = 60.0  # between two lines of a live run
-PATIENCE_S = 120.0  # without a word at the end, from then on W&B is left alone
-GRACE_S = 5.0  # to close a run whose study ended early
+EVERY_S = 60.0  # time between two lines of a live run
+PATIENCE_S = 120.0  # silence at the end after which W&B is given up
+GRACE_S = 5.0  # time to close a run whose study ended early
 _LOOK_S = 0.1
 # through it W&B's client would use the process of a run that the caller has open, and hold that one up
 _SHARED = "WANDB_SERVICE"
@@ -37,7 +37,10 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 
 
 class LiveFeed:
-    """mode: of W&B, off, offline or online; runs: as `results.dashboards.publish` takes it; tensorboard: folder of event files, or ""."""
+    """A live view of one study, fed by its driver.
+
+    mode: of W&B, off, offline or online. runs: as `results.dashboards.publish` takes it. tensorboard: folder of event files, or "".
+    """
 
     def __init__(
         self, uri: str, study: str, mode: str, runs: str = "study", tensorboard: str = "", say: Callable[[str], None] = print
@@ -80,11 +83,11 @@ class LiveFeed:
             self._thread.join()
 
     def offer(self, state: Mapping[str, float]) -> None:
-        """How the study stands now. Takes no time: an older state that was not sent yet is forgotten."""
+        """Hand over the study's state and return at once. It replaces an older state that has not been sent yet."""
         self._newest = state
 
     def finish(self) -> None:
-        """Send what the tables hold now, and say where it is, or in one sentence why not."""
+        """Send the tables as they are now, and say where they are shown, or in one sentence why they are not."""
         if not self._on:
             return
         self._heard = time.monotonic()
@@ -106,7 +109,7 @@ class LiveFeed:
         )
 
     def _send(self) -> None:
-        """In a thread: a state a minute, then the end. The next one waits for the answer to the one before it."""
+        """Send a state a minute, then the end; runs in a thread. Each message waits for the answer to the previous one."""
         while not self._ending.wait(EVERY_S):
             if self._newest is not None and self._ask({"state": dict(self._newest)}) is None:
                 return
@@ -117,7 +120,7 @@ class LiveFeed:
             self._process.wait()  # W&B's client writes the end of its file when its process ends
 
     def _ask(self, question: Tree) -> Tree | None:
-        """The answer of the process; None where it is gone."""
+        """Ask the process and return its answer; None where it is gone."""
         with self._lock:
             if self._closed:
                 return None

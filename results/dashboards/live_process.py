@@ -1,7 +1,7 @@
-"""The process of a live W&B run and of TensorBoard files: it reads what packs commit, and the states that a driver hands over.
+"""The process behind a live W&B run and TensorBoard files: it reads what packs commit, and the states that a driver hands over.
 
-It is started by `results.dashboards.live_feed`. Its standard input is a line of JSON with the study, then `{"state": …}` a minute, then
-`{"end": true}`; each is answered by a line. Where the driver is gone the run is closed as it stands.
+`results.dashboards.live_feed` starts it. Its standard input is a line of JSON with the study, then `{"state": …}` every minute, then
+`{"end": true}`; it answers each with a line. If the driver disappears, the run is closed as it stands.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ class DriverGone(Exception):
 
 
 class CommittedRows:
-    """The last scores of the replicates that are committed, kept up by reading the files of new packs alone."""
+    """The last scores of the committed replicates; each call reads the files of new packs alone."""
 
     def __init__(self, store: Store):
         self._store = store
@@ -67,7 +67,7 @@ class CommittedRows:
 
 
 def live_values(state: Mapping[str, float], summary: pa.Table) -> dict[str, float]:
-    """A line of the live run: how the study stands, and quantiles of each set over the committed replicates; finite ones alone."""
+    """A line of the live run: the study's state, and the finite quantiles of each set over the committed replicates."""
     values = {f"live/{name}": float(value) for name, value in state.items()}
     for where, quantiles, share in spreads(summary):
         values |= {f"live/{where}/{name}": value for name, value in (quantiles | share).items()}
@@ -75,7 +75,7 @@ def live_values(state: Mapping[str, float], summary: pa.Table) -> dict[str, floa
 
 
 class Views:
-    """What is shown of one study: a W&B run, TensorBoard's files, or both. `say`: told what publishing says on its way."""
+    """The live views of one study: a W&B run, TensorBoard's files, or both. say: prints the messages of publishing."""
 
     def __init__(self, about: Mapping[str, str], say: Callable[[str], None]):
         self._about, self._say = about, say
@@ -101,7 +101,7 @@ class Views:
             self._run.log(values | {"live/minutes": minutes})
 
     def end(self) -> list[str]:
-        """Show the tables as they are now; the lines that say where."""
+        """Show the tables as they are now; returns the lines that say where."""
         newest = newest_manifest(self._store)
         if newest is None:
             return []
@@ -117,7 +117,7 @@ class Views:
         return lines
 
     def close(self) -> None:
-        """The driver is gone: what was sent stays."""
+        """Close the views after the driver is gone; what was sent stays."""
         if self._run is not None:
             self._run.close()
 
@@ -155,7 +155,7 @@ def answers(lines: Iterator[str], tell: Callable[[Tree], None]) -> None:
 
 
 def teller(to: IO[str]) -> Callable[[Tree], None]:
-    """A function that writes an answer to the driver. It raises DriverGone where the driver has died, after which `to` is mute."""
+    """Make a function that writes an answer to the driver. It raises DriverGone where the driver has died, and `to` then writes nowhere."""
 
     def tell(answer: Tree) -> None:
         try:

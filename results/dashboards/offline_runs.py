@@ -1,7 +1,7 @@
-"""Runs that W&B keeps in a local folder, as it writes them offline: settings, history and summary of each.
+"""W&B runs in a local folder, as W&B writes them offline: settings, history and summary of each.
 
-A file `run-ID.wandb` is a log as of LevelDB: blocks of 32 KiB with records of a checksum (4 bytes), a length (2) and a kind (1), where a
-record that does not fit goes on in the next block. Each whole is a `Record` as protobuf, whose classes W&B installs.
+A file `run-ID.wandb` is a log in LevelDB's format. Blocks of 32 KiB hold records, each with a checksum (4 bytes), a length (2) and a kind
+(1); a record that does not fit continues in the next block. A whole record is a protobuf `Record`, whose classes W&B installs.
 """
 
 import json
@@ -22,8 +22,11 @@ _MOST = 2**30  # bytes of a file
 
 @dataclass
 class OfflineRun:
-    """config: settings, those of a mapping named as in net.width; history: logged values by name, one mapping a call; summary: the last
-    ones, or what the script says they are; status: of its exit, None where it has not ended."""
+    """One run.
+
+    config: settings by dotted name, such as net.width. history: logged values by name, one mapping for each call. summary: the last
+    values, or those that the script set. status: exit status, None where the run has not ended.
+    """
 
     path: Path
     config: Tree = field(default_factory=dict)
@@ -33,7 +36,7 @@ class OfflineRun:
 
 
 def offline_run(path: Path) -> OfflineRun:
-    """The run of one file. StudyError for a file of another kind."""
+    """Read the run of one file. Raises StudyError for a file of another kind."""
     from google.protobuf.message import DecodeError
     from wandb.proto import wandb_internal_pb2
 
@@ -66,8 +69,10 @@ def offline_run(path: Path) -> OfflineRun:
 
 
 def _records(data: bytes) -> Iterator[bytes]:
-    """The records of a log; one whose end is missing, as of a process that was killed, is left out. ValueError for damaged ones: W&B
-    itself now and then leaves zeros at the end of a block."""
+    """The records of a log, without one whose end is missing, as after a killed process. Raises ValueError for damaged records.
+
+    W&B itself now and then leaves zeros at the end of a block.
+    """
     at, whole = _HEADER, b""
     while at + _HEADER <= len(data):
         left = _BLOCK - at % _BLOCK
@@ -89,7 +94,7 @@ def _records(data: bytes) -> Iterator[bytes]:
 
 
 def _values(items: Any) -> Tree:
-    """{name: value} of W&B's own items, its internal ones left out; a name of several parts is joined by dots."""
+    """W&B's items as {name: value}, without its internal ones; the parts of a nested name are joined by dots."""
     values = {".".join(item.nested_key) or item.key: json.loads(item.value_json) for item in items}
     return {name: value for name, value in values.items() if not name.startswith("_wandb")}
 

@@ -1,7 +1,7 @@
-"""A study on Weights & Biases, made from the rows that are in Parquet and made again at any time: one run, or more where asked.
+"""Publish a study on Weights & Biases: one run, or more if asked for, made from the Parquet rows and again at any time.
 
-The only module that imports `wandb`. While a study trains, a process of its own keeps its run open (`results.dashboards.live_process`);
-offline, the default everywhere, nothing is sent. What is sent: `results.dashboards.dashboard_rows`.
+The only module that imports `wandb`. While a study trains, a separate process keeps its run open (`results.dashboards.live_process`).
+Offline, the default everywhere, nothing is sent. `results.dashboards.dashboard_rows` makes the runs.
 """
 
 import hashlib
@@ -24,8 +24,8 @@ from results.store.filesystem import write_local
 from results.store.tables import Store
 
 MODES = ("off", "offline", "online")
-PAUSE_S = 0.5  # between the starts of two runs online: W&B limits the requests of a project
-INIT_S = 60.0  # that W&B may take to answer when a run starts
+PAUSE_S = 0.5  # time between the starts of two runs online: W&B limits the requests of a project
+INIT_S = 60.0  # most time that W&B may take to answer when a run starts
 _LIVE_LINES = 10**6  # W&B's own steps below this are lines of a live run: a line a minute for two years
 
 
@@ -56,14 +56,15 @@ def publish(
     say: Callable[[str], None] = lambda line: None,
     live: LiveRun | None = None,
 ) -> str | None:
-    """The W&B runs of a study; returns the folder (offline) or address (online) of the study's own, None when off.
+    """Publish the W&B runs of a study; returns the folder (offline) or address (online) of the study's own run, None when off.
 
-    runs: study (exactly one), condition (one a condition more) or replicate (one a replicate more, refused above 1,000). Run ids follow
-    from the study, its newest manifest and the keys, so publishing again replaces a run. Online it is resumed: where it says the same
-    nothing is sent, else tables and summary are written over; lines of history are never sent twice, and quantiles by step are history
-    only once every planned replicate has ended, until then they are a table. Offline runs lie in `directory`/wandb, by default the
-    study's folder in a local store, or the current one; the study's earlier offline runs there are removed. W&B's own process writes
-    the file's end, at the latest when this process exits, and sends again what was refused (429) or lost.
+    runs: study (exactly one), condition (one more for each condition) or replicate (one more for each replicate, refused above 1,000). Run
+    ids follow from the study, its newest manifest and the keys, so publishing again replaces a run.
+    Online the run is resumed. Nothing is sent where it says the same already; else tables and summary are replaced, and lines of history
+    are never sent twice. Quantiles by step are a table until every planned replicate has ended, and history from then on.
+    Offline runs lie in `directory`/wandb, by default in the study's folder of a local store, or in the current folder; earlier offline runs
+    of the study are removed there. W&B's own process writes the file's end, at the latest when this process exits, and sends again what
+    was refused (429) or lost.
     live: the study's own run where it is open already; it is closed.
     Raises ValueError for an unknown mode, a study without a manifest, too many runs and where W&B refuses.
     """
@@ -93,12 +94,12 @@ def publish(
 
 
 def sync_line(mode: str, where: str | None) -> list[str]:
-    """What sends an offline run, as a line to print."""
+    """The line to print that says how to send an offline run; none for other modes."""
     return [f"  to send it: wandb sync {shlex.quote(where)}"] if mode == "offline" and where else []
 
 
 def _folder(store: Store, directory: str | os.PathLike[str] | None, but: Path | None = None) -> Path:
-    """The folder that W&B's files go into, made; earlier offline runs of the study are removed there, except `but`."""
+    """Make the folder for W&B's files, and remove earlier offline runs of the study there, except `but`."""
     folder = Path(directory if directory is not None else store.path() if store.is_local else os.getcwd())
     with output_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -124,7 +125,7 @@ def _refusals() -> Iterator[None]:
 
 
 def _start(mode: str, folder: Path, run: Run) -> Any:
-    """The run, open. create_new: one that the caller has open stays as it is."""
+    """Open a W&B run. With create_new, a run that the caller has open stays as it is."""
     if mode == "offline":
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # read on import; nothing may leave the machine
     import wandb
@@ -164,7 +165,7 @@ def _write_run(mode: str, folder: Path, run: Run, with_history: bool) -> str:
 
 
 def _fill(mode: str, open_run: Any, run: Run, with_history: bool) -> str:
-    """Write everything that a run holds; where it is then."""
+    """Write everything that a run holds; returns where it is then."""
     import wandb
 
     content = _digest(run, with_history)
@@ -200,7 +201,7 @@ def _fill(mode: str, open_run: Any, run: Run, with_history: bool) -> str:
 
 @contextmanager
 def connect() -> Iterator[Any]:
-    """W&B's public API, for what asks it more than to hold runs. ValueError in one sentence where it fails."""
+    """W&B's public API, for what runs alone can't do, such as workspaces. Raises ValueError in one sentence where it fails."""
     import wandb
 
     try:
@@ -216,7 +217,7 @@ def project() -> str:
 
 
 def _digest(run: Run, with_history: bool) -> str:
-    """What a run says, as a hash; figures follow from the tables."""
+    """The hash of what a run says; figures follow from the tables and are left out."""
     files = {name: hashlib.sha256(data).hexdigest() for name, data in run.parquet.items()}
     said: list[Any] = [run.config, run.history if with_history else [], run.tables, sorted(run.figures), run.summary]
     said += [run.tags, run.notes, run.report, files]

@@ -1,4 +1,4 @@
-"""Where an adaptive study stands, in sentences, from its newest manifest and its rows: for the status and the report."""
+"""The state of an adaptive study in sentences, from its newest manifest and its rows; for the status and the report."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ CAUTION = (
 
 
 def decisions_of(rule: Rule, manifest: Manifest, replicates: Sequence[Replicate]) -> dict[str, Decision]:
-    """The decision on every condition of a manifest; seeds that it does not plan count as not ended."""
+    """Decide on every condition of a manifest; seeds that it does not plan count as not ended."""
     errors: dict[str, list[Error]] = {condition["name"]: [] for condition in manifest["conditions"]}
     for replicate in replicates:
         if replicate.stage == 0:
@@ -34,7 +34,7 @@ def error_of(replicate: Replicate, name: str, retry: bool = False) -> Error:
 
 
 def lines(manifest: Manifest, replicates: Sequence[Replicate]) -> list[str]:
-    """One line on the rule, one a condition; none where the number of replicates is fixed."""
+    """A line about the rule and one for each condition; [] where the number of replicates is fixed."""
     stated = manifest.get("adaptive")
     if not stated:
         return []

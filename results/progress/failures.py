@@ -1,4 +1,4 @@
-"""What failed in a study, and where to read why."""
+"""The failures of a study, and where to read why they happened."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,14 +18,14 @@ _FIELDS = ["pack", "attempt", "keys", "stage", "step", "kind", "exception", "tra
 
 
 def log_path(pack: str, attempt: int) -> str:
-    """Where what a failed pack printed and logged lies, relative to its study; `harness.machine.logs` writes it."""
+    """The path, within its study, of the log of a failed pack's attempt; `harness.machine.logs` writes it."""
     return f"{_FOLDER}/{pack}-{attempt}.log"
 
 
 def show_failures(store: Store, full: bool, say: Callable[[str], None]) -> None:
-    """Every failure, the newest last: kind, step, exception, host, replicates, and where its traceback and its log lie.
+    """Print every failure, the newest last: kind, step, exception, host, replicates, and the places of its traceback and its log.
 
-    full: with the tracebacks. ValueError for a store that can't be read.
+    full: print the tracebacks too. Raises ValueError for a store that can't be read.
     """
     rows = sorted(read(store, "failures", _FIELDS).to_pylist(), key=lambda row: (row["at"], row["pack"], row["attempt"]))
     newest = newest_manifest(store)
@@ -88,6 +88,6 @@ def _host(store: Store, path: str) -> str:
 
 
 def _of_ray(text: str) -> str:
-    """The address in Ray's account of a worker that died."""
+    """The worker's address in Ray's message about a worker that died."""
     match = re.search(r"\bip: ([0-9a-fA-F.:]+)", text)
     return match[1] if match else ""

@@ -1,4 +1,4 @@
-"""Where a study stands at one moment, from what its store holds: counts by pack state, condition and node, a rate, an end time."""
+"""A study's state at one moment, from its store alone: counts by pack state, condition and node, a rate, and an estimated end time."""
 
 import datetime
 import math
@@ -15,16 +15,16 @@ from results.store.filesystem import listing
 from results.store.manifest import Manifest, label, stage_of
 from results.store.tables import Store, read
 
-# of `replicates`: all that a snapshot needs
+# the columns of `replicates` that a snapshot needs
 COLUMNS = ["key", "stage", "pack", "condition", "status", "started", "ended", "train_s", "evaluate_s", "host"]
-WINDOW_S = 3600.0  # that rates are of
-LEASE_S = 120.0  # that a lease lasts unless `harness.executing.leases` renews it, as it does four times as often
-_FARTHEST_S = 10 * 365 * 86400.0  # an end time beyond is no estimate
+WINDOW_S = 3600.0  # time over which rates are taken
+LEASE_S = 120.0  # life of a lease that is not renewed; `harness.executing.leases` renews it four times as often
+_FARTHEST_S = 10 * 365 * 86400.0  # an end time farther away is no estimate
 
 
 @dataclass(frozen=True)
 class Packs:
-    """committed: in the store. in_flight: with a checkpoint or a living lease. waiting, failed: of the newest plan."""
+    """Numbers of packs. committed: in the store. in_flight: with a checkpoint or a living lease. waiting, failed: of the newest plan."""
 
     committed: int
     in_flight: int
@@ -55,10 +55,11 @@ class Node:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """committed: of the planned replicates (of all, where there is no plan). recent: of the last hour. Times are UTC.
+    """The state of a study. Times are UTC.
 
-    `per_minute`: replicates over the last hour, or since the first of its packs began. `ends` weighs what is missing by the
-    seconds that replicates of its condition took, at the pace of the last hour; None where nothing was committed in it.
+    committed: how many of the planned replicates are (of all, where there is no plan). recent: how many were within the last hour.
+    per_minute: replicates a minute over the last hour, or since the first of its packs began. ends: estimated end at the pace of the last
+    hour, where missing replicates count by the seconds that others of their condition took; None where none was committed in that hour.
     """
 
     study: str
@@ -76,12 +77,12 @@ class Snapshot:
 
 
 def take(store: Store, manifest: Manifest | None) -> Snapshot:
-    """The snapshot of now, with the newest manifest. Raises ValueError, naming the file, where a file is none of the store's tables."""
+    """Take a snapshot now, with the newest manifest. Raises ValueError, naming the file, where a file is none of the store's tables."""
     return snapshot(store.study, manifest, read(store, "replicates", COLUMNS), failed_keys(store), in_flight(store))
 
 
 def failed_keys(store: Store) -> set[str]:
-    """Keys of every failure, those that were committed later included."""
+    """Keys of all replicates that ever failed, those that were committed later included."""
     return set(read(store, "failures", ["keys"])["keys"].combine_chunks().flatten().unique().to_pylist())
 
 
@@ -104,7 +105,7 @@ def snapshot(
     flying: Collection[str],
     now: datetime.datetime | None = None,
 ) -> Snapshot:
-    """rows: `COLUMNS` of the winning replicates; failures: keys; flying: ids of packs."""
+    """Make a snapshot from what was read. rows: `COLUMNS` of the winning replicates; failures: keys; flying: ids of packs in flight."""
     now, rows = now or datetime.datetime.now(datetime.UTC), _labelled(rows)
     keys = set(rows["key"].to_pylist())
     failed = set(failures) - keys
@@ -145,7 +146,7 @@ def _packs(manifest: Manifest | None, keys: set[str], failed: set[str], done: se
 
 
 def _planned(manifest: Manifest) -> Iterator[tuple[str, np.ndarray]]:
-    """Ids of the packs of a plan, with the places of their replicates in it."""
+    """The packs of a plan: each id with the places of its replicates in the plan."""
     count = len(manifest["replicates"])
     try:
         for pack in manifest.get("packs", []):
@@ -174,7 +175,7 @@ def _conditions(manifest: Manifest | None, rows: pa.Table, failed: set[str]) -> 
 
 
 def _labelled(rows: pa.Table) -> pa.Table:
-    """The rows with their conditions called as their stages are."""
+    """The rows, with the labels of their stages as the names of conditions."""
     if not (pc.max(rows["stage"]).as_py() or 0):
         return rows
     pairs = zip(rows["condition"].to_pylist(), rows["stage"].to_pylist(), strict=True)
@@ -183,7 +184,7 @@ def _labelled(rows: pa.Table) -> pa.Table:
 
 
 def _nodes(rows: pa.Table, recent: pa.Table) -> tuple[Node, ...]:
-    """The busiest of the last hour first."""
+    """The nodes, those with most replicates in the last hour first."""
     lately = _counts(recent["host"])
     hosts = rows.group_by("host").aggregate([("host", "count"), ("ended", "max")]).to_pylist()
     nodes = [Node(row["host"], row["host_count"], lately.get(row["host"], 0), row["ended_max"]) for row in hosts]

@@ -1,4 +1,4 @@
-"""How far a study is, from its store alone: also while it runs, and from any machine."""
+"""The progress of a study, from its store alone: also while it runs, and on any machine."""
 
 from collections.abc import Callable
 

@@ -20,13 +20,13 @@ from results.store.schema import SCHEMAS
 from results.store.tables import Store, first_rows
 from results.terminal import printable
 
-_MOST = 20  # conditions or nodes that a table has lines for
+_MOST = 20  # most conditions or nodes in a table
 _SCHEMA = pa.schema([SCHEMAS["replicates"].field(name) for name in COLUMNS])
 _File = tuple[str, int, int]  # name, time of the last change in ns, bytes
 
 
 class Follower:
-    """Takes snapshots of one study; a file that was read before and has not changed is not read again."""
+    """A reader of one study's snapshots, which does not read a file again that has not changed."""
 
     def __init__(self, store: Store):
         self.store = store
@@ -84,7 +84,7 @@ def watch(stores: list[Store], every: float, once: bool, say: Callable[[str], No
                 show([_try(follower) for follower in followers])
                 time.sleep(every)
     except KeyboardInterrupt:
-        return  # how a person leaves
+        return  # Ctrl-C is how a person leaves
 
 
 def lines(at: Snapshot) -> list[str]:
@@ -137,7 +137,7 @@ def _write(snapshots: list[Snapshot | str], say: Callable[[str], None]) -> None:
 
 @contextmanager
 def _screen(say: Callable[[str], None]) -> Iterator[Callable[[list[Snapshot | str]], None]]:
-    """Where snapshots are shown: a table that is redrawn in place, or lines where there is no terminal."""
+    """Provide the function that shows snapshots: a table that is redrawn in place, or lines where there is no terminal."""
     if not sys.stdout.isatty():
         yield lambda snapshots: _write(snapshots, say)
         return
@@ -149,7 +149,7 @@ def _screen(say: Callable[[str], None]) -> Iterator[Callable[[list[Snapshot | st
 
 
 def drawn(at: Snapshot | str) -> Any:
-    """A snapshot, or why there is none, as rich draws it; names are text, never markup."""
+    """A snapshot, or the reason why there is none, for rich to draw; names are text, never markup."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

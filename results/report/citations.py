@@ -1,4 +1,4 @@
-"""What a study's `source` cites: one line and BibTeX for each paper that a family knows, and for the harness itself."""
+"""The references of a study: one line and BibTeX for the papers that its `source` names, and for the harness itself."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Reference:
 
 
 def entry(kind: str, key: str, /, **fields: str) -> str:
-    """A BibTeX entry, its fields as they are given: what is not LaTeX already goes through `results.rows.summary.latex_escape` first."""
+    """A BibTeX entry with its fields as given: escape what is not LaTeX already (`results.rows.summary.latex_escape`)."""
     width = max(map(len, fields))
     body = "".join(f"  {name:<{width}} = {{{value}}},\n" for name, value in fields.items())
     return f"@{kind}{{{key},\n{body}}}\n"

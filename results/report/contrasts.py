@@ -28,11 +28,11 @@ Seeds = tuple[int, int]
 
 @dataclass(frozen=True)
 class Contrast:
-    """A condition against the baseline on one set; `compared` is None where there is nothing to compare, and then `reason`.
+    """A condition against the baseline on one set; where `compared` is None, `reason` says why nothing could be compared.
 
-    missing: replicates of the two that have no number yet, or failed; bounds: the superiority were they all to turn out best for one
-    side, and for the other; holm: the corrected p; least: the smallest corrected p that these replicates can have; needed: replicates
-    that would settle it, None where it is settled.
+    missing: replicates of the two without a number, since they have failed or not ended. bounds: the superiority if all of these turned
+    out best for one side, and for the other. holm: the corrected p. least: the smallest corrected p that these replicates can have.
+    needed: replicates that would settle it, None where it is settled.
     """
 
     condition: str
@@ -50,10 +50,10 @@ class Contrast:
 def contrasts(
     replicates: Sequence[Replicate], sets: Sequence[str], baseline: str | None = None, rates: bool = True
 ) -> list[Contrast]:
-    """One for every other condition, stage and set, in the study's order; the baseline is the first condition unless named.
+    """Compare every other condition with the baseline, for each stage and set, in the study's order.
 
-    rates: whether the numbers are error rates, which have ratios and are at best 0; else costs of any sign.
-    ValueError where there is no such condition, or no other one.
+    baseline: None for the first condition. rates: whether the numbers are error rates, which have ratios and are at best 0, or costs of any
+    sign. Raises ValueError where there is no such condition, or no other one.
     """
     groups: dict[tuple[str, int], dict[Seeds, Replicate]] = {}
     for replicate in replicates:
@@ -110,9 +110,9 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
 def show_value_contrasts(
     study: str, replicates: Sequence[Replicate], measures: Sequence[Measure], baseline: str | None, say: Callable[[str], None]
 ) -> None:
-    """The table of a study of experiments: differences take the place of ratios, which mean nothing for numbers of any sign.
+    """Print the table of a study of experiments, with differences instead of ratios, which mean nothing for numbers of any sign.
 
-    Where the study names metrics, they alone are compared: whatever else a script logs would only correct their p upwards.
+    Where the study names metrics, only these are compared: any other that a script logs would only raise their corrected p.
     """
     compared = [measure for measure in measures if measure.declared] or measures
     table = contrasts(replicates, [measure.label for measure in compared], baseline, rates=False)
@@ -133,7 +133,7 @@ def show_value_contrasts(
 def _say_table(
     table: Sequence[Contrast], columns: Sequence[str], rows: Iterable[Sequence[str]], say: Callable[[str], None]
 ) -> None:
-    """How to read a table of contrasts, the table, and how many of them its replicates can't settle."""
+    """Print how to read a table of contrasts, the table, and how many of them its replicates can't settle."""
     count, short = sum(contrast.compared is not None for contrast in table), sum(map(_out_of_reach, table))
     over = "the one comparison" if count == 1 else f"the {count} comparisons"
     say(f"In brackets: 95 % intervals. Corrected p: by Holm's method, for {over} of this table.")
@@ -176,7 +176,7 @@ def _contrast(
 def _numbers(
     base: dict[Seeds, Replicate], other: dict[Seeds, Replicate], name: str, fill: tuple[float, float] | None = None
 ) -> tuple[list[float], list[float], bool]:
-    """Error rates of both conditions and whether they are pairs; `fill`: what stands for missing ones, which are else left out."""
+    """Error rates of both conditions, and whether they are pairs. fill: values for missing ones, which are else left out."""
     paired = base.keys() == other.keys()
     sides = []
     for index, members in enumerate((base, other)):
@@ -195,7 +195,7 @@ def _missing(replicate: Replicate, name: str) -> bool:
 
 
 def _crossed(members: dict[Seeds, Replicate]) -> bool:
-    """Several seeds of a kind, some of them in several replicates, as in a product of seeds. One seed for all is no matter."""
+    """Whether seeds are crossed: several seeds of one kind, some of them in several replicates. One seed for all does not count."""
     distinct = (len(set(seeds)) for seeds in zip(*members, strict=True))
     return any(1 < number < len(members) for number in distinct)
 
@@ -216,7 +216,7 @@ def _incomparable(start: Sequence[str], contrast: Contrast, columns: int) -> lis
 
 
 def _chances(contrast: Contrast, compared: Compared, chance: float, interval: Interval, bounds: Interval | None) -> list[str]:
-    """The cells from the replicates to the corrected p. bounds: the chance were all missing replicates best for one side, or the other."""
+    """The cells from the replicates to the corrected p. bounds: the chance if all missing ones were best for one side, or the other."""
     count = f"{compared.first} pairs" if compared.paired else f"{compared.first}, {compared.second}"
     missing = f"{contrast.missing}" + (f": {bounds.low:.2f} – {bounds.high:.2f}" if bounds else "")
     corrected = f"{contrast.holm:.3g}" + (f" (at least {contrast.least:.3g})" if _out_of_reach(contrast) else "")
@@ -243,7 +243,7 @@ def _value_line(
 
 
 def _better(worse: Interval) -> Interval:
-    """The chance that a condition is better, from that that it is worse."""
+    """Turn the interval of the chance that a condition is worse into that of the chance that it is better."""
     return Interval(1 - worse.high, 1 - worse.low)
 
 

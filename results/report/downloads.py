@@ -1,6 +1,4 @@
-"""The rows that a report is made of, what of them stands beside its page to be downloaded, and the part of the page that a paper takes
-over: methods, citations, tables.
-"""
+"""The rows behind a report, the files of them to download beside its page, and the page's part for a paper: methods, citations, tables."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -24,12 +22,14 @@ TABLES = (
     ("Evaluations at the last step, counts and sums of squares", ("evaluations.parquet",)),
     ("Whole tables, only the rows that count", tuple(f"tables/{name}.parquet" for name in STORE_TABLES)),
 )
-LONG = ("profiles", "curves")  # tables of a large study
+LONG = ("profiles", "curves")  # the tables that have most rows in a large study
 
 
 class ReportTables:
-    """Rows that count, each table read once; `replicates`: the committed ones. shared: a second process writes the copies of the long
-    tables, while this one reads of them what it draws.
+    """The rows that count, each table read once.
+
+    replicates: the committed ones. shared: whether a second process writes the copies of the long tables, while this one reads only the
+    rows of them that it draws.
     """
 
     def __init__(self, store: Store, shared: bool):
@@ -67,7 +67,7 @@ def more_tables(planned: Sequence[Replicate], rows: pa.Table, replicates: pa.Tab
 
 
 def final_rows(planned: Sequence[Replicate], replicates: pa.Table, evaluations: pa.Table) -> pa.Table:
-    """The rows of `evaluations` at the last step of the replicates of the plan, in an order that is theirs alone."""
+    """The rows of `evaluations` at the last step of the planned replicates, in an order that depends on the rows alone."""
     keys = pa.array(sorted({replicate.key for replicate in planned}), pa.string())
     last_rows = at_last_step(evaluations, replicates.filter(pc.is_in(replicates["key"], keys)))
     order = [(name, "ascending") for name in ("key", "stage", "set", "set_hash", "weights", "length", "metric")]

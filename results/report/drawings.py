@@ -1,4 +1,4 @@
-"""Which replicates the figures of a report show, and their numbers: from tables to calls of `results.report.figures`."""
+"""The figures of a report, from tables to calls of `results.report.figures`: which replicates they show, with which numbers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,7 +107,7 @@ def _error_against_error(study: _Study) -> Iterator[Drawing]:
 
 
 def _errors_by_distance(study: _Study, profiles: pa.Table, replicates: pa.Table) -> Iterator[Drawing]:
-    """A figure an axis of the profiles."""
+    """A figure for each axis of the profiles."""
     finished = {(r.key, r.stage): label for label, members in study.shown.items() for r in members if r.status == "finished"}
     answers = scored_answers(study.manifest["conditions"], study.families)
     for axis, (title, axis_label) in _axes(study, profiles).items():
@@ -129,7 +129,7 @@ def _distance_caption(by_set: Mapping[str, Mapping[str, figures.Profile]], answe
 
 
 def _error_curves(study: _Study, evaluations: pa.Table) -> Iterator[Drawing]:
-    """A figure a set that is scored on the way."""
+    """A figure for each set that is scored during training."""
     label = _labels(study.groups)
     for name in online_sets(study.manifest):
         used = evaluations.select(["key", "stage", "step", "set", "weights", "errors", "count"])
@@ -152,7 +152,7 @@ def _loss_curves(study: _Study, losses: pa.Table, replicates: pa.Table) -> Itera
 
 
 def _labels(groups: Mapping[str, Sequence[Replicate]]) -> dict[Who, str]:
-    """What a figure calls the condition of each (key, stage); the last of those that share it."""
+    """The name that a figure gives to the condition of each (key, stage); the last one where several share it."""
     return {(r.key, r.stage): label for label, members in groups.items() for r in members}
 
 
@@ -161,8 +161,10 @@ def _by_label(known: Sequence[Replicate]) -> dict[str, list[Replicate]]:
 
 
 def _axes(study: _Study, profiles: pa.Table) -> dict[str, tuple[str, str]]:
-    """Title and label by axis of the rows: what families call theirs, then the others by their names. Without those that families draw
-    in their own way."""
+    """(title, label) of each axis of the rows: those that families name, then the others by their own names.
+
+    Axes that families draw in their own way are left out.
+    """
     tasks = [(task, axes) for family in study.families for task, axes in family.hidden_axes.items()]
     hidden = {axis for task, axes in tasks if is_of(study.manifest, task) for axis in axes}
     present = [axis for axis in profiles["axis"].unique().to_pylist() if axis not in hidden]
@@ -207,7 +209,7 @@ def _errors(groups: dict[str, list[Replicate]], names: Sequence[str]) -> dict[st
 def _shown_conditions(
     manifest: Manifest, known: Sequence[Replicate], families: Sequence[ReportFamily]
 ) -> dict[str, list[Replicate]]:
-    """The conditions that figures of single replicates show, in the study's order: of a large study those furthest from its baseline."""
+    """The conditions that figures of single replicates show, in the study's order; in a large study, those farthest from its baseline."""
     groups, first_set = _by_label(known), reported_sets(manifest)[:1]
     errors = _errors(groups, first_set)
     if len(groups) <= SWEEP or not any(values.size for by in errors.values() for values in by.values()):
@@ -217,14 +219,14 @@ def _shown_conditions(
 
 
 def _with_rows(label: Mapping[Who, str], rows: pa.Table) -> dict[str, list[Who]]:
-    """By condition the planned (key, stage) of which a table has rows, in the plan's order, whatever ended first."""
+    """The planned (key, stage) with rows in a table, by condition and in the plan's order, whichever ended first."""
     pairs = rows.group_by(["key", "stage"], use_threads=False).aggregate([])
     present = set(zip(pairs["key"].to_pylist(), pairs["stage"].to_pylist(), strict=True))
     return grouped((condition, who) for who, condition in label.items() if who in present)
 
 
 def _trained(groups: Mapping[str, Sequence[Replicate]], replicates: pa.Table) -> dict[str, list[Who]]:
-    """As `_with_rows`, of the committed replicates that were trained."""
+    """As `_with_rows`, for the committed replicates that were trained."""
     return _with_rows(_labels(groups), replicates.filter(pc.field("steps") > 0))
 
 
@@ -249,7 +251,7 @@ def _first_of_each(by: dict[str, list[Who]]) -> dict[str, list[Who]]:
 def curves_of(
     rows: pa.Table, values: pa.Array | pa.ChunkedArray, by: dict[str, list[Who]]
 ) -> tuple[dict[str, list[figures.Curve]], dict[str, list[Who]], str]:
-    """(steps, values) of the `_first_of_each` replicates of `by`, who they are, and a sentence on what is left out."""
+    """(steps, values) of the `_first_of_each` replicates of `by`, their (key, stage), and a sentence about those that are left out."""
     total, chosen = sum(map(len, by.values())), _first_of_each(by)
     wanted = pc.is_in(rows["key"], pa.array([key for members in chosen.values() for key, _ in members], pa.string()))
     kept = rows.filter(wanted)  # the others never become Python objects

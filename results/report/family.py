@@ -1,4 +1,4 @@
-"""What a family of studies adds to reports: general code reads it from here, and names no family."""
+"""The interface of the parts that a family of studies adds to reports. General code reads them from here and names no family."""
 
 import os
 import re
@@ -29,7 +29,7 @@ _NOUN = re.compile(r"an? (?P<noun>[\w-]+(?: [\w-]+){0,2}?)(?:,| \(| (?:where|who
 
 @dataclass(frozen=True)
 class ReportFamily:
-    """The part of one family; what it leaves out, its reports do without.
+    """The parts that one family adds; all are optional.
 
     sections: figures beside those of every study, from the store, the manifest, its replicates and the committed rows of
     `replicates`; [] for a study of another family.
@@ -38,7 +38,7 @@ class ReportFamily:
     axes: title and label of the figure of a profile axis.
     hidden_axes: by task, the profile axes that a section draws in its own way.
     errors: by task, what counts as an error; for manifests from before they had `scoring`.
-    references: what to cite for a study's `source.paper`.
+    references: the works to cite for a study's `source.paper`.
     task_options: options of a task that the methods paragraph names even at their defaults.
     task_phrase: what the paragraph adds of the settings of a task, or None.
     replicate_links: writes the family's own pages of a replicate into a folder and returns links to them.
@@ -77,7 +77,7 @@ def compared_sets(manifest: Manifest, families: Iterable[ReportFamily]) -> tuple
 
 
 def error_definition(conditions: Sequence[ConditionFields], families: Sequence[ReportFamily]) -> str:
-    """What counts as an error in a study, and what its error rates are, in two sentences."""
+    """Two sentences: what counts as an error in a study, and what its error rates are."""
     answers = scored_answers(conditions, families)
     return (
         f"An error is {'; or '.join(error_phrases(conditions, families))}. The error rate is the share of errors among all {answers} "
@@ -86,7 +86,7 @@ def error_definition(conditions: Sequence[ConditionFields], families: Sequence[R
 
 
 def scored_answers(conditions: Sequence[ConditionFields], families: Iterable[ReportFamily]) -> str:
-    """What a study calls the answers that it scores, such as "closing brackets": "answers" where its tasks name no noun or several."""
+    """The noun for the answers that a study scores, such as "closing brackets"; "answers" where its tasks name none or several."""
     nouns = {
         matched["noun"] if (matched := _NOUN.match(phrase)) else "answer" for phrase in error_phrases(conditions, families)
     }

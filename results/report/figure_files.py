@@ -1,4 +1,4 @@
-"""A matplotlib figure as SVG and PNG: laid out once, and equal figures give equal bytes."""
+"""Matplotlib figures as SVG and PNG files. A figure is laid out once, and equal figures give equal bytes."""
 
 import io
 import re
@@ -33,9 +33,9 @@ def svg(figure: Figure) -> str:
 
 
 def smaller(document: str) -> str:
-    """The SVG document in hundredths of a point, with the style of markers that follow each other once, without indentation.
+    """Make an SVG document smaller: hundredths of a point, one style for successive markers, no indentation, and shorter paths.
 
-    Further points of a path need no letter: after M and L they are lines to (SVG 2, 9.3.3).
+    After M and L, further points of a path are lines without a letter of their own (SVG 2, 9.3.3).
     """
     grouped = _SAME_STYLE.sub(lambda run: f'<g style="{run[1]}">\n{_OWN_STYLE.sub("", run[0])}</g>\n', hundredths(document))
     return _INDENT.sub(
@@ -44,7 +44,7 @@ def smaller(document: str) -> str:
 
 
 def hundredths(document: str) -> str:
-    """The SVG document with the places of paths and markers in hundredths of a point: matplotlib writes millionths."""
+    """Round the places of paths and markers to hundredths of a point; matplotlib writes millionths."""
 
     def places(attribute: re.Match[str]) -> str:
         return _LONG.sub(lambda number: f"{round(float(number[0]), 2) + 0.0:.10g}", attribute[0])
@@ -62,7 +62,7 @@ def png(figure: Figure) -> bytes:
 
 
 def _lay_out(figure: Figure) -> None:
-    """Place the panels once: with its layout engine a figure is laid out, and drawn twice, each time it is saved."""
+    """Place the panels once, since with a layout engine each save would lay the figure out again and draw it twice."""
     engine = figure.get_layout_engine()
     if engine is not None:
         for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
@@ -80,7 +80,7 @@ def _lay_out(figure: Figure) -> None:
 
 
 def _inner_panels(figure: Figure) -> dict[Axes, tuple[Axes, Axes]]:
-    """Panels of a large grid with one vertical axis that need no room of their own: with each the first of its column and of its row."""
+    """The panels of a large grid with one vertical axis that need no room for axes, each with the first panel of its column and row."""
     if len(figure.axes) <= MANY_PANELS:
         return {}
     first = figure.axes[0]
@@ -94,9 +94,9 @@ def _inner_panels(figure: Figure) -> dict[Axes, tuple[Axes, Axes]]:
 
 
 def inline_svg(document: str, prefix: str, title: str) -> str:
-    """An `<svg>` element to stand in a page: ids of its own, transparent, in the page's colours `--paper` and `--c1` … `--c6`.
+    """Make an `<svg>` element for a page: with unique ids, transparent, in the page's colours `--paper` and `--c1` … `--c6`.
 
-    `title` must be escaped already; `prefix` may be any text. The page finds the width it was drawn for in `--natural`.
+    title: escaped already. prefix: of the ids, any text. The width that the figure was drawn for is in `--natural`.
     """
     prefix, element = slug(prefix), document[document.index("<svg") :]
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)

@@ -28,8 +28,10 @@ Errors = Mapping[str, Floats]  # error rates of a condition's replicates; infini
 Curve = tuple[Floats, Floats]  # steps and values
 Rows = Mapping[str, Sequence[int]]  # by condition, the place of each of its replicates in the study's list
 
-NO_ERROR = 0.05  # chance to see no error in a bin at the upper bound that is drawn for it, were its reads independent
-MANY_PANELS = 12  # of a figure, above which room is sought for the first row and column alone, and axes have no minor ticks
+NO_ERROR = 0.05  # chance of no error in a bin whose rate is the upper bound drawn for it, if its reads were independent
+MANY_PANELS = (
+    12  # panels of a figure, above which only the first row and column get room for axes, and axes have no minor ticks
+)
 MOST_BANDS = 3  # shaded bands of a panel that can be told apart
 MAX_LINES = 300  # light lines of single replicates over distance; more are left out, the pooled rate stays
 STYLE: Any = {
@@ -39,7 +41,7 @@ STYLE: Any = {
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    "axes.titley": 1.0,  # where it would be found to fit, after a quarter of the time that a figure takes
+    "axes.titley": 1.0,  # where it fits; finding that out would take a quarter of a figure's time
     "axes.spines.top": False,
     "axes.spines.right": False,
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "grid.color"), INK),
@@ -79,7 +81,7 @@ class ErrorScale:
         return max(self.high - self.low, 2)
 
     def place(self, errors: ArrayLike) -> Floats:
-        """Coordinates of error rates: zeros and infinities go to their own category. NaN stays NaN."""
+        """Coordinates of error rates; zeros and infinities go to their own category, and NaN stays NaN."""
         values = np.asarray(errors, dtype=np.float64)
         logs = np.log10(values, out=np.zeros_like(values), where=(values > 0) & np.isfinite(values))
         logs = np.where(np.isnan(values), np.nan, logs)
@@ -255,7 +257,7 @@ def light_curves(panel: Axes, index: int, curves: Sequence[Curve], name: str = "
 def band(
     panel: Axes, x: Floats, low: Floats, high: Floats, name: str, index: int, shown: bool, alpha: float = 0.16, **style: Any
 ) -> None:
-    """Shade what lies between two lines. shown: at once; else a page shows it while a reader points at the name."""
+    """Shade the area between two lines. shown: always; else a page shows it only while a reader points at the name."""
     shaded = panel.fill_between(x, low, high, color=colour_of(index), alpha=alpha, lw=0, **style)
     shaded.set_visible(shown)
     tell(shaded, name, quiet=not shown)
@@ -355,13 +357,13 @@ def name_columns(panel: Axes, conditions: Sequence[str]) -> None:
 
 
 def share_axis(panel: Axes) -> None:
-    """A vertical axis of shares from 0 to 1, in per cent."""
+    """Make the vertical axis one of shares from 0 to 1, labelled in per cent."""
     panel.set_ylim(-0.02, 1.02)
     panel.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
 
 
 def mark(index: int) -> Line2D:
-    """The entry of a legend for points in the colour and with the marker of this condition."""
+    """A legend entry with the colour and the marker of condition number `index`."""
     return Line2D([], [], color=colour_of(index), marker=marker_of(index), ls="none", ms=8)
 
 
@@ -421,7 +423,7 @@ def light_and_bold(light: str, bold: str) -> dict[str, Line2D]:
 
 
 def _visible(name: str) -> str:
-    """matplotlib leaves labels that start with an underscore out of a legend; one behind a zero-width space it does not."""
+    """Put a zero-width space before a leading underscore: matplotlib leaves labels that start with one out of the legend."""
     return f"\u200b{name}" if name.startswith("_") else name
 
 
@@ -431,7 +433,7 @@ def positive(errors: Floats) -> Floats:
 
 
 def density(values: Floats, points: int) -> tuple[Floats, Floats] | None:
-    """Places from the least value to the largest, and the density there as a share of its maximum; None for too few values."""
+    """Points from the smallest value to the largest, and the density there as a share of its maximum; None for too few values."""
     if values.size < 5 or np.ptp(values) == 0:
         return None
     places = np.linspace(values.min(), values.max(), points)
@@ -440,7 +442,7 @@ def density(values: Floats, points: int) -> tuple[Floats, Floats] | None:
 
 
 def jitter(errors: Floats, scale: ErrorScale, base: int) -> Floats:
-    """Shifts that spread the members of a category over its strip; 0 for rates that have a place of their own."""
+    """Shifts that spread the replicates of a category (zero or diverged) over its strip; 0 for all other rates."""
     shifts = np.zeros(errors.size)
     for category in (errors == 0, np.isinf(errors)):
         shifts[category] = 0.055 * scale.span * _spread(int(category.sum()), base)

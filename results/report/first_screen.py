@@ -1,4 +1,4 @@
-"""What a report says first: the answer in one sentence, and in one line how the study is smaller than what it was written for."""
+"""The first screen of a report: the answer in one sentence, and in one line how the study is smaller than the paper's."""
 
 import math
 import re
@@ -12,12 +12,12 @@ from results.report.page_template import format_rate, format_real, format_share
 from results.rows.plural import counted, factor
 from results.store.manifest import Manifest, label
 
-MOST_NAMED = 3  # conditions that the answer gives a number each; of more it names the best and the worst
-MOST_CHANGES = 6  # in the line; the others unfold
+MOST_NAMED = 3  # most conditions for which the answer gives a number each; of more it names the best and the worst
+MOST_CHANGES = 6  # most changes in the line; the others are folded away
 _CHANGE = re.compile(r"(?P<path>[^:]+): (?P<values>.+)")
 _OF_SET = re.compile(r"evaluate\.sets\.(?P<set>[^.:]+)\.(?P<field>[^:]+): (?P<values>.+)")
 _ARROW = re.compile(r"(?P<old>\S+) -> (?P<new>\S+?)(?=,? |,?$)")
-_ALONE = re.compile(r"\S+?(,? of .+| \(.+\))?")  # one value, and whose it is
+_ALONE = re.compile(r"\S+?(,? of .+| \(.+\))?")  # one value, and the condition it belongs to
 _NUMBER = re.compile(r"\b\d{4,15}\b")
 _LONGEST = 40  # a longer value is left to the details
 _COUNTS = {"layers": "layer", "heads": "head", "steps": "step", "replicates": "replicate"}
@@ -26,7 +26,7 @@ _OPERATIONAL = ("store", "wandb", "executor", "device", "scale", "pack.", "keep"
 
 @dataclass(frozen=True)
 class Changes:
-    """`heading` and the first few changes for one line; `every` change as it is written; `overrides`: those of the command line."""
+    """The changes of a study: a heading and the first few for one line, `every` one as it is written, `overrides` of the command line."""
 
     heading: str
     line: Sequence[str]
@@ -35,7 +35,7 @@ class Changes:
 
 
 def changes(manifest: Manifest) -> Changes | None:
-    """How the study differs from the one it was written as; None where nothing that bears on its numbers was changed."""
+    """How the study differs from what it was written as; None where no change affects its numbers."""
     reductions = [str(reduction) for reduction in manifest.get("reductions") or ()]
     overrides = [override for override in manifest.get("overrides") or () if not str(override).startswith(_OPERATIONAL)]
     if not reductions and not overrides:
@@ -58,7 +58,7 @@ def smaller_than(source: Options, reductions: Sequence[str]) -> str:
 
 
 def _heading(source: Options) -> str:
-    """A user's own study repeats no paper's, and its page does not speak of one."""
+    """The heading of the changes; it names no paper for a user's own study, which repeats none."""
     return "Smaller than the paper" if source.get("paper") else "Smaller than the study as written"
 
 
@@ -115,7 +115,7 @@ def _first_of(names: Sequence[str]) -> str:
 
 
 def _ordered(reductions: Iterable[str]) -> list[str]:
-    """Changes of what is trained before those of what is scored and when; without what makes nothing smaller."""
+    """Order changes: those of the training, then those of what is scored and when. Changes that make nothing smaller are left out."""
     smaller = [change for change in reductions if not change.startswith("keep:") and not _adds_replicates(change)]
     return sorted(smaller, key=lambda change: change.startswith(("evaluate.", "train.monitor.")))
 
@@ -135,7 +135,7 @@ def _grouped(value: str) -> str:
 
 
 def paper_shows(manifest: Manifest, shown: Iterable[Mapping[tuple[str, str], str]]) -> str | None:
-    """What families say that the paper shows where this study looks; None where none of them does."""
+    """The families' text on what the paper shows for this study's question; None where there is none."""
     source = manifest.get("source") or {}
     place = (str(source.get("paper")), str(source.get("card")))
     return next((texts[place] for texts in shown if place in texts), None)
@@ -146,8 +146,8 @@ def answer(summary: pa.Table, reported: Sequence[str], answers: str = "answers")
 
     answers: what the study calls the answers that it scores, such as "closing brackets".
 
-    How many replicates make no error at all if the intervals tell conditions apart, else the median error on the set where they differ
-    most; of a single condition the median error on the set where it is largest.
+    It is how many replicates make no error at all, where the intervals separate conditions; else the median error on the set where they
+    differ most. Of a single condition it is the median error on the set where that is largest.
     """
     rows = [row for row in summary.to_pylist() if row["set"] in reported]
     by_set = {name: [row for row in rows if row["set"] == name and row["zero_error_of"]] for name in reported}
@@ -168,8 +168,11 @@ def answer(summary: pa.Table, reported: Sequence[str], answers: str = "answers")
 
 
 def answer_of_values(summary: pa.Table) -> str:
-    """The finding about experiments, from the rows of `results.rows.value_summary.summarise_values`: the best and the worst median of the
-    first metric that is a number; where all are flags, how many replicates have the first one true."""
+    """The finding about experiments, from the rows of `results.rows.value_summary.summarise_values`.
+
+    It is the best and the worst median of the first metric that is a number; where all metrics are flags, for how many replicates the
+    first one is true.
+    """
     rows = [row for row in summary.to_pylist() if row["values"]]
     if not rows:
         return "No replicate has a number yet."
@@ -240,12 +243,12 @@ def _without_error(rows: Sequence[Row], sets: int) -> str:
 
 
 def _told_apart(rows: Sequence[Row]) -> bool:
-    """Whether the intervals of the shares without an error of two conditions do not meet."""
+    """Whether two conditions have shares without an error whose intervals do not overlap."""
     return bool(rows) and max(row["jointly_zero_low"] for row in rows) > min(row["jointly_zero_high"] for row in rows)
 
 
 def _reach(rows: Sequence[Row]) -> float:
-    """How far the medians of the conditions lie apart; a diverged one as far as can be."""
+    """How far apart the medians of the conditions are; a diverged one is infinitely far."""
     medians = [row["error_median"] for row in rows]
     return 0.0 if len(set(medians)) < 2 else float(max(medians) - min(medians))
 
@@ -279,7 +282,7 @@ def _interval(row: Row) -> str:
 
 
 def _between(row: Row, show: Callable[[float], str], least: float = -math.inf) -> str:
-    """The interval of a median in parentheses. An end that is infinite, or the `least` that there can be, bounds nothing."""
+    """The interval of a median in parentheses. An end that is infinite, or the `least` possible value, is no bound and is left out."""
     low, high = row["median_low"], row["median_high"]
     if low == high and math.isinf(low):
         return "(95 %: diverged)"

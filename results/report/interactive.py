@@ -1,4 +1,4 @@
-"""Figures of a page that can be pointed at, and what the page knows of each replicate: JSON that scripts/figures.js reads."""
+"""Interactive figures of a page, and the data on each replicate that they show: JSON that scripts/figures.js reads."""
 
 from collections.abc import Sequence
 
@@ -13,11 +13,11 @@ from results.rows.summary import Replicate, reported_sets
 from results.store.manifest import Manifest
 
 SHORT_KEY = 12  # digits of a key; its page is called replicate-<these>.html
-MOST_SETS = 4  # of which a replicate's counts are told
+MOST_SETS = 4  # most sets whose counts are shown for a replicate
 
 
 def plot(figure: Figure) -> Markup | None:
-    """An element that scripts/figures.js draws into; None for a figure that it can't draw."""
+    """The element into which scripts/figures.js draws a figure; None for a figure that it can't draw."""
     try:
         data = plot_data(figure)
     except NotDrawable:

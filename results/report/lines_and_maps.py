@@ -27,7 +27,7 @@ BANDS = (
 
 @dataclass(frozen=True)
 class Bands:
-    """Over the seeds at each x, all [points]: least, quartiles, most."""
+    """Quantiles over the seeds at each x, all [points]: minimum, quartiles, maximum."""
 
     x: Floats
     least: Floats
@@ -42,11 +42,11 @@ Panels = dict[str, dict[str, Bands]]  # by title, then by the name of a line
 
 def bands_of(points: Iterable[tuple[float, Floats]]) -> Bands | None:
     """Bands from pairs of x and the values of the seeds there, in the order of x; None where no x has a value."""
-    held = sorted(((x, values) for x, values in points if values.size), key=lambda point: point[0])
-    if not held:
+    with_values = sorted(((x, values) for x, values in points if values.size), key=lambda point: point[0])
+    if not with_values:
         return None
-    rows = np.array([np.quantile(values, [0, 0.25, 0.5, 0.75, 1]) for _, values in held])
-    return Bands(np.array([x for x, _ in held], dtype=np.float64), *rows.T)
+    rows = np.array([np.quantile(values, [0, 0.25, 0.5, 0.75, 1]) for _, values in with_values])
+    return Bands(np.array([x for x, _ in with_values], dtype=np.float64), *rows.T)
 
 
 def add_line(panels: Panels, panel: str, line: str, points: Iterable[tuple[float, Floats]]) -> None:
@@ -65,7 +65,7 @@ def common_points(rows: Sequence[Mapping[int, float]], whole: float | None = Non
 def heat_maps(
     tables: Mapping[str, Sequence[Sequence[float | None]]], rows: Sequence[str], columns: Sequence[str], label: str
 ) -> Figure:
-    """A panel a table, two in a row: shares by row and column with the per cent in each cell; None is an empty cell."""
+    """Draw a panel for each table, two in a row: shares by row and column, in per cent in each cell; None is an empty cell."""
     width, height = max(0.47 * len(columns) + 1.1, 3.4), 0.3 * len(rows) + 0.9
     with titled_panels(tables, width, height, label, shared="y", columns=2) as (figure, panels):
         for panel, table in zip(panels, tables.values(), strict=True):
@@ -104,8 +104,10 @@ def square_map(panel: Axes, values: Floats) -> None:
 
 
 def draw_bands(panel: Axes, bands: Bands, name: str, index: int, shaded: bool, edges: Style, style: Style) -> Line2D:
-    """Draw a line with its bands in the colour of a number, and return the line. shaded: whether the quartiles are shown at once;
-    edges, style: of the best and the worst seed, and of the median."""
+    """Draw a line with its bands in colour number `index`, and return the line.
+
+    shaded: whether the quartiles are shown at once. edges: style of the best and the worst seed. style: of the median.
+    """
     colour = colour_of(index)
     band(panel, bands.x, bands.low, bands.high, name, index, shaded)
     for edge in (bands.least, bands.most):
@@ -124,8 +126,10 @@ def lines(
     value: str = "accuracy",
     shared: Literal["y", "none"] = "y",
 ) -> Figure:
-    """A panel a key, a line each of its own: median bold, quartiles shaded, best and worst thin. `marked`: dashed verticals.
-    shared: whether panels have one vertical axis; where each has its own, its title says of what."""
+    """Draw a panel for each key with a line for each of its names: median bold, quartiles shaded, best and worst thin.
+
+    marked: places of dashed vertical lines. shared: "y" for one vertical axis; with "none" each panel has its own, named by its title.
+    """
     names = list(dict.fromkeys(name for by in panels.values() for name in by))
     with titled_panels(panels, 4.4, 3.6, label, value, shared, above=0.2 + 0.1 * len(names)) as (figure, axes):
         handles: dict[str, Line2D] = {}
@@ -145,7 +149,7 @@ def lines(
 
 
 def drawn_lines(name: str, title: str, caption: str, panels: Panels, label: str, **options: Any) -> list[Drawn]:
-    """The figure of `lines` as a section gives it; [] where no panel has a line."""
+    """The figure of `lines` in the form that sections return; [] where no panel has a line."""
     return [(name, title, caption, lines(panels, label, **options))] if panels else []
 
 
@@ -156,7 +160,7 @@ def steps(
     label: str,
     value: str,
 ) -> Figure:
-    """A panel a key, a line a name, of the levels reached at each x; None lies above a broken line, beyond the highest."""
+    """Draw a panel for each key with a line for each name, the level reached at each x. None lies above a broken line, past the highest."""
     names = list(dict.fromkeys(name for by in panels.values() for name in by))
     place = {level: i for i, level in enumerate(levels)}
     with titled_panels(panels, 4.4, 3.6, label, value, "y", above=0.2 + 0.1 * len(names)) as (figure, axes):

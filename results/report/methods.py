@@ -1,8 +1,8 @@
 """A methods paragraph for a paper, made from a study's manifest and its committed rows: no value in it comes from anywhere else.
 
 Options that every replicate of a study shares are named once, those that differ with their values. An option is named where a condition
-sets it, or where a reader asks for it (ASKED, and `task_options` of the families); what this code has no words for is listed as
-`name = value`, so that a task or a model of one's own is described as well. The text is plain: a page must escape it.
+sets it, or where readers expect it (ASKED, and `task_options` of the families). An option without words here is listed as `name = value`,
+so a user's own task or model is described as well. The text is plain: a page must escape it.
 """
 
 import json
@@ -25,7 +25,7 @@ from results.statistics.intervals import CONFIDENCE
 from results.store.json_columns import entries
 from results.store.manifest import ConditionFields, Manifest
 
-MOST = 8  # conditions, values or endings that are listed; of more, how many there are
+MOST = 8  # most conditions, values or endings that are listed; of more, only their number is given
 ASKED: dict[str, tuple[str, ...]] = {
     "task": ("name", "length"),
     "model": ("name", "layers", "width", "heads", "positions", "activation", "norm"),
@@ -91,7 +91,7 @@ def _study(manifest: Manifest, planned: Sequence[Replicate]) -> str:
 
 
 def _options(condition: ConditionFields, options: Mapping[str, tuple[str, ...]]) -> Tree:
-    """{dotted option: value} of one condition, of those that are named; defaults too where the manifest has them."""
+    """The options of one condition that the paragraph names, by dotted path; with defaults where the manifest has them."""
     config, settings = condition.get("config", {}), condition.get("settings", {})
     named: Tree = {}
     for part in ("task", "model", "train"):
@@ -211,10 +211,10 @@ def _sets(manifest: Manifest, summary: pa.Table, families: Sequence[ReportFamily
 
 
 def _seeds(manifest: Manifest, planned: Sequence[Replicate]) -> str:
-    """Seeds and endings by condition, those that are alike together."""
+    """Seeds and endings by condition; conditions that are alike are named together."""
     seeds: dict[str, list[tuple[int, int]]] = {condition["name"]: [] for condition in manifest["conditions"]}
     endings: dict[str, dict[str, int]] = {condition["name"]: dict.fromkeys(ENDINGS, 0) for condition in manifest["conditions"]}
-    last: dict[str, int] = {}  # conditions may share their first stage, which then is one of them alone
+    last: dict[str, int] = {}  # conditions may share their first stage, which then belongs to one of them alone
     for replicate in planned:
         last[replicate.condition] = max(replicate.stage, last.get(replicate.condition, 0))
     for replicate in planned:

@@ -1,4 +1,4 @@
-"""What every report says of its rows: what failed, what ran where, and the figures that a page shows."""
+"""The parts that every report has: failures, what ran where, and the figures of a page."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -25,12 +25,12 @@ from results.store.json_columns import entries
 from results.store.manifest import Manifest
 from results.store.tables import Store
 
-MAX_FAILURES, MAX_OPEN_ROWS = 20, 200  # failures that are listed; rows of a table that is shown open
+MAX_FAILURES, MAX_OPEN_ROWS = 20, 200  # most failures that are listed; most rows of a table that is not folded
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure of the page, or the call that makes it: figures of many replicates are made by whoever draws them."""
+    """A figure of the page, or the call that makes it: figures of many replicates are only made when they are drawn."""
 
     name: str  # of its files
     title: str
@@ -45,14 +45,14 @@ Drawn = tuple[dict[str, bytes], list[tuple[Drawing, Markup]]]
 
 
 def drawn_files(drawings: Sequence[Drawing]) -> Drawn:
-    """The files of figures by their paths in the report's folder, and what the page shows of each."""
+    """Draw figures: their files by path in the report's folder, and the element that the page shows for each."""
     return begin_drawing(drawings, shared=False)()
 
 
 def begin_drawing(drawings: Sequence[Drawing], shared: bool) -> Callable[[], Drawn]:
-    """A function that returns what `drawn_files` does.
+    """Begin to draw figures; the function that is returned ends it and returns what `drawn_files` does.
 
-    shared: a second process draws some of the figures, beginning now; until the function is called this one may do something else.
+    shared: whether a second process draws some of the figures, beginning now, while this one may do something else.
     """
     started: dict[int, tuple[str, bytes, Markup | None]] = {}
     waiting = deque(range(len(drawings)))
@@ -77,7 +77,7 @@ def begin_drawing(drawings: Sequence[Drawing], shared: bool) -> Callable[[], Dra
         shown = []
         for index, drawing in enumerate(drawings):
             document, picture, plotted = started[index]
-            drawing = replace(drawing, name=slug(drawing.name))  # names of rows are part of it
+            drawing = replace(drawing, name=slug(drawing.name))  # it may hold names from rows
             files[f"figures/{drawing.name}.svg"] = document.encode()
             files[f"figures/{drawing.name}.png"] = picture
             shown.append((drawing, plotted or inline(document, drawing.name, drawing.title)))
@@ -89,7 +89,7 @@ def begin_drawing(drawings: Sequence[Drawing], shared: bool) -> Callable[[], Dra
 
 
 def _drawn(drawing: Drawing) -> tuple[str, bytes, Markup | None]:
-    """A figure as SVG, as PNG, and as what a page draws again."""
+    """A figure's name, its SVG and PNG files, and the element that a page draws again."""
     figure = drawing.made()
     return figure_files.svg(figure), figure_files.png(figure), plot(figure)
 
@@ -135,7 +135,7 @@ def newest_failures(failures: pa.Table, keys: set[str]) -> list[Row]:
 
 
 def provenance(replicates: pa.Table, manifest: Manifest) -> Tree:
-    """What ran where: every distinct value with the number of replicates it holds for."""
+    """Where and how replicates ran: every distinct value with its number of replicates."""
     named = {
         column: [({k: plain(v) for k, v in entries(text).items()}, count) for text, count in counted(replicates[column])]
         for column in ("versions", "numerics")

@@ -18,10 +18,10 @@ from results.plain_values import Value
 
 FOLDER = Path(__file__).parent
 SCRIPTS = FOLDER / "scripts"
-SHARED = ("uplot.js", "page_tools.js")  # they put their names where the modules find them
+SHARED = ("uplot.js", "page_tools.js")  # scripts that define global names for the modules
 
 
-_POLICY = "<!-- content security policy -->"  # of head.html, before anything that a store has a say in
+_POLICY = "<!-- content security policy -->"  # in head.html, before anything that comes from a store
 
 
 def render(path: Path, **values: Any) -> str:
@@ -109,7 +109,7 @@ def format_real(value: float | None) -> str:
 
 
 def superscript(exponent: str) -> str:
-    """A whole number, such as -05, as an exponent in Unicode: it keeps its shape in whatever font the reader has."""
+    """A whole number, such as -05, as a Unicode exponent, which looks the same in any font."""
     return str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
@@ -134,5 +134,5 @@ def _number(value: int | None) -> str:
 
 
 def plain(value: Value) -> str:
-    """A configuration's value as one would type it."""
+    """A configuration's value as a person would type it."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

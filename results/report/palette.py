@@ -18,5 +18,5 @@ def colour_of(index: int) -> str:
 
 
 def marker_of(index: int) -> str:
-    """72 conditions have a colour and a marker that no other has."""
+    """The marker of condition number `index`; 72 conditions have different pairs of colour and marker."""
     return MARKERS[(index + index // len(COLOURS)) % len(MARKERS)]

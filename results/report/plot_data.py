@@ -1,7 +1,7 @@
 """A figure as data, which a page draws again so that a reader can point at it: `plot_data` reads it off a matplotlib figure.
 
-A section draws with matplotlib alone; what it says of an artist by `tell` (the condition, the replicate of each point) is what the
-page shows where a reader points, and hides where a reader presses a condition's name. Drawn by scripts/figures.js with uPlot.
+A section draws with matplotlib alone and describes an artist by `tell` (its condition, the replicate of each point). The page shows this
+where a reader points, and hides the artist where a reader clicks on the condition's name. scripts/figures.js draws it with uPlot.
 """
 
 import re
@@ -25,7 +25,7 @@ from results.report.page_template import superscript
 from results.report.palette import COLOURS, INK, PAPER
 
 Spec = dict[str, Any]
-_FINE = 4000  # places along an axis that are told apart
+_FINE = 4000  # distinct places along an axis
 _PALETTE = {colour.lower(): i for i, colour in enumerate(COLOURS, 1)} | {INK: "ink", PAPER: "paper"}
 # a tick of a logarithmic axis, as matplotlib writes it
 _POWER = re.compile(r"\$\\mathdefault\{(?:(\d+)\\times)?10\^\{(-?\d+)\}\}\$")
@@ -34,9 +34,10 @@ _DASHES = {"--": [6, 4], ":": [2, 3], "-.": [6, 3, 2, 3]}
 
 @dataclass(frozen=True)
 class Told:
-    """What an artist is of: `name`, such as a condition; the place of each point's replicate in the study's list, or one for all.
+    """The description of an artist.
 
-    quiet: drawn only while a reader points at the name. texts: what is said of each point, where the page can't tell by itself.
+    name: such as its condition. rows: each point's replicate as a place in the study's list, or one for all. quiet: drawn only while a
+    reader points at the name. texts: of each point, where the page can't make them from its replicate.
     """
 
     name: str
@@ -52,17 +53,17 @@ class NotDrawable(Exception):
     what: str
 
 
-# attributes of artists and of axes, as they go where a figure goes, also to another process
+# attributes of artists and axes, so that they stay with a figure that is sent to another process
 _TOLD, _LOGS = "_told", "_log_coordinates"
 
 
 def tell(artist: Artist, name: str, rows: Sequence[int] = (), quiet: bool = False, texts: Sequence[str] = ()) -> None:
-    """Say what an artist is of."""
+    """Attach a description (`Told`) to an artist."""
     vars(artist)[_TOLD] = Told(name, rows, quiet, texts)
 
 
 def log_coordinates(panel: Axes, direction: str) -> None:
-    """Say that coordinates along an axis of a panel, "x" or "y", are logarithms to base 10."""
+    """Mark the coordinates along an axis of a panel, "x" or "y", as logarithms to base 10."""
     vars(panel).setdefault(_LOGS, set()).add(direction)
 
 
@@ -270,7 +271,7 @@ def _points(axes: Axes, vertices: Any) -> Spec:
 
 
 def _add_twin(panel: Spec, axes: Axes) -> None:
-    """Marks of a second vertical axis, at the places of the first one's, and its ticks for the right side."""
+    """Add the marks of a second vertical axis, moved to the first one's coordinates, and its ticks on the right."""
     right, left = _axis(axes, "y"), panel["y"]
     scale = (left["to"] - left["from"]) / (right["to"] - right["from"])
 

@@ -146,7 +146,7 @@ def values_page(manifest: Manifest, row: PlannedRow, record: Row, evaluations: p
 
 
 def _every_replicate(manifest: Manifest, row: PlannedRow) -> Tree:
-    """What the page of any replicate says."""
+    """The values that the page of every replicate shows."""
     condition = manifest["conditions"][row[1]]
     settings = flatten(condition.get("settings", condition["config"]))
     about: Tree = {"study": manifest["study"], "key": row[0], "condition": condition["name"]}

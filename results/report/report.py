@@ -90,7 +90,7 @@ def _files(store: Store, manifest: Manifest, folder: OutputFolder, families: Seq
     failures, evaluations = tables.read("failures"), reported_rows(manifest, tables.read("evaluations"))
     known = replicates_of(manifest, tables.replicates, evaluations, failures)
     profiles = tables.read("profiles", with_profiles_drawn(manifest, known, families))
-    stated = bool(manifest.get("claims"))  # a claim may look at every curve; the figure shows a few
+    stated = bool(manifest.get("claims"))  # a claim may read every curve, while the figure shows a few
     curves = tables.read("curves", None if stated else with_losses_drawn(known, tables.replicates))
     measured = tables.read("probes")
 
@@ -186,7 +186,7 @@ def _groups(summary: pa.Table) -> list[Row]:
 
 
 def _methods(manifest: Manifest, summary: pa.Table) -> Tree:
-    """Settings that all conditions share, those that differ, the sets with their hashes, and the seeds."""
+    """The values of the methods section: settings that all conditions share, those that differ, sets with their hashes, and seeds."""
     conditions = manifest["conditions"]
     # `config` is what is hashed, so it leaves defaults out; `settings`, where a manifest has it, is complete
     complete = all("settings" in condition for condition in conditions)

@@ -1,4 +1,4 @@
-"""What a run says last: the summary as a table of plain text, and the answer in one sentence."""
+"""The last lines that a run prints: the summary as a plain-text table, and the answer in one sentence."""
 
 from collections.abc import Sequence
 from pathlib import Path

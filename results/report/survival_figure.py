@@ -36,7 +36,7 @@ Groups = Mapping[str, Sequence[Replicate]]  # by what a figure calls their condi
 def survival_drawing(
     manifest: Manifest, groups: Groups, sets: Sequence[str], families: Sequence[ReportFamily]
 ) -> tuple[str, partial[Figure]]:
-    """Caption and the call that makes the figure: a panel an evaluation set, a curve a condition, of at most MOST conditions."""
+    """The caption, and the call that makes the figure: a panel for each evaluation set, with curves of at most MOST conditions."""
     chosen = choose(groups, baseline(manifest, groups, families))
     curves = {name: {label: curve(groups[label], name) for label in chosen} for name in sets}
     return caption(groups, chosen), partial(draw, curves)
@@ -58,7 +58,7 @@ def choose(groups: Groups, first: str | None) -> list[str]:
 
 
 def curve(members: Sequence[Replicate], name: str) -> Survival:
-    """P(error > x) on one set; replicates without a number there are missing, those that a study has no training for left out."""
+    """P(error > x) on one set. Replicates without a number there count as missing; those that the study does not train are left out."""
     errors = errors_of(members, name)
     trained = sum(replicate.ending(name) != "no_transition" for replicate in members)
     return survival(errors, trained - len(errors))
@@ -113,7 +113,7 @@ def draw(curves: Mapping[str, Mapping[str, Survival]]) -> Figure:
 
 
 def steps(curve: Survival, scale: ErrorScale) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
-    """Places [points] along the axis, and from each on the share and its band: 1 before zero, 0 from “diverged” on."""
+    """Places [points] along the axis, and the share with its band from each place on: 1 before zero, 0 from “diverged” on."""
     left, right = scale.limits()
     places = np.concatenate([[left], scale.place(curve.x), [scale.infinite if scale.diverged else right, right]])
     before, after = 1.0 if curve.share.size and not np.isnan(curve.share[0]) else np.nan, 0.0

@@ -20,7 +20,7 @@ Values = Mapping[str, Floats]  # by condition; diverged replicates are left out
 
 
 def values_by_condition(values: Mapping[str, Values], log: Mapping[str, bool]) -> Figure:
-    """A panel a metric: a point a replicate, and their quartiles; `log`: which metrics have a log axis."""
+    """Draw a panel for each metric, with a point for each replicate and their quartiles. log: which metrics have a log axis."""
     conditions = list(dict.fromkeys(name for by in values.values() for name in by))
     width = min(max(0.9 * len(conditions), 2.8), 12)
     columns = 1 if width > 6 else None

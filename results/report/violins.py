@@ -16,7 +16,7 @@ from results.report.palette import COLOURS, INK, PAPER, Style
 from results.report.plot_data import tell
 from results.statistics.intervals import quantile
 
-MAX_CONDITIONS, MAX_DOTS = 60, 6  # drawn conditions a set; dots in one band of one condition
+MAX_CONDITIONS, MAX_DOTS = 60, 6  # most conditions drawn for a set; most dots in one band of a condition
 Points = dict[Any, list[Floats]]  # coordinates [2, points], by what they look like
 MARKS = ((0.0, 0.16), (0.25, 0.26), (0.5, 0.4), (0.75, 0.26), (1.0, 0.16))  # quantile and half height of its mark
 
@@ -83,7 +83,7 @@ def sweep(errors: Mapping[str, Errors], baseline: str, most: int = MAX_CONDITION
 
 
 def _said(condition: str, errors: Floats) -> str:
-    """What a page says of a row that is pointed at."""
+    """The text that a page shows for a row that a reader points at."""
     least, _, median, _, most = (format_rate(quantile(errors, q)) for q, _ in MARKS)
     return (
         f"{condition}: median {median}, from {least} to {most}; {int((errors == 0).sum())} of {errors.size} replicates without an error, "

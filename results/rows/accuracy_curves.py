@@ -1,4 +1,4 @@
-"""The accuracies that were measured on the way: which set is watched, and its curve by key.
+"""The accuracies that were measured during training: which set is watched, and its curve by key.
 
 `evaluations`: the rows that are reported (`results.store.manifest.reported`).
 """
@@ -12,15 +12,17 @@ Look = tuple[int, float]  # step, accuracy in 0 … 1
 
 
 def watched(evaluations: pa.Table) -> str | None:
-    """The set that is looked at most often on the way; None where none is."""
+    """The set that is scored most often during training; None where none is."""
     counts = Counter(evaluations.group_by(["set", "step"]).aggregate([])["set"].to_pylist())
     most = max(sorted(counts), key=lambda name: counts[name], default=None)
     return most if most is not None and counts[most] > 1 else None
 
 
 def looks(evaluations: pa.Table, name: str) -> dict[str, list[Look]]:
-    """Accuracy by key at every look at a set with the raw weights, in order of the steps; looks without a number, of replicates that have
-    diverged, are left out."""
+    """Accuracy with the raw weights at every look at a set, by key, in the order of steps.
+
+    Looks without a number, since the replicate had diverged, are left out.
+    """
     rows = evaluations.filter((pc.field("set") == name) & (pc.field("weights") == "raw"))
     curves: dict[str, list[Look]] = {}
     for row in rows.select(["key", "step", "errors", "count"]).sort_by("step").to_pylist():

@@ -18,7 +18,7 @@ from results.store.tables import Store, committed, open_store, read
 
 
 class KeptArray(NamedTuple):
-    """An array of one replicate. name: with its set in parentheses where it has one."""
+    """An array of one replicate. name: its name, followed by its set in parentheses where it has one."""
 
     condition: str
     seed: int
@@ -33,8 +33,8 @@ def arrays(
 ) -> Iterator[KeptArray]:
     """The arrays of a study's replicates by condition, seed and step, read one file at a time.
 
-    name: of this one alone; key: of this replicate alone. StudyError where no replicate has an array of that name; DamagedFile where a file
-    is gone, damaged or another replicate's.
+    name: only the array of this name; key: only the arrays of this replicate. Raises StudyError where no replicate has an array of that
+    name, and DamagedFile where a file is gone, damaged or another replicate's.
     """
     opened = store if isinstance(store, Store) else open_store(store, study)
     finished = committed(opened)
@@ -56,13 +56,13 @@ def arrays(
     order = finished.select(["condition", "init_seed", "key"]).to_pylist()
     for row in sorted(order, key=lambda row: (row["condition"], row["init_seed"])):
         for step, expected in wanted.get(row["key"], {}).items():
-            held = _file(opened, row["key"], step)
+            by_name = _file(opened, row["key"], step)
             for array in expected:
-                if array not in held:
+                if array not in by_name:
                     raise DamagedFile(
                         f"{_path(opened, row['key'], step)} lacks the array {array!r}: delete it; {_cure(row['key'])}"
                     )
-                yield KeptArray(row["condition"], row["init_seed"], row["key"], step, array, held[array])
+                yield KeptArray(row["condition"], row["init_seed"], row["key"], step, array, by_name[array])
 
 
 def _path(store: Store, key: str, step: int) -> str:
@@ -74,6 +74,7 @@ def _cure(key: str) -> str:
 
 
 def _file(store: Store, key: str, step: int) -> dict[str, NDArray[Any]]:
+    """The arrays by name in the file of a replicate's step."""
     where = _path(store, key, step)
     if not info_of(store.filesystem, where).is_file:
         raise DamagedFile(f"{where}, which holds arrays of a replicate, is gone: {_cure(key)}")
@@ -82,10 +83,10 @@ def _file(store: Store, key: str, step: int) -> dict[str, NDArray[Any]]:
     if state(data) != "whole":
         raise damaged
     try:
-        held: dict[str, NDArray[Any]] = load(data)
+        by_name: dict[str, NDArray[Any]] = load(data)
         owner = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]["key"]
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise damaged from error
     if owner != key:
         raise damaged
-    return held
+    return by_name

@@ -13,7 +13,7 @@ from results.store.manifest import Manifest, reported
 
 
 def online_bands(manifest: Manifest, evaluations: pa.Table) -> list[Row]:
-    """Error quantiles over replicates by condition, set and step, for the sets that are scored on the way; sorted by step.
+    """Error quantiles over replicates by condition, set and step, for the sets that are scored during training; sorted by step.
 
     A replicate that had diverged by then counts as infinity. `replicates` is how many have a number or had diverged.
     """
@@ -43,7 +43,7 @@ def pooled(manifest: Manifest, evaluations: pa.Table, names: list[str]) -> list[
 
 
 def plotted(bands: list[Row]) -> dict[str, float]:
-    """Values to plot. Infinity can't be drawn: such a quantile is a gap in its line, and `diverged` says why."""
+    """The values to plot, by name. An infinite quantile can't be drawn and is a gap in its line; `diverged` says why."""
     values = {}
     for band in bands:
         stage = f"/stage {band['stage']}" if band["stage"] else ""

@@ -26,7 +26,7 @@ from results.store.tables import ROW, Store, open_store, read, studies
 
 @dataclass(frozen=True, repr=False)
 class LoadedRows:
-    """An Arrow table that pandas, Polars and DuckDB take as it is. `arrow` is the `pyarrow.Table`; its members are here too."""
+    """An Arrow table that pandas, Polars and DuckDB read directly. `arrow` is the `pyarrow.Table`, whose members it has too."""
 
     arrow: pa.Table
 
@@ -121,7 +121,7 @@ def load(
 
 
 def _expression(table: str, filters: pc.Expression | Sequence[Any] | None, conditions: Options) -> pc.Expression | None:
-    """All of them as one expression; None where there are none."""
+    """Join filters and conditions into one expression; None where there are none."""
     parts = []
     if filters is not None:
         try:
@@ -164,28 +164,30 @@ def _places(rows: pa.Table, replicates: pa.Table) -> pa.Array:
 
 
 def _with_settings(store: Store, rows: pa.Table, configs: pa.ChunkedArray, config: bool | str | Sequence[str]) -> pa.Table:
-    """Append the settings that are asked for, by dotted name. configs: of each row, as JSON."""
+    """Append the settings that are asked for as columns, by dotted name. configs: the configuration of each row, as JSON."""
     encoded = configs.combine_chunks().dictionary_encode()
     complete, settings = _settings(store), []
     for text in encoded.dictionary.to_pylist():
         changed = entries(text)
         settings.append(complete.get(_spelled(changed)) or flatten(changed))
-    known = list(dict.fromkeys(name for each in settings for name in each))
-    for name in known if config is True else [config] if isinstance(config, str) else config or ():
-        if name not in known:
+    names = list(dict.fromkeys(name for options in settings for name in options))
+    for name in names if config is True else [config] if isinstance(config, str) else config or ():
+        if name not in names:
             raise StudyError(
-                f"no replicate of {store.study} has the setting {name!r}; settings: {', '.join(known)}{nearest(name, known)}"
+                f"no replicate of {store.study} has the setting {name!r}; settings: {', '.join(names)}{nearest(name, names)}"
             )
-        values = _array([each.get(name) for each in settings])
+        values = _array([options.get(name) for options in settings])
         rows = rows.append_column(name, values.take(encoded.indices))
     return rows
 
 
 def _settings(store: Store) -> dict[str, Options]:
-    """Every option, defaults included, of the conditions that the newest manifest has, by their configuration."""
+    """The options of the newest manifest's conditions, defaults included, by the condition's configuration as JSON."""
     newest = newest_manifest(store)
     conditions = newest[1]["conditions"] if newest else []
-    return {_spelled(each["config"]): flatten(each["settings"]) for each in conditions if "settings" in each}
+    return {
+        _spelled(condition["config"]): flatten(condition["settings"]) for condition in conditions if "settings" in condition
+    }
 
 
 def _spelled(config: Options) -> str:
@@ -200,19 +202,20 @@ def _array(values: list[Any]) -> pa.Array:
 
 
 def _study(store: str, study: str | None, table: str) -> str:
-    found = studies(store)
-    if not found:
+    """The name of the study to load: `study`, or the only one of the store. Raises StudyError where that is none."""
+    names = studies(store)
+    if not names:
         raise StudyError(f"there is no study in {public(store)}")
     if study is None:
-        if len(found) > 1:
+        if len(names) > 1:
             raise StudyError(
-                f"{public(store)} holds several studies ({', '.join(found)}): name one, such as "
-                f"results.load({public(store)!r}, {found[0]!r}, {table!r})"
+                f"{public(store)} holds several studies ({', '.join(names)}): name one, such as "
+                f"results.load({public(store)!r}, {names[0]!r}, {table!r})"
             )
-        return found[0]
-    if study not in found:
-        meant = f"; for its table write table={study!r}" if study in SCHEMAS else nearest(study, found)
-        raise StudyError(f"there is no study {study!r} in {public(store)}; studies: {', '.join(found)}{meant}")
+        return names[0]
+    if study not in names:
+        meant = f"; for its table write table={study!r}" if study in SCHEMAS else nearest(study, names)
+        raise StudyError(f"there is no study {study!r} in {public(store)}; studies: {', '.join(names)}{meant}")
     return study
 
 

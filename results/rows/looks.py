@@ -1,4 +1,4 @@
-"""What was measured on the way, many numbers a look: averages over evaluation sets, and what `evaluate.watch` measures of the weights."""
+"""The numbers measured at every look during training: averages over evaluation sets, and what `evaluate.watch` measures of the weights."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def series(
     of_set: str | None = None,
     keys: Collection[str] | None = None,
 ) -> dict[str, dict[str, Series]]:
-    """Numbers over the training by key and metric. metrics, keys: those that are wanted; of_set: of `averages`, the set."""
+    """Numbers over the training by key and metric. metrics, keys: the wanted ones (None: all); of_set: the set, for rows of `averages`."""
     if rows is None:
         return {}
     if keys is not None:
@@ -51,7 +51,7 @@ def series(
     rows = rows.select(["key", "metric", "step", "value"]).combine_chunks()
     if not rows.num_rows:
         return {}
-    # numbers of the names, so that two million rows are sorted as integers
+    # names as numbers, so that two million rows are sorted as integers
     names = {column: rows[column].combine_chunks().dictionary_encode() for column in ("key", "metric")}
     key, metric = (names[column].indices.to_numpy() for column in ("key", "metric"))
     step, value = rows["step"].to_numpy(), rows["value"].to_numpy()

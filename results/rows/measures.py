@@ -1,4 +1,4 @@
-"""The numbers that the replicates of an experiment return: which there are, which way is better, and each replicate's last value.
+"""The numbers that the replicates of an experiment return: their names, which direction is better, and each replicate's last value.
 
 Readers rank costs, of which lower ones are better: the value itself, or minus the value where higher ones are better.
 """
@@ -38,17 +38,17 @@ class Measure:
 
 
 def label(name: str, metric: str) -> str:
-    """What a metric, or an array, on the set of that name is called."""
+    """The label of a metric, or an array, on the set called `name`."""
     return metric if name == RESULT else f"{metric} ({name})"
 
 
 def is_experimental(manifest: Planned) -> bool:
-    """Whether the replicates of a study train nothing: they are experiments."""
+    """Whether the replicates of a study are experiments, which train nothing."""
     return any("experiment" in condition.get("config", {}) for condition in manifest["conditions"])
 
 
 def measures_of(manifest: Planned, evaluations: pa.Table) -> list[Measure]:
-    """The metrics that rows have: declared ones first, in their order, then by name; of each the sets by name."""
+    """The metrics that rows have, declared ones first in their order, then the others by name; for each metric, its sets by name."""
     declared = manifest.get("metrics", {})
     by = evaluations.filter(_NUMBERS).group_by(["set", "metric", "kind"]).aggregate([]).to_pylist()
     kinds = {(row["set"], row["metric"]): row["kind"] for row in sorted(by, key=lambda row: str(row["kind"]), reverse=True)}

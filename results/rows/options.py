@@ -8,7 +8,7 @@ from results.plain_values import Options, Tree
 
 
 class Settings(dict[str, Any]):
-    """Options by dotted path. One that a reader needs and that is not there is an error of the store."""
+    """Options by dotted path. Looking up one that is missing raises an error of the store."""
 
     def __missing__(self, name: str) -> Any:
         raise DamagedFile(
@@ -17,7 +17,7 @@ class Settings(dict[str, Any]):
 
 
 def flatten(node: Options, prefix: str = "") -> Settings:
-    """Nested options by dotted path; an empty mapping is a value."""
+    """Flatten nested options to dotted paths; an empty mapping is a value."""
     flat = Settings()
     for name, value in node.items():
         flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) and value else {f"{prefix}{name}": value}
@@ -25,7 +25,7 @@ def flatten(node: Options, prefix: str = "") -> Settings:
 
 
 def split(configs: Sequence[Options]) -> tuple[Tree, list[str]]:
-    """What all of these flat options share, and the names of those that differ or that not all have; in the order they are met."""
+    """Split flat options into those that all share, and the names of those that differ or that some lack, in the order they occur."""
     names = list(dict.fromkeys(name for config in configs for name in config))
     first = configs[0] if configs else {}
     shared = {name: first[name] for name in names if all(name in config and config[name] == first[name] for config in configs)}

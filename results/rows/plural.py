@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def counted(number: int, what: str) -> str:
-    """Such as 1 layer, or 2 layers."""
+    """A number with its noun, such as 1 layer or 2 layers."""
     return f"{number:,} {what if number == 1 else plural(what)}"
 
 
@@ -42,7 +42,7 @@ def significant(number: float, digits: int = 3) -> str:
 
 
 def factor(ratio: float) -> str:
-    """How many times as much.
+    """A ratio as a factor.
 
     >>> factor(6.714), factor(0.2), factor(1234.5), factor(float("inf"))
     ('6.7×', '0.20×', '1,234×', '∞×')

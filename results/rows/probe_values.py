@@ -1,6 +1,6 @@
-"""Rows that probes add to replicates that are committed already: one file a pack and probe, <study>/probes/<pack>.<probe>.parquet.
+"""Rows that probes add to committed replicates: one file for each pack and probe, <study>/probes/<pack>.<probe>.parquet.
 
-A compaction joins these files too. Of a step that is added again afterwards, readers take the rows of the newer file.
+A compaction joins these files too. If a step is added again afterwards, readers take its rows from the newer file.
 """
 
 import functools
@@ -25,7 +25,7 @@ Place = TypeVar("Place")
 
 
 class Values(dict[Place, float]):
-    """Values of a probe, by item or by place. One that a reader needs and that is not there is an error of the store."""
+    """Values of a probe, by item or by place. Looking up one that is missing raises an error of the store."""
 
     def __missing__(self, place: Place) -> float:
         shown = " ".join(str(part)[:60] for part in (place if isinstance(place, tuple) else (place,)) if part is not None)
@@ -39,12 +39,12 @@ class Items(Values[str]):
 
 
 def by_item(values: Mapping[Name, float]) -> Items:
-    """The values of one probe by item, where that alone tells them apart."""
+    """The values of a probe by item, for probes whose items are unique."""
     return Items({item or "": value for (*_, item), value in values.items()})
 
 
 def parts(item: str | None, form: str) -> tuple[str, ...]:
-    """What stands in the gaps of an item of some form, () for an item of another form.
+    """The parts of an item that fill the gaps of a form; () for an item of another form.
 
     A gap is {n} for a whole number and {word} for a word.
 
@@ -77,13 +77,13 @@ def add(store: Store, pack: str, probe: str, rows: Sequence[Options]) -> None:
 
 
 def probed(store: Store, probe: str) -> set[tuple[str, int, int]]:
-    """(key, stage, step) that have rows of a probe."""
+    """The (key, stage, step) that have rows of a probe."""
     rows = read(store, "probes", ["key", "stage", "step"], pc.field("probe") == probe)
     return {(row["key"], row["stage"], row["step"]) for row in rows.group_by(rows.column_names).aggregate([]).to_pylist()}
 
 
 def compared(store: Store, probe: str) -> dict[tuple[str, int, int], set[str]]:
-    """Keys that a probe of pairs has compared a replicate with, by (key, stage, step)."""
+    """For each (key, stage, step), the keys of the replicates that a probe of pairs has compared it with."""
     rows = read(store, "probes", ["key", "stage", "step", "other_key"], pc.field("probe") == probe)
     partners: dict[tuple[str, int, int], set[str]] = {}
     for row in rows.group_by(rows.column_names).aggregate([]).to_pylist():
@@ -92,8 +92,10 @@ def compared(store: Store, probe: str) -> dict[tuple[str, int, int], set[str]]:
 
 
 def by_key(rows: pa.Table) -> dict[str, Values[Name]]:
-    """The values of a table of `probes` by key and name, those of the first stage and of its last step that was probed; without what
-    compares two replicates."""
+    """The values in a table of `probes` by key and name, of the first stage at its last probed step.
+
+    Values that compare two replicates are left out.
+    """
     values: dict[str, Values[Name]] = {}
     for row in sorted(
         rows.filter((pc.field("stage") == 0) & pc.field("other_key").is_null()).to_pylist(), key=lambda row: row["step"]
@@ -103,7 +105,7 @@ def by_key(rows: pa.Table) -> dict[str, Values[Name]]:
 
 
 def by_pair(rows: pa.Table, probe: str) -> dict[frozenset[str], Values[tuple[int | None, int | None, str | None]]]:
-    """The values of a probe that compares two replicates, by both keys and by layer, head and item: of the last step that was probed."""
+    """The values of a probe that compares two replicates, by their keys and by layer, head and item, at the last probed step."""
     own = [row for row in rows.to_pylist() if row["probe"] == probe and row["other_key"] is not None]
     values: dict[frozenset[str], Values[tuple[int | None, int | None, str | None]]] = {}
     for row in sorted(own, key=lambda row: row["step"]):
@@ -114,7 +116,7 @@ def by_pair(rows: pa.Table, probe: str) -> dict[frozenset[str], Values[tuple[int
 
 
 def by_step(rows: pa.Table, probe: str) -> dict[str, dict[int, Items]]:
-    """Values of a probe by key, step and item. Of runs with different options the one with most rows: options are in the name."""
+    """Values of a probe by key, step and item. Of runs with different options, which its name shows, the one with most rows is taken."""
     named = [row for row in rows.to_pylist() if row["probe"] == probe or row["probe"].startswith(f"{probe}-")]
     counts = Counter(row["probe"] for row in named)
     chosen = max(sorted(counts), key=lambda name: counts[name], default=probe)

@@ -15,7 +15,10 @@ from results.store.tables import Store, committed, read
 
 @dataclass(frozen=True)
 class StudyRows:
-    """committed: the winning rows of `replicates`; evaluations: theirs that are reported; replicates: every planned one."""
+    """The rows of a study.
+
+    committed: the winning rows of `replicates`. evaluations: their rows that are reported. replicates: every planned replicate.
+    """
 
     committed: pa.Table
     evaluations: pa.Table
@@ -23,7 +26,7 @@ class StudyRows:
 
 
 def read_study(store: Store, manifest: Manifest) -> StudyRows:
-    """Read what is said of a study's replicates: neither curves nor profiles nor probes."""
+    """Read a study's replicates and evaluations, without curves, profiles and probes."""
     winning = committed(store)
     evaluations = read(store, "evaluations", filter=reported(manifest), winning=winning)
     return StudyRows(winning, evaluations, replicates_of(manifest, winning, evaluations, read(store, "failures")))

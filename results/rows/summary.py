@@ -112,11 +112,11 @@ class Replicate:
 
     @property
     def label(self) -> str:
-        """Its condition, and of a later stage which."""
+        """The name of its condition and, after the first stage, of its stage."""
         return stage_label(self.condition, self.stage)
 
     def ending(self, name: str) -> str:
-        """How it ended as far as one set is concerned: a finished replicate that was not scored on it is missing there."""
+        """Its ending with respect to one set: a finished replicate that was not scored on the set is missing there."""
         return "missing" if self.status == "finished" and name not in self.scores else self.status
 
     def error(self, name: str) -> float | None:
@@ -126,7 +126,7 @@ class Replicate:
         return self.scores[name].rate if name in self.scores else None
 
     def jointly_zero(self, names: Iterable[str]) -> bool | None:
-        """No error on any of the sets? None until all of them are known: partial answers would favour errors."""
+        """Whether it has no error on any of the sets; None until all of them are known, since partial answers would favour errors."""
         errors = [self.error(name) for name in names]
         return None if None in errors or not errors else not any(errors)
 
@@ -153,7 +153,7 @@ def reported_sets(manifest: Manifest) -> list[str]:
 
 
 def online_sets(manifest: Planned) -> list[str]:
-    """The sets that are scored on the way."""
+    """The sets that are scored during training."""
     return [name for name, value in manifest["sets"].items() if value.get("every") is not None]
 
 
@@ -233,7 +233,7 @@ _RAW: tuple[tuple[str, pa.DataType, Callable[[Score], float | None]], ...] = (
 def to_csv(table: pa.Table) -> bytes:
     """Comma-separated with a header; infinity is `inf`, an absent value is empty.
 
-    Spreadsheets run text that begins like a formula, so that an apostrophe stands before it; Parquet has it as it is.
+    Spreadsheets execute text that begins like a formula, so it gets an apostrophe in front; Parquet keeps it as it is.
     """
     texts = [index for index, field in enumerate(table.schema) if pa.types.is_string(field.type)]
     for index in texts:
@@ -246,7 +246,7 @@ def to_csv(table: pa.Table) -> bytes:
 
 
 def copy_of(store: Store, table: str, winning: pa.Table) -> bytes:
-    """The rows of a table that count as a Parquet file."""
+    """A Parquet file with the rows of a table that count."""
     return to_parquet(read(store, table, winning=winning))
 
 

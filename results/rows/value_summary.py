@@ -1,4 +1,4 @@
-"""From the rows of experiments to numbers: one line a condition and metric, and one line a replicate."""
+"""The numbers of experiments: one line for each condition and metric, and one for each replicate."""
 
 import math
 from collections.abc import Sequence
@@ -72,12 +72,12 @@ def value_rows(replicates: Sequence[Replicate], measures: Sequence[Measure]) -> 
 
 
 def value(cost: float, measure: Measure) -> float:
-    """The value behind a cost."""
+    """Turn a cost back into the value."""
     return measure.sign * cost + 0.0
 
 
 def ends(interval: Interval, measure: Measure) -> tuple[float, float]:
-    """The interval of the values behind an interval of costs."""
+    """Turn an interval of costs back into one of values."""
     low, high = sorted(value(end, measure) for end in (interval.low, interval.high))
     return low, high
 

@@ -1,8 +1,8 @@
-"""Adaptive replicates: the rule of a study, and what it decides of the errors so far. Pure; no torch and no store.
+"""Adaptive replicates: the rule of a study, and its decision from the errors so far. Pure functions, without torch and store.
 
-A condition is looked at when `min`, `min + step`, … `max` of its seeds have ended, always the *first* seeds and never before all of
-them have: seeds that happen to finish early can't decide. It stops at the first look whose interval is narrow enough. An interval at
-such a stop is not one of a fixed number of replicates: docs/guides/adaptive.md says how often it covers.
+A condition is looked at when its *first* `min`, `min + step`, … `max` seeds have all ended, so seeds that happen to finish early can't
+decide. It stops at the first look whose interval is narrow enough. Such an interval can cover less often than one of a fixed number of
+replicates; docs/guides/adaptive.md says how often.
 """
 
 import itertools
@@ -17,14 +17,17 @@ from results.statistics.intervals import Interval, clopper_pearson
 
 PENDING = "pending"  # a seed that has not ended; a failed one is None: left out and counted
 Error = float | None | str
-_WIDEST = 4.0  # times the limit
+_WIDEST = 4.0  # size, in limits, that counts for an interval that is not finite
 _RULES = {"zero_error": ("set", "half_width"), "ratio_of_medians": ("set", "baseline", "width")}
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`limit`: half the width of the Clopper–Pearson interval of P(no error on `set`) at 95 %; with a `baseline`, the upper over the
-    lower end of the bootstrap interval of the ratio of medians. Looks at minimum, minimum + step, … maximum replicates."""
+    """A stopping rule, applied at minimum, minimum + step, … maximum replicates.
+
+    limit: of half the width of the 95 % Clopper–Pearson interval of P(no error on `set`); with a `baseline`, of the ratio of the ends of
+    the bootstrap interval of the ratio of medians.
+    """
 
     minimum: int
     maximum: int
@@ -49,10 +52,11 @@ class Rule:
 
 @dataclass(frozen=True)
 class Decision:
-    """target: replicates that the condition needs as far as is known. looks: those made. size: of the interval at the last look.
+    """The decision on one condition.
 
-    reason: None while it goes on, else narrow | max | baseline. waiting: seeds below the next look that have not ended.
-    failed: ended seeds without a number, left out.
+    target: replicates that it needs as far as is known. looks: those made so far. size: of the interval at the last look. reason: None
+    while it goes on, else narrow | max | baseline. waiting: seeds below the next look that have not ended. failed: seeds that ended
+    without a number and are left out.
     """
 
     target: int
@@ -65,7 +69,7 @@ class Decision:
 
 
 def parse(replicates: Options, budget: Value = None) -> Rule:
-    """The rule of a study's `replicates` and `budget`. ValueError in one sentence on anything wrong."""
+    """Parse a study's `replicates` and `budget` into a rule. Raises ValueError, in one sentence, where something is wrong."""
     _refuse_other(replicates, ("min", "max", "until", "step"), "replicates")
     for key in ("min", "max", "until"):
         if key not in replicates:
@@ -105,12 +109,12 @@ def parse(replicates: Options, budget: Value = None) -> Rule:
 
 
 def first_look(maximum: int) -> int:
-    """`replicates.min` where only the maximum is known: 15, or half of a maximum below 30."""
+    """The default of `replicates.min`: 15, or half of a maximum below 30."""
     return min(15, math.ceil(maximum / 2))
 
 
 def decide(rule: Rule, errors: Mapping[str, Sequence[Error]], paired: bool = True) -> dict[str, Decision]:
-    """What every condition needs, from its errors in the order of its seeds: a rate, infinity where diverged, None, or PENDING.
+    """Decide what every condition needs, from its errors in the order of its seeds: a rate, infinity where diverged, None, or PENDING.
 
     With a baseline, a look needs the baseline's seeds below it too, and the baseline goes on as long as another condition does.
     """
@@ -128,8 +132,10 @@ def decide(rule: Rule, errors: Mapping[str, Sequence[Error]], paired: bool = Tru
 
 
 def interval_size(rule: Rule, errors: Sequence[Error], baseline: Sequence[Error], paired: bool = True) -> float:
-    """What `limit` bounds, of the first seeds of a condition and of its baseline; infinity where there is no interval. Diverged is
-    infinity: it ranks worst and is never without error."""
+    """The size that `limit` bounds, from the first seeds of a condition and its baseline; infinity where there is no interval.
+
+    A diverged replicate is infinity: it ranks worst and is never without error.
+    """
     if rule.baseline is None:
         rates = [error for error in errors if isinstance(error, float)]
         interval = clopper_pearson(sum(error == 0 for error in rates), len(rates))
@@ -141,7 +147,8 @@ def interval_size(rule: Rule, errors: Sequence[Error], baseline: Sequence[Error]
 def narrowing(rule: Rule, size: float | None, replicates: int, more: int) -> float:
     """How much `more` replicates should narrow an interval of `size`, as a share of the limit: widths go as 1/√n.
 
-    Of a ratio the logarithm; one without a finite interval counts as four times too wide, so that it does not take everything.
+    For a ratio, sizes are logarithms. An interval that is not finite counts as four times the limit, so that its condition does not take
+    the whole budget.
     """
     if size is None or not replicates:
         return math.inf

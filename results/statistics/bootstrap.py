@@ -1,4 +1,4 @@
-"""Bootstrap intervals of the ratio of a quantile between two conditions. A single quantile has `statistics.quantile_interval`.
+"""Bootstrap intervals of the ratio of a quantile between two conditions; `intervals.quantile_interval` is that of a single quantile.
 
 Percentile intervals (Efron 1979), seeded, so that the same rows give the same digits. Not BCa: its acceleration is a jackknife, which is
 inconsistent for quantiles, undefined where all values are tied and NaN where one is infinite; `scipy.stats.bootstrap` interpolates between
@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from results.statistics.intervals import CONFIDENCE, Floats, Interval, quantile
 
 RESAMPLES = 9999
-_BLOCK = 4_000_000  # numbers of resampled pairs held at once
+_BLOCK = 4_000_000  # most numbers of resampled pairs in memory at once
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """A quantile of the second condition divided by the first's, with its interval; None where there is none, and then `reason`."""
+    """A quantile of the second condition divided by the first's, with its interval; where either is None, `reason` says why."""
 
     value: float | None
     interval: Interval | None
@@ -120,7 +120,7 @@ def _chosen(n: int, resamples: int, seed: int) -> tuple[NDArray[np.int32], ...]:
 
 
 def _interpolate(low: Floats, high: Floats, weight: float) -> Floats:
-    """As `statistics.quantile`: infinity wherever an infinite one has weight."""
+    """Interpolate as `intervals.quantile` does: infinity wherever an infinite value has weight."""
     if weight == 0:
         return low
     finite = np.isfinite(high)

@@ -1,4 +1,4 @@
-"""Does one condition err more than another? A rank test, the chance that it does, and ratios of quantiles; then Holm over many.
+"""Whether one condition errs more than another: a rank test, the chance that it does, and ratios of quantiles; Holm's correction for many.
 
 Paired where the numbers come as pairs (the same `init_seed` and `data_seed`): a sign-flip test on Pratt's signed ranks, exact under the
 hypothesis that the two of a pair could as well be swapped. Else Brunner and Munzel's test by permutation, `unpaired.brunner_munzel`.
@@ -18,15 +18,16 @@ from results.statistics.intervals import CONFIDENCE, Floats, Interval, clopper_p
 from results.statistics.unpaired import Permuted, brunner_munzel, superiority
 
 QUANTILES = (0.5, 0.9)
-EXACT = 200  # pairs that differ, up to which the null distribution is summed up rather than drawn
+EXACT = 200  # most differing pairs for which the null distribution is computed and not drawn
 DRAWS = 19_999
 _BLOCK = 4_000_000  # signs held at once
 
 
 @dataclass(frozen=True)
 class Compared:
-    """`first` and `second`: how many replicates, the same number of pairs where paired. `ratios`: second over first, by quantile.
+    """A comparison of two conditions.
 
+    first, second: their numbers of replicates; where paired, both are the number of pairs. ratios: second over first, by quantile.
     superiority: P(second errs more) + P(they err equally)/2, within pairs where paired, with its interval; p: two-sided; least: the
     smallest p that replicates with these values can have.
     """
@@ -49,7 +50,7 @@ def compare(
     seed: int = 0,
     quantiles: Sequence[float] = QUANTILES,
 ) -> Compared:
-    """All of the above of two conditions' error rates; where paired, first[i] and second[i] are one pair. [n], [m].
+    """Compare the error rates of two conditions, [n] and [m]; where paired, first[i] and second[i] are one pair.
 
     quantiles: whose ratios are formed; () for costs, which may be negative.
     ValueError for a NaN, unequal numbers of a pair, and fewer than 2 replicates of a condition where they are not paired.
@@ -110,7 +111,7 @@ def sign_flip(changes: ArrayLike, seed: int = 0) -> Permuted:
 
 @lru_cache(maxsize=8)
 def _signs(pairs: int, draws: int, seed: int, start: int) -> NDArray[np.bool_]:
-    """Fair coins, the same for every comparison of so many pairs: [draws, pairs]."""
+    """Draw fair coins, [draws, pairs], the same for every comparison of so many pairs."""
     return np.random.default_rng([seed, start]).random((draws, pairs), dtype=np.float32) < 0.5
 
 
@@ -128,7 +129,7 @@ def pair_superiority(changes: ArrayLike, confidence: float = CONFIDENCE) -> tupl
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Adjusted p-values: those at most α are wrong ones with probability at most α, however the tests depend on each other (Holm 1979)."""
+    """Adjusted p-values (Holm 1979): the chance of any false rejection at level α is at most α, however the tests depend on each other."""
     order = np.argsort(p, kind="stable")
     scaled = np.asarray(p, dtype=np.float64)[order] * np.arange(len(p), 0, -1)
     adjusted = np.empty(len(p))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-import scipy  # whose parts are loaded where they are first used
+import scipy  # its parts are loaded when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
@@ -48,7 +48,7 @@ def clopper_pearson(successes: int, trials: int, confidence: float = CONFIDENCE)
 
 
 def clopper_pearsons(successes: ArrayLike, trials: ArrayLike, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
-    """The ends of `clopper_pearson` for many counts at once; NaN where a count is NaN or no count of its trials."""
+    """The ends of `clopper_pearson` for many counts at once; NaN where a count is NaN, or not within 0 … its trials."""
     k, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     tail, possible = (1 - confidence) / 2, (k >= 0) & (k <= n)
     with np.errstate(invalid="ignore"):
@@ -150,7 +150,7 @@ def quantile_ranks(n: int, q: float, confidence: float = CONFIDENCE) -> tuple[in
 def quantile_interval(values: ArrayLike, q: float, confidence: float = CONFIDENCE, least: float = 0.0) -> Interval:
     """Distribution-free interval of the population's q-quantile, over independent replicates.
 
-    A side that so few values can't bound is `least`, below which no value can be, or infinity: error rates have nothing below 0.
+    Too few values leave a side unbounded: its end is then `least`, the smallest value possible (0 for error rates), or infinity.
     """
     ordered = np.concatenate([[least], _ordered(values), [np.inf]])
     lower, upper = quantile_ranks(ordered.size - 2, q, confidence)
@@ -158,7 +158,7 @@ def quantile_interval(values: ArrayLike, q: float, confidence: float = CONFIDENC
 
 
 def quantile_bounds(values: ArrayLike, missing: int, q: float, least: float = 0.0) -> Interval:
-    """The q-quantile if the `missing` replicates were all to be the best there can be, `least`, and if all were to diverge."""
+    """The q-quantile if all `missing` replicates turned out best, with the value `least`, and if all of them diverged."""
     ordered = _ordered(values)
     best, worst = (np.concatenate([ordered, np.full(missing, rank)]) for rank in (least, np.inf))
     return Interval(quantile(best, q), quantile(worst, q))

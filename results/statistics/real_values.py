@@ -11,14 +11,14 @@ from results.statistics.comparison import differences
 from results.statistics.intervals import CONFIDENCE, Floats, Interval, quantile, quantile_interval
 
 RESAMPLES = 2000
-_BLOCK = 4_000_000  # resampled values held at once
+_BLOCK = 4_000_000  # most resampled values in memory at once
 
 
 def interquartile_mean(values: ArrayLike) -> float:
-    """The mean of the middle half, a quarter of the values cut off at each end; infinity where a value of the middle half is.
+    """The mean of the middle half of the values; infinity where one of them is, NaN for no values.
 
-    Of n values the floor(n / 4) smallest and largest go, as `scipy.stats.trim_mean(values, 0.25)` does (Agarwal et al. 2021, "Deep
-    reinforcement learning at the edge of the statistical precipice"). NaN for no values.
+    Of n values the floor(n / 4) smallest and the floor(n / 4) largest are cut off, as by `scipy.stats.trim_mean(values, 0.25)` (Agarwal et
+    al. 2021, "Deep reinforcement learning at the edge of the statistical precipice").
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     cut = ordered.size // 4
@@ -27,10 +27,10 @@ def interquartile_mean(values: ArrayLike) -> float:
 
 
 def interquartile_mean_interval(*strata: ArrayLike, confidence: float = CONFIDENCE, seed: int = 0) -> Interval:
-    """Percentile bootstrap over replicates, seeded: approximate, and too narrow for fewer than about 20 replicates.
+    """Interval of the interquartile mean by a seeded percentile bootstrap over replicates: too narrow below about 20 replicates.
 
-    Several strata, such as the tasks that all were measured on, have the mean of the middle half of all their values; each is resampled
-    alone, and all must be on one scale.
+    Several strata, such as tasks, are pooled into one mean of the middle half of all values, so they must share one scale; each stratum is
+    resampled by itself.
     """
     groups = [np.asarray(values, dtype=np.float64) for values in strata]
     total = sum(values.size for values in groups)
@@ -46,7 +46,7 @@ def interquartile_mean_interval(*strata: ArrayLike, confidence: float = CONFIDEN
 
 
 def share_below_largest(replicates: int, confidence: float = CONFIDENCE) -> float:
-    """The share of all seeds that lie at or below the largest of so many: at least this, with the confidence. 0 for none.
+    """A lower bound, with this confidence, on the share of all seeds that lie at or below the largest of `replicates`. 0 for none.
 
     The largest of n lies below the q-quantile of the population with probability q^n, whatever the distribution.
     """
@@ -56,7 +56,7 @@ def share_below_largest(replicates: int, confidence: float = CONFIDENCE) -> floa
 def median_difference(
     first: ArrayLike, second: ArrayLike, paired: bool, confidence: float = CONFIDENCE
 ) -> tuple[float, Interval]:
-    """How much larger the second is, with an interval that covers at least `confidence` whatever the distributions.
+    """How much larger the second is by the median, with an interval that covers at least `confidence` whatever the distributions.
 
     Paired: the median of second - first, from its order statistics. Else the difference of the two medians, from the order statistics of
     each at half the error (Bonferroni). NaN where both medians are infinite.
@@ -74,7 +74,7 @@ def _minus(one: float, other: float) -> float:
 
 
 def wants_log_axis(*groups: ArrayLike) -> bool:
-    """Whether values are drawn on a log axis: none is negative, and the largest is over 100 times the smallest that is not 0."""
+    """Whether to draw values on a log axis: none is negative, and the largest is over 100 times the smallest that is not 0."""
     values: Floats = np.concatenate([np.empty(0), *(np.asarray(group, dtype=np.float64).ravel() for group in groups)])
     finite = values[np.isfinite(values)]
     positive = finite[finite > 0]

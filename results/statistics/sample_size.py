@@ -1,4 +1,4 @@
-"""How many replicates would settle a question, if what was seen so far is the truth. Plans, not promises: the truth may differ.
+"""The number of replicates that would settle a question if what was seen so far is the truth. It is a plan: the truth may differ.
 
 For a probability (of an error-free replicate) by exact Clopper–Pearson intervals, searched upward; for a comparison of two conditions
 by Noether's formulas (1987, JASA 82, 645–647) with the variance reduced by ties.
@@ -17,12 +17,15 @@ from results.statistics.intervals import CONFIDENCE, clopper_pearson
 from results.statistics.unpaired import superiority
 
 POWER = 0.8
-LIMIT = 100_000  # replicates up to which is searched
+LIMIT = 100_000  # most replicates that the search considers
 
 
 @dataclass(frozen=True)
 class Needed:
-    """`total` replicates, `more` of them to come; of each condition, in a comparison. None, and the `reason`, where none settles it."""
+    """The replicates that are needed: `total`, `more` of them still to run; in a comparison, for each condition.
+
+    Both are None, with the `reason`, where no number settles the question.
+    """
 
     total: int | None
     more: int | None
@@ -32,7 +35,7 @@ class Needed:
 def for_halfwidth(zero: int, total: int, halfwidth: float, confidence: float = CONFIDENCE) -> Needed:
     """The fewest replicates, from `total` on, whose Clopper–Pearson interval is at most ± `halfwidth` wide at the share seen.
 
-    Both whole numbers of successes beside the share must do. ValueError for counts or a half-width that make no sense.
+    It must be so for both whole numbers of successes next to the share. Raises ValueError for impossible counts or half-widths.
     """
     _check(zero, total, confidence)
     if not 0 < halfwidth < 0.5:
@@ -48,8 +51,8 @@ def for_halfwidth(zero: int, total: int, halfwidth: float, confidence: float = C
 def to_exclude(zero: int, total: int, value: float, power: float = POWER, confidence: float = CONFIDENCE) -> Needed:
     """The fewest replicates, from `total` on, whose Clopper–Pearson interval leaves out `value` with probability `power`.
 
-    0 more where the interval of those seen leaves it out already. The share seen is taken for the truth: where it equals `value`,
-    no number settles it.
+    0 more where the interval of those seen leaves it out already. The share seen is taken for the truth, so no number settles it where
+    the share equals `value`.
     """
     _check(zero, total, confidence, power)
     if not 0 <= value <= 1:
@@ -107,7 +110,7 @@ def to_settle(
 ) -> Needed:
     """Replicates of each condition that would show the difference seen between these error rates ([n] and [m], infinity: diverged).
 
-    `more` counts from the smaller condition. Says so where the estimate is an even chance, and where few pairs can't reach the level.
+    `more` counts from the smaller condition. `reason` says where the estimate is an even chance, and where few pairs can't reach the level.
     """
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if paired:

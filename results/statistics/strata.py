@@ -17,8 +17,10 @@ from results.statistics.real_values import RESAMPLES
 def mean_superiority(
     first: Sequence[ArrayLike], second: Sequence[ArrayLike], confidence: float = CONFIDENCE, seed: int = 0
 ) -> tuple[float, Interval]:
-    """P(second costs more) + P(they are equal)/2 of each stratum, averaged over strata, with a percentile bootstrap that resamples each
-    condition of each stratum alone. first[i] and second[i] are of one stratum."""
+    """P(second costs more) + P(they are equal)/2, averaged over strata, with its interval; first[i] and second[i] are one stratum.
+
+    The interval is a percentile bootstrap that resamples each condition of each stratum by itself.
+    """
     random = np.random.default_rng(seed)
     estimates, drawn = [], np.zeros(RESAMPLES)
     for one, other in zip(first, second, strict=True):

@@ -1,4 +1,4 @@
-"""How a time depends on a number where times are only known between two looks, or not to have come yet."""
+"""Regression of a time on a number, where a time is only known to lie between two looks, or not to have come yet."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,14 +11,15 @@ LEAST_SPREAD = 0.05  # of log times: below it the looks, not the times, would de
 
 
 def slope(x: Floats, low: Floats, high: Floats) -> float:
-    """b of log T = a + b·x + σ·z, z normal, by maximum likelihood: `fit` of x and times in low < T ≤ high."""
+    """The slope b of log T = a + b·x + σ·z, z normal, by maximum likelihood (`fit`), from x and times in low < T ≤ high."""
     return fit(x, low, high)[1]
 
 
 def fit(x: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
-    """a, b and σ of log T = a + b·x + σ·z for times in low < T ≤ high: infinity for one that has not come, 0 for one from the start.
+    """Fit a, b and σ of log T = a + b·x + σ·z to times in low < T ≤ high; high is infinity for a time that has not come.
 
-    σ is at least LEAST_SPREAD. ValueError where fewer than three times have come, or those have one x.
+    low is 0 for a time that had come by the first look. σ is at least LEAST_SPREAD. Raises ValueError where fewer than three times have
+    come, or those that have share one x.
     """
     centre = float(x.mean())
     begun = _begun(x, low, high)
@@ -27,9 +28,9 @@ def fit(x: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
 
 
 def onset(x: Floats, low: Floats, high: Floats) -> tuple[float, float]:
-    """t₀ of T = t₀ + c·exp(-x), and how much likelier that is than a power, T = c·exp(b·x): the difference of log-likelihoods.
+    """Fit t₀ of T = t₀ + c·exp(-x); also the log-likelihood by which that exceeds a power law, T = c·exp(b·x).
 
-    Both have a scale and a spread of log T, and one number more: a common onset, or an exponent other than -1. Times as in `fit`.
+    Both models have a scale and a spread of log T and one number more, a common onset or an exponent other than -1. Times as in `fit`.
     """
     centre = float(x.mean())
     begun = _begun(x, low, high)
@@ -42,7 +43,7 @@ def onset(x: Floats, low: Floats, high: Floats) -> tuple[float, float]:
 
 
 def _begun(x: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
-    """Start of a search: intercept at the mean of x, slope and spread, with each time in the middle between its two looks."""
+    """Where a search starts: intercept at the mean of x, slope and spread, with each time in the middle between its two looks."""
     came = np.isfinite(high)
     if came.sum() < 3 or np.ptp(x[came]) == 0:
         raise ValueError(

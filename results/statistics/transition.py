@@ -1,7 +1,7 @@
-"""When a training makes its phase transition: begin, middle and end of the rise of its accuracy.
+"""The phase transition of a training: begin, middle and end of the rise of its accuracy.
 
 Panigrahi et al. 2025, section 4.2.7.1 and figure 4.5 of the thesis: a student learns from a checkpoint of the middle of its teacher's
-transition and not from one of its begin or end. Places are relative to a teacher's own curve: absolute steps belong to one seed.
+transition, and not from one of its begin or end. All three are found on the teacher's own curve, since steps differ between seeds.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ Curve = Iterable[tuple[int, float | None]]  # (step, accuracy in 0 … 1, or Non
 
 @dataclass(frozen=True)
 class Transition:
-    """Steps of the curve; None for a begin that was not seen or an end that was not reached."""
+    """The steps of a transition; None for a begin that was not seen or an end that was not reached."""
 
     begin: int | None
     middle: int
@@ -31,7 +31,7 @@ def first_step(curve: Curve, at_least: float) -> int | None:
 def transition(
     curve: Curve, low: float = 0.55, middle: float = 0.75, high: float = 0.999, before: int = 0, after: int = 0
 ) -> Transition | None:
-    """Where the curve rises, None where it never reaches `middle`.
+    """Find where the curve rises; None where it never reaches `middle`.
 
     middle: the first step with an accuracy of at least `middle`. begin: the last step, at least `before` steps ahead of the middle, with
     an accuracy of at most `low`. end: the first step, at least `after` steps behind the middle, with an accuracy of at least `high`.

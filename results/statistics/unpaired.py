@@ -16,10 +16,10 @@ from results.errors import StudyError
 from results.statistics.intervals import Floats, Interval
 
 Ints = NDArray[np.integer]
-SPLITS = 50_000  # different splits up to which all are summed rather than some drawn: 9 and 9 replicates without ties
+SPLITS = 50_000  # most different splits that are all summed, and not drawn: 9 and 9 replicates without ties
 DRAWS = 9_999
-_BLOCK = 25_000_000  # positions of drawn splits held at once
-_EQUAL = 1 - 1e-9  # statistics that differ by rounding alone
+_BLOCK = 25_000_000  # most positions of drawn splits in memory at once
+_EQUAL = 1 - 1e-9  # ratio of statistics above which they differ by rounding alone
 
 
 class Permuted(NamedTuple):
@@ -84,9 +84,9 @@ def brunner_munzel(first: ArrayLike, second: ArrayLike, seed: int = 0) -> Permut
 
 
 def _logit_interval(chance: float, by_x: Ints, by_y: Ints, confidence: float) -> tuple[float, float]:
-    """Of the share of pairs (x, y) with a property, from how many y it holds with each x, and the other way round.
+    """Interval of the share of pairs (x, y) with a property. by_x: for how many y each x has it; by_y: for how many x each y has it.
 
-    Where it holds for no pair or for all, k = min(n, m) independent pairs are all alike with probability chance^k: an exact bound.
+    Where no pair or every pair has it, the bound is exact: k = min(n, m) independent pairs are all alike with probability chance^k.
     """
     n, m = by_x.size, by_y.size
     if chance in (0.0, 1.0):
@@ -101,7 +101,7 @@ def _logit_interval(chance: float, by_x: Ints, by_y: Ints, confidence: float) ->
 
 
 def _covariance(one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> float:
-    """Interval of two shares of pairs, from the same counts as `_logit_interval`."""
+    """Covariance of two shares of pairs, from the same counts as `_logit_interval`."""
     n, m = one[0].size, one[1].size
     by_x, by_y = (float(((a - a.mean()) * (b - b.mean())).sum()) for a, b in zip(one, other, strict=True))
     return by_x / (n - 1) / n / m**2 + by_y / (m - 1) / m / n**2
@@ -136,7 +136,7 @@ def _statistics(taken: Ints, sizes: Ints, m: int) -> Floats:
 
 
 def _countable(sizes: Ints, m: int) -> bool:
-    """Whether at most `SPLITS` counts of the second sample's m values by group of ties are possible."""
+    """Whether the second sample's m values can fall into the groups of ties in at most `SPLITS` ways."""
     ways, left = np.ones(1), int(sizes.sum())
     for size in sizes.tolist():
         left -= size
@@ -162,7 +162,7 @@ def _all_splits(sizes: tuple[int, ...], m: int) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=16)
 def _untied(total: int, m: int, seed: int) -> Floats:
-    """The sorted statistics of drawn splits where no two values are equal: the same for all such samples of these sizes."""
+    """The sorted statistics of drawn splits without ties, which are the same for all samples of these sizes."""
     ones = np.ones(total, dtype=np.int64)
     return np.sort(np.concatenate([_statistics(splits, ones, m) for splits in _drawn(ones, m, seed)]))
 

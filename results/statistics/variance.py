@@ -1,4 +1,4 @@
-"""How much of the spread of error rates is between replicates, and how much would be there if they were all alike?
+"""How much of the spread of error rates lies between replicates, beside the spread that replicates would have if they were all alike.
 
 A beta-binomial model: replicate i errs with its own probability, Beta(a, b) over replicates, and its errors are binomial given that. The
 maximum of the likelihood is in the intraclass correlation 1/(a + b + 1), which at its ends is no fit but an outcome with a name.
@@ -14,13 +14,13 @@ from results.statistics.intervals import CONFIDENCE, Floats, Interval, ratio_var
 
 NO_ERROR, ALL_WRONG = "no error", "all wrong"
 NO_SPREAD, ALL_OR_NOTHING, FITTED = "no overdispersion", "all or nothing", "fitted"
-_EDGE = 1e-8  # correlations closer to 0 or 1 than this are the end itself
+_EDGE = 1e-8  # a correlation closer to 0 or 1 than this counts as that end
 _GAIN = 1e-4  # twice the log-likelihood that a spread must gain: less is lost in rounding, and its p would be 0.496
 
 
 @dataclass(frozen=True)
 class Split:
-    """`outcome`: fitted, or which end of the model the data lie at; `a` and `b` only where fitted.
+    """The split of the spread. outcome: fitted, or the end of the model at which the data lie. a, b: only where fitted.
 
     mean: error probability of the average replicate; icc = 1/(a + b + 1): correlation of two reads of one replicate, None where nothing
     differs; between and within: variance of replicates' probabilities, and mean variance of a rate around its replicate's probability;
@@ -85,7 +85,7 @@ def icc_interval(errors: ArrayLike, count: ArrayLike, confidence: float = CONFID
     start = float(scipy.special.logit(spread.mean))
 
     def profile(x: float) -> float:
-        """At the correlation expit(x)."""
+        """The profile likelihood at the correlation expit(x)."""
         icc = float(scipy.special.expit(x))
         near = scipy.optimize.minimize_scalar(
             # finite: the search takes differences of its values
@@ -137,7 +137,7 @@ def effective(
 
 
 def _binomial(mean: float, e: Floats, c: Floats) -> float:
-    """Log-likelihood without the binomial coefficients, which the other one lacks too."""
+    """Log-likelihood of one probability for all replicates, without the binomial coefficients, as in `_beta_binomial`."""
     return float((scipy.special.xlogy(e, mean) + scipy.special.xlog1py(c - e, -mean)).sum())
 
 

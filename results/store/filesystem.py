@@ -47,7 +47,7 @@ def resolve(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
 
 
 def check_uri(uri: str) -> None:
-    """StudyError for a path or URI of a store that names no place, whatever is there."""
+    """Raise StudyError for a path or URI of a store that names no place, whatever is there."""
     scheme, separator, rest = uri.partition("://")
     if not uri.strip() or not uri.isprintable():
         raise StudyError(
@@ -148,7 +148,7 @@ def join(root: str, *parts: str) -> str:
 
 
 def refuse_links_out(root: str, target: str) -> None:
-    """DamagedFile where a link below `root`, a local folder, leads the way to `target` out of it."""
+    """Raise DamagedFile where a link below `root`, a local folder, leads the way to `target` out of it."""
     inside, folder = os.path.realpath(root), os.path.realpath(os.path.dirname(target))
     if os.path.commonpath([inside, folder]) != inside:
         raise DamagedFile(f"a symbolic link on its way leads out of the store, to {folder}")
@@ -204,7 +204,7 @@ def upload(filesystem: pyarrow.fs.FileSystem, target: str, data: bytes) -> None:
 
 
 def refuse_special(filesystem: pyarrow.fs.FileSystem, path: str) -> None:
-    """DamagedFile where a local path is no file but a folder, or a pipe or device, whose end may never come."""
+    """Raise DamagedFile where a local path is no file but a folder, or a pipe or device, whose end may never come."""
     if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
         return
     try:
@@ -217,7 +217,7 @@ def refuse_special(filesystem: pyarrow.fs.FileSystem, path: str) -> None:
 
 
 def content(filesystem: pyarrow.fs.FileSystem, path: str) -> bytes:
-    """All of a file. MissingFile where there is none, DamagedFile where it is something else, else StoreError with one sentence."""
+    """Read all of a file. Raises MissingFile where there is none, DamagedFile where it is no file, else StoreError with one sentence."""
     refuse_special(filesystem, path)
     try:
         with filesystem.open_input_stream(path, compression=None) as stream:
@@ -230,17 +230,17 @@ def content(filesystem: pyarrow.fs.FileSystem, path: str) -> bytes:
 
 
 def info_of(filesystem: pyarrow.fs.FileSystem, path: str) -> pyarrow.fs.FileInfo:
-    """What kind of thing is at a path, and how large it is. StoreError where the store does not say."""
+    """The kind and size of what is at a path. Raises StoreError where the store does not say."""
     with store_errors(path):
         return filesystem.get_file_info(path)
 
 
 def lasts(error: BaseException) -> bool:
-    """Whether an error of a store is one that does not pass by itself: want of permission, wrong credentials, no such bucket."""
+    """Whether an error of a store stays until a person acts: missing permission, wrong credentials, no such bucket."""
     causes = [error] if error.__cause__ is None else [error, error.__cause__]
     return any(isinstance(cause, PermissionError | DamagedFile) or _LASTING.search(str(cause)) for cause in causes)
 
 
 def reason(error: BaseException) -> str:
-    """What an error says, in one line and without the path."""
+    """The message of an error in one line, without the path."""
     return " ".join((getattr(error, "strerror", None) or str(error) or type(error).__name__).split())

@@ -6,7 +6,7 @@ from results.plain_values import Tree
 
 
 def entries(text: str) -> Tree:
-    """The object that a column's text is; text that is none is shown as it stands, under the name "text"."""
+    """Parse a column's text as a JSON object; any other text is returned as it stands, under the name "text"."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,5 +1,6 @@
-"""Temporary files that killed writers left in a local store: `results.store.filesystem.write_local` and the leases write under
-such names.
+"""Removal of the temporary files that killed writers left in a local store.
+
+`results.store.filesystem.write_local` and the leases write under such names.
 """
 
 import contextlib
@@ -11,11 +12,11 @@ import time
 from results.store.tables import Store
 
 _OURS = re.compile(r"\.(?:.+\.)?[0-9a-f]{32}\.tmp|\.writable-[0-9a-f]{32}")
-OLD_S = 3600.0  # a writer that is that slow finds its file gone, and writes it again
+OLD_S = 3600.0  # age of a leftover; a writer that is slower finds its file gone, and writes it again
 
 
 def remove_leftovers(store: Store) -> int:
-    """Remove those of a study, and of kept weights, that are older than OLD_S; how many."""
+    """Remove the temporary files of a study, and of kept weights, that are older than OLD_S; returns how many."""
     if not store.is_local:
         return 0  # an object store shows whole files only
     removed = 0

@@ -1,4 +1,4 @@
-"""Which manifest of a study holds, and what it says: the plan is immutable, so a study that was extended has several."""
+"""The newest manifest of a study and what it says. A manifest never changes, so a study that was extended has several."""
 
 import json
 import re
@@ -25,21 +25,21 @@ MOST_BYTES = 2**28  # 2 × 10^6 replicates
 
 
 def manifest_path(manifest_hash: str) -> str:
-    """Where a manifest lies, relative to its study."""
+    """The path of a manifest within its study."""
     return f"{FOLDER}/{manifest_hash}{SUFFIX}"
 
 
 def write_manifest(store: Store, manifest_hash: str, content: bytes) -> None:
-    """Put a manifest in its place as the newest. Raises OSError with one sentence."""
+    """Write a manifest and make it the newest. Raises OSError with one sentence."""
     write_bytes(store, manifest_path(manifest_hash), content)
     write_bytes(store, NEWEST, manifest_hash.encode())
 
 
 def newest_manifest(store: Store) -> tuple[str, Manifest] | None:
-    """Hash and content of the manifest that was written last, or None: the one that the file `newest_manifest` names; where
-    there is no such file, by the time of the files, and of several of one time the one that plans most.
+    """Hash and content of the manifest that was written last; None where there is none.
 
-    Raises DamagedFile, naming the file, where it is none.
+    It is the one that the file `newest_manifest` names. Without that file it is the latest by the time of the files, and of several with
+    the same time the one that plans most. Raises DamagedFile, naming the file, where that is no manifest.
     """
     names = [name for name in list_names(store, FOLDER) if name.endswith(SUFFIX)]
     if not names:
@@ -94,16 +94,16 @@ def is_of(manifest: Manifest, task: str) -> bool:
 
 
 def has_settings_of(manifest: Manifest, *tasks: str) -> bool:
-    """Whether a study is of one of these tasks, and its manifest has the settings of all conditions, as older ones do not."""
+    """Whether a study is of one of these tasks and its manifest has the settings of all conditions, which older manifests lack."""
     return any(is_of(manifest, task) for task in tasks) and all("settings" in each for each in manifest["conditions"])
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """What a condition's task says of its numbers.
+    """How a condition's task scores a model.
 
-    metrics: kinds of errors, the first of which is reported; error: what counts as one, a noun phrase; tokens: positions of a string
-    that a model reads; outputs: classes that it chooses from. All but the metrics are None in manifests that do not say.
+    metrics: kinds of errors, the first of which is reported. error: what counts as an error, a noun phrase. tokens: positions of a string
+    that a model reads. outputs: classes that it chooses from. All but the metrics are None in manifests that do not say.
     """
 
     metrics: tuple[str, ...]
@@ -134,7 +134,7 @@ def scoring_of(condition: ConditionFields) -> Scoring:
 
 
 def reported(manifest: Planned) -> pc.Expression:
-    """Selects the rows of `evaluations` that are reported: those with the first metric of their condition's task, all of experiments."""
+    """An expression for the reported rows of `evaluations`: the first metric of a condition's task, and all rows of experiments."""
     if any("experiment" in condition.get("config", {}) for condition in manifest["conditions"]):
         return pc.field("kind").is_valid()
     hashes: dict[str, set[str]] = {}
@@ -150,7 +150,7 @@ def reported(manifest: Planned) -> pc.Expression:
 
 
 def reported_rows(manifest: Manifest, evaluations: pa.Table) -> pa.Table:
-    """The rows of `evaluations` that are reported, in their order. Where that is all of them, no row is copied."""
+    """The reported rows of `evaluations`, in their order. Where all rows are reported, none is copied."""
     selects = reported(manifest)
     decisive = [name for name in ("kind", "metric", "set_hash") if name in str(selects)]
     count = evaluations.select(decisive).filter(selects).num_rows
@@ -177,7 +177,7 @@ def read_manifest(store: Store, manifest_hash: str) -> Manifest:
 
 
 def checked(data: bytes, path: str) -> Manifest:
-    """The manifest that these bytes of a file hold. Raises DamagedFile where they hold none of `results.store.manifest_schema`."""
+    """Parse the bytes of a file as a manifest. Raises DamagedFile where they do not fit `results.store.manifest_schema`."""
     try:
         content = json.loads(data, parse_constant=_no_number, object_pairs_hook=without_twins)
     except (ValueError, RecursionError) as error:

@@ -49,7 +49,7 @@ class ScoringFields(TypedDict):
     outputs: NotRequired[int | None]
 
 
-# which options a part has depends on its name, and a reader that needs one says so (`results.rows.options.Settings`)
+# the options of a part depend on its name; a reader that misses one raises an error (`results.rows.options.Settings`)
 _NAMED = record({"name": text(MOST_NAME), "length": whole()}, required=["name"])
 PARTS = {
     "task": _NAMED,
@@ -119,14 +119,14 @@ class RuleFields(TypedDict):
 
 
 def _rule(value: Value, where: str) -> str:
-    """A field more would be another rule."""
+    """Refuse unknown fields, since with one more it would be another rule."""
     if wrong := shape_of(RuleFields)(value, where):
         return wrong
     return next((f"{below(where, name)} is no part of a rule" for name in value if name not in RuleFields.__annotations__), "")
 
 
 class Described(TypedDict):
-    """What a study is."""
+    """The fields that describe a study."""
 
     study: Name
     question: str
@@ -137,7 +137,7 @@ class Described(TypedDict):
 
 
 class Planned(TypedDict):
-    """What a reader of rows needs."""
+    """The fields that a reader of rows needs."""
 
     sets: dict[str, SetFields]
     conditions: list[ConditionFields]
@@ -146,7 +146,7 @@ class Planned(TypedDict):
 
 
 class Readable(Described, Planned):
-    """What every manifest that is read must have."""
+    """The fields that every manifest must have to be read."""
 
 
 class Manifest(Readable):

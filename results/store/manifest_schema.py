@@ -1,4 +1,4 @@
-"""The one schema that a manifest is checked against when it is read: its fields, its options, and what they say of each other.
+"""The schema that every manifest is checked against when it is read: its fields, its options, and their agreement with each other.
 
 Fields that `results.store.manifest_fields` does not name are left to the code that does: a newer version may have added them.
 Options of tasks, models and trainings have the kinds of `option_kinds.json`, which `harness.study.option_kinds` writes.
@@ -14,12 +14,12 @@ from results.plain_values import Tree, Value
 from results.store.manifest_fields import PARTS, Manifest, Readable
 from results.store.shapes import LARGEST, MOST_NAME, Shape, anything, below, flag, items, number, record, shape_of, text, whole
 
-MOST_DEPTH = 40  # of mappings and lists in each other, of a study file too
+MOST_DEPTH = 40  # most mappings and lists nested in each other, in a study file too
 MOST_CONDITIONS = 20_000
 
 
 def problem(content: Value) -> str:
-    """The first thing that is wrong with a manifest, such as "sets.dense.sequences must be a whole number", or ""."""
+    """The first problem of a manifest, such as "sets.dense.sequences must be a whole number"; "" where there is none."""
     return _unfit(content) or _MANIFEST(content, "") or _conditions(content["conditions"]) or _disagreement(content)
 
 
@@ -31,7 +31,7 @@ def _conditions(conditions: list[Tree]) -> str:
 
 
 def _condition(value: Tree, where: str) -> str:
-    """Every part of a condition that has its fields: in `settings`, or in `config` where it has none, as older manifests do."""
+    """Check every part of a condition: in `settings`, or in `config` for older manifests without them."""
     trained = "settings" not in value and "experiment" not in value["config"]
     if trained and (wrong := record(PARTS, required=PARTS)(value["config"], f"{where}.config")):
         return wrong
@@ -41,14 +41,14 @@ def _condition(value: Tree, where: str) -> str:
 
 
 def _section(value: Tree, where: str) -> str:
-    """What options a condition, or an earlier stage of it, gives to its task, its model, its training and its link to that stage."""
+    """Check the options of a condition's stage: those of its task, its model, its training and its link to the stage before."""
     return next(
         (wrong for part, section in value.items() if (wrong := _options(part, section)(section, below(where, part)))), ""
     )
 
 
 def _options(part: str, value: Value) -> Shape:
-    """The shape of a section such as `task`; of a user's own class the options are not known."""
+    """The shape of a section such as `task`; the options of a user's own class are not known."""
     kinds = _option_kinds().get(part)
     if kinds is None:
         return anything
@@ -91,7 +91,7 @@ _KINDS: dict[str, Shape] = {"whole": whole(-LARGEST), "number": number, "text": 
 
 
 def _unfit(content: Value) -> str:
-    """What no place of a manifest may hold: numbers that are none, halves of characters, mappings without end."""
+    """The first value that no place of a manifest may hold: a number that is not finite, half a character, endless nesting; or ""."""
     level, depth = [content], 0
     while level:
         depth += 1
@@ -117,7 +117,7 @@ def _unfit(content: Value) -> str:
 
 
 def _disagreement(content: Tree) -> str:
-    """Where parts of a manifest that has its shape contradict each other."""
+    """The first place where parts of a well-formed manifest contradict each other; or ""."""
     conditions, rows = content["conditions"], content["replicates"]
     if len(conditions) > MOST_CONDITIONS:
         return f"it has {len(conditions)} conditions, and at most {MOST_CONDITIONS} are read"
@@ -152,7 +152,7 @@ def _disagreement(content: Tree) -> str:
 
 
 def _other_settings(condition: dict[str, Any], sets: Tree) -> str:
-    """Where `settings`, which has every option, has another value than `config`, or a set another kind of value for an option."""
+    """The first option that `settings` and `config` give different values, or a set a value of another kind; or ""."""
     settings = condition.get("settings")
     if settings is None:
         return ""

@@ -1,4 +1,4 @@
-"""Uniting stores, and rewriting a store's many small files as one a table; readers see the same rows before and after.
+"""Merging of stores, and compaction of a store's many small files into one for each table, which leaves readers the same rows.
 
 Neither may run while another process writes into the store's study or compacts it.
 """
@@ -43,14 +43,14 @@ from results.store.tables import (
     write_file,
 )
 
-_NAMED = 10  # replicates that a refusal names
 _QUANTITY = ("set", "metric", "axis", "probe", "layer", "head", "item")  # columns that say what a row's number is of
+_NAMED = 10  # most replicates that an error message names
 _DEPENDENT = [table for table in SCHEMAS if table not in ("replicates", "failures")]
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What `merge` added; `superseded` of the (key, stage) in the result are held by more than one pack."""
+    """What `merge` added. superseded: how many (key, stage) of the result are held by more than one pack."""
 
     packs: int
     replicates: int
@@ -60,7 +60,7 @@ class Merged:
     artifacts: int
 
     def __str__(self) -> str:
-        """What was added, for a person; what there was none of is left out."""
+        """A sentence on what was added, without the kinds of which there was none."""
         numbers = {"pack": self.packs, "replicate": self.replicates, "failure": self.failures, "manifest": self.manifests}
         numbers["weight file"] = self.artifacts
         added = ", ".join(counted(number, what) for what, number in numbers.items() if number)
@@ -69,13 +69,13 @@ class Merged:
 
 
 def compact(store: Store, instead: Mapping[str, pa.Table] | None = None) -> tuple[int, int]:
-    """Rewrite each table as one file `compacted-<hash of what it holds>.parquet`, of the winning rows, which keep their pack.
+    """Rewrite each table as one file `compacted-<hash of what it holds>.parquet` of the winning rows, which keep their pack.
 
-    instead: rows by table that take the place of all that the store has of their (key, stage, pack), which is in its `replicates`;
-    rows that do not win are then kept too.
-    The compacted `replicates` is written after all others and the inputs are deleted last: a crash in between leaves rows
-    twice, which `results.store.tables.read` shows once. Files of uncommitted packs are left alone. Holds tables in memory.
-    Returns how many files it rewrote, and into how many.
+    instead: rows by table that replace all rows of their (key, stage, pack), each of which is in the store's `replicates`; rows that do
+    not win are then kept too.
+    The compacted `replicates` is written after all others and the inputs are deleted last. A crash in between leaves rows twice, which
+    `results.store.tables.read` shows once. Files of uncommitted packs are left alone. Tables are held in memory.
+    Returns how many files were rewritten, and into how many.
     """
     files = {"replicates": table_files(store, "replicates")}  # listed first: a later commit is no input
     replicates = _exchanged("replicates", read_files(store, "replicates", files["replicates"]), instead)
@@ -88,10 +88,13 @@ def compact(store: Store, instead: Mapping[str, pa.Table] | None = None) -> tupl
     rows = {t: semi_join(_exchanged(t, read_files(store, t, files[t]), instead), winning) for t in _DEPENDENT}
     rows["failures"] = read_files(store, "failures", files["failures"])
     rows["replicates"] = semi_join(replicates, winning)
-    held = [sorted(map(str, winning.to_pylist())), sorted(map(str, rows["failures"].select(["pack", "attempt"]).to_pylist()))]
+    contents = [
+        sorted(map(str, winning.to_pylist())),
+        sorted(map(str, rows["failures"].select(["pack", "attempt"]).to_pylist())),
+    ]
     if instead is not None:
-        held.append(sorted(_texts(instead["replicates"], instead).values()))
-    target = f"{COMPACTED}{hashlib.sha256(repr(held).encode()).hexdigest()[:16]}{SUFFIX}"
+        contents.append(sorted(_texts(instead["replicates"], instead).values()))
+    target = f"{COMPACTED}{hashlib.sha256(repr(contents).encode()).hexdigest()[:16]}{SUFFIX}"
     for table, kept in rows.items():
         if kept.num_rows:
             orders = (kept, _by_quantity(kept))
@@ -115,29 +118,29 @@ def _exchanged(table: str, rows: pa.Table, instead: Mapping[str, pa.Table] | Non
 def merge(into: Store, others: list[Store], keep_one: bool = False) -> Merged:
     """Add what other stores have committed of a study: rows, failures, manifests, kept weights. Run again, it adds nothing.
 
-    A row is known by (key, stage, pack), and what stores have of it must be the same numbers; where and when it was trained may
-    differ, and what `into` has of that is kept. Of weights that several packs left, those of the smallest pack id are kept.
-    Whatever the order of merges, the numbers that result are the same. Raises StudyError, before anything is written, where a
-    store scored a set of the same name and condition on another definition, and where numbers or weights differ; unless `keep_one`:
-    then one copy is kept, which one depends on its numbers alone.
+    A row is identified by (key, stage, pack), and its numbers must be the same in all stores. Where and when it was trained may differ;
+    the record in `into` is kept. Of weights that several packs left, those of the smallest pack id are kept. The resulting numbers do not
+    depend on the order of merges.
+    Raises StudyError, before anything is written, where stores scored a set of the same name and condition on different definitions, and
+    where numbers or weights differ, unless `keep_one`: then one copy is kept, chosen by its numbers alone.
     """
     _check_sets([into, *others])
-    mine = _everything(into)
-    union, changed = mine, mine["replicates"].select(ROW).slice(0, 0)
+    own = _everything(into)
+    union, changed = own, own["replicates"].select(ROW).slice(0, 0)
     for other in others:
-        theirs = _everything(other)
+        incoming = _everything(other)
         for column in ("key", "pack"):
-            for name in theirs["replicates"][column].unique().to_pylist():
+            for name in incoming["replicates"][column].unique().to_pylist():
                 check_name(name, f"a {column} ({other.path('replicates')})")
-        union, exchanged = _united(union, theirs, keep_one, into, other)
+        union, exchanged = _united(union, incoming, keep_one, into, other)
         changed = pa.concat_tables([changed, exchanged])
-    held = [(other, read(other, "replicates", ["key"])["key"].to_pylist()) for other in others]
-    weights = _better_weights(into, [(into, union["replicates"]["key"].to_pylist()), *held], keep_one)
+    keys_of_others = [(other, read(other, "replicates", ["key"])["key"].to_pylist()) for other in others]
+    weights = _better_weights(into, [(into, union["replicates"]["key"].to_pylist()), *keys_of_others], keep_one)
     plans = [plan for plan in map(newest_manifest, [into, *others]) if plan]
-    changed = semi_join(mine["replicates"].select(ROW), changed)
+    changed = semi_join(own["replicates"].select(ROW), changed)
     if changed.num_rows:
         compact(into, {table: semi_join(rows, changed) for table, rows in union.items()})
-    missing = anti_join(union["replicates"], mine["replicates"])
+    missing = anti_join(union["replicates"], own["replicates"])
     touched = missing["pack"].unique()
     pieces = {t: _by_pack(rows.filter(pc.is_in(rows["pack"], touched))) for t, rows in union.items()}
     for pack in sorted(touched.to_pylist()):
@@ -150,7 +153,7 @@ def merge(into: Store, others: list[Store], keep_one: bool = False) -> Merged:
         manifests += _copy_missing(into, other, into.path(FOLDER), other.path(FOLDER))
     for relative, source in weights.items():
         write_file(into, into.shared(*relative), content(source.filesystem, source.shared(*relative)))
-    if manifests:  # the plan that holds is the one of most replicates, and of several such the one of the smallest hash
+    if manifests:  # the newest plan is then the one of most replicates, and of several such the one of the smallest hash
         name = min(plans, key=lambda plan: (-len(plan[1]["replicates"]), plan[0]))[0]
         write_manifest(into, name, read_bytes(into, manifest_path(name)))
     superseded = union["replicates"].num_rows - winners(union["replicates"]).num_rows
@@ -158,13 +161,16 @@ def merge(into: Store, others: list[Store], keep_one: bool = False) -> Merged:
 
 
 def _united(
-    mine: dict[str, pa.Table], theirs: dict[str, pa.Table], keep_one: bool, into: Store, other: Store
+    own: dict[str, pa.Table], incoming: dict[str, pa.Table], keep_one: bool, into: Store, other: Store
 ) -> tuple[dict[str, pa.Table], pa.Table]:
-    """All rows of two stores, and the (key, stage, pack) of those of `mine` that are not as they were."""
-    fresh = anti_join(theirs["replicates"], mine["replicates"])
-    union = {t: pa.concat_tables([mine[t], semi_join(theirs[t], fresh)]) for t in mine}
-    shared = semi_join(mine["replicates"], theirs["replicates"])
-    pairs = {t: (semi_join(mine[t], shared), semi_join(theirs[t], shared)) for t in mine}
+    """All rows of two stores, and the (key, stage, pack) of the rows of `own` that were replaced.
+
+    into, other: the stores, for the message of the StudyError that is raised where their numbers differ.
+    """
+    fresh = anti_join(incoming["replicates"], own["replicates"])
+    union = {t: pa.concat_tables([own[t], semi_join(incoming[t], fresh)]) for t in own}
+    shared = semi_join(own["replicates"], incoming["replicates"])
+    pairs = {t: (semi_join(own[t], shared), semi_join(incoming[t], shared)) for t in own}
     if all(_sorted(t, one).equals(_sorted(t, two)) for t, (one, two) in pairs.items()):
         return union, shared.select(ROW).slice(0, 0)
     trained = [{t: pair[side] for t, pair in pairs.items() if t != "probes"} for side in (0, 1)]
@@ -206,12 +212,12 @@ def _rows_of(rows: list[tuple[Any, ...]]) -> pa.Table:
 
 
 def _numbers(table: str, rows: pa.Table) -> pa.Table:
-    """What must be the same wherever a replicate was trained."""
+    """The columns that must be the same wherever a replicate was trained."""
     return rows.select([*IDENTITY_COLUMNS, "pack", "sets"]) if table == "replicates" else rows
 
 
 def _sorted(table: str, rows: pa.Table) -> pa.Table:
-    """The numbers of rows in an order of their own, floats as their bits: NaN equals NaN."""
+    """The numbers of rows, sorted so that equal tables compare equal, and with floats as their bits, so that NaN equals NaN."""
     rows = _numbers(table, rows)
     for place, field in enumerate(rows.schema):
         if pa.types.is_floating(field.type):
@@ -219,7 +225,7 @@ def _sorted(table: str, rows: pa.Table) -> pa.Table:
             rows = rows.set_column(place, field.name, bits)
         elif pa.types.is_list(field.type):
             rows = rows.set_column(
-                place, field.name, pa.array(["\n".join(sorted(each)) for each in rows[field.name].to_pylist()], pa.string())
+                place, field.name, pa.array(["\n".join(sorted(names)) for names in rows[field.name].to_pylist()], pa.string())
             )
     return rows.sort_by([(name, "ascending") for name in rows.column_names]).combine_chunks()
 
@@ -236,22 +242,23 @@ def _texts(shared: pa.Table, tables: Mapping[str, pa.Table]) -> dict[tuple[Any, 
 
 
 def _digests(lines: Mapping[tuple[Any, ...], list[str]]) -> dict[tuple[Any, ...], str]:
-    return {row: hashlib.sha256("\n".join(sorted(each)).encode()).hexdigest() for row, each in lines.items()}
+    return {row: hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest() for row, texts in lines.items()}
 
 
 def _probe_texts(rows: pa.Table) -> dict[tuple[Any, ...], str]:
-    """The same of every (key, stage, pack, probe, step)."""
+    """A digest of the rows of every (key, stage, pack, probe, step)."""
     lines = grouped((tuple(row[name] for name in (*ROW, "probe", "step")), repr(row)) for row in rows.to_pylist())
     return _digests(lines)
 
 
-def _better_weights(into: Store, held: list[tuple[Store, list[str]]], keep_one: bool) -> dict[tuple[str, ...], Store]:
-    """The files of weights that `into` lacks, or has from a larger pack or damaged, and the store to copy each from.
+def _better_weights(into: Store, keys_by_store: list[tuple[Store, list[str]]], keep_one: bool) -> dict[tuple[str, ...], Store]:
+    """The files of weights that `into` lacks, or has damaged or from a larger pack, and the store to copy each from.
 
-    held: stores with the keys whose weights count, `into` among them.
+    keys_by_store: stores, `into` among them, with the keys whose weights count. Raises StudyError where weights of one pack differ,
+    unless `keep_one`.
     """
     holders: dict[tuple[str, ...], list[Store]] = {}
-    for store, keys in held:
+    for store, keys in keys_by_store:
         for key in sorted(set(keys)):
             for below in _files(store, store.shared("artifacts", key)):
                 holders.setdefault(("artifacts", key, *below.split("/")), []).append(store)
@@ -273,7 +280,7 @@ def _better_weights(into: Store, held: list[tuple[Store, list[str]]], keep_one: 
 
 
 def _rank(data: bytes) -> tuple[bool, str, str]:
-    """(damaged, pack, digest of the tensors) of a file of weights; one that does not say its pack comes last."""
+    """The rank of a file of weights, (damaged, pack, digest of the tensors); the smallest is kept. A file without a pack comes last."""
     try:
         size = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + size])
@@ -301,18 +308,19 @@ def _by_pack(rows: pa.Table) -> dict[str, pa.Table]:
 
 
 def _merge_failures(into: Store, other: Store) -> int:
-    known = {(row["pack"], row["attempt"]) for row in read(into, "failures", ["pack", "attempt"]).to_pylist()}
+    """Copy the failures that `into` lacks; returns how many."""
+    present = {(row["pack"], row["attempt"]) for row in read(into, "failures", ["pack", "attempt"]).to_pylist()}
     rows = read(other, "failures")
     added = 0
     for index, row in enumerate(rows.select(["pack", "attempt"]).to_pylist()):
-        if (row["pack"], row["attempt"]) not in known:
+        if (row["pack"], row["attempt"]) not in present:
             commit(into, f"{row['pack']}-{row['attempt']}", {"failures": rows.slice(index, 1)})
             added += 1
     return added
 
 
 def _copy_missing(into: Store, other: Store, target: str, source: str) -> int:
-    """Copy the files below `source` that `target` lacks (their names say what they hold); how many."""
+    """Copy the files below `source` that `target` lacks (their names say what they hold); returns how many."""
     added = 0
     for relative in _files(other, source):
         if info_of(into.filesystem, join(target, relative)).type == pyarrow.fs.FileType.NotFound:
@@ -322,23 +330,24 @@ def _copy_missing(into: Store, other: Store, target: str, source: str) -> int:
 
 
 def _files(store: Store, folder: str) -> list[str]:
-    """Paths of the files below a folder, relative to it; hidden ones are left out, and links, which could lend any file of this machine."""
-    found = []
+    """Paths of the files below a folder, relative to it. Hidden files are left out, and links, which could expose any local file."""
+    paths = []
     for info in listing(store.filesystem, folder, recursive=True):
         relative = info.path[len(folder) + 1 :]
         linked = store.is_local and os.path.realpath(info.path) != os.path.join(os.path.realpath(folder), relative)
         if info.type == pyarrow.fs.FileType.File and not info.base_name.startswith(".") and not linked:
-            found.append(relative)
-    return found
+            paths.append(relative)
+    return paths
 
 
 def _check_sets(stores: list[Store]) -> None:
-    known: dict[tuple[str, str], tuple[str, str]] = {}
+    """Raise StudyError where two stores scored a set of the same name and condition on different definitions."""
+    definitions: dict[tuple[str, str], tuple[str, str]] = {}
     for store in stores:
         configs = read(store, "replicates", [*ROW, "config"])
         sets = read(store, "evaluations", [*ROW, "set", "set_hash"]).group_by([*ROW, "set", "set_hash"]).aggregate([])
         for row in sets.join(configs, keys=ROW).group_by(["config", "set", "set_hash"]).aggregate([]).to_pylist():
-            first, where = known.setdefault((row["config"], row["set"]), (row["set_hash"], store.path()))
+            first, where = definitions.setdefault((row["config"], row["set"]), (row["set_hash"], store.path()))
             if first != row["set_hash"]:
                 raise StudyError(
                     f"evaluation set {row['set']!r} is defined as {first} in {where} and as {row['set_hash']} in "

@@ -27,33 +27,35 @@ from results.store.second_copy import FEW_ROWS, from_file, impossible, nulls_whe
 
 COMPACTED = "compacted-"
 SUFFIX = ".parquet"
-MOST_FOOTER = 2**24  # bytes of a file's metadata: those of 10^6 replicates are a few thousand
+MOST_FOOTER = 2**24  # most bytes of a file's metadata: those of 10^6 replicates are a few thousand
 # bytes of a file that is fetched at once: its digest is checked then, and an object store gets two requests instead of three to six
 _WHOLE = 2**20
 _CHANGED = "its bytes are not those that were written"
-_DIGEST = "manyseeds.digest"  # the key of the metadata that holds it
+_DIGEST = "manyseeds.digest"  # the key of the metadata that holds the digest
 _DENSEST = 19  # the last level of zstd that needs no more memory to be read; 22 saves no further thousandth
-MOST_TEXT = 2**33  # bytes of the texts of a file
-MOST_ROWS = 30  # a byte of the file: constant columns of ours reach 13, compacted ones 15, and a crafted file claims any number
+MOST_TEXT = 2**33  # most bytes of text in a file
+MOST_ROWS = (
+    30  # most rows for each byte of a file: our constant columns reach 13, compacted ones 15; a crafted file claims any number
+)
 
 
 def check_table(table: str) -> None:
-    """ValueError unless there is such a table."""
+    """Raise ValueError unless there is such a table."""
     if table not in SCHEMAS:
         raise ValueError(f"there is no table {table!r}: use one of {', '.join(SCHEMAS)}")
 
 
 def serialise(rows: pa.Table, dense: bool = False) -> bytes:
-    """A Parquet file as bytes: an exception while encoding can't leave a valid, truncated file anywhere.
+    """Encode rows as a Parquet file in memory, so that an exception can't leave a valid but truncated file anywhere.
 
-    dense: smaller, by the better of two encodings, a high level of compression and no second copy, but slow.
+    dense: a smaller file, by the better of two encodings, a high level of compression and no second copy, but slow.
     """
     if dense:
-        # the last bytes of a number that was rounded to float32 are zeros, and lie side by side in this encoding
+        # this encoding puts the last bytes of all numbers side by side: zeros where numbers were rounded to float32
         split = {field.name: "BYTE_STREAM_SPLIT" for field in rows.schema if pa.types.is_floating(field.type)}
-        # indices into a dictionary hide from the compression what numbers have in common
+        # dictionary indices would hide from the compression what numbers have in common
         options = {"compression_level": _DENSEST, "use_dictionary": [f.name for f in rows.schema if not _is_number(f.type)]}
-        return min((seal(_encoded(rows, column_encoding=each, **options)) for each in (None, split)), key=len)
+        return min((seal(_encoded(rows, column_encoding=encoding, **options)) for encoding in (None, split)), key=len)
     if rows.num_rows > FEW_ROWS:
         return seal(_encoded(rows))
     # zstd and dictionaries take a reader five times as long for the few rows of a small pack, and save it nothing
@@ -74,14 +76,14 @@ def _encoded(rows: pa.Table, **options: Any) -> bytes:
 
 
 def deserialise(data: bytes) -> pa.Table:
-    """The rows of a file that `serialise` wrote, whatever their schema. ArrowInvalid where it is none, or is damaged."""
+    """The rows of a file that `serialise` wrote, whatever their schema. Raises ArrowInvalid where it is no such file or is damaged."""
     if state(data) == "damaged":
         raise pa.ArrowInvalid(_CHANGED)
     return pa.parquet.read_table(pa.BufferReader(data), page_checksum_verification=True)
 
 
 def conform(table: str, rows: pa.Table) -> pa.Table:
-    """`rows` with the columns, order and types of `table`; absent nullable columns are null. Raises ValueError."""
+    """Give `rows` the columns, order and types of `table`, absent nullable columns as nulls. Raises ValueError where they do not fit."""
     check_table(table)
     schema = SCHEMAS[table]
     _check_columns(f"rows for table {table!r}", schema, rows.schema.names, "correct the columns")
@@ -94,10 +96,10 @@ def conform(table: str, rows: pa.Table) -> pa.Table:
 def read_file(
     filesystem: pyarrow.fs.FileSystem, path: str, table: str, columns: list[str], filter: pa.compute.Expression | None = None
 ) -> pa.Table:
-    """Columns of one file of a table; columns that were appended to the table later are null.
+    """Read columns of one file of a table; columns that were appended to the table later are null.
 
-    Raises DamagedFile, naming it, for one that is truncated, is of another schema or is not named for its pack, and StoreError
-    where the store does not hand it out: the file is not to blame then.
+    Raises DamagedFile, naming the file, where it is truncated, has another schema or is not named for its pack, and StoreError where the
+    store does not hand it out, which is no fault of the file.
     """
     name = path.rpartition("/")[2]
     cure = f"move it out of the store, with replicates/{name} if there is one, and run the study again for what it held"
@@ -169,8 +171,8 @@ def read_local_files(paths: Sequence[str], table: str, columns: list[str]) -> li
     """
     parts = []
     filesystem = pyarrow.fs.LocalFileSystem()
-    found = ((path, _small_batch(path, table)) for path in paths)
-    for small, run in itertools.groupby(found, lambda pair: pair[1] is not None):
+    with_batches = ((path, _small_batch(path, table)) for path in paths)
+    for small, run in itertools.groupby(with_batches, lambda pair: pair[1] is not None):
         names, batches = zip(*run, strict=True)
         rows = _together(names, batches, table) if small else None
         parts += [read_file(filesystem, path, table, columns) for path in names] if rows is None else [rows.select(columns)]
@@ -187,7 +189,7 @@ def _small_batch(path: str, table: str) -> pa.RecordBatch | None:
 
 
 def _together(paths: Sequence[str], batches: Sequence[pa.RecordBatch], table: str) -> pa.Table | None:
-    """The rows of several files; None where those of one may not be what its name or its schema says."""
+    """The rows of several files; None where those of one file may not fit its name or its schema."""
     rows = pa.Table.from_batches(batches, SCHEMAS[table]).combine_chunks()
     if nulls_where_none_may_be(rows, table) or impossible(rows):
         return None
@@ -213,7 +215,7 @@ def _small_local(path: str) -> bytes | None:
 
 
 def _refuse_impossible(rows: pa.Table, path: str, table: str, cure: str) -> None:
-    """DamagedFile for rows that no study writes; ArrowInvalid for nested texts that are no UTF-8: `_indexed` has seen the others."""
+    """Raise DamagedFile for rows that no study writes; ArrowInvalid for nested texts that are no UTF-8: `_indexed` has seen the others."""
     for column in rows.columns:
         if pa.types.is_nested(column.type):
             column.validate(full=True)
@@ -224,14 +226,16 @@ def _refuse_impossible(rows: pa.Table, path: str, table: str, cure: str) -> None
 def _read_columns(
     source: pa.NativeFile, file: pyarrow.parquet.ParquetFile, columns: list[str], path: str, cure: str
 ) -> pa.Table:
-    """Columns of a file, the texts as `_indexed` reads them, and written out."""
+    """Columns of a file as `_indexed` reads and checks them, with the texts written out."""
     schema = file.schema_arrow
     return _indexed(source, file, columns, path, cure).cast(pa.schema([schema.field(name) for name in columns]))
 
 
 def _indexed(source: pa.NativeFile, file: pyarrow.parquet.ParquetFile, columns: list[str], path: str, cure: str) -> pa.Table:
-    """Columns of a file, texts as indices into the different ones. DamagedFile where all of them are more than MOST_TEXT: a few kilobytes
-    can stand for the same long text many times."""
+    """Columns of a file, with texts as indices into the distinct ones.
+
+    Raises DamagedFile where the texts written out have more than MOST_TEXT bytes: a few kilobytes can repeat one long text many times.
+    """
     schema = file.schema_arrow
     texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
     indexed = pa.parquet.ParquetFile(
@@ -241,10 +245,10 @@ def _indexed(source: pa.NativeFile, file: pyarrow.parquet.ParquetFile, columns: 
     lengths = [pa.compute.binary_length(chunk.dictionary) for chunk in chunks]
     for chunk in chunks:
         chunk.dictionary.validate(full=True)  # texts that are no UTF-8 are read as they stand
-    # first as if each row had the longest text, which is seen at once
-    if sum((pa.compute.max(each).as_py() or 0) * len(chunk) for each, chunk in zip(lengths, chunks, strict=True)) > MOST_TEXT:
-        written = (each.take(chunk.indices).cast(pa.int64()) for each, chunk in zip(lengths, chunks, strict=True))
-        size = sum(pa.compute.sum(each, min_count=0).as_py() for each in written)
+    # first a bound that is found at once: as if each row had the longest text
+    if sum((pa.compute.max(sizes).as_py() or 0) * len(chunk) for sizes, chunk in zip(lengths, chunks, strict=True)) > MOST_TEXT:
+        written = (sizes.take(chunk.indices).cast(pa.int64()) for sizes, chunk in zip(lengths, chunks, strict=True))
+        size = sum(pa.compute.sum(sizes, min_count=0).as_py() for sizes in written)
         if size > MOST_TEXT:
             raise DamagedFile(f"{path} holds {size:,} bytes of text, and at most {MOST_TEXT:,} are read; {cure}")
     return indexed
@@ -268,32 +272,32 @@ def _rows(
     count = file.metadata.num_columns  # fewer in a file from before a column was appended
     if filter is None and count <= len(schema) and file.metadata.schema.equals(_written_schema(table, count)):
         # nearly always, and the checks below take a third of the time
-        held = set(schema.names[:count])
-        kept = [column for column in columns if column in held]
+        present = set(schema.names[:count])
+        kept = [column for column in columns if column in present]
         rows = _read_columns(source, file, kept, path, cure)
         if rows.schema.equals(_columns_of(table, tuple(kept))):
             return rows if kept == columns else _with_nulls(table, columns, rows)
-    found = file.schema_arrow
-    held = found.names
-    if held[: len(schema)] == schema.names and len(held) > len(schema):  # columns are only ever appended
-        column = held[len(schema)][:100]
+    file_schema = file.schema_arrow
+    names = file_schema.names
+    if names[: len(schema)] == schema.names and len(names) > len(schema):  # columns are only ever appended
+        column = names[len(schema)][:100]
         raise DamagedFile(
             f"{path} has a column {column!r}, which a newer version of manyseeds wrote: upgrade manyseeds to read it"
         )
-    if not found.equals(schema):
-        _check_columns(path, schema, held, cure)
+    if not file_schema.equals(schema):
+        _check_columns(path, schema, names, cure)
         for field in schema:
-            if field.name in held and found.field(field.name).type != field.type:
-                kinds = f"{found.field(field.name).type}, not {field.type}"
+            if field.name in names and file_schema.field(field.name).type != field.type:
+                kinds = f"{file_schema.field(field.name).type}, not {field.type}"
                 raise DamagedFile(f"{path} is no file of table {table!r}: column {field.name!r} is {kinds}; {cure}")
     if filter is not None:
-        _indexed(source, file, [name for name in held if pa.types.is_string(schema.field(name).type)], path, cure)
+        _indexed(source, file, [name for name in names if pa.types.is_string(schema.field(name).type)], path, cure)
         # with nullable fields: the scanner does not look for nulls, so they are looked for by the caller
         nullable = pa.schema([field.with_nullable(True) for field in schema])
         rows = fragment().to_table(schema=nullable, columns=columns, filter=filter)
     else:
         # four times as fast as the scanner, for many small files
-        read = _read_columns(source, file, [column for column in columns if column in held], path, cure)
+        read = _read_columns(source, file, [column for column in columns if column in names], path, cure)
         rows = _with_nulls(table, columns, read)
     for column in columns:
         if not schema.field(column).nullable and rows[column].null_count:
@@ -314,18 +318,18 @@ def _written_schema(table: str, count: int) -> pyarrow.parquet.ParquetSchema:
 
 
 def _with_nulls(table: str, columns: list[str], rows: pa.Table) -> pa.Table:
-    """These columns of a table, those that `rows` lacks as nulls."""
-    held = rows.column_names
+    """Take these columns of `rows`, with nulls for those that it lacks."""
+    present = rows.column_names
     return pa.table(
         {
-            column: rows[column] if column in held else pa.nulls(rows.num_rows, SCHEMAS[table].field(column).type)
+            column: rows[column] if column in present else pa.nulls(rows.num_rows, SCHEMAS[table].field(column).type)
             for column in columns
         }
     )
 
 
 def _check_footer(source: pa.NativeFile, path: str, cure: str) -> int:
-    """The size of a file. ValueError, before its metadata is parsed, where they are larger than any of ours."""
+    """The size of a file in bytes. Raises DamagedFile, before its metadata is parsed, where that is larger than MOST_FOOTER."""
     size: int = source.size()
     if size > MOST_FOOTER:  # a smaller file can't hold more, and is spared the request
         source.seek(size - 8)
@@ -336,14 +340,15 @@ def _check_footer(source: pa.NativeFile, path: str, cure: str) -> int:
     return size
 
 
-def _check_columns(where: str, schema: pa.Schema, found: Iterable[str], cure: str) -> None:
-    found = list(found)
-    extra = [name for name in found if name not in schema.names]
-    missing = [f.name for f in schema if not f.nullable and f.name not in found]
+def _check_columns(where: str, schema: pa.Schema, columns: Iterable[str], cure: str) -> None:
+    """Raise DamagedFile where `columns` lack a required one, have one unknown to the table, or one twice."""
+    columns = list(columns)
+    extra = [name for name in columns if name not in schema.names]
+    missing = [f.name for f in schema if not f.nullable and f.name not in columns]
     faults = [f"no column {name!r}" for name in missing[:1]] + [
         f"a column {name[:100]!r} unknown to the table" for name in extra[:1]
     ]
-    if len(set(found)) < len(found):
+    if len(set(columns)) < len(columns):
         faults.append("two columns of one name")
     if faults:
         raise DamagedFile(f"{where}: has {' and '.join(faults)}; {cure}")

@@ -30,7 +30,7 @@ def seal(data: bytes) -> bytes:
 
 
 def state(data: bytes) -> State:
-    """Whether a file is as it was written; `unsealed`: it has no digest, so nothing is known."""
+    """Compare a file with its digest: whole, damaged, or `unsealed` where it has none, so that nothing is known."""
     seen: State = "unsealed"
     for start in islice(_places(data), _MOST_PLACES):
         if _holds(data, start):
@@ -40,7 +40,7 @@ def state(data: bytes) -> State:
 
 
 def _places(data: bytes) -> Iterator[int]:
-    """Where the digits of a digest may begin, by what is left of the marks around them; that of a Parquet file is near its end."""
+    """The places where the digits of a digest may begin, by what is left of its two marks; in a Parquet file they are near the end."""
     last = data.rfind(_OPEN) + len(_OPEN)
     if last >= len(_OPEN):
         yield last

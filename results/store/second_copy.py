@@ -33,7 +33,7 @@ _FOOTER = struct.Struct("<I4s")  # the end of a Parquet file: the size of its fo
 
 
 def with_copy(data: bytes, rows: pa.Table) -> bytes:
-    """The Parquet file of these rows with their second copy; as it is where that would be large."""
+    """Add the second copy of its rows to a Parquet file; the file is returned as it is where the copy would be large."""
     (batch,) = rows.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]
     message = batch.serialize()
     if message.size > _MOST_BATCH:
@@ -43,9 +43,9 @@ def with_copy(data: bytes, rows: pa.Table) -> bytes:
 
 
 def from_file(data: bytes, table: str) -> pa.RecordBatch | None:
-    """The rows of a file by its second copy; None where the digest must be checked and the Parquet columns read.
+    """Read the rows of a file from its second copy; None where the digest must be checked and the Parquet columns read.
 
-    A caller looks for nulls (`nulls_where_none_may_be`): many batches are looked through at once.
+    The caller checks for nulls (`nulls_where_none_may_be`), which is faster for many batches at once.
     """
     end = _before_footer(data) - _CHECK.size
     start = end - _ABOUT.size
@@ -72,8 +72,10 @@ def nulls_where_none_may_be(rows: pa.RecordBatch | pa.Table, table: str) -> bool
 
 
 def impossible(rows: pa.RecordBatch | pa.Table) -> str:
-    """What is in these rows that no study writes, as a part of a sentence: counts below 0 or that no float holds, nulls in a list,
-    numbers beyond MOST_VALUE, times beyond the years 1 to 9999; or ""."""
+    """The first thing in these rows that no study writes, as a part of a sentence; "" where there is none.
+
+    That is a count below 0 or that no float holds, a null in a list, a number beyond MOST_VALUE, or a time beyond the years 1 to 9999.
+    """
     for field in rows.schema:
         if field.name in _COUNTS:
             least, most = pa.compute.min_max(rows.column(field.name)).values()
@@ -84,7 +86,7 @@ def impossible(rows: pa.RecordBatch | pa.Table) -> str:
                 return f"column {field.name!r} has nulls in its lists"
         elif field.name == "value":
             least, most = pa.compute.min_max(rows.column(field.name)).values()
-            # an infinite one hides the finite ones from the first look, which is the fast one
+            # the fast check comes first, but an infinite number hides the finite ones from it
             if least.is_valid and not -MOST_VALUE <= least.as_py() <= most.as_py() <= MOST_VALUE:
                 sizes = pa.compute.abs(rows.column(field.name))
                 if pa.compute.any(pa.compute.and_(pa.compute.is_finite(sizes), pa.compute.greater(sizes, MOST_VALUE))).as_py():
@@ -111,7 +113,7 @@ def copies_differ(data: bytes, table: str) -> bool:
 
 
 def _bits(column: pa.Array) -> pa.Array:
-    """A column as it can be compared: NaN does not equal itself."""
+    """A column whose values can be compared for equality: floats as their bits, since NaN does not equal itself."""
     return column.view(pa.int64()) if pa.types.is_float64(column.type) else column
 
 
@@ -127,7 +129,7 @@ def _holds(copy: memoryview, checksum: int) -> bool:
 
 
 def _before_footer(data: bytes) -> int:
-    """Where the footer of a Parquet file begins; 0 where the bytes are too few or end otherwise."""
+    """The place where the footer of a Parquet file begins; 0 where the bytes are no whole Parquet file."""
     if len(data) < _FOOTER.size:
         return 0
     size, magic = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
@@ -135,7 +137,7 @@ def _before_footer(data: bytes) -> int:
 
 
 def _schema_mark(schema: pa.Schema) -> bytes:
-    """What names the schema: a record batch is read with the schema that it was written with, or not at all."""
+    """The mark of a schema: a record batch is read with the schema that it was written with, or not at all."""
     fields = [(field.name, str(field.type), field.nullable) for field in schema]
     return hashlib.sha256(repr(fields).encode()).digest()[:8]
 

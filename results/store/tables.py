@@ -44,8 +44,8 @@ from results.store.parquet import COMPACTED, SUFFIX, check_table, conform, read_
 from results.store.schema import SCHEMAS
 
 ROW = ["key", "stage", "pack"]
-_MANY = 64  # chunks of a table, above which work on each of them takes longer than to copy them into one
-_THREADS, _AT_ONCE = 8, 64  # that read files, and files that one of them reads before it takes more
+_MANY = 64  # chunks of a table, above which copying them into one is faster than working on each
+_THREADS, _AT_ONCE = 8, 64  # threads that read files, and files that a thread takes at once
 _LOCAL_THREADS, _LOCAL_AT_ONCE = 4, 256  # of a local store, where more threads wait for the interpreter and not for files
 _VERY_MANY = 4_000  # files of a table, above which a second process reads half of them
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of studies, packs and keys
@@ -65,11 +65,11 @@ class Store:
     begun: bool = False
 
     def path(self, *parts: str) -> str:
-        """The path inside the filesystem of something in this study. DamagedFile where a part leads out of it."""
+        """The path inside the filesystem of something in this study. Raises DamagedFile where a part leads out of the study."""
         return join(self.root, self.study, *parts)
 
     def shared(self, *parts: str) -> str:
-        """As `path`, of something that the store's studies share, such as kept weights."""
+        """As `path`, for something that the store's studies share, such as kept weights."""
         return join(self.root, *parts)
 
     @property
@@ -116,12 +116,12 @@ def open_store(uri: str | os.PathLike[str], study: str) -> Store:
 def studies(uri: str | os.PathLike[str]) -> list[str]:
     """Names of the studies in a store, sorted; [] where there is no store."""
     filesystem, root = resolve(os.fspath(uri))
-    found = [name for name in folders(filesystem, root) if _NAME.fullmatch(name) and name != KEPT]
-    return [name for name in found if {"replicates", "manifests"} & set(names(filesystem, f"{root}/{name}"))]
+    candidates = [name for name in folders(filesystem, root) if _NAME.fullmatch(name) and name != KEPT]
+    return [name for name in candidates if {"replicates", "manifests"} & set(names(filesystem, f"{root}/{name}"))]
 
 
 def write_bytes(store: Store, relative_path: str, data: bytes) -> None:
-    """Put a file where it is seen whole or not at all, replacing one of that name. Raises StoreError with one sentence.
+    """Write a file, replacing one of that name; readers see it whole or not at all. Raises StoreError with one sentence.
 
     Local: temporary name, fsync, rename. Elsewhere: one upload.
     """
@@ -129,7 +129,7 @@ def write_bytes(store: Store, relative_path: str, data: bytes) -> None:
 
 
 def write_file(store: Store, target: str, data: bytes) -> None:
-    """`write_bytes` to a path inside the filesystem, such as one outside the study. A store that is away is not made anew."""
+    """As `write_bytes`, to any path inside the filesystem. Raises StoreError, instead of making a new store, where the store is away."""
     if store.begun:
         check_there(store)
     try:
@@ -145,13 +145,13 @@ def write_file(store: Store, target: str, data: bytes) -> None:
 
 
 def check_there(store: Store) -> None:
-    """StoreError where a local store does not show the manifest that the study has in it."""
+    """Raise StoreError where a local store does not show the manifest that the study has in it."""
     if store.is_local and not list_names(store, "manifests"):
         raise StoreError(f"the store {store.root} is away: it shows no manifest of {store.study}, which has one there")
 
 
 def read_bytes(store: Store, relative_path: str) -> bytes:
-    """All of a file. Raises MissingFile, or StoreError with one sentence."""
+    """Read all of a file. Raises MissingFile, or StoreError with one sentence."""
     return content(store.filesystem, store.path(*PurePosixPath(relative_path).parts))
 
 
@@ -202,7 +202,7 @@ def commit(store: Store, pack: str, tables: dict[str, pa.Table]) -> None:
 
 
 def check_name(name: str, what: str) -> None:
-    """DamagedFile where a name from rows or manifests can't be the name of one file or folder."""
+    """Raise DamagedFile where a name from rows or manifests can't be the name of one file or folder."""
     if not _NAME.fullmatch(name):
         raise DamagedFile(
             f"{name[:100]!r} can't be the name of {what}: it has other characters than letters, digits, '.', '_', '-'"
@@ -243,18 +243,18 @@ def committed(store: Store) -> pa.Table:
 
 
 def scored(store: Store) -> pa.Table:
-    """Key, stage, pack and sets of `committed`, of the sets only those that have rows; `lacking`: whether others are left out.
+    """Key, stage, pack and sets of `committed`, with only the sets that have rows. lacking: whether sets were left out.
 
-    What a row of `replicates` says of its sets is not enough: a file of `evaluations` may be gone.
+    The sets listed in `replicates` are not enough, since a file of `evaluations` may be gone.
     """
     rows = read(store, "replicates", [*ROW, "sets"])
     by = [*ROW, "set_hash"]
-    found = read(store, "evaluations", by, winning=rows).group_by(by).aggregate([])
+    with_rows = read(store, "evaluations", by, winning=rows).group_by(by).aggregate([])
     places = np.repeat(np.arange(rows.num_rows), pa.compute.list_value_length(rows["sets"]).to_numpy())
-    said = rows.select(ROW).take(pa.array(places)).append_column("set_hash", pa.compute.list_flatten(rows["sets"]))
-    there = matching(said, found, "left semi", by)
+    listed = rows.select(ROW).take(pa.array(places)).append_column("set_hash", pa.compute.list_flatten(rows["sets"]))
+    there = matching(listed, with_rows, "left semi", by)
     counts = np.bincount(places[there.to_numpy()], minlength=rows.num_rows)
-    lists = pa.ListArray.from_arrays(np.append(0, np.cumsum(counts)), said["set_hash"].take(there).combine_chunks())
+    lists = pa.ListArray.from_arrays(np.append(0, np.cumsum(counts)), listed["set_hash"].take(there).combine_chunks())
     lacking = counts < np.bincount(places, minlength=rows.num_rows)
     return rows.set_column(rows.schema.get_field_index("sets"), "sets", lists).append_column("lacking", pa.array(lacking))
 
@@ -265,7 +265,7 @@ def winners(replicates: pa.Table) -> pa.Table:
 
 
 def first_rows(replicates: pa.Table) -> pa.Table:
-    """Of every (key, stage) the row with the smallest pack id, and of several such the first; in the order given."""
+    """The row with the smallest pack id of every (key, stage), and of several such the first; in the order given."""
     if replicates.group_by(["key", "stage"]).aggregate([]).num_rows == replicates.num_rows:
         return replicates  # nearly always: sorting 10^6 ids takes seconds
     numbered = replicates.select(ROW).append_column("row", pa.array(np.arange(replicates.num_rows)))
@@ -299,8 +299,10 @@ def table_files(store: Store, table: str, packs: Collection[str] | None = None) 
 
 
 def read_files(store: Store, table: str, files: list[str], columns: list[str] | None = None) -> pa.Table:
-    """All rows of these files, winning or not; a (key, stage, pack) that is in several comes from one of them, and so does each step
-    of a probe."""
+    """All rows of these files, winning or not.
+
+    Rows of a (key, stage, pack) that is in several files, and of each step of a probe, are taken from one file.
+    """
     wanted = SCHEMAS[table].names if columns is None else columns
     identity = {"failures": ["pack", "attempt"], "probes": [*ROW, "probe", "step"]}.get(table, ROW)
     needed = [*wanted, *(name for name in identity if name not in wanted)]
@@ -391,7 +393,7 @@ def _concat(table: str, columns: list[str], parts: list[pa.Table]) -> pa.Table:
 def matching(rows: pa.Table, other: pa.Table, join: str, on: list[str] = ROW) -> pa.Array:
     """Positions of the rows that a semi or anti join ("left semi", "left anti") keeps, ascending.
 
-    (pyarrow can't join tables that hold list columns.) Of rows that follow each other with one identity the first is looked up for all.
+    (pyarrow can't join tables that hold list columns.) Neighbouring rows of one identity are looked up once.
     """
     if not rows.num_rows:
         return pa.array([], pa.int64())

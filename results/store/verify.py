@@ -44,7 +44,7 @@ _WRONG = {"damaged": "is damaged", "two copies": "holds its rows twice, and its 
 
 @dataclass
 class Verified:
-    """damage: (what, what to do) of everything that is not as it was written; unsealed: files that have no digest."""
+    """The result of a check. damage: (what, cure) of everything that is not as it was written. unsealed: files without a digest."""
 
     files: int = 0
     unsealed: int = 0
@@ -52,51 +52,51 @@ class Verified:
 
 
 def verify(store: Store) -> Verified:
-    """Look at all files of a study and at the weights of its committed replicates. StoreError where the store can't be read."""
-    found = Verified()
+    """Check all files of a study and the weights of its committed replicates. Raises StoreError where the store can't be read."""
+    verified = Verified()
     for kind, pattern in _PATTERNS.items():
-        _check_files(store, kind, store.path(kind), re.compile(pattern), found)
-    _check_newest(store, found)
+        _check_files(store, kind, store.path(kind), re.compile(pattern), verified)
+    _check_newest(store, verified)
     try:
         keys = committed(store)["key"].unique().to_pylist()
         rows = scored(store)
     except DamagedFile as error:
-        if not found.damage:
-            found.damage.append((str(error), "nothing more is known of its rows"))
-        return found
+        if not verified.damage:
+            verified.damage.append((str(error), "nothing more is known of its rows"))
+        return verified
     for key in sorted(keys):
         try:
             check_name(key, "a key")
         except DamagedFile as error:
-            found.damage.append((f"{store.path('replicates')}: {error}", "move its file out of the store"))
+            verified.damage.append((f"{store.path('replicates')}: {error}", "move its file out of the store"))
             continue
-        _check_files(store, "artifacts", store.shared("artifacts", key), re.compile(r".*\.safetensors"), found)
+        _check_files(store, "artifacts", store.shared("artifacts", key), re.compile(r".*\.safetensors"), verified)
     lacking = sorted(row["key"] for row in rows.select(["key", "lacking"]).to_pylist() if row["lacking"])
     if lacking:
         what = f"{len(lacking)} committed replicates lack rows of evaluation sets, such as {lacking[0]}"
-        found.damage.append((f"{store.path('evaluations')}: {what}", "run the study again, which trains them anew"))
-    return found
+        verified.damage.append((f"{store.path('evaluations')}: {what}", "run the study again, which trains them anew"))
+    return verified
 
 
 def show_verify(stores: list[Store], say: Callable[[str], None]) -> int:
-    """Print what is damaged and what to do. Returns the exit status: 0 nothing, 1 something."""
+    """Print what is damaged and what to do. Returns the exit status: 0 where nothing is damaged, else 1."""
     damaged = False
     for store in stores:
-        found = verify(store)
-        for what, cure in found.damage:
+        verified = verify(store)
+        for what, cure in verified.damage:
             say(
                 f"{what}: {cure}; or bring the file from a copy of the store"
                 if cure.startswith("delete")
                 else f"{what}: {cure}"
             )
-        older = f", {found.unsealed} with no digest recorded" if found.unsealed else ""
-        say(f"{store.study}: {found.files} files{older}, {len(found.damage) or 'nothing'} damaged")
-        damaged |= bool(found.damage)
+        older = f", {verified.unsealed} with no digest recorded" if verified.unsealed else ""
+        say(f"{store.study}: {verified.files} files{older}, {len(verified.damage) or 'nothing'} damaged")
+        damaged |= bool(verified.damage)
     return int(damaged)
 
 
 def state_of(kind: str, name: str, data: bytes) -> State:
-    """What a file's bytes say of themselves. kind: its folder in the study, or artifacts."""
+    """Compare a file's bytes with their own digest, or a manifest's with its name. kind: its folder in the study, or artifacts."""
     if kind != MANIFESTS:
         return state(data)
     stem = name.partition(".")[0]
@@ -105,20 +105,20 @@ def state_of(kind: str, name: str, data: bytes) -> State:
     return "whole" if hashlib.sha256(data).hexdigest()[:16] == stem else "damaged"
 
 
-def _check_files(store: Store, kind: str, folder: str, pattern: re.Pattern[str], found: Verified) -> None:
-    """Add the files below a folder to what was found."""
+def _check_files(store: Store, kind: str, folder: str, pattern: re.Pattern[str], verified: Verified) -> None:
+    """Check the files below a folder and add them to the result."""
     paths = sorted(_paths(store, folder, pattern))
     with ThreadPoolExecutor(8) as threads:
         states = threads.map(lambda path: _state(store, kind, path), paths)
         for path, seen in zip(paths, states, strict=True):
             if seen is None:
                 continue  # removed meanwhile: a pack was committed or the study compacted
-            found.files += 1
-            found.unsealed += seen == "unsealed"
+            verified.files += 1
+            verified.unsealed += seen == "unsealed"
             if seen in _WRONG:
                 key = path.split("/")[-3][:12] if kind == "artifacts" else ""
                 cure = _CURES[kind].format(name=path.rpartition("/")[2], key=key)
-                found.damage.append((f"{path} {_WRONG[seen]}", cure))
+                verified.damage.append((f"{path} {_WRONG[seen]}", cure))
 
 
 def _paths(store: Store, folder: str, pattern: re.Pattern[str]) -> Iterator[str]:
@@ -137,18 +137,18 @@ def _state(store: Store, kind: str, path: str) -> State | Literal["two copies"] 
             read_file(store.filesystem, path, kind, SCHEMAS[kind].names)
     except FileNotFoundError:
         return None
-    except DamagedFile:  # of `read_file`: what it finds wrong with a file
+    except DamagedFile:  # raised by `read_file`
         return "damaged"
     return seen
 
 
-def _check_newest(store: Store, found: Verified) -> None:
+def _check_newest(store: Store, verified: Verified) -> None:
     try:
         name = named_manifest(store)
     except DamagedFile:
         name = ""
     if name is not None:
-        found.files += 1
+        verified.files += 1
         if f"{name}.yaml" not in list_names(store, MANIFESTS):
             cure = "delete it and run the study again, which writes it anew"
-            found.damage.append((f"{store.path(NEWEST)} names no manifest of the study", cure))
+            verified.damage.append((f"{store.path(NEWEST)} names no manifest of the study", cure))

@@ -82,7 +82,7 @@ class Automaton(Task):
 
     @property
     def _kinds(self) -> int:
-        """Tokens of the semiautomaton."""
+        """The number of tokens of the semiautomaton."""
         return self._machine.table.shape[1]
 
     @property
@@ -95,7 +95,7 @@ class Automaton(Task):
 
     @property
     def tokens(self) -> int:
-        """Tokens that a model reads of a word of `length`."""
+        """The positions that a model reads: those of the word, and with a scratchpad those of its labels but the last."""
         return 2 * self.length - 1 if self.scratchpad else self.length
 
     @property
@@ -112,13 +112,13 @@ class Automaton(Task):
         return self.length if self.scratchpad else None
 
     def answers(self, forward: Forward, inputs: Tensor, blocks: Sequence[Tensor] | None) -> Tensor:
-        """Logits of an evaluation at the scored positions: with a scratchpad the model writes its own answers into the word."""
+        """Logits of an evaluation at the scored positions; with a scratchpad the model's own answers fill the places of the labels."""
         return autoregressive(forward, inputs, self._kinds) if self.scratchpad else forward(inputs, blocks)
 
     def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` words a replicate: inputs [R, B, T], targets [R, B, T], weights [R, B, T] (1, or 0 where the label is hidden).
 
-        about: position [R, B, T], 0 … T-1. With a scratchpad 2T - 1 for T, and both a token and its label have its position.
+        about: position [R, B, T], 0 … T-1. With a scratchpad T becomes 2T - 1, and a token and its label have the same position.
         """
         shape = (batch, self.length)
         machine = self._machine

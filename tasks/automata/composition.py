@@ -22,7 +22,7 @@ _MAP_ENTRIES = 2**22  # entries of the maps that are composed at once
 
 @dataclass(frozen=True, eq=False)
 class Monoid:
-    """Elements are numbered in the order in which a breadth-first search from the identity, number 0, finds them.
+    """The maps that words make. They are numbered as a breadth-first search from the identity, number 0, finds them.
 
     product: int32 [M · M], the element "a then b" at a · M + b. tokens: int32 [S], the element of each token. states: int64 [M], the
     state that each element leads to from the start.
@@ -93,7 +93,7 @@ def _by_walk(table: Tensor, start: int, words: Tensor) -> Tensor:
 
 
 def _total(automaton: Semiautomaton) -> Tensor:
-    """The map of each token, int64 [S, Q]; a token that is not valid in a state, which valid words never show, keeps it."""
+    """The map of each token, int64 [S, Q]. Where a token is not valid it keeps the state; valid words never get there."""
     stay = torch.arange(len(automaton.table))[:, None]
     return torch.where(automaton.valid, automaton.table, stay).T.contiguous()
 

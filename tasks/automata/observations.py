@@ -1,4 +1,4 @@
-"""What of a state the labels show (the maps φ of "indirect supervision", table A4 of the card): a class of every state."""
+"""What the labels show of a state: the maps φ from states to classes ("indirect supervision", figure 3.18 of Liu's thesis)."""
 
 import difflib
 from collections.abc import Callable, Sequence
@@ -9,14 +9,14 @@ from tasks.automata.semiautomata import Semiautomaton
 
 @dataclass(frozen=True)
 class Observation:
-    """values: the class of every state; classes: how many there are, reached or not."""
+    """A map from states to classes. values: the class of every state. classes: their number, whether words reach them or not."""
 
     values: tuple[int, ...]
     classes: int
 
 
 def observation(automaton: Semiautomaton, observe: str | Sequence[int]) -> Observation:
-    """The map called `observe`, or one class a state. ValueError where the semiautomaton has no such map."""
+    """The map called `observe`, or the one that lists the class of every state. Raises ValueError where the semiautomaton has none such."""
     if not isinstance(observe, str):
         return _given(automaton, tuple(observe))
     if observe == "state":

@@ -1,4 +1,4 @@
-"""Finite semiautomata (Q, Σ, δ, q0) as transition tables, and a table of one's own, checked.
+"""Finite semiautomata (Q, Σ, δ, q0) as transition tables, and the checks of a user's own table.
 
 Liu, Ash, Goel, Krishnamurthy, Zhang, "Transformers learn shortcuts to automata" (ICLR 2023), and ch. 3.4 of Liu's thesis (CMU-ML-24-110).
 Those of the paper are made by name in `tasks/automata/named_automata.py`.
@@ -17,7 +17,7 @@ MOST_STATES = 5000
 
 @dataclass(frozen=True, eq=False)
 class Semiautomaton:
-    """table: int64 [states, tokens], δ(q, σ), -1 where σ is not valid in q; start: q0.
+    """A semiautomaton. table: int64 [states, tokens], δ(q, σ), -1 where σ is not valid in q. start: q0.
 
     family: the name without its numbers, such as C, Dyck or table. states: what each state is, such as a permutation or a stack.
     """
@@ -40,7 +40,7 @@ class Semiautomaton:
 
 @dataclass(frozen=True)
 class Table:
-    """A semiautomaton of one's own: `table[q][σ]` is the state after token σ in state q, -1 where σ may not come; `start` is q0."""
+    """A user's own semiautomaton: `table[q][σ]` is the state after token σ in state q, -1 where σ may not come; `start` is q0."""
 
     table: tuple[tuple[int, ...], ...]
     start: int = 0
@@ -50,7 +50,10 @@ class Table:
 
 
 def from_table(given: Table) -> Semiautomaton:
-    """A user's table, checked. ValueError where it is no function, leaves its states or has states that no word reaches."""
+    """Make a semiautomaton of a user's table.
+
+    Raises ValueError where the table is no function, leads out of its states, or has states that no word reaches or leaves.
+    """
     where, rows = "task.automaton.table", given.table
     if not rows or not rows[0]:
         raise ValueError(f"{where} is empty: give one row a state and in it one next state a token")

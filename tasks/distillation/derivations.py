@@ -33,7 +33,7 @@ class Trees:
 
 
 def derive(name: str, root: int, draw: Draw, batch: int, room: int, ancestors: bool = False) -> Trees:
-    """`batch` strings a replicate of at most `room` tokens: one that is longer is drawn again, from further sites of its row."""
+    """Draw `batch` strings a replicate of at most `room` tokens; a longer one is drawn again, from further sites of its row."""
     trees = _attempt(name, root, draw, batch, room, ancestors, 0)
     attempt = 1
     while bool((long := trees.lengths > room).any()):
@@ -44,7 +44,7 @@ def derive(name: str, root: int, draw: Draw, batch: int, room: int, ancestors: b
 
 
 def _replaced(old: Trees, new: Trees, which: Tensor) -> Trees:
-    """The strings of `old`, those that `which` [R, B] marks from `new`."""
+    """Replace the strings that `which` [R, B] marks in `old` by those of `new`."""
     ancestors = old.ancestors
     if ancestors is not None and new.ancestors is not None:
         ancestors = torch.where(which[..., None, None], new.ancestors, ancestors)
@@ -54,10 +54,11 @@ def _replaced(old: Trees, new: Trees, which: Tensor) -> Trees:
 
 @dataclass(frozen=True)
 class _Table:
-    """What a symbol of one level becomes one or two levels below; rows in the order of symbols, then of rules.
+    """The expansions of a level's symbols by one or two levels of rules; rows are ordered by symbol, then by rule.
 
-    bounds int64 [rows]: upper ends of symbol · 2^32 + word. children, middles, ranks uint8 [rows, W]: the numbers of the symbols in their
-    level, of their parents in theirs, and how many of the symbols above end with a child; children are NONE beyond a row's own.
+    bounds int64 [rows]: a row is drawn where symbol · 2^32 + word lies below its bound and not below the one before. children uint8
+    [rows, W]: numbers of the symbols that result, within their level, filled up with _NONE. middles uint8 [rows, W]: numbers of their
+    parents. ranks uint8 [rows, W]: how many of the symbols above a child, up to `levels`, end with it.
     """
 
     bounds: Tensor

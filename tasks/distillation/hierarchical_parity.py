@@ -18,7 +18,10 @@ from tasks.task import Classification, refuse_below
 
 @dataclass(frozen=True)
 class HierarchicalParity(Classification):
-    """length: d. depth: D. degree: k, coordinates of a node. +1 is token 0 and -1 token 1; the class is wanted at the last position."""
+    """Strings of d signs and the leaf that their parities lead to; +1 is token 0, -1 token 1, and the class is wanted at the last position.
+
+    length: d. depth: D, of the tree. degree: k, the coordinates of each node.
+    """
 
     error: ClassVar[str] = "a string whose most probable class is not the leaf that its parities lead to"
     vocabulary: ClassVar[int] = 2

@@ -33,8 +33,8 @@ def inside(support: tuple[int, ...], degree: int) -> Tensor:
 def outside(length: int, support: tuple[int, ...], degree: int, most: int, draw: Draw, free: tuple[int, ...] = ()) -> Tensor:
     """`most` different random sets of `degree` of the `length` coordinates that are not within the support, int64 [≤ most, degree].
 
-    All of them where there are no more than `most`. free: of hierarchical parity, coordinates of which each set has one at least
-    (the irrelevant ones); () for any set with a coordinate outside the support. draw: R = 1, a pure function of its seed.
+    All of them where there are no more than `most`. free: coordinates of which each set must have one, such as the irrelevant ones of
+    hierarchical parity; (): those outside the support. draw: R = 1; the sets depend on its seed alone.
     Raises ValueError where there is no such set, for a degree above `length` or coordinates that do not exist.
     """
     if not 1 <= degree <= length:

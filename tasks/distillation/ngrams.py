@@ -39,7 +39,7 @@ def hidden(measure: str, place: int, n: int, length: int, begin: int = 0) -> tup
 
 
 def causally_hidden(measure: str, place: int, n: int, length: int) -> tuple[Tensor, Tensor]:
-    """The same for a causal model that predicts token `place` from those before it: what it may not read, bool [length] each.
+    """As `hidden`, for a causal model that predicts token `place` from those before it: the positions it may not read, bool [length] each.
 
     close: only the n - 1 tokens before i are left. robust ("skip n-gram"): the tokens i - n + 1 … i - 2 are hidden, so the last token
     and what is before the window stay. Positions are not shifted: hide them in attention.

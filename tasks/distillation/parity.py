@@ -18,7 +18,10 @@ from tasks.task import Classification
 
 @dataclass(frozen=True)
 class SparseParity(Classification):
-    """length: d. degree: k. support: the coordinates, from 0 and ascending; None for the first k, as in the paper."""
+    """Strings of d signs and the class of their product over k of them.
+
+    length: d. degree: k. support: the k coordinates, from 0 and ascending; None for the first k, as in the paper.
+    """
 
     error: ClassVar[str] = "a string whose most probable class is not the sign of the product of its support"
     vocabulary: ClassVar[int] = 2

@@ -28,14 +28,16 @@ _FIT = 0.99  # probability at least that a string fits
 
 @dataclass(frozen=True)
 class PCFG(Task):
-    """grammar: a name of `tasks/distillation/grammars.py`. root: the symbol that strings are derived from, 22 for whole strings,
-    else a part.
+    """Strings of a grammar with masked or next-token prediction. No token attends to padding: it is hidden with `masked`, and comes after
+    the string with `next`.
 
-    length: positions, with the start; a longer string is drawn again. objective: masked | next. mask_rate: of masked, the probability
-    that a position is predicted; mask_start: whether the start may be one, as in the authors' code. level: of next, the tokens that end
-    a span of at least this level are predicted, counted from the leaves: 1 is every token, 2 the ends of 7-9, … 4 of 13-15.
-    hide_selected_from_attention: of masked, no token attends to a position that is predicted, whatever it shows, as in the authors'
-    code; false is BERT. Nobody attends to padding: it is hidden with masked, and behind the string with next.
+    grammar: a name of `tasks/distillation/grammars.py`. root: the symbol that strings are derived from, 22 for whole strings, else a
+    part. length: positions, the start included; a longer string is drawn again. objective: masked | next.
+    For `masked` alone: mask_rate, the probability that a position is predicted; mask_start, whether the start may be predicted, as in the
+    authors' code; hide_selected_from_attention, whether no token attends to a predicted position, whatever it shows, as in the authors'
+    code (false: as in BERT).
+    For `next` alone: level, counted from the leaves, of which a span must at least end at a token that is predicted: 1 is every token, 2
+    the ends of 7-9, … 4 those of 13-15.
     """
 
     metrics: ClassVar[tuple[str, ...]] = ("read",)
@@ -61,7 +63,7 @@ class PCFG(Task):
 
     @property
     def rev(self) -> int:
-        """2 of masked, where padding was attended to once; strings of next mean what they meant."""
+        """2 for `masked`, since padding is hidden from attention; 1 for `next`, whose meaning has not changed."""
         return 2 if self.objective == "masked" else 1
 
     def __post_init__(self) -> None:
@@ -106,19 +108,19 @@ class PCFG(Task):
         return min(self.length, -(-max(1, quantile(law, 0.999)) // 8) * 8)
 
     def trees(self, draw: Draw, batch: int, ancestors: bool = True) -> Trees:
-        """The strings that `sample` takes from this draw, without the start, with their trees: all [R, B, length - 1]."""
+        """The strings that `sample` makes of this draw, without the start, [R, B, length - 1], with their parse trees."""
         return derive(self.grammar, self.root, draw, batch, self.length - 1, ancestors)
 
     def shown(self, trees: Trees) -> tuple[Tensor, Tensor]:
-        """These strings as a model reads them, start and padding with them, int64 [R, B, T], and which tokens are no padding, bool."""
+        """These strings as a model reads them, with start and padding, int64 [R, B, T], and which tokens are no padding, bool [R, B, T]."""
         inside = torch.arange(self.length, device=trees.tokens.device) <= trees.lengths[..., None]
         return torch.where(inside, pad(trees.tokens, (1, 0), value=BEGIN), PADDING), inside
 
     def sample(self, draw: Draw, batch: int) -> Batch:
         """`batch` strings a replicate: inputs, targets [R, B, T] int64, weights [R, B, T], which average over a string's scored positions.
 
-        about: level [R, B, T], the highest of a span that ends at the token that is predicted (0 for the start). hidden [R, B, T]: of
-        masked, the padding, and the predicted positions where they are hidden.
+        about: level [R, B, T], the highest level of a span that ends at the predicted token (0 for the start). hidden [R, B, T], with
+        `masked` alone: the padding, and the predicted positions if they are hidden from attention.
         """
         trees = self.trees(draw, batch, ancestors=False)
         ends = pad(trees.ends.long(), (1, 0))
@@ -132,8 +134,11 @@ class PCFG(Task):
         return Batch(tokens, pad(tokens[..., 1:], (0, 1), value=PADDING), mean_weights(ends >= self.level), {"level": ends})
 
     def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """read, the name that reports and claims are made from: the argmax over the whole vocabulary is another token; 1 - its rate is the
-        paper's top-1 accuracy."""
+        """Which predictions are wrong; logits [..., V], targets [...].
+
+        read, the name that reports and claims use: the argmax over the whole vocabulary is another token. 1 - its rate is the paper's
+        top-1 accuracy.
+        """
         return {"read": logits.argmax(-1) != targets}
 
 

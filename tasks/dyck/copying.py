@@ -20,7 +20,7 @@ from tasks.task import Task
 
 @dataclass(frozen=True)
 class DyckCopy(Task):
-    """types, depth, length, q, complete: of the strings, as those of `Dyck`. Every bracket is scored."""
+    """Strings of `Dyck`, made with its options; the answer at each bracket is that bracket, and every one is scored."""
 
     metrics: ClassVar[tuple[str, ...]] = ("token",)
     error: ClassVar[str] = "a bracket that the model does not repeat"
@@ -33,7 +33,7 @@ class DyckCopy(Task):
     complete: bool = True
 
     def __post_init__(self) -> None:
-        self.strings  # noqa: B018 - refuses what it can't be made of
+        self.strings  # noqa: B018 - raises ValueError for options that `Dyck` refuses
 
     @property
     def strings(self) -> Dyck:
@@ -45,7 +45,10 @@ class DyckCopy(Task):
         return self.strings.vocabulary
 
     def sample(self, draw: Draw, batch: int) -> Batch:
-        """inputs, targets int64 [R, B, T], weights [R, B, T]; about: depth [R, B, T], brackets open after each."""
+        """`batch` strings a replicate: inputs, targets int64 [R, B, T], weights [R, B, T].
+
+        about: depth [R, B, T], the brackets that are open after each token.
+        """
         strings = self.strings.sample(draw, batch)
         scored = strings.inputs < 2 * self.types
         return Batch(strings.inputs, strings.inputs, scored.to(torch.float32), strings.about)

@@ -27,13 +27,14 @@ _SCORED = ("every", "closing", "stack")
 
 @dataclass(frozen=True)
 class Dyck(Task):
-    """types: k. depth: D, brackets open at once at most. q: the probability of opening where both may be. complete: strings whose brackets
-    are all closed, each ended with probability ½ whenever nothing is open; else the first `length` brackets of an endless one.
+    """Strings of k bracket types, nested at most D deep, and the token after each of theirs.
 
-    length: tokens a string, at most; the end is one of them. scored: every | closing | stack. A loss is of every token. An evaluation is
-    of the brackets that close, or of every place where something is open, whose answer is the closing bracket that the stack calls for.
-    first: the first token that is scored, counted from 1. sure: the part of the probability of all closing brackets that the right one
-    must exceed beside being the most probable; the authors' code asks for 0.8.
+    types: k. depth: D. q: the probability that a bracket opens where it may open or close. complete: whole strings, which end with
+    probability ½ whenever nothing is open; else the first `length` brackets of an endless string. length: most tokens of a string, the
+    end included.
+    scored: every (in training) | closing (brackets that close) | stack (every place where a bracket is open; the answer is the one that
+    closes it). first: the first token that is scored, counted from 1. sure: an answer is also wrong unless the right closing bracket has
+    more than this part of the probability of all closing brackets; the authors' code asks for 0.8.
     """
 
     metrics: ClassVar[tuple[str, ...]] = ("close", "mass")
@@ -97,11 +98,14 @@ class Dyck(Task):
         return Law((1 / self.types,) * self.types, self.depth, length, self.q, ending)
 
     def evaluation(self) -> "Dyck":
-        """The same strings, scored at their closing brackets unless the set names every place where something is open."""
+        """The same strings, scored at their closing brackets, or with `scored` = stack wherever a bracket is open."""
         return replace(self, scored="closing") if self.scored == "every" else self
 
     def sample(self, draw: Draw, batch: int) -> Batch:
-        """inputs, targets int64 [R, B, T], weights [R, B, T]; about: depth [R, B, T], brackets open before the one that is predicted."""
+        """`batch` strings a replicate: inputs, targets int64 [R, B, T], weights [R, B, T].
+
+        about: depth [R, B, T], the brackets that are open before the predicted token.
+        """
         device, law = draw.seeds.device, self.law
         brackets = torch.from_numpy(law.sample(draw.words((batch, law.length)).cpu().numpy())).to(device)
         targets = pad(brackets, (0, self.length - law.length), value=self.end)
@@ -117,9 +121,9 @@ class Dyck(Task):
         return Batch(inputs, targets, scored.to(torch.float32), {"depth": depth})
 
     def view(self, draw: Draw, inputs: Tensor) -> View:
-        """The strings behind 1 … depth nested brackets of random types, all closed: they change no later answer (section 2.2.3.3).
+        """The strings after a prefix of 1 … depth nested brackets of random types, all closed, which changes no answer (section 2.2.3.3).
 
-        The start itself is not compared, since an empty string can't end there.
+        The start of the string is not compared: an empty string can't end there, while it may end after the prefix.
         """
         replicates, batch, length = inputs.shape
         most = 2 * self.depth
@@ -138,8 +142,11 @@ class Dyck(Task):
         return View(shown, torch.arange(length, device=inputs.device) + 2 * pairs, compared.to(torch.float32))
 
     def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """close: the most probable closing bracket is of another type, or the right one is not `sure`. mass: the right one has at most 0.8
-        of the probability of all closing brackets, as in the authors' code."""
+        """Which predictions are wrong; logits [..., V], targets [...].
+
+        close: the most probable closing bracket is of another type, or the right one is not `sure`. mass: the right one has at most 0.8 of
+        the probability of all closing brackets, as in the authors' code.
+        """
         closing = logits[..., 1 : self.end : 2]
         kind = (targets // 2).clamp(max=self.types - 1)  # what is not scored may be the end
         share = closing.softmax(-1).gather(-1, kind[..., None].expand(*closing.shape[:-1], 1))[..., 0]
@@ -147,17 +154,20 @@ class Dyck(Task):
 
 
 def last_open(inputs: Tensor, depth: Tensor, deepest: int) -> Tensor:
-    """Place of the last bracket that is open at each place, int64 [..., T], -1 where none is; inputs and the depths after them [..., T]."""
+    """The place of the innermost open bracket after each token, int64 [..., T], -1 where none is open.
+
+    inputs, depth int64 [..., T]: the tokens, and how many brackets are open after each. deepest: the largest depth.
+    """
     place = torch.arange(inputs.shape[-1], device=inputs.device).expand_as(inputs)
     before = pad(depth[..., :-1], (1, 0))
-    found = torch.full_like(inputs, -1)
+    innermost = torch.full_like(inputs, -1)
     for level in range(1, deepest + 1):
         opened = torch.where((depth == level) & (before == level - 1), place, -1).cummax(-1).values
-        found = torch.where(depth == level, opened, found)
-    return found
+        innermost = torch.where(depth == level, opened, innermost)
+    return innermost
 
 
 def closers(inputs: Tensor, depth: Tensor, deepest: int) -> Tensor:
-    """The bracket that closes what was opened last, int64 [..., T]; 0 where nothing is open."""
+    """The bracket that closes the innermost open one after each token, int64 [..., T]; 0 where none is open."""
     place = last_open(inputs, depth, deepest)
     return torch.where(place >= 0, inputs.gather(-1, place.clamp(min=0)) + 1, 0)

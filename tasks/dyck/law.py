@@ -29,7 +29,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Law:
-    """types: the probability of each bracket type. depth: of the deepest bracket. length: brackets of a string.
+    """A law of bracket strings. types: the probability of each bracket type. depth: of the deepest bracket. length: brackets of a string.
 
     At depth 0 a bracket opens, at the deepest it closes, elsewhere it opens with probability q. ending:
       any     the first `length` brackets, whatever is open (Definition 2.2.1)
@@ -73,7 +73,7 @@ class Law:
 
     @functools.cached_property
     def steps(self) -> Steps:
-        """The law of the next step given that the string is one of the law: what the process does, times how probably it then succeeds."""
+        """The law of the next step, given that the string is one of the law: the process's step times the success probability after it."""
         raw, success = self._process, self.success
         after = np.vstack([success[1:], np.zeros((1, self.depth + 1))])
         opens = raw.opens * np.pad(after[:, 1:], ((0, 0), (0, 1)))
@@ -85,40 +85,40 @@ class Law:
     def success(self) -> np.ndarray:
         """Probability that the process goes on from a state to a string of the law, [length + 1, depth + 1]; 1 everywhere with `any`."""
         raw = self._process
-        found = np.zeros((self.length + 1, self.depth + 1))
-        found[-1] = raw.ends[-1]
+        success = np.zeros((self.length + 1, self.depth + 1))
+        success[-1] = raw.ends[-1]
         for written in range(self.length - 1, -1, -1):
-            after = found[written + 1]
+            after = success[written + 1]
             opened, closed = np.append(after[1:], 0.0), np.append(0.0, after[:-1])
-            found[written] = raw.opens[written] * opened + raw.closes[written] * closed + raw.ends[written]
-        return found
+            success[written] = raw.opens[written] * opened + raw.closes[written] * closed + raw.ends[written]
+        return success
 
     @functools.cached_property
     def completions(self) -> np.ndarray:
-        """Number of strings of the law that go on from a state, exact integers (dtype object); opening brackets of every type count."""
+        """The number of ways to complete a string of the law from each state: exact integers (dtype object), over all bracket types."""
         raw = self._process
-        found = np.zeros((self.length + 1, self.depth + 1), dtype=object)
+        counts = np.zeros((self.length + 1, self.depth + 1), dtype=object)
         for written in range(self.length, -1, -1):
             for depth in range(self.depth + 1):
                 total = int(raw.ends[written, depth] > 0)
                 if raw.opens[written, depth] > 0:
-                    total += self.kinds * found[written + 1, depth + 1]
+                    total += self.kinds * counts[written + 1, depth + 1]
                 if raw.closes[written, depth] > 0:
-                    total += found[written + 1, depth - 1]
-                found[written, depth] = total
-        return found
+                    total += counts[written + 1, depth - 1]
+                counts[written, depth] = total
+        return counts
 
     @functools.cached_property
     def occupation(self) -> np.ndarray:
-        """Probability that a string of the law has a state among its prefixes, [length + 1, depth + 1]; a whole string is a prefix."""
+        """Probability that a string of the law passes through each state, [length + 1, depth + 1], its last one included."""
         steps = self.steps
-        found = np.zeros((self.length + 1, self.depth + 1))
-        found[0, 0] = 1.0
+        occupied = np.zeros((self.length + 1, self.depth + 1))
+        occupied[0, 0] = 1.0
         for written in range(self.length):
-            now = found[written]
-            found[written + 1, 1:] += (now * steps.opens[written])[:-1]
-            found[written + 1, :-1] += (now * steps.closes[written])[1:]
-        return found
+            now = occupied[written]
+            occupied[written + 1, 1:] += (now * steps.opens[written])[:-1]
+            occupied[written + 1, :-1] += (now * steps.closes[written])[1:]
+        return occupied
 
     @functools.cached_property
     def lengths(self) -> np.ndarray:
@@ -157,7 +157,7 @@ class Law:
 
     @functools.cached_property
     def _process(self) -> Steps:
-        """What the process does in a state, before strings are left out that are none of the law."""
+        """The steps of the process in each state, before strings outside the law are left out."""
         opens = np.full((self.length + 1, self.depth + 1), self.q)
         opens[:, 0], opens[:, -1] = 1.0, 0.0
         ends = np.zeros_like(opens)

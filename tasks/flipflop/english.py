@@ -1,4 +1,4 @@
-"""The flip-flop in English sentences, for language models that were trained on text (Liu's thesis, section 3.5.6.2, card F5).
+"""The flip-flop in English sentences, for language models that were trained on text (Liu's thesis, section 3.5.6.2).
 
 A write is "Alice turns the light off" or "… on", an ignored instruction "Bob eats a banana" or "… an apple", a read "The light is turned
 off" or "… on"; sentences are joined by ". ". The prompt ends before the last read's answer. What the paper leaves open is set here:
@@ -19,7 +19,7 @@ _READ = "The light is turned"
 
 @dataclass(frozen=True)
 class Prompt:
-    """text ends before the answer; bit: 0 = off, 1 = on."""
+    """A prompt and its answer. text: ends before the answer. bit: 0 = off, 1 = on."""
 
     text: str
     bit: int
@@ -30,21 +30,21 @@ def prompts(before: Draw, draw: Draw, length: int, strings: int, p_ignore: float
 
     before, draw: the randomness of prefixes and of strings, R = 1. Raises ValueError where the length is odd or below 4.
     """
-    first = FlipFlop(PREFIX, p_ignore).sample(before, strings).inputs[0].tolist()
-    second = FlipFlop(length, p_ignore).sample(draw, strings).inputs[0].tolist()
+    prefixes = FlipFlop(PREFIX, p_ignore).sample(before, strings).inputs[0].tolist()
+    questions = FlipFlop(length, p_ignore).sample(draw, strings).inputs[0].tolist()
     return [
-        Prompt(". ".join([*sentences(one), *sentences(two)[:-1], _READ]), two[-1] - SYMBOL)
-        for one, two in zip(first, second, strict=True)
+        Prompt(". ".join([*sentences(prefix), *sentences(question)[:-1], _READ]), question[-1] - SYMBOL)
+        for prefix, question in zip(prefixes, questions, strict=True)
     ]
 
 
 def sentences(tokens: list[int]) -> list[str]:
     """A string of the flip-flop language, instruction and bit by turns, as one sentence an instruction."""
-    said = []
+    lines = []
     for instruction, symbol in zip(tokens[::2], tokens[1::2], strict=True):
         bit = symbol - SYMBOL
         if instruction == WRITE:
-            said.append(_WRITES[bit])
+            lines.append(_WRITES[bit])
         else:
-            said.append(_IGNORES[bit] if instruction == IGNORE else _READ + ANSWERS[bit])
-    return said
+            lines.append(_IGNORES[bit] if instruction == IGNORE else _READ + ANSWERS[bit])
+    return lines

@@ -1,7 +1,7 @@
 """Simulation of the flip-flop automaton: say the state after every input.
 
 Liu, Ash, Goel, Krishnamurthy, Zhang, "Exposing attention glitches with flip-flop language modeling" (NeurIPS 2023), Definition 11 and the
-mechanistic part. A string is T inputs of {⊥, s0, s1}; what is asked at t is q_t, the state after the t-th: s0 and s1 set it, ⊥ keeps it.
+mechanistic part. A string is T inputs of {⊥, s0, s1}. The answer at t is q_t, the state after input t: s0 and s1 set it, ⊥ keeps it.
 
     s1 ⊥ ⊥ s0 ⊥ s1      T = 6
     1  1 1 0  0 1       all scored

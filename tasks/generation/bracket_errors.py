@@ -18,15 +18,17 @@ _TYPE, _UNDERFLOW, _DEEP, _UNCLOSABLE, _EARLY, _LATE = range(6)
 
 @dataclass(frozen=True)
 class FirstErrors:
-    """place int64 [N]: the token of the first error, counted from 0, or the length of a string without one; kind int64 [N]: its number in
-    `KINDS`, or -1."""
+    """The first error of each of N strings.
+
+    place int64 [N]: its token, counted from 0; the length of a string without an error. kind int64 [N]: its number in `KINDS`, or -1.
+    """
 
     place: Tensor
     kind: Tensor
 
 
 def first_errors(task: BracketStrings, strings: Tensor, lengths: Tensor) -> FirstErrors:
-    """The first errors of strings int64 [N, H], of which `lengths` [N] tokens count; a string that is cut short is no error by itself."""
+    """Find the first errors of strings int64 [N, H], of which the first `lengths` [N] tokens count. Being cut short is no error."""
     successor, level, spoils = _tables(task)
     kind, place = torch.full_like(lengths, -1), lengths.clone()
     state = torch.zeros_like(lengths)
@@ -34,21 +36,23 @@ def first_errors(task: BracketStrings, strings: Tensor, lengths: Tensor) -> Firs
         token = strings[:, number]
         ends, bracket = token == END, token.clamp(max=END - 1)
         if number >= task.length:
-            found = torch.where(ends, -1, _LATE)
+            error = torch.where(ends, -1, _LATE)
         else:
-            found = spoils[state, bracket]
+            error = spoils[state, bracket]
             state = successor[state, bracket]
-            found = torch.where((found < 0) & (level[state] > task.length - number - 1), _UNCLOSABLE, found)
-            found = torch.where(ends, _EARLY, found)
-        fresh = (kind < 0) & (number < lengths) & (found >= 0)
-        kind, place = torch.where(fresh, found, kind), torch.where(fresh, number, place)
+            error = torch.where((error < 0) & (level[state] > task.length - number - 1), _UNCLOSABLE, error)
+            error = torch.where(ends, _EARLY, error)
+        first = (kind < 0) & (number < lengths) & (error >= 0)
+        kind, place = torch.where(first, error, kind), torch.where(first, number, place)
     return FirstErrors(place, kind)
 
 
 @lru_cache(maxsize=8)
 def _tables(task: BracketStrings) -> tuple[Tensor, Tensor, Tensor]:
-    """By the state of `tasks.generation.processes.brackets`: the state after a bracket [S, 4], how many are open [S], and the kind of error
-    of a bracket [S, 4], -1 of a right one."""
+    """Tables over the S states of `tasks.generation.processes.brackets`.
+
+    The state after each bracket [S, 4], the number of open brackets [S], and the kind of error of each bracket [S, 4], -1 for none.
+    """
     successor = task.law.successor
     spoilt = len(successor) - 1
     level = torch.log2(torch.arange(1, spoilt + 2).double()).long()
@@ -61,5 +65,5 @@ def _tables(task: BracketStrings) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def valid(task: BracketStrings, strings: Tensor, lengths: Tensor) -> Tensor:
-    """Whether each is a whole string of the language with its end, bool [N]."""
+    """Which of the strings are whole strings of the language with their end, bool [N]; arguments as of `first_errors`."""
     return (first_errors(task, strings, lengths).kind < 0) & (lengths == task.length + 1)

@@ -20,15 +20,16 @@ from tasks.generation.processes import Process, brackets
 from tasks.task import Task
 
 END, START = 4, 5
-_MOST = 2**21  # probabilities of next brackets in the table of a law
+_MOST = 2**21  # most probabilities of next brackets in the table of a law
 
 
 @dataclass(frozen=True)
 class BracketStrings(Task):
-    """length: brackets of a string. depth: open at once at most. opens: the probability of opening where both may be; a bracket closes
-    where the string could not be completed otherwise. first_type: the probability that an opening bracket is "[".
+    """Strings of `length` brackets, all closed, and the token after each of theirs.
 
-    scored: every | closing. A loss is of every token, and an evaluation of the brackets that close.
+    depth: most brackets that are open at once. opens: the probability that a bracket opens where it may open or close; it closes where the
+    string could not be completed otherwise. first_type: the probability that an opening bracket is "[".
+    scored: every (in training) | closing (in evaluation sets, the brackets that close).
     """
 
     metrics: ClassVar[tuple[str, ...]] = ("close",)
@@ -68,14 +69,14 @@ class BracketStrings(Task):
 
     @property
     def law(self) -> Process:
-        """The process that writes the strings, none of which it spoils."""
+        """The process that writes the strings, without errors."""
         return _written(self.length, self.depth, self.opens, self.first_type)
 
     def evaluation(self) -> "BracketStrings":
         return replace(self, scored="closing")
 
     def sample(self, draw: Draw, batch: int) -> Batch:
-        """inputs, targets int64 [R, B, length + 1]; weights [R, B, length + 1]."""
+        """`batch` strings a replicate: inputs, targets int64 [R, B, length + 1], weights [R, B, length + 1]."""
         strings = self.strings(draw, batch)
         targets = pad(strings, (0, 1), value=END)
         inputs = pad(strings, (1, 0), value=START)
@@ -90,11 +91,11 @@ class BracketStrings(Task):
         uniform = (draw.words((batch, self.length)).cpu().to(torch.float64) + 0.5) / WORD
         bounds = process.law[0].cumsum(-1)[..., :-1]
         state = torch.zeros(uniform.shape[:-1], dtype=torch.int64)
-        found = torch.empty(uniform.shape, dtype=torch.int64)
+        strings = torch.empty(uniform.shape, dtype=torch.int64)
         for place in range(self.length):
             token = (uniform[..., place, None] >= bounds[place, state]).sum(-1)
-            found[..., place], state = token, process.successor[state, token]
-        return found.to(draw.seeds.device)
+            strings[..., place], state = token, process.successor[state, token]
+        return strings.to(draw.seeds.device)
 
     def wrong(self, logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
         return {"close": logits[..., 1:END:2].argmax(-1) != (targets // 2).clamp(max=1)}

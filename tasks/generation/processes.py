@@ -18,8 +18,10 @@ from tasks.draws import WORD, Draw
 
 @dataclass(frozen=True)
 class Process:
-    """successor: the state after a token, int64 [S, A]. law: π(a | h, s), [R, H, S, A]. reward: τ of a last state, [R, S]. State 0 is that
-    of the empty string."""
+    """A process that writes strings; state 0 is that of the empty string.
+
+    successor: the state after a token, int64 [S, A]. law: π(a | h, s), [R, H, S, A]. reward: τ of a last state, [R, S].
+    """
 
     successor: Tensor
     law: Tensor
@@ -48,11 +50,14 @@ def values(process: Process, reward: Tensor | None = None) -> Tensor:
 
 
 def _upwards(process: Process, last: Tensor, level: Callable[[int, Tensor], Tensor]) -> Tensor:
-    """A table [R, H + 1, S] from its last height up: `level` makes a height from the mean over next tokens of the one behind it."""
+    """Fill a table [R, H + 1, S] from its last height backwards.
+
+    level(height, behind) makes the row of a height; behind [R, S] is the mean over next tokens of the row at height + 1.
+    """
     levels = [last]
     for height in range(process.horizon - 1, -1, -1):
         levels.append(level(height, (process.law[:, height] * levels[-1][:, process.successor]).sum(-1)))
-    levels = [each.expand(max(map(len, levels)), -1) for each in levels]
+    levels = [row.expand(max(map(len, levels)), -1) for row in levels]
     return torch.stack(levels[::-1], dim=1)
 
 
@@ -90,7 +95,7 @@ def first_leaf(process: Process, value: Tensor) -> Tensor:
 
 
 def first_leaf_steps(process: Process, value: Tensor) -> Tensor:
-    """The mean number of steps of VGB, those that stay included, until its first leaf: [R].
+    """The mean number of steps of VGB until its first leaf, steps that stay in place included: [R].
 
     Twice the sum over nodes of their conductance times their voltage, for a unit current from the root to the grounded leaves.
     """
@@ -148,11 +153,11 @@ def divergence(process: Process, law: Tensor) -> Tensor:
 def leaf_law(process: Process, law: Tensor) -> Tensor:
     """P(y) of every string, [R, A^H], by the string as a number in base A whose first token counts most."""
     states = torch.zeros(1, dtype=torch.int64)
-    found = torch.ones(len(law), 1, dtype=law.dtype)
+    probabilities = torch.ones(len(law), 1, dtype=law.dtype)
     for height in range(process.horizon):
-        found = (found[..., None] * law[:, height, states]).flatten(1)
+        probabilities = (probabilities[..., None] * law[:, height, states]).flatten(1)
         states = process.successor[states].flatten()
-    return found
+    return probabilities
 
 
 def distance(one: Tensor, other: Tensor) -> Tensor:
@@ -161,6 +166,7 @@ def distance(one: Tensor, other: Tensor) -> Tensor:
 
 
 def _in_series(edge: Tensor, behind: Tensor) -> Tensor:
+    """The conductance of an edge and of what lies behind it, in series; 0 where both are 0."""
     total = edge + behind
     return torch.where(total > 0, edge * behind / torch.where(total > 0, total, 1.0), 0.0)
 
@@ -170,7 +176,7 @@ _LAW, _REWARD, _ERROR, _FLIP = range(4)
 
 
 def tree(draw: Draw, horizon: int, alphabet: int) -> Process:
-    """A tree in which every prefix is a state: next tokens from Dirichlet(1, …, 1), rewards uniform in (0, 1), of each seed its own."""
+    """A tree in which every prefix is a state. Each seed draws its laws of next tokens from Dirichlet(1, …, 1) and rewards from U(0, 1)."""
     inner = sum(alphabet**h for h in range(horizon))
     states = inner + alphabet**horizon
     successor = torch.zeros(states, alphabet, dtype=torch.int64)
@@ -213,9 +219,8 @@ def brackets(horizon: int, depth: int, opens: float, first: float, wrong: float)
     Opens with `opens` (always at depth 0, never at the largest depth or where only closing brackets fit), "[" with `first`. A string has a
     reward if every bracket is closed by its own. States: the open brackets as a number in base 2 after a leading 1, and spoilt.
     """
-    states = 2 ** (
-        depth + 1
-    )  # stack numbers 1 … 2^(D+1) - 1, of which 1 is the empty stack, at their number less 1; spoilt is the last
+    # stack number n in 1 … 2^(D+1) - 1, of which 1 is the empty stack, is state n - 1; spoilt is the last state
+    states = 2 ** (depth + 1)
     spoilt = states - 1
     stack = torch.arange(1, states)
     level = torch.floor(torch.log2(stack.to(torch.float64))).to(torch.int64)
@@ -248,7 +253,10 @@ def mistaken(value: Tensor, draw: Draw, inside: float, leaves: float) -> Tensor:
 
 
 def flipped(value: Tensor, draw: Draw, share: float) -> Tensor:
-    """A verifier's yes (1) and no (0) that are wrong for this share of heights and states, at leaves too; the empty string is let pass."""
+    """A verifier's answers, 1 to go on and 0 to refuse, wrong for this share of heights and states, leaves included.
+
+    The empty string is always accepted.
+    """
     words = draw.named("verifier").words(tuple(value.shape[1:]), _FLIP)
     wrong = _open_uniform(words) < share
     answer = torch.where(wrong, 1 - accepted(value), accepted(value))

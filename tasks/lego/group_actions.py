@@ -1,4 +1,4 @@
-"""Finite groups that act on values, as tables: cyclic, symmetric, alternating and dihedral ones by name, and tables of one's own, checked.
+"""Finite groups that act on values, as tables: cyclic, symmetric, alternating and dihedral ones by name, and a user's own tables.
 
 Huang, Wen, Singh, Chi, Chen, "Transformers provably learn chain-of-thought reasoning with length generalization" (2025): an action is
 *simply transitive* where exactly one element leads from each value to each other one (C6), a *symmetry* where all permutations of the
@@ -27,7 +27,7 @@ Rows = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class Actions:
-    """A group action of one's own: `table[g][y]` is the value after action g on value y, one row for each element of the group."""
+    """A user's own group action: `table[g][y]` is the value after action g on value y, with a row for each element of the group."""
 
     table: tuple[tuple[int, ...], ...]
 
@@ -78,7 +78,10 @@ def from_name(name: str) -> GroupAction:
 
 
 def from_table(given: Actions) -> GroupAction:
-    """A user's table, checked. ValueError where it is no function, no group of permutations or leaves values unreachable."""
+    """Make a group action of a user's table.
+
+    Raises ValueError where the table is no function, is no group of permutations, or has values that no action reaches.
+    """
     where, rows = "task.group.table", given.table
     if not rows or not rows[0]:
         raise ValueError(f"{where} is empty: give one row an action and in it the value after the action for every value")
@@ -114,7 +117,10 @@ def from_table(given: Actions) -> GroupAction:
 
 
 def _refuse_no_group(where: str, rows: Rows) -> None:
-    """A finite set of permutations is a group where it holds the product of any two; a kernel repeats every row equally often."""
+    """Raise ValueError unless these permutations are the action of a group.
+
+    A finite set of permutations is a group if it holds the product of any two. Every permutation must belong to equally many elements.
+    """
     array = np.array(rows, dtype=np.int64)
     times = Counter(row.tobytes() for row in array)
     for first, row in enumerate(array):

@@ -95,7 +95,7 @@ class Lego(Continued):
 
     @property
     def tokens(self) -> int:
-        """Clauses that a model reads: L predicates and the answers 0 … L-1."""
+        """The number of clauses that a model reads: L predicates and the answers 0 … L-1."""
         return 2 * self.length
 
     def evaluation(self) -> "Lego":
@@ -117,7 +117,7 @@ class Lego(Continued):
         return dataclasses.replace(self, decode="forced")
 
     def scored_positions(self) -> int | None:
-        """L: the positions whose next clause is an answer."""
+        """L, the number of positions whose next clause is an answer."""
         return self.length
 
     def sample(self, draw: Draw, batch: int) -> Batch:
@@ -149,7 +149,7 @@ class Lego(Continued):
         return prompt, answers
 
     def batch(self, prompt: Tensor, answers: Tensor) -> Batch:
-        """A batch of prompts [R, B, L + 1, 5] that are to be answered by `answers` [R, B, L, 5], true ones or a model's."""
+        """The batch of prompts [R, B, L + 1, 5] with these answers [R, B, L, 5], which may be true ones or a model's."""
         length, device = self.length, prompt.device
         targets = torch.zeros((*prompt.shape[:2], 2 * length, SLOTS), dtype=torch.int64, device=device)
         targets[..., length:, :] = answers
@@ -171,18 +171,21 @@ class Lego(Continued):
         return {"read": differ[..., VALUE], "clause": differ.any(-1)}
 
     def answers(self, forward: Callable[..., Tensor], inputs: Tensor, blocks: Sequence[Tensor] | None) -> Tensor:
-        """Logits [R, B, L, 5, V] of an evaluation of inputs [R, B, 2L, 5]; with decode = greedy 1 at the model's own words, else 0, and
-        of the answers among the inputs only x_0 = y_0 is read."""
+        """Logits [R, B, L, 5, V] of an evaluation of inputs [R, B, 2L, 5].
+
+        With decode = greedy the model reads the predicates and x_0 = y_0 alone, and goes on with its own answers; logits are then 1 for the
+        words that it says and 0 for all others.
+        """
         if self.decode == "forced":
             return forward(inputs, blocks)
         said = continued(forward, inputs[:, :, : self.length + 1], self.length, self.draft)
         return one_hot(said, self.vocabulary).float()
 
     def draft(self, prompt: Tensor, said: Tensor, known: Tensor) -> Tensor:
-        """How the first `known` [R, B] of the answers `said` [R, B, L, 5] go on if every further step is right: [R, B, L, 5].
+        """Guess all answers, [R, B, L, 5], from the first `known` [R, B] of the answers `said` [R, B, L, 5]: every further step is right.
 
-        It follows the predicates of the prompts [R, B, L + 1, 5] by name, whatever their order; after a name that no predicate consumes
-        come blanks.
+        The guess follows the predicates of the prompts [R, B, L + 1, 5] by name, whatever their order. After a name that is no predicate's
+        input, the names are blank.
         """
         predicates, start, size = prompt[:, :, :-1], prompt[:, :, -1], self.first_action
         table = prompt.new_zeros((*prompt.shape[:2], 2, size))

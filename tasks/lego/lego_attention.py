@@ -31,12 +31,15 @@ class Concentration:
     @property
     def odds(self) -> Tensor:
         """ε / (1 - ε), which grows as the number of other clauses L + l - 2 where scores do not depend on the length."""
-        held = self.predicate + self.itself
-        return (1 - held) / held
+        needed = self.predicate + self.itself
+        return (1 - needed) / needed
 
 
 def concentration(weights: Tensor, inputs: Tensor) -> Concentration:
-    """weights: one layer's attention [R, B, H, 2L, 2L]; inputs [R, B, 2L, 5]: predicates in any order, answers 0 … L-1. → [R, B, H, L]"""
+    """Measure the concentration of one layer's attention `weights` [R, B, H, 2L, 2L]; the masses are [R, B, H, L].
+
+    inputs [R, B, 2L, 5]: predicates in any order, then the answers 0 … L-1.
+    """
     length = inputs.shape[2] // 2
     asked, given = inputs[:, :, length:, VARIABLE], inputs[:, :, :length, INPUT]
     place = (asked[..., None] == given[:, :, None]).to(torch.int64).argmax(-1)  # [R, B, L]
@@ -46,8 +49,10 @@ def concentration(weights: Tensor, inputs: Tensor) -> Concentration:
 
 
 def diluted(to_predicate: float, to_itself: float, length: int, answer: int) -> tuple[float, float]:
-    """a_pred and a_ans for the answer 1 … L where the two scores are these and every other one is 0: the exact law of the theory's
-    model, with S = exp(to_predicate) + exp(to_itself) + L + l - 2."""
+    """a_pred and a_ans of one answer l = 1 … L where the two scores are given and all others are 0: exp(score) / S each.
+
+    S = exp(to_predicate) + exp(to_itself) + L + l - 2. This is exact for the theory's model.
+    """
     # answer l sees L predicates and l answers, two of them looked for
     top = max(to_predicate, to_itself, 0.0)
     predicate, itself, other = (float(torch.tensor(s - top, dtype=torch.float64).exp()) for s in (to_predicate, to_itself, 0.0))

@@ -8,8 +8,8 @@ import itertools
 import torch
 from torch import Tensor
 
-PSEUDO_COUNTS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 40.0)  # that the best smoothing is looked for in
-SMOOTHINGS = (1.0, 2.0, 5.0, 12.0)  # that a model is compared with at every look
+PSEUDO_COUNTS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 40.0)  # among which the best smoothing is sought
+SMOOTHINGS = (1.0, 2.0, 5.0, 12.0)  # with which a model is compared at every look
 
 Lags = tuple[int, ...]
 
@@ -29,8 +29,10 @@ def name(lags: Lags) -> str:
 
 
 def counts(inputs: Tensor, lags: Lags, alphabet: int, order: int, last: bool) -> Tensor:
-    """How often each token stands at a matching place i ≥ n, float32 [R, B, 1, S] for what follows the string, [R, B, T, S] for what
-    follows each of its positions if not `last`. Places are counted from 1, as in the paper's code, which skips the first n - 1."""
+    """How often each token stands at a matching place i ≥ n, counted from 1: the paper's code skips the first n - 1 places.
+
+    float32 [R, B, 1, S] for the token after the string if `last`, else [R, B, T, S] for the token after each position.
+    """
     length = inputs.shape[-1]
     first = order - 1  # the first place that counts, from 0
     tokens = torch.nn.functional.one_hot(inputs[..., first:], alphabet).to(torch.float32)

@@ -28,8 +28,11 @@ _FLOOR = 1e-8  # added to a probability before its logarithm, as in the paper's 
 
 @dataclass(frozen=True)
 class InContextNgram(Task):
-    """alphabet: S. order: n, a token depends on n - 1 before it. alpha: of the Dirichlet law. labels: last | every, where the law of the
-    next token is wanted. first: uniform | stationary, the law of the first n - 1 tokens (section 5 against appendix H)."""
+    """Strings of n-gram languages, each drawn for one string alone.
+
+    alphabet: S. order: n, so that a token depends on the n - 1 before it. alpha: of the Dirichlet law. labels: the positions where the law
+    of the next token is wanted, last | every. first: the law of the first n - 1 tokens, uniform (section 5) | stationary (appendix H).
+    """
 
     metrics: ClassVar[tuple[str, ...]] = ("next",)
     error: ClassVar[str] = "a position whose most probable next token is another one in the string's own language"
@@ -72,10 +75,13 @@ class InContextNgram(Task):
         return 1 if self.labels == "last" else None
 
     def sample(self, draw: Draw, batch: int) -> Batch:
-        """inputs [R, B, T]; targets float32 [R, B, 1, S], or [R, B, T, S] with labels = every, where a whole context has been read."""
+        """`batch` strings a replicate: inputs [R, B, T], targets float32 [R, B, 1, S], or [R, B, T, S] with labels = every.
+
+        weights [R, B, T]: 1 at the last position, or with labels = every wherever a whole context has been read.
+        """
         size = max(1, _NUMBERS // (batch * self.alphabet * self.contexts))
         slots = torch.arange(draw.replicates, device=draw.seeds.device)
-        parts = [self._sampled(draw.of(some), batch) for some in slots.split(size)]
+        parts = [self._sampled(draw.of(replicates), batch) for replicates in slots.split(size)]
         inputs, targets = (torch.cat(part).to(draw.seeds.device) for part in zip(*parts, strict=True))
         weights = torch.zeros(inputs.shape, device=inputs.device)
         weights[..., -1 if self.labels == "last" else max(0, self.order - 2) :] = 1

@@ -1,6 +1,6 @@
 """Associations: one of many pairs of tokens stands somewhere in a string, in order, and has an answer of its own.
 
-For predictions 2 to 4 of the card on Sun et al. 2025 (arXiv 2504.12691, sections 8.3 and 8.4). A string is fillers, one pair [a, b] with a
+For studies of how models learn subsequences (after Sun et al. 2025, arXiv 2504.12691). A string is fillers, one pair [a, b] with a
 before b and something between them, and the same final token always, where the answer is wanted. Pairs are drawn without replacement from
 all combinations of first and second symbols, so that with more pairs than symbols a single token leaves the answer open.
 
@@ -34,12 +34,13 @@ _COMBINATION, _ANSWER = 0, 1  # of the table
 
 @dataclass(frozen=True)
 class Associations(Classification):
-    """length: T, the final token included. symbols: first ones, and as many second ones. fillers: kinds of them. outputs: answers.
+    """Strings with one pair each, answered by the pair's own answer.
 
-    decoys: single symbols in each string. zipf: s, the frequency of pair n = 0, 1, … is proportional to (n + 1)^-s. sure: the probability
-    that a string's answer is its pair's own; otherwise it is one of the others, each as probable. spread: how much less sure the last pair
-    is than the first, those between them evenly. table_seed: of pairs and their answers, the same for all replicates, since evaluation
-    sets are.
+    length: T, the final token included. pairs: how many there are. symbols: number of first symbols, and of second ones. fillers: number
+    of kinds. outputs: number of answers. decoys: single symbols in each string. zipf: s; the frequency of pair n = 0, 1, … is
+    proportional to (n + 1)^-s. sure: the probability that a string's answer is its pair's own; else it is one of the others, all equally
+    probable. spread: how much lower that is for the last pair than for the first, falling evenly between them. table_seed: of the pairs
+    and their answers, which all replicates share, as they share evaluation sets.
     """
 
     error: ClassVar[str] = "a string whose most probable answer is not the one that was drawn for it"
@@ -92,7 +93,7 @@ class Associations(Classification):
         return 1 + 2 * self.symbols + self.fillers
 
     def frequencies(self) -> Tensor:
-        """The probability that a string has each pair, float64 [pairs], to within 2^-32: that of the words they are drawn with."""
+        """The probability that a string has each pair, float64 [pairs]; strings are drawn with it to within 2^-32."""
         weights = torch.arange(1, self.pairs + 1, dtype=torch.float64) ** -float(self.zipf)
         return weights / weights.sum()
 
@@ -115,7 +116,7 @@ class Associations(Classification):
         return self.holding(draw, draw.categorical(self.frequencies(), (batch,), _PAIR))
 
     def holding(self, draw: Draw, pairs: Tensor) -> Batch:
-        """As `sample`, with the pairs of these numbers, int64 [R, B]: strings of the task's law given their pair."""
+        """Strings as of `sample` that hold the pairs of these numbers, int64 [R, B]."""
         batch, device = pairs.shape[1], pairs.device
         first, second, answers = self.table(draw.of_seed).to(device)[pairs].unbind(-1)
         inputs = 1 + 2 * self.symbols + draw.integers(self.fillers, (batch, self.length), _FILLER)
@@ -123,7 +124,7 @@ class Associations(Classification):
 
         marks, before = self.decoys + 2, draw.integers(self.decoys + 1, (batch,), _SPLIT)[..., None]
         rank = torch.arange(marks, device=device)
-        # of places with one fewer to choose from; b and all behind it then move by one, so that something is between a and b
+        # drawn from one place fewer; b and all after it then move by one, so that something is between a and b
         places = draw.subset(self.length - 2, marks, (batch,), _PLACE).sort(-1).values + (rank > before)
         tokens = 1 + draw.integers(self.symbols, (batch, marks), _DECOY) + self.symbols * (rank < before)
         tokens = torch.where(rank == before, first[..., None], tokens)

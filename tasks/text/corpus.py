@@ -1,4 +1,4 @@
-"""Windows of a text of a user's own, as token ids: masked prediction as with BERT, or the next token as with GPT-2.
+"""Windows of a user's own text, as token ids: masked prediction as with BERT, or the next token as with GPT-2.
 
 Used for section 4.2.10 of the thesis (Panigrahi et al., ICLR 2025), on Wikipedia and books; the masking is that of grammars
 (`tasks/text/masking.py`). The files are described in `tasks/text/token_files.py`.
@@ -26,13 +26,14 @@ _WINDOW_SITE = 0
 
 @dataclass(frozen=True)
 class Corpus(Task):
-    """folder: that of the corpus, and no part of a key: `content`, the hash of its files, is. part: the folder in it that windows are from.
+    """Windows of consecutive ids of one file, all equally probable.
 
-    content: filled in where it is left out; where it is given the files must be those. vocabulary: ids are below it. length: tokens of a
-    window, with the one in front, begin, where that is given. A window is consecutive ids of one file; all are equally probable.
-    objective: masked | next. mask_rate, mask: of masked, the probability that a token is predicted, and the id that hides it (replaced
-    tokens are uniform over the vocabulary); special: ids that are never predicted.
-    hide_selected_from_attention: of masked, no token attends to a position that is predicted.
+    folder: of the corpus. part: the folder in it that windows are drawn from. content: hash of the corpus's files, filled in where left
+    out; where given, the files must have it. A key hashes content, and not folder.
+    vocabulary: ids are below it. length: tokens of a window, `begin` included. begin: the id in front of every window, or None. special:
+    ids that are never predicted. objective: masked | next.
+    For `masked` alone: mask_rate, the probability that a token is predicted; mask, the id that hides it (random tokens are uniform over
+    the vocabulary); hide_selected_from_attention, whether no token attends to a predicted position.
     """
 
     metrics: ClassVar[tuple[str, ...]] = ("read",)
@@ -79,7 +80,7 @@ class Corpus(Task):
 
     @property
     def read(self) -> int:
-        """Tokens of the text in a window."""
+        """The number of tokens of the text in a window."""
         return self.length - (self.begin is not None)
 
     def evaluation(self) -> "Corpus":
@@ -127,7 +128,7 @@ class Corpus(Task):
         return {"read": logits.argmax(-1) != targets}
 
     def _runs(self) -> list[Ids]:
-        """The runs that hold a window. ValueError where none does."""
+        """The runs of ids that are long enough for a window. Raises ValueError where none is."""
         runs = [run for run in pieces(self.folder, self.part, self.vocabulary) if len(run) >= self.read]
         if not runs:
             raise ValueError(

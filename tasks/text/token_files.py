@@ -1,10 +1,11 @@
-"""Files of token ids of a user's own, opened without being read into memory, and the hash of what they hold.
+"""A user's own files of token ids: opened without being read into memory, and hashed.
 
     FOLDER/train/*.npy  *.arrow  *.parquet        a part is a folder in FOLDER; files in the order of their names
     FOLDER/test/…
 
-A .npy holds one row of whole numbers and is memory-mapped; so are the record batches of an Arrow file or stream. Parquet is packed, so
-that it is read into memory. Arrow and Parquet hold them in a column `input_ids` or `tokens`, or in their only one, as numbers or lists.
+A .npy file holds one row of whole numbers. It is memory-mapped, and so are the record batches of an Arrow file or stream; a Parquet file
+is compressed, so it is read into memory. Arrow and Parquet files hold the ids as numbers or lists, in a column `input_ids` or `tokens`, or
+in their only column.
 """
 
 import hashlib
@@ -39,9 +40,9 @@ def parts_of(folder: str) -> list[str]:
 
 
 def content(folder: str) -> str:
-    """32 hexadecimal digits of what all parts of a corpus hold: any byte, the order of files and the name of a part count, their place not.
+    """The hash of a corpus, 32 hexadecimal digits: of every byte, the order of files and the names of parts, but not of its folder.
 
-    All bytes are read once a process. ValueError as in `parts_of`.
+    All bytes are read, once a process. Raises ValueError as `parts_of` does.
     """
     whole = hashlib.sha256()
     for part in parts_of(folder):
@@ -51,9 +52,9 @@ def content(folder: str) -> str:
 
 
 def pieces(folder: str, part: str, vocabulary: int) -> tuple[Ids, ...]:
-    """The runs of ids of a part, whole numbers of 0 … vocabulary - 1, each in one file (and record batch).
+    """The runs of ids of a part, whole numbers in 0 … vocabulary - 1; a run is one file, or one record batch of it.
 
-    ValueError in one sentence for a part that is not there, a file that can't be read or holds other numbers.
+    Raises ValueError, in one sentence, for a part that is not there and for a file that can't be read or holds other numbers.
     """
     parts = parts_of(folder)
     if part not in parts:

@@ -1,4 +1,4 @@
-"""A2: accuracy that is lost again during training, also by runs that end well (card A2)."""
+"""A2: accuracy that is lost again during training, also by runs that end well (Liu's thesis, figure 3.5)."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ LOOKS = 10
 
 
 def lost(curve: Sequence[Look]) -> float:
-    """The most accuracy by which a look lies below the best one before it."""
+    """The largest drop of accuracy from the best look so far to a later one."""
     high = most = 0.0
     for _, accuracy in curve:
         most, high = max(most, high - accuracy), max(high, accuracy)
@@ -24,7 +24,7 @@ def lost(curve: Sequence[Look]) -> float:
 
 
 def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Count how many runs that end within a point of their best lost `value` on the way."""
+    """Judge whether some run that ends within a point of its best lost an accuracy of `value` during training."""
     conditions, name = arms(evidence), in_distribution_set(evidence)
     if not conditions:
         settle(NOT_RUN, "no condition is the plain transformer")

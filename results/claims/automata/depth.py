@@ -1,4 +1,4 @@
-"""A1 and what follows from it: how many layers a semiautomaton needs (card A1)."""
+"""A1 and what follows from it: how many layers a semiautomaton needs (Liu's thesis, figures 3.5a, 3.15 and 3.16)."""
 
 from results.claims.automata.groups import MEMORY, NON_ABELIAN, RANKS, arms, automaton, best
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
@@ -13,7 +13,7 @@ Cells = dict[str, dict[int, Condition]]
 
 
 def by_depth(evidence: Evidence) -> Cells:
-    """Transformers by automaton and number of layers, of one length and learning rate. Settles a claim on anything else."""
+    """Transformers by automaton and number of layers. Settles a claim where they have several lengths or learning rates."""
     transformers = [condition for condition in arms(evidence) if condition.settings.get("task.observe") == "state"]
     for option in ("task.length", "train.lr"):
         values = {condition.settings[option] for condition in transformers}
@@ -35,7 +35,7 @@ def _place(condition: Condition) -> tuple[str, int]:
 
 
 def some_depth_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The best replicate of the best depth, for every automaton."""
+    """Judge whether, for every automaton, the best replicate of some depth reaches `value`."""
     cells, name = by_depth(evidence), in_distribution_set(evidence)
     require([condition for row in cells.values() for condition in row.values()], [name], needs)
     parts, reached, open_ends = [], [], []
@@ -63,7 +63,7 @@ def some_depth_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding
 
 
 def deeper_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Most layers against fewest, for every non-abelian group."""
+    """Judge whether every non-abelian group is simulated better with most layers than with fewest."""
     cells, name = by_depth(evidence), in_distribution_set(evidence)
     groups = {machine: row for machine, row in cells.items() if NON_ABELIAN.match(machine) and len(row) > 1}
     if not groups:
@@ -85,7 +85,7 @@ def deeper_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def seeds_differ(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Somewhere the best replicate is far above the median one."""
+    """Judge whether, in some condition, the best replicate is `value` above the median one."""
     cells, name = by_depth(evidence), in_distribution_set(evidence)
     every = [condition for row in cells.values() for condition in row.values()]
     require(every, [name], needs)
@@ -104,7 +104,10 @@ def seeds_differ(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def memory_is_easiest(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """At every depth: memory-only automata against non-abelian groups, and D8 against Q8. Two that are both solved have no order."""
+    """Judge whether, at every depth, memory-only automata are easier than non-abelian groups, and D8 than Q8.
+
+    Two automata that are both solved have no order and are not compared.
+    """
     cells, name = by_depth(evidence), in_distribution_set(evidence)
     easy = [machine for machine in cells if MEMORY.match(machine)]
     hard = [machine for machine in cells if NON_ABELIAN.match(machine)]

@@ -1,4 +1,4 @@
-"""What the claims on automata share: conditions by automaton and arm, sets by what they change, and accuracies of replicates."""
+"""Functions that the claims on automata share: conditions by automaton and arm, sets by what they change, accuracies of replicates."""
 
 import math
 import re
@@ -13,7 +13,7 @@ MEMORY = re.compile(r"(Dyck|Grid)")
 NON_ABELIAN = re.compile(r"(D\d+|Q8|A\d+|S\d+.*)$")
 CYCLIC = re.compile(r"C(\d+)$")  # whose words have as many letters
 RANKS = "10 replicates of each: a direction, where 85 % of pairs have it"  # what claims on directions can show
-UNSEEN = 0.01  # of the words, which training must leave at least, by expectation
+UNSEEN = 0.01  # least expected share of words that training must leave unseen
 NON_SOLVABLE = re.compile(r"[AS]([5-9]|\d\d)")
 PLAIN = {  # the thesis' transformer
     "model.name": "transformer",
@@ -29,7 +29,7 @@ PLAIN = {  # the thesis' transformer
 
 
 def arms(evidence: Evidence, **changes: object) -> list[Condition]:
-    """The conditions on automata that are `PLAIN` but for these options, with __ for a dot; None: whatever its value."""
+    """The conditions on automata with the options of `PLAIN` except for these changes, with __ for a dot; None allows any value."""
     wanted = PLAIN | {name.replace("__", "."): value for name, value in changes.items()}
     if wanted["model.name"] != "transformer":
         wanted = {name: value for name, value in wanted.items() if not name.startswith("model.") or name == "model.name"}
@@ -48,7 +48,7 @@ def automaton(condition: Condition) -> str:
 
 
 def gate_right(conditions: Iterable[Condition], name: str, accuracy: float, share: float) -> None:
-    """Settles a claim unless enough replicates are right where they were trained: only those say something about elsewhere."""
+    """Settle a claim unless enough replicates are right on their training distribution: else they say nothing about other words."""
     for condition in conditions:
         errors = condition.wrong(name)
         right = int((errors <= 1 - accuracy).sum())
@@ -56,9 +56,9 @@ def gate_right(conditions: Iterable[Condition], name: str, accuracy: float, shar
 
 
 def require_unseen(conditions: Iterable[Condition]) -> None:
-    """Settles a claim about words elsewhere where training has covered all words of its own length: then it was taught by heart.
+    """Settle a claim about other words where training has covered nearly all words of its own length, which may be learned by heart.
 
-    Of cyclic groups, whose words are uniform; those of the other automata here are too many.
+    This is checked for cyclic groups, whose words are uniform; the other automata here have too many words.
     """
     for condition in conditions:
         length, strings = (
@@ -89,6 +89,6 @@ def best(condition: Condition, name: str) -> float:
 
 
 def describe(condition: Condition, name: str) -> str:
-    """Best and median accuracy, always both."""
+    """The best and the median accuracy as text, always both."""
     errors = condition.wrong(name)
     return f"{condition.name}: best {1 - errors.min():.3f}, median {1 - quantile(errors, 0.5):.3f}"

@@ -10,7 +10,7 @@ from results.claims.requirements import by_place, in_distribution_set, require
 
 
 def only_non_solvable_grow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Fewest layers that suffice at the shortest and at the longest words, by automaton."""
+    """Judge whether the fewest layers that suffice grow more from shortest to longest words for non-solvable than for solvable groups."""
     name = in_distribution_set(evidence)
     table: dict[str, dict[int, dict[int, Condition]]] = {}
     for (machine, length, layers), condition in by_place(
@@ -53,7 +53,7 @@ def _place(condition: Condition) -> tuple[str, int, int]:
 
 
 def _growth(first: int, last: int | None, deepest: int) -> tuple[float, float]:
-    """Least and most layers by which the depth grows; where none suffices at the end, more than the deepest would be needed."""
+    """The least and the most layers by which the depth grows; if no depth suffices at the end, more layers than the deepest are needed."""
     return (deepest + 1 - first, math.inf) if last is None else (last - first, last - first)
 
 

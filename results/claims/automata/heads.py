@@ -1,4 +1,4 @@
-"""A3: heads of the last layer that look for the ends of a gridworld, from the rows of the probe `boundaries` (card A3)."""
+"""A3: heads of the last layer that look for the ends of a gridworld, from rows of the probe `boundaries` (Liu's thesis, figure 3.17)."""
 
 from results.claims.automata.groups import arms, automaton, gate_right
 from results.claims.claim import NOT_RUN, Claim, Finding, Part, Terms, decide_all, settle
@@ -13,7 +13,10 @@ MAJORITY = 0.5
 
 
 def heads_find_the_ends(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Replicates with a head in the last layer that has more on visits than uniform attention, and less before the latest."""
+    """Judge whether most replicates have a head in the last layer that looks at visits of the ends, and not before the latest visit.
+
+    Its mass on visits must be `value` times that of uniform attention, and its mass before the latest visit 1/`value` times.
+    """
     causal = [condition for condition in arms(evidence) if condition.settings["model.causal"]]
     gridworlds = [condition for condition in causal if automaton(condition).startswith("Grid")]
     if not gridworlds:
@@ -41,7 +44,7 @@ def heads_find_the_ends(evidence: Evidence, terms: Terms, needs: int) -> Finding
 
 
 def _ratios(values: dict[Name, float]) -> list[tuple[float, float]]:
-    """By head of the last layer: mass on visits, and mass before the latest, as multiples of uniform attention's."""
+    """For each head of the last layer, its mass on visits and before the latest visit, as multiples of uniform attention's."""
     even = {item: values["boundaries", None, None, f"uniform {item}"] for item in ("visits", "before")}
     last = max(layer for _, layer, _, _ in values if layer is not None)
     heads = sorted(head for _, layer, head, item in values if layer == last and item == "visits" and head is not None)

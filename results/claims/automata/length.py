@@ -1,4 +1,4 @@
-"""A7, A8: words longer than those of the training (card A7, A8)."""
+"""A7, A8: words longer than those of the training (Liu's thesis, figures 3.9, 3.21 and 3.22)."""
 
 from results.claims.automata.groups import (
     RANKS,
@@ -27,7 +27,7 @@ def _ends(evidence: Evidence) -> tuple[str, str]:
 
 
 def longer_words_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The plain transformer beyond its training length against within; the LSTM at the longest words."""
+    """Judge whether the plain transformer errs more beyond its training length than within, and the LSTM stays right beyond."""
     plain = one_by_automaton(arms(evidence), "the plain transformer")
     lstm = one_by_automaton(arms(evidence, model__name="lstm"), "an LSTM")
     if not all(any(one.startswith(kind) for one in arm) for arm in (plain, lstm) for kind in ("Dyck", "C")):
@@ -64,7 +64,7 @@ def longer_words_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def shift_and_none_improve(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Plain against shifted positions and against none, at the longest words.
+    """Judge whether shifted positions, and no positions, improve on the plain transformer at the longest words.
 
     The gate is not asked of models without positions: with no token before the word they answer all prefixes that repeat one token
     alike, so on parity they are wrong in 1/(3T) of the positions at best.
@@ -94,7 +94,7 @@ def shift_and_none_improve(evidence: Evidence, terms: Terms, needs: int) -> Find
 
 
 def recency_is_what_helps(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Scratchpad with recency bias stays right at the longest words; with the scratchpad alone it does not."""
+    """Judge whether a scratchpad with recency bias stays right at the longest words, and a scratchpad alone does not."""
     both = with_recency(evidence)
     alone = one_by_automaton(arms(evidence, task__scratchpad=True), "a transformer with a scratchpad alone")
     within, beyond = _ends(evidence)
@@ -111,7 +111,7 @@ def recency_is_what_helps(evidence: Evidence, terms: Terms, needs: int) -> Findi
 
 
 def sinusoidal_is_worse_at_twice(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Grid: sinusoidal against linear positions beyond the training length; (abab)*: linear against sinusoidal at it."""
+    """Judge whether sinusoidal positions are worse than linear ones on longer words of gridworlds, and better on (abab)* in training."""
     plain = one_by_automaton(arms(evidence), "the plain transformer")
     linear = one_by_automaton(arms(evidence, model__positions="linear"), "a transformer with linear positions")
     grids = [one for one in plain if one.startswith("Grid") and one in linear]

@@ -1,4 +1,4 @@
-"""A6: parity where ones are rarer or more frequent than in the training (card A6)."""
+"""A6: parity where ones are rarer or more frequent than in the training (Liu's thesis, figures 3.8 and 3.20)."""
 
 import itertools
 
@@ -26,7 +26,10 @@ def with_recency(evidence: Evidence) -> dict[str, Condition]:
 
 
 def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Errors at the rarest and the most frequent ones against those in training; LSTM and scratchpad with recency at every set."""
+    """Judge whether the transformer errs more where ones are rarest and most frequent than in training, and the others stay right.
+
+    The others are the LSTM and the scratchpad with recency, on every set.
+    """
     name, along = in_distribution_set(evidence), sets_along(evidence, "p_one")
     plain = one_by_automaton(arms(evidence), "the plain transformer")
     lstm = one_by_automaton(arms(evidence, model__name="lstm"), "an LSTM")
@@ -69,7 +72,7 @@ def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def rare_ones_are_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The plain transformer where ones have probability p against 1 - p, for the smallest such p."""
+    """Judge whether the plain transformer errs more where ones have probability p than where 1 - p, for the smallest such p."""
     along = sets_along(evidence, "p_one")
     low = [p for p in along if p < 0.5 and any(abs(1 - p - other) < 1e-9 for other in along)]
     if not low:

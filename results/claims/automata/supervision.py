@@ -1,4 +1,4 @@
-"""A4, A5: labels that show a part of the state, and labels that are hidden in training (card A4, A5)."""
+"""A4, A5: labels that show a part of the state, and labels hidden in training (Liu's thesis, figures 3.7, 3.18 and 3.19)."""
 
 from results.claims.automata.groups import RANKS, arms, automaton, best, describe, one_by_automaton
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
@@ -25,7 +25,7 @@ def _task(condition: Condition) -> tuple[str, str, str]:
 
 
 def a_part_of_the_state_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The best transformer and the best LSTM of every partly observed automaton."""
+    """Judge whether the best transformer and the best LSTM reach `value` on every partly observed automaton."""
     name = in_distribution_set(evidence)
     transformers, others = (
         [condition for condition in arms(evidence, model__name=model) if condition.settings["task.observe"] != "state"]
@@ -38,8 +38,8 @@ def a_part_of_the_state_suffices(evidence: Evidence, terms: Terms, needs: int) -
     require([*transformers, *others], [name], needs)
     parts = []
     for condition in [*transformers, *others]:
-        theirs = THESIS.get(_task(condition)) if condition in transformers else 1.0
-        parts.append(describe(condition, name) + (f" (thesis: best {theirs:.3f})" if theirs is not None else ""))
+        in_thesis = THESIS.get(_task(condition)) if condition in transformers else 1.0
+        parts.append(describe(condition, name) + (f" (thesis: best {in_thesis:.3f})" if in_thesis is not None else ""))
     reached = [best(condition, name) >= terms.value for condition in [*transformers, *others]]
     return decide(
         all(reached),
@@ -50,7 +50,7 @@ def a_part_of_the_state_suffices(evidence: Evidence, terms: Terms, needs: int) -
 
 
 def sinusoidal_learns_abab(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """(abab)* with linear against sinusoidal positions, under each law of its words: learned by no replicate, and by most."""
+    """Judge whether (abab)* is learned with sinusoidal positions and by no replicate with linear ones, under each law of its words."""
     name = in_distribution_set(evidence)
     pairs = []
     for one in arms(evidence):
@@ -83,7 +83,10 @@ def sinusoidal_learns_abab(evidence: Evidence, terms: Terms, needs: int) -> Find
 
 
 def few_labels_hurt_the_transformer(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """LSTMs at every p_reveal; a transformer on a group at the smallest against the largest; on a cyclic one at every."""
+    """Judge whether LSTMs, and the transformer on a cyclic group, are right at every p_reveal, while it errs more on other groups.
+
+    There it must err more at the smallest p_reveal than at the largest.
+    """
     name = in_distribution_set(evidence)
     lstm = arms(evidence, model__name="lstm", task__p_reveal=None)
     transformers = arms(evidence, task__p_reveal=None)

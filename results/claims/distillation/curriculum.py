@@ -82,7 +82,7 @@ def spikes(evidence: Evidence, terms: Terms, needs: int, degrees: Sequence[int])
 
 
 def wider_is_earlier(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The widest is right before the narrowest in most pairs of seeds, and no width is shown to be later than the next narrower one."""
+    """Judge whether the widest is right before the narrowest in most pairs of seeds, and no width later than the next narrower one."""
     parities = evidence.of_task("sparse_parity")
     perceptrons = [
         condition for condition in parities if strategy(condition) == LABELS and condition.settings["model.name"] == "mlp"

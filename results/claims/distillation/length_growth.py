@@ -72,7 +72,7 @@ def _length(group: Arms) -> int:
 
 
 def _gate_teachers(seen: Looks, ladder: Sequence[Arms], share: float) -> None:
-    """Settles the claim unless at every length enough teachers become right: theirs is the training distribution."""
+    """Settle the claim unless at every length enough teachers become right: theirs is the training distribution."""
     for group in ladder:
         steps = list(reached(seen, group.teacher, RIGHT).values())
         gate(int(np.isfinite(steps).sum()), len(steps), share, f"teachers at d = {_length(group)} are right", "must be")

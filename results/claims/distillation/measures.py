@@ -59,7 +59,7 @@ def progress_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def gate_past_peak(evidence: Evidence, cell: Cell, ngrams: Values, share: float) -> None:
-    """Settles a claim unless in `share` of the replicates all students end more accurate than their teacher was where its L_robust of
+    """Settle a claim unless in `share` of the replicates all students end more accurate than their teacher was where its L_robust of
     3-grams is largest: before that peak a low L_robust says that little was learned."""
     if evidence.evaluations is None or (name := watched(evidence.evaluations)) is None:
         settle(NOT_RUN, "no set is scored on the way, so it is not known how accurate the teacher was at its peak of L_robust")

@@ -25,7 +25,7 @@ from results.statistics.unpaired import superiority
 
 PARITIES = ("sparse_parity", "hierarchical_parity")
 BEGIN, MIDDLE, END = "begin", "middle", "end"  # of the teacher's transition: the first of two checkpoints
-TRANSITION = 0.75  # the accuracy of the card's candidate (2)
+TRANSITION = 0.75  # accuracy in the middle of a transition
 GAP = 2.0  # students of labels must transition that many times as late as their teacher: else there is nothing to distil
 
 Looks = Mapping[str, list[Look]]  # by key
@@ -41,7 +41,7 @@ class Arms:
 
 
 def strategy(condition: Condition) -> str | None:
-    """One of the six, None for anything else: of two checkpoints, the first must be given by a rule."""
+    """The strategy of a student, one of six; None for anything else. Of two checkpoints, the first must be given by a rule."""
     if condition.settings.get("stage.number", 1) != 1:
         return None
     kind = strategies.strategy(condition.settings)
@@ -85,8 +85,10 @@ def looks_of(evidence: Evidence) -> Looks:
 
 
 def reached(seen: Looks, condition: Condition, accuracy: float, within: float = np.inf) -> dict[Seeds, float]:
-    """The first look with an accuracy of at least that, by seeds; infinity where there is none within so many steps. Without the
-    replicates that have failed, or had no checkpoint to learn from."""
+    """The step of the first look with at least this accuracy, by seeds; infinity where there is none within `within` steps.
+
+    Replicates that have failed, or had no checkpoint to learn from, are left out.
+    """
     steps = {}
     for replicate in condition.ended:
         step = first_step(seen.get(replicate.key, ()), accuracy)
@@ -95,7 +97,7 @@ def reached(seen: Looks, condition: Condition, accuracy: float, within: float = 
 
 
 def gate_gap(seen: Looks, groups: Sequence[Arms]) -> None:
-    """Settles a claim unless students of labels transition GAP times as late as their teacher, by the medians."""
+    """Settle a claim unless students of labels transition GAP times as late as their teacher, by the medians."""
     for group in groups:
         teacher = median(reached(seen, group.teacher, TRANSITION))
         for labels in group.by[LABELS]:
@@ -111,9 +113,9 @@ def gate_gap(seen: Looks, groups: Sequence[Arms]) -> None:
 def sooner(
     evidence: Evidence, terms: Terms, needs: int, faster: str, others: Sequence[str], temperature: float = np.inf
 ) -> Finding:
-    """Judge whether most students of strategy `faster` are right in `value` of all strings sooner than those of each other one.
+    """Judge whether most students of strategy `faster` reach an accuracy of `value` sooner than those of each other strategy.
 
-    Of `faster`, every condition whose teacher answers at this temperature or a lower one.
+    temperature: conditions of `faster` whose teacher answers at a higher one are left out.
     """
     groups = arms(evidence, (LABELS, faster, *(other for other in others if other != LABELS)), needs)
     seen = looks_of(evidence)
@@ -145,7 +147,7 @@ def sooner(
 
 
 def later(own: BySeed, theirs: BySeed, paired: bool, needs: int, confidence: float) -> tuple[float, Interval]:
-    """The chance that the second needs more steps, equal ones halved, and its interval; by seeds where they are pairs."""
+    """The chance that the second needs more steps, ties halved, and its interval. paired: compare by seeds."""
     if not paired:
         require_each(len(own), len(theirs), needs, "have ended")
         return superiority(list(own.values()), list(theirs.values()), confidence)

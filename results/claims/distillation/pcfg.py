@@ -16,8 +16,10 @@ from results.statistics.unpaired import superiority
 
 
 def better(evidence: Evidence, terms: Terms, needs: int, first: str, second: str, criterion: bool = False) -> Finding:
-    """Judge whether the first, averaged over tasks, students and horizons, is more accurate than the second in most replicates; by more
-    than `value` where that is a criterion. A student of labels shares nothing with the others: then in most pairs of any two replicates.
+    """Judge whether the first strategy, averaged over tasks, students and horizons, is more accurate than the second in most replicates.
+
+    criterion: whether it must be more accurate by more than `value`. A student of labels shares nothing with the others, so it must be so
+    in most pairs of any two replicates.
     """
     complete = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
     gate_teacher(complete, terms.gate)
@@ -27,8 +29,9 @@ def better(evidence: Evidence, terms: Terms, needs: int, first: str, second: str
     shown = "; ".join(f"{_named(complete, cell)}: {_gain(cell, first, second):+.4f}" for cell in complete)
     if LABELS in (first, second):
         require_each(len(one), len(other), needs, "have all horizons")
-        ours, theirs = (list(by_seed.values()) for by_seed in (one, other))
-        chance, interval = superiority([accuracy + least for accuracy in theirs], ours, 1 - (1 - CONFIDENCE) / choices)
+        first_values, second_values = (list(by_seed.values()) for by_seed in (one, other))
+        raised = [accuracy + least for accuracy in second_values]
+        chance, interval = superiority(raised, first_values, 1 - (1 - CONFIDENCE) / choices)
         holds, fails = interval.low > 0.5, interval.high < 0.5
         text = f"more accurate in {chance:.0%} of pairs {between(interval)}, unpaired"
         must = f"must be more than {least:g} more accurate in more than half of all pairs"
@@ -85,7 +88,7 @@ def shrinks(evidence: Evidence, terms: Terms, needs: int, along: str) -> Finding
 
 
 def _named(shown: Sequence[Cell], cell: Cell) -> str:
-    """A cell by what tells it from the others."""
+    """The name of a cell: the options in which it differs from the others."""
     heads, levels = (len({get(cell) for cell in shown}) > 1 for get in (_heads, lambda cell: cell.level))
     about = [f"level {cell.level}"] * levels + [f"{_heads(cell)} heads"] * heads + [f"{cell.horizon} steps"]
     return ", ".join(about)

@@ -20,12 +20,12 @@ class Phases:
 
 
 def phases(losses: Iterable[tuple[float, float]], warmup: int) -> Phases | None:
-    """The three phases of a training's loss: hardly any change, a rapid drop, a slow rest.
+    """Find the three phases of a training's loss: hardly any change, a rapid drop, a slow decline. None where there are none.
 
-    Panigrahi et al. 2025, section 4.2.8 of the thesis, says them in words; here: rapid is the stretch of RAPID of the training, after the
-    warm-up, over which the loss falls most. Before it the flattest stretch of FLAT of the training counts, from the middle of the warm-up
-    on, since the frequencies of tokens are learned first; behind it all that is left. Between points the loss is a straight line.
-    None with fewer than 4 points, and where nothing falls.
+    Panigrahi et al. 2025, section 4.2.8 of the thesis, describes them in words. Here the rapid phase is the stretch of length RAPID (as a
+    share of the training) after the warm-up over which the loss falls most. The phase before it is the flattest stretch of length FLAT,
+    from the middle of the warm-up on, since the frequencies of tokens are learned first. The phase after it is all the rest. The loss is
+    interpolated linearly. None with fewer than 4 points, and where nothing falls.
     """
     points = np.array(
         sorted((step, loss) for step, loss in losses if 2 * step >= warmup and np.isfinite(loss)), dtype=np.float64
@@ -36,7 +36,7 @@ def phases(losses: Iterable[tuple[float, float]], warmup: int) -> Phases | None:
     long, short = RAPID * last, FLAT * last
 
     def fall(begin: Any, width: float) -> Any:
-        """Mean fall a step over `width` steps."""
+        """The mean fall per step over `width` steps from `begin`."""
         return (np.interp(begin, steps, points[:, 1]) - np.interp(begin + width, steps, points[:, 1])) / width
 
     starts = steps[(steps >= warmup) & (steps + long < last)]

@@ -1,9 +1,9 @@
 """Students and teachers on grammars as claims compare them (Panigrahi et al. 2025): accuracy by strategy at each horizon, paired by seeds.
 
 Strategies of one seed have the same teacher, initial weights and strings, so they are compared pair by pair; a student of labels has its
-own and is compared unpaired. Of several one-shot conditions (temperatures, learning rates) the one with the best mean counts, as in the
-paper, on the set that is reported: that favours one-shot, and what follows from it is corrected for the number of choices. So it is with
-labels. The progressive strategy has one condition a horizon.
+own and is compared unpaired. Of several one-shot conditions (temperatures, learning rates) the one with the best mean on the reported set
+counts, as in the paper. That favours one-shot, so tests are corrected for the number of choices. The same holds for labels. The
+progressive strategy has one condition for each horizon.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,10 @@ BySeed = Mapping[Seeds, float]
 
 @dataclass(frozen=True)
 class Cell:
-    """The strategies of one student on one task at one horizon. `teacher`: of the students; `test`: the reported set; `choices`: how many
-    conditions each arm was chosen from."""
+    """The strategies of one student on one task at one horizon.
+
+    teacher: of the students. test: the reported set. choices: how many conditions each strategy's one was chosen from.
+    """
 
     level: int
     horizon: int
@@ -47,7 +49,7 @@ def grammars(evidence: Evidence) -> list[Condition]:
 
 
 def teacher_of(evidence: Evidence, student: Condition) -> Condition:
-    """The condition that a student's stage before it is. Settles a claim where the study has none."""
+    """The condition of a student's teacher, its previous stage. Settles a claim where the study has none."""
     config = teacher_config(student.config)
     teacher = next((condition for condition in evidence.conditions if condition.config == config), None)
     if teacher is None:
@@ -87,7 +89,7 @@ def most_accurate(conditions: Sequence[Condition], test: str) -> Condition:
 
 
 def gate_teacher(complete: Sequence[Cell], share: float) -> None:
-    """Settles a claim unless in `share` of the replicates the teacher is more accurate than every student of labels."""
+    """Settle a claim unless in `share` of the replicates the teacher is more accurate than every student of labels."""
     better: dict[Seeds, bool] = {}
     for cell in complete:
         teacher = cell.teacher.accuracy_by_seeds(cell.test)

@@ -25,7 +25,7 @@ Values = Mapping[str, Mapping[int, Mapping[str, float]]]  # by key, step and ite
 
 @dataclass(frozen=True)
 class Sweep:
-    """students: by the step of the teacher's first checkpoint, the last one included, the conditions of every T."""
+    """A sweep of (2, T) students. students: the conditions of every T, by the step of the first checkpoint, the last one included."""
 
     teacher: Condition
     test: str
@@ -74,7 +74,7 @@ def _apart(condition: Condition, hot: bool = False) -> str:
 
 
 def best_where_robust_peaks(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """By seed: the checkpoint of the sweep with the largest L_robust is within `value` of the best one, and better than the last alone."""
+    """Judge by seed whether the checkpoint with the largest L_robust is within `value` of the best one, and better than the last alone."""
     checkpoints = sweep(evidence, needs)
     rises = gate_phases(evidence, checkpoints.teacher, terms.gate, needs)
     values = probed(evidence, [checkpoints.teacher], "ngrams", needs)
@@ -105,7 +105,7 @@ def best_where_robust_peaks(evidence: Evidence, terms: Terms, needs: int) -> Fin
 
 
 def gate_phases(evidence: Evidence, teacher: Condition, share: float, needs: int) -> str:
-    """Settles a claim unless three phases are visible (`results.claims.distillation.phases`) in `share` of the teachers; says
+    """Settle a claim unless three phases are visible (`results.claims.distillation.phases`) in `share` of the teachers; says
     where the rapid one is.
     """
     if evidence.curves is None:

@@ -36,8 +36,10 @@ def head_dim(settings: Tree) -> int:
 
 
 def axes(evidence: Evidence) -> list[Axis]:
-    """Groups of transformers on sparse parity, trained on labels, by what is the same in all of a group: the dimensions of a head, or the
-    width; averaged heads by both."""
+    """Groups of transformers on sparse parity, trained on labels, that share the dimensions of a head or the width.
+
+    Where heads are averaged, a group shares both.
+    """
     groups: dict[tuple[Any, ...], dict[int, Condition]] = {}
     for condition in evidence.with_settings({"task.name": "sparse_parity", "model.name": "transformer"}):
         options = condition.settings
@@ -65,9 +67,9 @@ def _names(options: Tree) -> Iterator[str]:
 
 
 def trend(groups: list[Floats]) -> tuple[float, float, float]:
-    """Kendall's tau-b between the place of a group and its values, and the one-sided p of as low and of as high a one by permutations.
+    """Kendall's tau-b between the place of a group and its values, with the one-sided p of one as low, and of one as high.
 
-    Values may be tied, also at infinity. NaN and p = 1 where all are equal.
+    p is found by permutations. Values may be tied, also at infinity; where all are equal, tau is NaN and p is 1.
     """
     place = np.concatenate([np.full(len(values), number) for number, values in enumerate(groups)])
     late = scipy.stats.rankdata(np.concatenate(groups), method="dense")
@@ -88,7 +90,7 @@ def trend(groups: list[Floats]) -> tuple[float, float, float]:
 
 
 def more_heads_are_sooner(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Along every axis the steps fall with the number of heads, by a permutation test of Kendall's tau at 5 % over all axes."""
+    """Judge whether the steps fall with the number of heads along every axis, by permutation tests of Kendall's tau at 5 % together."""
     compared = axes(evidence)
     every = {condition.name: condition for axis in compared for condition in axis.by_heads.values()}
     require(every.values(), [in_distribution_set(evidence)], needs)

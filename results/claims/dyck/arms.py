@@ -24,7 +24,7 @@ def arms(evidence: Evidence, model: str, attention: str = "learned") -> list[Con
 
 
 def gate(evidence: Evidence, conditions: Sequence[Condition], probe: str, needs: int, names: Sequence[str] = ()) -> None:
-    """Settles a claim unless every condition has ended, has learned its training distribution and has been probed."""
+    """Settle a claim unless every condition has ended, has learned its training distribution and has been probed."""
     for each in conditions:
         require([each], [*own_sets(evidence, each), *names], needs)
     gate_learned(evidence, conditions, most=LEARNED, share=LEARNERS)

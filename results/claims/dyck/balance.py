@@ -17,23 +17,23 @@ from results.statistics.rank_correlation import spearman
 
 
 def uniform_attention_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The share of replicates with uniform attention whose accuracy on the training distribution exceeds the value."""
+    """Judge whether most replicates with uniform attention have an accuracy above `value` on the training distribution."""
     (uniform,) = arms(evidence, MINIMAL, "uniform")[:1] or settle(NOT_RUN, "no condition has model.attention = uniform")
     own = in_distribution_set(evidence)
     require([uniform], [own], needs)
     accuracy = uniform.accuracies(own)
-    found = int((accuracy > terms.value).sum())
+    right = int((accuracy > terms.value).sum())
     return decide(
-        *above([clopper_pearson(found, len(accuracy))], 0.5),
-        f"{percent(found, len(accuracy))} exceed {terms.value:.0%}, the median is {np.median(accuracy):.2%}",
+        *above([clopper_pearson(right, len(accuracy))], 0.5),
+        f"{percent(right, len(accuracy))} exceed {terms.value:.0%}, the median is {np.median(accuracy):.2%}",
         "most replicates must, with the whole interval above one half, and it refutes below",
     )
 
 
 def penalty_lowers_violation_and_long_errors(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The share of pairs of equal seeds in which β, and the error on long prefixes, is lower with the penalty, for both kinds of data."""
-    bases = [each for each in arms(evidence, MINIMAL) if evidence.beside(each, ["train.consistency"])]
-    if {each.settings["task.complete"] for each in bases} != {True, False}:
+    """Judge whether, for both kinds of data, the penalty lowers β and errors on long prefixes in more than `value` of the pairs."""
+    bases = [condition for condition in arms(evidence, MINIMAL) if evidence.beside(condition, ["train.consistency"])]
+    if {base.settings["task.complete"] for base in bases} != {True, False}:
         settle(NOT_RUN, "whole strings and prefixes must each have a condition with train.consistency beside one without")
     texts, shares = [], []
     for base in bases:
@@ -59,11 +59,11 @@ def penalty_lowers_violation_and_long_errors(evidence: Evidence, terms: Terms, n
 def violation_goes_with_long_errors(
     evidence: Evidence, terms: Terms, needs: int, scored: str = "closing", sure: float = 0.0
 ) -> Finding:
-    """Spearman's correlation of β and accuracy on long prefixes, without the penalty: on whole strings, and on prefixes.
+    """Judge whether the correlation of β and accuracy on long prefixes is below `value` with whole strings, and higher with prefixes.
 
-    scored, sure: options of the set of long prefixes.
+    Spearman's correlation over replicates without the penalty. scored, sure: options of the set of long prefixes.
     """
-    bases = {each.settings["task.complete"]: each for each in arms(evidence, MINIMAL)}
+    bases = {condition.settings["task.complete"]: condition for condition in arms(evidence, MINIMAL)}
     if set(bases) != {True, False}:
         settle(NOT_RUN, "whole strings and prefixes must each have a condition")
     values = {}
@@ -87,22 +87,22 @@ def violation_goes_with_long_errors(
 
 
 def violation_falls_with_length(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The slope of log β by the logarithm of the training strings' length N; 1/N is a slope of -1."""
-    found = [each for each in arms(evidence, MINIMAL) if each.settings["task.complete"] is False]
-    lengths = [each.settings["task.length"] for each in found]
+    """Judge whether log β falls with log N, N the training strings' length, with a slope below `value`; -1 is β ∝ 1/N."""
+    on_prefixes = [condition for condition in arms(evidence, MINIMAL) if condition.settings["task.complete"] is False]
+    lengths = [condition.settings["task.length"] for condition in on_prefixes]
     if len(set(lengths)) < 3:
         settle(NOT_RUN, "fewer than three lengths of training prefixes")
-    gate(evidence, found, "balance", needs)
-    logs = [np.log(list(violation(evidence, each).values())) for each in found]
+    gate(evidence, on_prefixes, "balance", needs)
+    logs = [np.log(list(violation(evidence, condition).values())) for condition in on_prefixes]
     random = np.random.default_rng(0)
     x = np.log(np.array(lengths, dtype=np.float64))
-    means = np.stack([each[random.integers(len(each), size=(RESAMPLES, len(each)))].mean(-1) for each in logs], axis=-1)
+    means = np.stack([log[random.integers(len(log), size=(RESAMPLES, len(log)))].mean(-1) for log in logs], axis=-1)
     centred = x - x.mean()
     slopes = means @ centred / (centred**2).sum()
-    slope = float(np.array([each.mean() for each in logs]) @ centred / (centred**2).sum())
+    slope = float(np.array([log.mean() for log in logs]) @ centred / (centred**2).sum())
     interval = middle_95(slopes)
     medians = ", ".join(
-        f"N = {n}: {np.exp(np.median(each)):.3g}" for n, each in sorted(zip(lengths, logs, strict=True), key=lambda p: p[0])
+        f"N = {n}: {np.exp(np.median(log)):.3g}" for n, log in sorted(zip(lengths, logs, strict=True), key=lambda p: p[0])
     )
     return decide(
         interval.high < terms.value,

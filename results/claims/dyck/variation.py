@@ -23,7 +23,7 @@ def random_variation(tokens: int) -> float:
 
 
 def varies_more_than_the_minimal_layer(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The mean variation of each standard model beside that of the minimal first layer."""
+    """Judge whether attention varies more in each standard model than with the minimal first layer."""
     standard, minimal = arms(evidence, STANDARD), arms(evidence, MINIMAL)
     if not standard or not minimal:
         settle(NOT_RUN, "a standard transformer and a minimal first layer must both be there")
@@ -43,7 +43,7 @@ def varies_more_than_the_minimal_layer(evidence: Evidence, terms: Terms, needs: 
 
 
 def varies_nearly_as_random(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The mean variation of each standard model as a part of that of random attention."""
+    """Judge the mean variation of each standard model as a share of that of random attention."""
     standard = arms(evidence, STANDARD) or settle(NOT_RUN, "no condition is a standard transformer")
     gate(evidence, standard, "", needs)
     random = np.random.default_rng(0)
@@ -61,8 +61,10 @@ def varies_nearly_as_random(evidence: Evidence, terms: Terms, needs: int) -> Fin
 
 
 def resampled(evidence: Evidence, condition: Condition, needs: int, random: np.random.Generator) -> tuple[Floats, float]:
-    """The mean over pairs on the fixed string, in the last layer, of resampled replicates [RESAMPLES], and of the replicates themselves.
-    A replicate that is drawn twice is no pair with itself."""
+    """The mean variation over pairs of resampled replicates, [RESAMPLES], and of the replicates themselves.
+
+    It is that of the last layer on the fixed string. A replicate that is drawn twice makes no pair with itself.
+    """
     layer = condition.settings.get("model.layers", 1) - 1
     pairs = {} if evidence.measured is None else by_pair(evidence.measured, "variation")
     keys = [each.key for each in condition.replicates if each.status == "finished"]

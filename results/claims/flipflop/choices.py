@@ -1,4 +1,4 @@
-"""R6, R7, R8: algorithmic choices against the baseline (card F10, F11, F13, F14)."""
+"""R6, R7, R8: algorithmic choices against the baseline (Liu's thesis, figures 3.25, 3.26 and 3.31 to 3.38)."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -23,9 +23,8 @@ from results.statistics.unpaired import superiority
 NOT_TRAINED = ("none", "sinusoidal", "rotary", "alibi")  # the thesis' encodings beside the learned table
 THESIS_DROPOUT = 0.5
 MORE_OFTEN_THAN_NOT = 0.5
-RISK_OF_MEDIANS = (
-    0.02  # of 0.05 in all: half of it that the lower end of an interval lies above the median, for each of two sets
-)
+# of 0.05 in all; half of it for each of two sets, as the risk that the lower end of an interval lies above the median
+RISK_OF_MEDIANS = 0.02
 SETTINGS_OF_THE_THESIS = 405  # beside the baseline
 BREADTH, KINDS_NEEDED = 20, 5  # settings that have learned, of so many kinds: what counts as a sweep is a threshold of ours
 KINDS = {
@@ -45,7 +44,7 @@ KINDS = {
 
 
 def dropout_lowers_sparse_errors(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Embedding dropout of 0.5; where the study has none, its other values, corrected for their number."""
+    """Judge embedding dropout of 0.5; where the study has none, its other values, corrected for their number."""
     base = baseline(evidence)
     dropped = [condition for condition in evidence.beside(base, ["model.embedding_dropout"]) if _dropout(condition) > 0]
     dropped = [condition for condition in dropped if _dropout(condition) == THESIS_DROPOUT] or dropped
@@ -56,7 +55,7 @@ def dropout_lowers_sparse_errors(evidence: Evidence, terms: Terms, needs: int) -
 
 
 def fixed_positions_lower_dense_errors(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The best of the encodings that are not trained, corrected for their number."""
+    """Judge the encodings that are not trained: at least one must lower dense errors, corrected for their number."""
     base = baseline(evidence)
     fixed = [
         condition
@@ -70,7 +69,7 @@ def fixed_positions_lower_dense_errors(evidence: Evidence, terms: Terms, needs: 
 
 
 def sharpening_lowers_sparse_errors(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The best of the penalties that sharpen attention, corrected for their number."""
+    """Judge the penalties that sharpen attention: at least one must lower sparse errors, corrected for their number."""
     sharpened = _sharpened(evidence, baseline(evidence))
     return _one_lowers(evidence, terms, needs, sharpened, [condition.name for condition in sharpened], sparse_set(evidence))
 
@@ -78,7 +77,7 @@ def sharpening_lowers_sparse_errors(evidence: Evidence, terms: Terms, needs: int
 def _one_lowers(
     evidence: Evidence, terms: Terms, needs: int, changed: Sequence[Condition], titles: Sequence[str], name: str
 ) -> Finding:
-    """At least one of these conditions errs `terms.value` times less than the baseline on a set."""
+    """Judge whether at least one of these conditions errs `terms.value` times less than the baseline on a set."""
     base = baseline(evidence)
     compared = [base, *changed]
     require(compared, [name, *(own for condition in compared for own in training_sets(evidence, condition))], needs)
@@ -98,10 +97,10 @@ def _one_lowers(
 
 
 def nothing_improves_both(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """P(sparse and dense error below the baseline's medians) of every other transformer on the same data, corrected over them.
+    """Judge whether no other transformer on the same data improves both errors over the baseline's medians more often than not.
 
-    A setting that has not learned its training distribution says nothing and is left out; of the others there must be a sweep.
-    All settings are compared with the same few baselines, so one that improves both must do so against the lower ends of the
+    Settings that have not learned their training distribution are left out; the others must be a sweep. Tests are corrected for the number
+    of settings. All are compared with the same few baselines, so a setting refutes the claim only if it improves on the lower ends of the
     intervals of the baseline's medians.
     """
     base, sparse, dense = baseline(evidence), sparse_set(evidence), dense_set(evidence)
@@ -137,7 +136,7 @@ def nothing_improves_both(evidence: Evidence, terms: Terms, needs: int) -> Findi
 
 
 def sharpened_still_err(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Errors persist, by the error rows; attention is harder than the baseline's, by those of the attention probe."""
+    """Judge whether errors persist with sharpening, and attention is harder than the baseline's by the attention probe."""
     base = baseline(evidence)
     sharp = _sharpened(evidence, base)
     names = list(p_ignore_of_sets(evidence))

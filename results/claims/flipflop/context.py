@@ -1,4 +1,4 @@
-"""T0: the least error of a model that sees only the last n tokens (card, section 4)."""
+"""T0: the least error of a model that sees only the last n tokens (Liu's thesis, section 3.5)."""
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
@@ -23,7 +23,7 @@ def floor(p_ignore: float, context: int, length: int, symbols: int = 2) -> float
 
 
 def limited_context_fails(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """No set may have a median below its floor; on sparse strings it must be that far from 0."""
+    """Judge whether the median error reaches `value` times its floor on the sparse and on the dense set."""
     seeing = [(tokens, condition) for condition in evidence.conditions if (tokens := _context(condition))]
     if not seeing:
         settle(NOT_RUN, "no condition's model has an option `context`, the number of last tokens that it sees")

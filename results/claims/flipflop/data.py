@@ -1,4 +1,4 @@
-"""R4, R5: other training data against more of everything (card F8, F9)."""
+"""R4, R5: other training data against more of everything (Liu's thesis, section 3.5.6.3, figures 3.25 and 3.30)."""
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import exceeds, higher, percent, share_below
@@ -23,7 +23,7 @@ SIZE = ("model.layers", "model.width", "model.heads", "model.head_dim")
 
 
 def mixture(evidence: Evidence, base: Condition) -> Condition:
-    """The baseline trained on several p_ignore on both sides of its own, maybe for longer; the thesis' three of them before others."""
+    """The baseline trained on a mixture of p_ignore below and above its own, perhaps for longer; by preference on the thesis' three."""
     mixtures = [
         condition for condition in evidence.beside(base, ["task.p_ignore", "train.steps"]) if len(laws_of(condition)) > 1
     ]
@@ -35,9 +35,9 @@ def mixture(evidence: Evidence, base: Condition) -> Condition:
 
 
 def rare_strings_help_most(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Mixture against baseline on each of the mixture's own laws, and the share without an error on all of them against the paper's.
+    """Judge whether the mixture errs far less than the baseline on each of its laws, and its share without an error is the paper's.
 
-    A mixture that was trained for longer must also err less than a baseline that had at least as many steps.
+    A mixture that was trained for longer must also err less than a baseline with at least as many steps.
     """
     base = baseline(evidence)
     mixed = mixture(evidence, base)
@@ -85,7 +85,10 @@ def rare_strings_help_most(evidence: Evidence, terms: Terms, needs: int) -> Find
 
 
 def resources_trade(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Most steps against fewest, fresh and on a pool: fewer sparse errors, more dense ones; these and larger models far above R4."""
+    """Judge whether more steps trade sparse errors for dense ones, and stay far above the mixture's sparse errors, as larger models do.
+
+    Most steps are compared with fewest, on fresh strings and on a fixed pool.
+    """
     base, sparse, dense = baseline(evidence), sparse_set(evidence), dense_set(evidence)
     axes = [pair for pair in (_fresh(evidence, base), _pool(evidence, base)) if pair]
     if not axes:

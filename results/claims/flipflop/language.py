@@ -1,4 +1,4 @@
-"""R3: language models trained on text err on the English flip-flop, and more so the longer it is (card F5)."""
+"""R3: language models trained on text err on the English flip-flop, and more so the longer it is (Liu's thesis, figure 3.24 right)."""
 
 import numpy as np
 import scipy
@@ -13,7 +13,7 @@ ALPHA = 0.05
 
 
 def longer_is_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The largest model: above chance at the shortest length, not perfect at the longest, and less accurate the longer (trend test)."""
+    """Judge whether the largest model beats chance at the shortest length, errs at the longest, and is less accurate the longer."""
     models = [condition for condition in evidence.of_task("english_flipflop") if _scores(condition)]
     if not models:
         settle(NOT_RUN, "no language model was asked: manyseeds language-model FOLDER --store STORE")
@@ -42,9 +42,9 @@ def longer_is_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def trend(scores: dict[int, Score], side: str) -> float:
-    """One-sided p that accuracy falls (`less`) or rises (`greater`) with log length; 1 where all answers are alike.
+    """One-sided p of a trend that falls (`less`) or rises (`greater`) with log length; 1 where all answers are alike.
 
-    The correlation of right (0, 1) with log length over all strings: the Cochran–Armitage test, but for t in place of the normal.
+    It tests the correlation of being right (0 or 1) with log length over all strings: the Cochran–Armitage test, with t for the normal.
     """
     answers = np.concatenate([np.repeat([1.0, 0.0], [score.reads - score.errors, score.errors]) for score in scores.values()])
     if answers.min() == answers.max():

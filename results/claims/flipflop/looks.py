@@ -1,4 +1,4 @@
-"""Looks at a training on its way: how far errors on sparse strings rise again from one step to a later one (card F1, F3)."""
+"""The rise of errors on sparse strings from one look during training to a later one (Liu's thesis, figures 3.24 and 3.27)."""
 
 import math
 from dataclasses import dataclass
@@ -14,8 +14,11 @@ from results.statistics.intervals import clopper_pearson
 
 @dataclass(frozen=True)
 class Rise:
-    """The largest rise of one training. factor: how many times more strings fail at the later look at least, by the exact 95 %
-    intervals of both; 0 where it never rises, and the rest is 0 then too."""
+    """The largest rise during one training.
+
+    factor: how many times more strings fail at the later look, at least, by the exact 95 % intervals of both. All fields are 0 where there
+    is no rise.
+    """
 
     factor: float
     low_step: int = 0
@@ -42,7 +45,7 @@ class Look:
 
 
 def sparse_and_own_looks(evidence: Evidence) -> tuple[str, str]:
-    """The sets scored on the way that are sparse, and of the baseline's own training distribution."""
+    """The sparsest set scored during training, and the one of the baseline's own training distribution."""
     trained = training_p_ignore(evidence)
     watched = laws(evidence.online, trained)
     sparse = [name for name, law in watched.items() if law > trained]
@@ -53,7 +56,7 @@ def sparse_and_own_looks(evidence: Evidence) -> tuple[str, str]:
 
 
 def rebound(evidence: Evidence, key: str, sparse: str, own: str) -> Rise | None:
-    """The largest rise between two looks at which at most 1 % of the training distribution is read wrongly. None without looks."""
+    """The largest rise between two looks at which at most 1 % of the reads of the training distribution are wrong; None without looks."""
     quiet = {look.step for look in _looks(evidence, key, own) if look.rate <= LEARNED}
     looks = _looks(evidence, key, sparse)
     if not looks:

@@ -46,8 +46,10 @@ def p_ignore_of_sets(evidence: Evidence) -> dict[str, float]:
 
 def laws(definitions: Mapping[str, Options], trained: float) -> dict[str, float]:
     """p_ignore by name of the sets that differ from the training, on p_ignore = `trained`, in p_ignore at most."""
-    found = {name: changed.get("p_ignore", trained) for name, changed in definitions.items() if changed.keys() <= {"p_ignore"}}
-    return {name: float(p) for name, p in found.items() if isinstance(p, int | float)}
+    p_ignore = {
+        name: changed.get("p_ignore", trained) for name, changed in definitions.items() if changed.keys() <= {"p_ignore"}
+    }
+    return {name: float(p) for name, p in p_ignore.items() if isinstance(p, int | float)}
 
 
 def sparse_set(evidence: Evidence) -> str:
@@ -124,7 +126,7 @@ def trained_as_long(evidence: Evidence, base: Condition, steps: int) -> Conditio
 
 
 def gate_in_distribution(evidence: Evidence, base: Condition, share: float) -> None:
-    """Settles a claim unless `share` of the replicates have no error on the training distribution."""
+    """Settle a claim unless `share` of the replicates have no error on the training distribution."""
     errors = base.errors(in_distribution(evidence))
     what = f"replicates of {base.name} have no error on the training distribution"
     gate(int((errors == 0).sum()), len(errors), share, what)

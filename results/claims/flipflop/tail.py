@@ -1,4 +1,7 @@
-"""R1, R2: what a transformer's tail is, over seeds and over the steps of one training, and that an LSTM has none (card F2 to F4)."""
+"""R1, R2: the tail of a transformer's errors, over seeds and over the steps of one training, and that an LSTM has none.
+
+Liu's thesis, section 3.5.6.2, figures 3.24, 3.25, 3.27 and 3.28.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,7 +33,7 @@ PAPERS_SAMPLES = 160_000  # of the paper's transformer
 
 
 def irregular_tail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Of the baseline's replicates without an in-distribution error: how many err elsewhere, and how far apart they lie."""
+    """Judge how many of the baseline's replicates without an in-distribution error err elsewhere, and how far apart their errors lie."""
     base = baseline(evidence)
     sparse, dense = sparse_set(evidence), dense_set(evidence)
     perfect = _without_error_in_distribution(evidence, base, terms, needs)
@@ -73,7 +76,7 @@ def spread(condition: Condition, name: str) -> tuple[float, float]:
 
 
 def errors_come_back(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Of the same replicates: in how many sparse errors rise again by a decade while the training distribution is read."""
+    """Judge in how many of these replicates sparse errors rise again by a factor of 10 while the training distribution is read rightly."""
     base = baseline(evidence)
     sparse, own = sparse_and_own_looks(evidence)
     perfect = _without_error_in_distribution(evidence, base, terms, needs)
@@ -91,7 +94,7 @@ def errors_come_back(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def lstm_never_errs(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Every replicate of the paper's LSTM, on every set jointly. One that errs refutes it; a diverged one errs."""
+    """Judge whether no replicate of the paper's LSTM errs on any set. One that errs refutes the claim; a diverged one errs."""
     trained = training_p_ignore(evidence)
     lstms = [
         condition

@@ -1,4 +1,4 @@
-"""T2 and T3: what the theory says of attention, held against the rows of probes (section 4; card F15)."""
+"""T2 and T3: the theory of attention against rows of probes (Liu's thesis, propositions 4 and 5, figure 3.33)."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ RARER = 2  # failures of each sign, below which 15 failures cannot show an assoc
 
 
 def attention_dilutes(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """No weight exceeds its bound, and weights fall from the shortest to the longest strings in more than a share of the replicates."""
+    """Judge whether no weight exceeds its bound, and weights fall from the shortest to the longest strings in enough replicates."""
     conditions = probed_conditions(evidence, "dilution", needs)
     exceeding, heads, low, fell, total, told = 0, 0, 0, 0, 0, 0
     for condition in conditions:
@@ -57,7 +57,7 @@ def attention_dilutes(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def margin_predicts_failure(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Where a model fails on the longer string, a positive margin must go with recent no-ops and a negative one with the early write."""
+    """Judge whether models that fail on the longer string attend to recent no-ops with a positive margin, else to the early write."""
     conditions = probed_conditions(evidence, "drift", needs)
     for condition in conditions:
         gate_in_distribution(evidence, condition, terms.gate)

@@ -27,16 +27,19 @@ Values = Mapping[str, float]  # of a generator, by item
 
 
 def errors_fall_with_quota_and_stride(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The share of generators of which more prompts that led to an error end well: with a larger quota, with a larger stride, with both
-    than without a verifier, and after one cut of eight tokens than of one."""
+    """Judge the shares of generators of which more error prompts end well in each of four comparisons.
+
+    They compare a larger quota with a smaller one, a larger stride with a smaller one, both with no verifier, and one cut of eight tokens
+    with one of a single token. An error prompt is one that led to an error.
+    """
     generators = probed(evidence, needs)
 
     def right(quotas: tuple[int, ...], strides: tuple[int, ...]) -> Floats:
         forms = [f"error thesis Q={q} B={b} verifier={{n}} right" for q in quotas for b in strides]
-        return np.array([np.mean([mean(each, form) for form in forms]) for each in generators])
+        return np.array([np.mean([mean(values, form) for form in forms]) for values in generators])
 
     def alone(item: str) -> Floats:
-        return np.array([each[item] for each in generators])
+        return np.array([values[item] for values in generators])
 
     pairs = {
         "quota 1 → 4": (right((1,), STRIDES), right((4,), STRIDES)),
@@ -57,28 +60,31 @@ def errors_fall_with_quota_and_stride(evidence: Evidence, terms: Terms, needs: i
 
 
 def fewer_errors(evidence: Evidence, terms: Terms, needs: int, top: str) -> Finding:
-    """Wrong completions of fresh prompts with Q = B = 4 as a share of those without a verifier."""
+    """Judge the wrong completions of fresh prompts with Q = B = 4, as a share of those without a verifier."""
     generators = probed(evidence, needs)
-    alone = np.array([each[f"fresh top={top} plain wrong"] for each in generators])
-    verified = np.array([mean(each, f"fresh top={top} thesis {HEADLINE} verifier={{n}} wrong") for each in generators])
+    alone = np.array([values[f"fresh top={top} plain wrong"] for values in generators])
+    verified = np.array([mean(values, f"fresh top={top} thesis {HEADLINE} verifier={{n}} wrong") for values in generators])
     what = f"median errors of a generator alone {np.median(alone):.2%}; with a verifier the median is"
     return _median(verified / alone, terms.value, below=True, what=what)
 
 
 def needed_backtracks_are_predicted(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The share of refused prefixes that end badly without a verifier: of prompts that led to an error, with nucleus 0.9 and greedily; and
-    of fresh prompts, beside prefixes that are refused at random as often."""
+    """Judge the share of refused prefixes that end badly without a verifier.
+
+    For prompts that led to an error, with nucleus 0.9 and greedily; for fresh prompts, beside as many prefixes refused at random.
+    """
     generators = probed(evidence, needs)
     texts, tests = [], []
     for way in ("nucleus", "greedy"):
         forms = [f"error thesis Q={q} B={b} verifier={{n}} flagged_{way}_right" for q in QUOTAS for b in STRIDES]
-        bad = 1 - np.array([np.mean([mean(each, form) for form in forms]) for each in generators])
+        bad = 1 - np.array([np.mean([mean(values, form) for form in forms]) for values in generators])
         share_bad = median(bad, 1 - 0.05 / 3)
         tests.append(above([share_bad.interval], terms.value))
         texts.append(f"{way} {share_bad:.3f}")
     flagged = f"fresh top=0.9 thesis {HEADLINE} {{kind}}={{n}} flagged_nucleus_right"
     own, random = (
-        1 - np.array([mean(each, flagged.replace("{kind}", kind)) for each in generators]) for kind in ("verifier", "random")
+        1 - np.array([mean(values, flagged.replace("{kind}", kind)) for values in generators])
+        for kind in ("verifier", "random")
     )
     worse = int((own > random).sum())
     tests.append(above([clopper_pearson(worse, len(generators), 1 - 0.05 / 3)], 0.5))
@@ -92,10 +98,10 @@ def needed_backtracks_are_predicted(evidence: Evidence, terms: Terms, needs: int
 
 
 def most_probable_tokens_matter(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The share of generators that err more where the tokens after a cut are sampled than where they are the most probable ones."""
+    """Judge the share of generators that err more with sampled tokens after a cut than with the most probable ones."""
     generators = probed(evidence, needs)
     thesis, sampled = (
-        np.array([mean(each, f"fresh top=0.9 {way} {HEADLINE} verifier={{n}} wrong") for each in generators])
+        np.array([mean(values, f"fresh top=0.9 {way} {HEADLINE} verifier={{n}} wrong") for values in generators])
         for way in ("thesis", "sampled")
     )
     worse = int((sampled > thesis).sum())
@@ -108,12 +114,12 @@ def most_probable_tokens_matter(evidence: Evidence, terms: Terms, needs: int) ->
 
 
 def diversity_stays(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Distinct completions of ten with Q = B = 4 as a share of those without a verifier, both without a nucleus."""
+    """Judge the number of distinct completions of ten with Q = B = 4, as a share of that without a verifier, both without a nucleus."""
     generators = probed(evidence, needs)
-    alone = np.array([each["diverse top=1 plain distinct"] for each in generators])
-    found = np.array([mean(each, f"diverse top=1 thesis {HEADLINE} verifier={{n}} distinct") for each in generators])
-    what = f"median of distinct completions of ten {np.median(alone):.2f} → {np.median(found):.2f}; their ratio's median is"
-    return _median(found / alone, terms.value, below=False, what=what)
+    alone = np.array([values["diverse top=1 plain distinct"] for values in generators])
+    verified = np.array([mean(values, f"diverse top=1 thesis {HEADLINE} verifier={{n}} distinct") for values in generators])
+    what = f"median of distinct completions of ten {np.median(alone):.2f} → {np.median(verified):.2f}; their ratio's median is"
+    return _median(verified / alone, terms.value, below=False, what=what)
 
 
 def probed(evidence: Evidence, needs: int) -> Sequence[Values]:
@@ -143,11 +149,14 @@ def values_by_item(evidence: Evidence, condition: Condition) -> list[Items]:
 
 
 def mean(values: Values, form: str) -> float:
-    """The mean over the verifiers that have an item of this form; one without a refused prefix has none of what became of these."""
-    found = matching(values, form)
-    if not found:
+    """The mean of a form's values over a generator's verifiers; a verifier that refused no prefix may have none.
+
+    Settles a claim where no verifier has one.
+    """
+    by_verifier = matching(values, form)
+    if not by_verifier:
         settle(PRECONDITION, f"a generator has no values {form.replace('{n}', '…')}: none of its verifiers refused a prefix")
-    return float(np.mean(found))
+    return float(np.mean(by_verifier))
 
 
 def matching(values: Values, form: str) -> list[float]:
@@ -157,8 +166,9 @@ def matching(values: Values, form: str) -> list[float]:
     return [value for item, value in values.items() if parts(item, form)]
 
 
-def _median(found: Floats, value: float, below: bool, what: str) -> Finding:
-    middle = median(found)
+def _median(ratios: Floats, value: float, below: bool, what: str) -> Finding:
+    """Judge whether the median of ratios is at most `value` (`below`), or at least."""
+    middle = median(ratios)
     low, high = middle.interval.low, middle.interval.high
     inside, outside = (high <= value, low > value) if below else (low >= value, high < value)
     word, other = ("most", "above") if below else ("least", "below")

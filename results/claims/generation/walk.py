@@ -16,12 +16,12 @@ from results.statistics.intervals import Floats, Interval, quantile_interval
 
 EXPERIMENT = "verified_sampling"
 SPAN = 4  # how much longer the longest strings must be than the shortest; the thesis names no lengths, so this is ours
-MIXED = 0.1  # how far the measured mass of the leaves may be from the stationary one, relatively; ours
+MIXED = 0.1  # largest relative distance of the measured mass of the leaves from the stationary one; ours
 _FREE = {"experiment.sampler", "experiment.horizon", "experiment.steps", "experiment.samples", "experiment.most"}
 
 
 def amplification(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The exact divergence from the target of guided sampling and of the walk's first leaf, at each length that has both."""
+    """Judge the exact divergences from the target of guided sampling and of the walk's first leaf, at each length that has both."""
     pairs = beside(evidence, "guided", "vgb_first_leaf")
     lengths = span(pairs)
     require(evidence, [each for pair in pairs.values() for each in pair], "divergence", needs)
@@ -47,7 +47,7 @@ def amplification(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def leaf_mass(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """The share of time that walks spend at leaves, times the length, at each length."""
+    """Judge the share of time that walks spend at leaves, times the length, at each length."""
     walks = {_horizon(each): each for each in chosen(evidence, "vgb_uniform_time", lambda noise, leaf: noise > 0)}
     if not walks:
         settle(NOT_RUN, "no walk is looked at at a uniform time with a value that is wrong inside the tree")
@@ -66,7 +66,7 @@ def leaf_mass(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def target_at_leaves(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """How much farther than strings of the target itself the walk's leaves are from the target, at each length that has both samplers."""
+    """Judge how much farther from the target the walk's leaves are than the target's own strings, at each length with both samplers."""
     pairs = beside(evidence, "guided", "vgb_uniform_time")
     lengths = sorted(pairs)
     require(evidence, [each for pair in pairs.values() for each in pair], "distance", needs)
@@ -89,7 +89,7 @@ def target_at_leaves(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def chosen(evidence: Evidence, sampler: str, wrong: Callable[[float, float], bool]) -> list[Condition]:
-    """Conditions of a sampler whose errors of the value, inside and at leaves, are as asked."""
+    """Conditions of a sampler whose value is wrong as `wrong(inside, leaves)` asks."""
     return [
         each
         for each in evidence.with_settings({"experiment.name": EXPERIMENT, "experiment.sampler": sampler})
@@ -122,7 +122,7 @@ def span(lengths: Iterable[int]) -> list[int]:
 
 
 def require(evidence: Evidence, conditions: Iterable[Condition], metric: str, needs: int) -> None:
-    """Settles a claim unless every replicate that was planned has ended, with `needs` values of each condition."""
+    """Settle a claim unless every replicate that was planned has ended, with `needs` values of each condition."""
     for each in conditions:
         waiting = sum(replicate.status == "missing" for replicate in each.replicates)
         count = len(evidence.values(each, metric))
@@ -130,7 +130,7 @@ def require(evidence: Evidence, conditions: Iterable[Condition], metric: str, ne
 
 
 def finished(evidence: Evidence, conditions: Iterable[Condition]) -> None:
-    """Settles a claim unless the walks came to their end."""
+    """Settle a claim unless all walks came to their end."""
     for each in conditions:
         left = evidence.values(each, "unfinished")
         if len(left) and left.max() > 0:
@@ -140,7 +140,7 @@ def finished(evidence: Evidence, conditions: Iterable[Condition]) -> None:
 
 
 def mixed(evidence: Evidence, conditions: Iterable[Condition]) -> None:
-    """Settles a claim on the long run unless walks are at leaves as often as they are in the long run."""
+    """Settle a claim on the long run unless walks are at leaves about as often as in the stationary law (within MIXED)."""
     conditions = list(conditions)
     finished(evidence, conditions)
     for each in conditions:

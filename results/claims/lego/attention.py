@@ -1,4 +1,4 @@
-"""L3 to L5: what is said of attention, held against rows of the probe `concentration` (Huang et al. 2025, figures 2, 6, 7)."""
+"""L3 to L5: claims on attention, from rows of the probe `concentration` (Huang et al. 2025, figures 2, 6 and 7)."""
 
 from collections.abc import Callable, Sequence
 
@@ -87,7 +87,7 @@ def _growth(values: Values) -> float:
     odds = items_by_length(values, "odds")
     shortest, longest = min(odds), max(odds)
     if odds[shortest] <= 0:
-        return float("inf")  # nothing elsewhere at the shortest: no factor leads from there
+        return float("inf")  # no mass elsewhere at the shortest length, so there is no finite factor
     return max(0.0, odds[longest] / odds[shortest]) / (others(longest) / others(shortest))
 
 
@@ -116,7 +116,7 @@ def one_band_falls(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def _slopes(values: Values, length: int) -> tuple[float, float]:
-    """Slopes of a_pred and a_ans over the answers 2 … L; no predicate leads to the name of the first answer."""
+    """Slopes of a_pred and a_ans over the answers 2 … L."""
     answers = np.arange(2, length + 1)
     slopes = []
     for name in ("predicate", "itself"):

@@ -23,7 +23,7 @@ NO_RESIDUAL = {"model.name": "clauses", "model.residual": False, "model.norm": "
 def of_family(
     evidence: Evidence, family: re.Pattern[str], options: Mapping[str, object], later: bool = False
 ) -> list[Condition]:
-    """Conditions on LEGO with these options whose group's name matches `family`; later: stages after the first, in place of first ones."""
+    """Conditions on LEGO with these options whose group's name matches `family`. later: take stages after the first, not first ones."""
     return [
         condition
         for condition in evidence.with_settings({"task.name": "lego", **options})
@@ -58,8 +58,10 @@ def wrong(evidence: Evidence, condition: Condition, name: str) -> Floats:
 
 
 def errs_more(evidence: Evidence, first: Condition, second: Condition, name: str, needs: int) -> tuple[float, Interval, str]:
-    """Chance that the second has more sentences wrong (ties count half), its interval, and how they were compared: in pairs where seeds
-    are shared."""
+    """The chance that the second has more sentences wrong (ties count half), its interval, and how they were compared.
+
+    They are compared in pairs where seeds are shared.
+    """
     one, other = (by_seeds(evidence, condition, name) for condition in (first, second))
     if len(one.keys() & other.keys()) >= needs:
         return *higher_by_pairs(one, other), "pairs"
@@ -117,7 +119,7 @@ def falls_below(lengths: Sequence[int], shares: Sequence[float] | Floats, value:
 
 
 def simply_transitive_goes_far(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Medians at every length up to 32 times the training's."""
+    """Judge the median accuracy of simply transitive actions at every length up to 32 times the training's."""
     base = only(of_family(evidence, SIMPLY_TRANSITIVE, PRACTICAL), "the practical model on a simply transitive action")
     along = gated(evidence, base, terms, needs)
     trained = base.settings["task.length"]
@@ -134,7 +136,10 @@ def simply_transitive_goes_far(evidence: Evidence, terms: Terms, needs: int) -> 
 
 
 def symmetry_stops(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Medians at twice the training length, and at the longest, where a simply transitive action after as many steps errs less."""
+    """Judge symmetry actions by the median accuracy at twice the training length, and beside simply transitive ones at the longest.
+
+    At the longest a simply transitive action after as many steps must err less.
+    """
     base = only(of_family(evidence, SYMMETRY, PRACTICAL), "the practical model on all permutations")
     other = only(of_family(evidence, SIMPLY_TRANSITIVE, PRACTICAL), "the practical model on a simply transitive action")
     apart = sorted(name for name in differing(base, other) if name != "task.group")

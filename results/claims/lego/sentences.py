@@ -1,4 +1,4 @@
-"""What results say of LEGO: whole sentences that are right, lengths by set, and which group actions are simply transitive."""
+"""Functions on the rows of LEGO: sentences that are wrong, sets by length, and values of the probe `concentration` by length."""
 
 import re
 from collections.abc import Mapping

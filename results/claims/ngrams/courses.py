@@ -1,8 +1,8 @@
 """The course of a training on in-context n-grams: which lags the heads have learned at each look, and when the loss falls.
 
 A lag is learned at the first look at which a head of the first layer gives it more than LEARNED of its weight, and more than any other.
-The model is at stage k where lags 1 … k - 1 are learned and lag k is not: so the paper reads its attention maps. The distances D_k to the
-k-gram estimators do not tell the stages apart at T = 32: before lag 2 is learned, models are as near to the unigram as to the bigram.
+The model is at stage k where lags 1 … k - 1 are learned and lag k is not, as the paper reads its attention maps. The distances D_k to the
+k-gram estimators can't separate the stages at T = 32: before lag 2 is learned, models are as near to the unigram as to the bigram.
 """
 
 import math
@@ -22,15 +22,19 @@ from results.statistics.intervals import Floats
 TASK = "in_context_ngram"
 LEARNED = 0.3  # of a head's weight; ours
 PERSISTS = 3  # looks in a row
-DROP = 0.3  # of the way to the next plateau, that a loss must have gone to have left the last one
+DROP = 0.3  # share of the way to the next plateau at which a loss has left the last one
 BASELINE = "baseline "
 LAG = "lag 0."  # of the heads of the first layer
 
 
 @dataclass(frozen=True)
 class Course:
-    """steps [looks]; loss [looks] on the set that is scored on the way; order: n; learned: the step at which each lag was learned, in
-    that order. levels: losses of the task's baselines on that set, by name. alpha: of the prior, the first smoothing of each estimator."""
+    """The course of one training.
+
+    steps [looks]. loss [looks]: on the set that is scored during training. order: n. learned: the step at which each lag was learned, in
+    the order of steps. levels: losses of the task's baselines on that set, by name. alpha: of the prior, the first smoothing of each
+    estimator.
+    """
 
     steps: Floats
     loss: Floats
@@ -44,7 +48,7 @@ class Course:
         return max([0.0, *(self.learned.get(lag, np.inf) for lag in range(1, k))])
 
     def looks(self, k: int) -> NDArray[np.bool_]:
-        """The looks at stage k, [looks]."""
+        """Which looks are at stage k, [looks]."""
         end = self.begins(k + 1) if k < self.order else np.inf
         return (self.steps >= self.begins(k)) & (self.steps < end)
 
@@ -54,8 +58,10 @@ class Course:
         return float(np.median(self.loss[looks])) if looks.sum() >= PERSISTS else None
 
     def escape(self, k: int) -> float | None:
-        """The step at which the loss has left the plateau of stage k: it is DROP of the way to that of stage k + 1, and stays there for
-        PERSISTS looks. None where it has not by the last step."""
+        """The step at which the loss has left the plateau of stage k; None where it has not by the last step.
+
+        It has gone DROP of the way to the plateau of stage k + 1 and stays there, or lower, for PERSISTS looks.
+        """
         here, there = self.plateau(k), self.plateau(k + 1)
         if here is None or there is None or not there < here:
             return None
@@ -73,9 +79,9 @@ def first_run(holds: NDArray[np.bool_], start: int = 0) -> int | None:
 
 
 def conditions(evidence: Evidence, needs: int, models: Sequence[str] | None = None, least_order: int = 2) -> list[Condition]:
-    """The conditions on in-context n-grams with these models; settles a claim where there is none, or where replicates are missing.
+    """The conditions on in-context n-grams with these models. Settles a claim where there is none, or where replicates are missing.
 
-    A diverged replicate settles it too: it has no course, and what comes of the others alone is no fair sample.
+    A diverged replicate settles it too, since it has no course and the others alone are no fair sample.
     """
     chosen = [
         condition
@@ -136,7 +142,7 @@ def heads_of(evidence: Evidence, condition: Condition) -> list[Heads]:
 
 
 def learned_lags(heads: Heads) -> dict[int, float]:
-    """The step at which each lag from 1 on was learned, in that order; one that was not is left out."""
+    """The step at which each lag from 1 on was learned, in the order of steps; lags that were not learned are left out."""
     times: dict[int, tuple[float, float]] = {}
     for own in heads:
         masses = np.stack([one.values for one in own])
@@ -151,7 +157,7 @@ def learned_lags(heads: Heads) -> dict[int, float]:
 
 
 def gate(evidence_courses: Mapping[str, Sequence[Course]], share: float) -> None:
-    """Settles a claim unless this share of each condition's replicates has come to the last stage: the others show no whole course."""
+    """Settle a claim unless this share of each condition's replicates has come to the last stage: the others show no whole course."""
     for name, own in evidence_courses.items():
         learned = sum(math.isfinite(course.begins(course.order)) for course in own)
         what = f"replicates of {name} learn all {own[0].order - 1} lags by the last step"

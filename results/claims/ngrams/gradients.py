@@ -14,7 +14,7 @@ from results.claims.requirements import gate
 from results.rows.looks import Series, series
 from results.statistics.intervals import quantile_interval
 
-EDGES = (0.1, 0.9)  # of the way down, between which a jump is
+EDGES = (0.1, 0.9)  # shares of the way down between which the loss is in a jump
 
 
 def peaks_at_jumps(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -43,7 +43,10 @@ def peaks_at_jumps(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def ratio(course: Course, norm: Series) -> float | None:
-    """None where the replicate has not left the plateau before the last stage, or has no look on it or within the jump."""
+    """The median norm within the last jump, divided by that on the plateau before it.
+
+    None where the replicate has not left the plateau before the last stage, or has no look on it or within the jump.
+    """
     k = course.order - 1
     here, there, left = course.plateau(k), course.plateau(k + 1), course.escape(k)
     if here is None or there is None or left is None:

@@ -16,8 +16,10 @@ PATTERNS = ("simple_disentangled", "disentangled", "attn_only")
 
 
 def learned_in_place(evidence: Evidence, terms: Terms, needs: int, lag: int, least_order: int) -> Finding:
-    """The share of replicates whose first lag is 1, or whose second lag is 2, of those that learn so many; of n ≥ `least_order`, where
-    it could be another."""
+    """Judge the share of replicates whose first lag is 1 (`lag` = 1), or whose second lag is 2 (`lag` = 2), among those that learn so many.
+
+    least_order: the smallest n at which it could be another lag.
+    """
     place = lag - 1
     compared = conditions(evidence, needs, PATTERNS, least_order)
     confidence, texts, intervals = 1 - 0.05 / len(compared), [], []

@@ -17,11 +17,11 @@ from results.statistics.intervals import clopper_pearson, quantile_interval
 
 ATTENTION_ALONE = ("simple_disentangled", "disentangled", "attn_only")
 WITH_MLP = ("attn_mlp",)
-AT_ONCE = 0.25  # of the time at the unigram; ours, the paper's figure 7 shows about 0.1
+AT_ONCE = 0.25  # share of the time at the unigram; ours, the paper's figure 7 shows about 0.1
 
 
 def plateaus_at_the_k_grams(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Test how far the median loss of each stage but the last is from the k-gram's losses over its smoothings."""
+    """Judge how far the median loss of each stage but the last is from the k-gram's losses with its smoothings."""
     trainings = {condition.name: courses(evidence, condition) for condition in conditions(evidence, needs, ATTENTION_ALONE)}
     gate(trainings, terms.gate)
     for name, own in trainings.items():
@@ -52,7 +52,7 @@ def plateaus_at_the_k_grams(evidence: Evidence, terms: Terms, needs: int) -> Fin
 
 
 def refuse_alike(name: str, course: Course, margin: float) -> None:
-    """Settles the claim where two successive k-grams have losses so near each other that a plateau at one is a plateau at the other."""
+    """Settle the claim where two successive k-grams have losses so near each other that a plateau at one is a plateau at the other."""
     for k in range(1, course.order):
         (low, high), (below, above) = band(course, k), band(course, k + 1)
         if low - above <= margin:
@@ -75,8 +75,10 @@ def gap(course: Course, k: int, level: float) -> float:
 
 
 def in_order(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Of the replicates that come to the last stage, or leave the order before it, the share that pass through every stage in order, each
-    with looks of its own and a lower loss than the last. The others say nothing yet of the whole order."""
+    """Judge the share of replicates that pass through every stage in order, each with looks of its own and a lower loss.
+
+    It is a share of those that come to the last stage, or leave the order before it; the others say nothing yet of the whole order.
+    """
     trainings = {condition.name: courses(evidence, condition) for condition in conditions(evidence, needs, ATTENTION_ALONE)}
     gate(trainings, terms.gate)
     ended = {name: [course for course in own if ended_or_left(course)] for name, own in trainings.items()}
@@ -104,9 +106,9 @@ def passes_in_order(course: Course) -> bool:
 
 
 def one_plateau(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """With MLPs: the share of replicates whose loss goes from the unigram's to below the (n - 1)-gram's with no plateau between.
+    """Judge the share of replicates with MLPs whose loss goes from the unigram's to below the (n - 1)-gram's with no plateau between.
 
-    Losses tell it, and not heads: with MLPs one head may read several lags, so that none of them has the most of its weight.
+    Losses are used, and not heads: with MLPs one head may read several lags, so that none of them has most of its weight.
     """
     trainings = {
         condition.name: courses(evidence, condition) for condition in conditions(evidence, needs, WITH_MLP, least_order=3)
@@ -120,15 +122,17 @@ def one_plateau(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def leaves(course: Course, k: int) -> float:
-    """The step at which the loss is DROP of the way from the k-gram's to the next one's, both with their best smoothing, and stays there
-    for PERSISTS looks; infinity where it does not."""
+    """The step at which the loss has gone DROP of the way from the k-gram's to the next one's, both with their best smoothing.
+
+    It must stay there, or lower, for PERSISTS looks; infinity where it does not.
+    """
     here, there = band(course, k)[0], band(course, k + 1)[0]
     after = first_run(course.loss < here - DROP * (here - there))
     return np.inf if after is None else float(course.steps[after])
 
 
 def skips(course: Course) -> bool:
-    """Whether the losses of all k-grams between are left within a quarter of the time that the unigram's took."""
+    """Whether the losses of all k-grams between are left within AT_ONCE of the time that the unigram's took."""
     first, last = leaves(course, 1), leaves(course, course.order - 1)
     return last <= (1 + AT_ONCE) * first and np.isfinite(last)
 

@@ -16,14 +16,17 @@ from results.statistics.intervals import Floats, clopper_pearson
 
 NAME = "ngram_stationarity"
 NOTHING = 1e-9  # a norm below it is 0: that of float64's rounding is 1e-16
-SMALL = 0.01  # of the keys' gradient, that of all other weights must be below it
-EXACT = 0.01  # of √2, the ratio of the norms at 2c and c may be off by
-SEEN = 1.5  # times what noise makes, that the norm on the shortest strings must have
+SMALL = 0.01  # largest gradient of all other weights, as a share of that of the keys
+EXACT = 0.01  # largest relative distance from √2 of the ratio of the norms at 2c and c
+SEEN = 1.5  # least norm on the shortest strings, as a multiple of what noise makes
 
 
 def scales_as_the_theorem(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Four shares of replicates: with gradient 0 at the unigram, with a gradient of the keys alone, with √2 times as much at 2c, and with
-    less on the longest strings than on the shortest, what noise adds taken off."""
+    """Judge four shares of replicates.
+
+    Those with gradient 0 at the unigram, with a gradient of the keys alone, with √2 times as much at 2c, and with less on the longest
+    strings than on the shortest, after what noise adds is taken off.
+    """
     experiments = evidence.with_settings({"experiment.name": NAME})
     by = {(_of(condition, "k"), _of(condition, "length"), _of(condition, "c")): condition for condition in experiments}
     orders = sorted({k for k, _, _ in by if k > 1})

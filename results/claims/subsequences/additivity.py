@@ -1,4 +1,4 @@
-"""S5: the events that a wrong read is traced to act on its probability one by one (prediction 5 beside Sun et al. 2025)."""
+"""S5: the events that a wrong read is traced to act on its probability one by one (after Sun et al. 2025, proposition 2.3)."""
 
 from collections.abc import Mapping
 from statistics import median
@@ -12,12 +12,15 @@ from results.rows.probe_values import Name
 from results.rows.summary import Replicate
 from results.statistics.intervals import Floats
 
-EXPLAINED = 0.1  # of the variance of ln P(wrong), without which a part of it means nothing
+EXPLAINED = 0.1  # least explained share of the variance of ln P(wrong): a part of less means nothing
 PROBE = "trace"
 
 
 def additive(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Each replicate's median over its wrong reads; the interval of the median replicate, in every condition."""
+    """Judge the share of products of pairs in what the events explain, in every condition.
+
+    Each replicate has its median over its wrong reads; the interval is that of the median replicate.
+    """
     medians = {
         condition.name: _of(evidence, condition, needs)
         for condition in evidence.conditions

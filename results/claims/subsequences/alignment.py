@@ -1,4 +1,4 @@
-"""S6: a traced pair brings its answer back as often as the corpus has it there (prediction 6 beside Sun et al. 2025)."""
+"""S6: a traced pair brings its answer back as often as the corpus has it there (after Sun et al. 2025, figure 6)."""
 
 from collections.abc import Mapping
 
@@ -11,11 +11,14 @@ from results.rows.probe_values import Name, by_item, parts
 from results.statistics.intervals import quantile, quantile_interval
 
 PROBE = "alignment"
-LEARNED = 0.05  # error above that of the best answers
+LEARNED = 0.05  # largest error above that of the best answers at which pairs count as learned
 
 
 def aligned(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Pearson over the pairs of a replicate, one point a pair; exact interval of its median over replicates, in every condition."""
+    """Judge the correlation of S_rep and P(answer | pair) in every condition, by the exact interval of its median over replicates.
+
+    It is Pearson's over the pairs of a replicate, with one point for each pair.
+    """
     compared = evidence.of_task("associations")
     if not compared:
         settle(NOT_RUN, "no condition is on the task associations")
@@ -66,7 +69,7 @@ def column(values: Mapping[Name, float], name: str) -> np.ndarray:
 
 
 def _learned(condition: Condition, name: str, values: Mapping[Name, float]) -> None:
-    """Settles the claim where the median replicate is not nearly as right as can be: it has not learned the corpus."""
+    """Settle the claim where the median replicate is not nearly as right as can be: it has not learned the corpus."""
     best = by_item(values).get("least error")
     if best is None:
         settle(NOT_RUN, f"rows of the probe {PROBE} lack the least error: probe the study again")

@@ -1,4 +1,4 @@
-"""S2: how many pairs with answers of their own a width holds (card, section 8.4, prediction 2, after theorem A.6 and lemma A.3)."""
+"""S2: how many pairs with answers of their own a width holds (after Sun et al. 2025, theorem A.6 and lemma A.3)."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median_low
@@ -41,17 +41,18 @@ def cells(evidence: Evidence) -> dict[tuple[int, int], Row]:
 
 def most(row: Row, name: str, accuracy: float) -> dict[Seeds, int]:
     """Largest swept number of pairs that is answered with this accuracy, by seeds; 0 where none is."""
-    held: dict[Seeds, int] = {}
+    largest: dict[Seeds, int] = {}
     for pairs, condition in row.items():
         for seeds, error in condition.wrong_by_seeds(name).items():
-            held[seeds] = max(held.get(seeds, 0), pairs if error <= 1 - accuracy + 1e-9 else 0)
-    return held
+            largest[seeds] = max(largest.get(seeds, 0), pairs if error <= 1 - accuracy + 1e-9 else 0)
+    return largest
 
 
 def exceeds_times(large: int, small: int, factor: int, swept: Sequence[int]) -> Answer:
-    """Whether one capacity is more than `factor` times the other; each lies below the next swept number.
+    """Whether one capacity is more than `factor` times the other; None where the sweep can't tell.
 
-    0 is anything below the least swept number, the greatest one is anything from there on.
+    large and small are swept numbers; the capacity lies between it and the next one. 0 stands for anything below the smallest swept number,
+    the largest one for anything from there on.
     """
     if not small:
         return True if large >= factor * swept[0] else None
@@ -61,17 +62,17 @@ def exceeds_times(large: int, small: int, factor: int, swept: Sequence[int]) -> 
 
 
 def capacity_grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Every doubling of the width at the largest inner width, by seeds; and whether the inner width is what binds there."""
+    """Judge, by seeds, every doubling of the width at the largest inner width, and whether the inner width is what binds there."""
     name, table = in_distribution_set(evidence), cells(evidence)
     require([condition for row in table.values() for condition in row.values()], [name], needs)
-    held = {at: most(row, name, terms.value) for at, row in table.items()}
+    capacities = {sizes: most(row, name, terms.value) for sizes, row in table.items()}
     swept = sorted(next(iter(table.values())))
     narrower, inner = sorted({inner for inner, _ in table})[-2:]
     doublings = sorted(width for at, width in table if at == inner and (inner, 2 * width) in table)
     confidence = 1 - 0.05 / len(doublings)
     texts, up, down, bound = [], [], [], []
     for width in doublings:
-        less, more, pinched = held[inner, width], held[inner, 2 * width], held[narrower, 2 * width]
+        less, more, pinched = capacities[inner, width], capacities[inner, 2 * width], capacities[narrower, 2 * width]
         grows = [exceeds_times(more[seeds], less[seeds], 2, swept) for seeds in more if seeds in less]
         binds = [exceeds_times(more[seeds], pinched[seeds], 1, swept) for seeds in more if seeds in pinched]
         shown, refuted = _majority(grows, confidence)
@@ -104,14 +105,15 @@ def capacity_grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Findi
 
 
 def _majority(answers: Sequence[Answer], confidence: float) -> tuple[bool, bool]:
-    """Whether most replicates say yes, and whether fewer than half do, whatever those would say that can't be told."""
+    """Whether most replicates are shown to say yes, and whether fewer than half do even if all unknown answers are yes."""
     yes, unknown = answers.count(True), answers.count(None)
     low = clopper_pearson(yes, len(answers), confidence).low
     return low > 0.5, clopper_pearson(yes + unknown, len(answers), confidence).high < 0.5
 
 
-def _middle(held: Mapping[Seeds, int], swept: Sequence[int]) -> str:
-    middle = median_low(held.values())
+def _middle(capacities: Mapping[Seeds, int], swept: Sequence[int]) -> str:
+    """The median capacity as text."""
+    middle = median_low(capacities.values())
     if not middle:
         return f"below {swept[0]}"
     return f"{middle} or more" if middle == swept[-1] else str(middle)

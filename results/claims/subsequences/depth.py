@@ -1,4 +1,4 @@
-"""S1: how many layers it takes to see a subsequence of η tokens, anywhere in order (prediction 1 beside Sun et al. 2025).
+"""S1: how many layers it takes to see a subsequence of η tokens, anywhere in order (after Sun et al. 2025, theorem 2.4).
 
 Theorem 2.4 has O(log η) layers, the l-th joining up to 2^l tokens; its weights fail from length 4 on, and weights that are right have
 1 + ⌈log2 η⌉ layers (docs/explanation/tracing.md, "The theory in small"). So both sides are asked: trained models should do it with
@@ -26,7 +26,10 @@ class Smallest(NamedTuple):
 
 
 def length_of(settings: Options) -> int | None:
-    """η, where the answer is whether a piece of η tokens has been read: state q after q tokens of it, the last one kept; else None."""
+    """η, where the task asks whether a piece of η tokens has been read; else None.
+
+    The automaton is then in state q after q tokens of the piece, and keeps the last state.
+    """
     table = [list(row) for row in settings.get("task.automaton.table") or []]
     last, observe = len(table) - 1, settings.get("task.observe")
     if not table or settings.get("task.automaton.start") != 0 or any(after != last for after in table[last]):
@@ -43,8 +46,10 @@ def layers_needed(length: int) -> int:
 
 
 def by_length(evidence: Evidence) -> Cells:
-    """Transformers by length of the piece and number of layers. Settles a claim on none, or where two share both."""
-    transformers = [each for each in evidence.with_settings({"model.name": "transformer"}) if length_of(each.settings)]
+    """Transformers by length of the piece and number of layers. Settles a claim where there is none, or where two share both."""
+    transformers = [
+        condition for condition in evidence.with_settings({"model.name": "transformer"}) if length_of(condition.settings)
+    ]
     if not transformers:
         settle(NOT_RUN, "no condition asks a transformer whether a piece of tokens has been read")
     cells: Cells = {}
@@ -73,7 +78,7 @@ def smallest(row: dict[int, Condition], name: str, value: float, confidence: flo
 
 
 def enough_layers(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Some depth up to 1 + ⌈log2 η⌉ must be enough for every length that was run; refuted where all of them were run and none is."""
+    """Judge whether some depth up to 1 + ⌈log2 η⌉ is enough for every length; refuted where all of these were run and none is."""
     cells, name = by_length(evidence), in_distribution_set(evidence)
     asked = {length: _upto(row, layers_needed(length) + 1) for length, row in cells.items()}
     depths, measured = _judged(cells, asked, name, terms.value, needs)
@@ -95,7 +100,7 @@ def enough_layers(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def fewer_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """No depth below ⌈log2 η⌉ may be enough, for every length that was run with one."""
+    """Judge whether no depth below ⌈log2 η⌉ is enough, for every length that was run with such a depth."""
     cells, name = by_length(evidence), in_distribution_set(evidence)
     asked = {length: _upto(row, layers_needed(length) - 1) for length, row in cells.items()}
     asked = {length: row for length, row in asked.items() if row}

@@ -1,4 +1,4 @@
-"""S4: what pulls on each pair (card, section 8.4, prediction 4, after proposition 2.5).
+"""S4: the gradient of each pair during training (after Sun et al. 2025, proposition 2.5).
 
 Rows are those of `manyseeds probe STORE --probe associations` at the kept steps: frequency, gap and gradient of every pair.
 """
@@ -14,7 +14,7 @@ from results.statistics.rank_correlation import spearman
 
 
 def gradients_follow(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Spearman's correlation over pairs at each kept step, of the gradient with frequency · gap and with frequency alone."""
+    """Judge Spearman's correlation of the gradient with frequency · gap, and with frequency alone, over pairs at each kept step."""
     by_condition = measured(evidence, needs)
     parts = []
     for name, replicates in by_condition.items():

@@ -1,4 +1,4 @@
-"""S3: when rare pairs are learned (card, section 8.4, prediction 3, after proposition 2.5).
+"""S3: when rare pairs are learned (after Sun et al. 2025, proposition 2.5).
 
 Rows are those of `manyseeds probe STORE --probe associations` at the kept steps: frequency, gap and gradient of every pair.
 """
@@ -17,8 +17,8 @@ from results.rows.summary import of_replicates
 from results.statistics.intervals import Floats
 from results.statistics.survival_slope import onset, slope
 
-LEARNED = 0.1  # a smaller gap is called learned
-MARGIN = 0.5  # of the slope, to either side
+LEARNED = 0.1  # gap below which a pair counts as learned
+MARGIN = 0.5  # tolerance of the slope, to either side
 PLAIN = ("sgd",)  # the case of the proposition
 ADAPTIVE = ("adam", "adamw")  # which divide by the size of past gradients: on them the proposition is silent
 OPTIMIZERS = (*PLAIN, *ADAPTIVE)
@@ -75,7 +75,7 @@ def learned_between(steps: Steps) -> tuple[Floats, Floats]:
 
 
 def rare_pairs_take_longer(evidence: Evidence, terms: Terms, needs: int, optimizers: Sequence[str]) -> Finding:
-    """The slope of log steps on log frequency, a replicate at a time; the interval of the median over replicates."""
+    """Judge the slope of log steps on log frequency within replicates, by the interval of its median over replicates."""
     by_condition = measured(evidence, needs, optimizers)
     parts = []
     for name, replicates in by_condition.items():

@@ -1,4 +1,4 @@
-"""What reports say of automata beside what they say of every study."""
+"""The parts of reports that are of studies on automata."""
 
 from results.report.automata.page import drawings
 from results.report.automata.paper_shows import SHOWS

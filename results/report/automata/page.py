@@ -1,4 +1,4 @@
-"""What a report of a study on automata draws beside the figures of every study: heat maps of depth, and accuracy along one option.
+"""The report's own figures for studies on automata: heat maps of depth, and accuracy along one option.
 
 Accuracy is the thesis' token-level one, 1 - errors/count; a diverged replicate's is 0. Best and median of the seeds are both shown.
 """
@@ -40,7 +40,7 @@ def _depths(evidence: Evidence, name: str) -> list[Drawn]:
     """Heat maps where two depths or more differ in nothing but that and the automaton; depth against length where lengths differ too."""
     cells: dict[tuple[str, int, int], Floats] = {}
     varied = ("task.automaton", "task.length", "model.layers")
-    others = {tuple((k, str(v)) for k, v in each.settings.items() if k not in varied) for each in evidence.conditions}
+    others = {tuple((k, str(v)) for k, v in condition.settings.items() if k not in varied) for condition in evidence.conditions}
     for condition in evidence.conditions:
         options, values = condition.settings, condition.accuracies(name)
         if values.size and "model.layers" in options:
@@ -53,11 +53,11 @@ def _depths(evidence: Evidence, name: str) -> list[Drawn]:
     if len(lengths) > 1:
         return [_needed(cells, machines, lengths, layers)]
     tables = {}
-    for title, statistic, theirs in (("best", np.max, thesis.BEST), ("median", np.median, thesis.MEDIAN)):
+    for title, statistic, in_thesis in (("best", np.max, thesis.BEST), ("median", np.median, thesis.MEDIAN)):
         measured = {key[::2]: float(statistic(values)) for key, values in cells.items()}
-        tables[f"Measured here, {title} of seeds"] = [[measured.get((one, depth)) for depth in layers] for one in machines]
+        tables[f"Measured here, {title} of seeds"] = [[measured.get((name, depth)) for depth in layers] for name in machines]
         tables[f"Thesis, {title} of 20 (T = 100, width 512)"] = [
-            [_theirs(theirs, one, depth) for depth in layers] for one in machines
+            [_of_thesis(in_thesis, name, depth) for depth in layers] for name in machines
         ]
     sizes = sorted({values.size for values in cells.values()})
     seeds = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
@@ -69,7 +69,8 @@ def _depths(evidence: Evidence, name: str) -> list[Drawn]:
     return [("depth", "Accuracy by automaton and depth", caption, figure)]
 
 
-def _theirs(table: Mapping[str, Sequence[float | None]], machine: str, depth: int) -> float | None:
+def _of_thesis(table: Mapping[str, Sequence[float | None]], machine: str, depth: int) -> float | None:
+    """The accuracy in a table of the thesis, 0 … 1; None where it has no such cell or the cell is illegible."""
     row = table.get(machine)
     value = row[depth - 1] if row is not None and depth in thesis.LAYERS else None
     return None if value is None else value / 100

@@ -1,4 +1,4 @@
-"""What reports say of distillation beside what they say of every study."""
+"""The parts of reports that are of studies on distillation."""
 
 from results.report.distillation import growth_page, heads_page, page, pcfg_page
 from results.report.distillation.paper_shows import SHOWS

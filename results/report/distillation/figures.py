@@ -15,8 +15,10 @@ from results.report.plot_data import tell
 
 @dataclass(frozen=True)
 class Lesson:
-    """A teacher and its students, each by name. learned: (step, accuracy) of the teacher's checkpoints that a student learns from, by
-    the student's name: where in the teacher's curve they lie."""
+    """A teacher and its students, each by name.
+
+    learned: by the student's name, (step, accuracy) of the checkpoints it learns from: their places on the teacher's curve.
+    """
 
     teacher: tuple[str, Bands]
     students: Mapping[str, Bands]
@@ -25,8 +27,10 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Spikes:
-    """One replicate, all [steps]: correlations inside the support by name, mean and standard deviation of those outside, and the
-    accuracy, (steps, values) of its own looks, or None."""
+    """The correlations of one replicate, all [steps]: those inside the support by name, mean and standard deviation of those outside.
+
+    accuracy: (steps, values) at its own looks, or None.
+    """
 
     steps: Floats
     inside: Mapping[str, Floats]
@@ -36,8 +40,10 @@ class Spikes:
 
 
 def lessons(panels: Mapping[str, Lesson]) -> Figure:
-    """A panel a teacher: its median accuracy black and broken, that of each student in a colour, with quartiles shaded; a mark on the
-    teacher's curve is a checkpoint that the students of this colour learn from."""
+    """Draw a panel for each teacher: its median accuracy as a broken black line, that of each student in a colour, with quartiles shaded.
+
+    A mark on the teacher's curve is a checkpoint that the students of this colour learn from.
+    """
     names = list(dict.fromkeys(name for lesson in panels.values() for name in lesson.students))
     with titled_panels(panels, 5.4, 3.8, "step", "accuracy", "y", 0.3 + 0.1 * len(names)) as (figure, axes):
         handles: dict[str, Line2D] = {}
@@ -64,7 +70,10 @@ def lessons(panels: Mapping[str, Lesson]) -> Figure:
 
 
 def spikes(panels: Mapping[str, Spikes]) -> Figure:
-    """A panel a replicate: correlations inside the support, each a line; outside, mean and shaded standard deviation; accuracy broken."""
+    """Draw a panel for each replicate.
+
+    Each correlation inside the support is a line; of those outside there are the mean and a shaded standard deviation. Accuracy is broken.
+    """
     names = list(dict.fromkeys(name for spike in panels.values() for name in spike.inside))
     with titled_panels(panels, 4.8, 3.6, "step", "absolute correlation", "y", 0.3 + 0.05 * len(names)) as (figure, axes):
         handles: dict[str, Line2D] = {}
@@ -86,7 +95,7 @@ def spikes(panels: Mapping[str, Spikes]) -> Figure:
                 right.spines["right"].set_visible(True)
             panel.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5))  # steps have many digits
             panel.grid(axis="y")
-        for panel in axes:  # at last: it ends the scaling of the axis that they share
+        for panel in axes:  # last, since it stops the scaling of the axis that they share
             panel.set_ylim(bottom=0)
         legend(figure, handles)
     return figure

@@ -1,4 +1,4 @@
-"""The steps that students of parities need by the length of the parity, where a study has several (Panigrahi et al. 2025, theorem 23)."""
+"""The report's figure of the steps that students need by the length of a parity (Panigrahi et al. 2025, theorem 23)."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,7 +56,7 @@ def steps_of(conditions: Iterable[Condition], seen: Mapping[str, Sequence[tuple[
 
 
 def by_size(arms: Steps, label: str, right: float) -> Figure:
-    """Steps to an accuracy of `right` by a size that `label` names; both axes logarithmic, and an arm keeps its colour and marker."""
+    """Draw the steps to an accuracy of `right` against a size called `label`, on logarithmic axes; an arm keeps its colour and marker."""
     every = [step for lengths in arms.values() for steps in lengths.values() for step in steps]
     never = 1.6 * max((step for step in every if math.isfinite(step)), default=1.0)
     with titled_panels([""], 5.5, 4.6, label, f"steps to an accuracy of {right:g}") as (figure, (panel,)):

@@ -1,4 +1,4 @@
-"""The steps that transformers need to find the support of a parity, by their number of heads, beside figure 4.13 of Liu's thesis."""
+"""The report's figure of the steps that transformers need to find a parity's support, by number of heads (Liu's thesis, figure 4.13)."""
 
 from collections.abc import Sequence
 from contextlib import suppress

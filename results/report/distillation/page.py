@@ -1,7 +1,7 @@
-"""What a report of a study on distillation draws beside the figures of every study: teachers with their students, and correlation spikes.
+"""The report's own figures for studies on distillation: teachers with their students, and spikes of correlations.
 
-Panigrahi et al. 2025, figures 4.4, 4.5 and 4.16 of the thesis (curves of students beside their teacher's), and 4.5, 4.12, 4.15, 4.20
-(correlations of a teacher's answer with monomials), for which `manyseeds probe --probe monomials` has to have added rows of several steps.
+Panigrahi et al. 2025: figures 4.4, 4.5 and 4.16 of the thesis (curves of students beside their teacher's), and 4.5, 4.12, 4.15 and 4.20
+(correlations of a teacher's answer with monomials). The latter need rows of `manyseeds probe --probe monomials` at several steps.
 """
 
 import re
@@ -48,7 +48,7 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
 
 
 def _lessons(evidence: Evidence, curves: Curves, finished: pa.Table, manifest: Manifest) -> list[Drawn]:
-    """A panel for every condition that teaches others, and for each model and horizon of its students where they differ."""
+    """A panel for every teacher, or for each model and horizon of its students where these differ."""
     by_key = {replicate.key: condition.name for condition in evidence.conditions for replicate in condition.replicates}
     rows = {row["key"]: row for row in finished.select(["key", "parent_key", "parent_step"]).to_pylist()}
     groups: dict[str, dict[Kind, list[str]]] = {}
@@ -95,13 +95,13 @@ def _theirs(panels: Mapping[str, Lesson]) -> Lesson:
 
 
 def _kind(condition: Condition) -> Kind:
-    """What the trainings of one panel have in common: options of model and task, and the number of steps."""
+    """What the trainings of one panel share: options of model and task, and the number of steps."""
     kept = {option: str(value) for option, value in condition.settings.items() if option.startswith(("model.", "task."))}
     return tuple(sorted((kept | {"train.steps": str(condition.settings["train.steps"])}).items()))
 
 
 def _title(teacher: str, kind: Kind, kinds: Sequence[Kind]) -> str:
-    """The teacher, and what tells the students of this panel from its others."""
+    """The title of a panel: the teacher, and what distinguishes these students from its others."""
     apart = [
         f"{option.split('.')[1]} {value}" for option, value in kind if any((option, value) not in other for other in kinds)
     ]
@@ -127,7 +127,7 @@ def _learned(condition: Condition, rows: Mapping[str, Options], curves: Curves) 
 
 
 def _spikes(evidence: Evidence, curves: Curves, probes: pa.Table) -> list[Drawn]:
-    """A figure a degree, of the replicates that were probed at several steps."""
+    """A figure for each degree, of the replicates that were probed at several steps."""
     values: dict[str, dict[int, dict[tuple[str, int, str], float]]] = {}
     for row in probes.select(["key", "step", "item", "value"]).to_pylist():
         match = _ITEM.match(row["item"] or "")

@@ -1,4 +1,4 @@
-"""What a report draws of measures of kept weights on grammars: the (2, T) sweep beside its teacher's, and progress measures of students."""
+"""The report's figures of measures of kept weights on grammars: the (2, T) sweep beside its teacher's, and progress of students."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,7 @@ Steps = Mapping[str, Mapping[int, Mapping[str, float]]]
 
 
 def sweep(students: Sequence[Student], test: str, ngrams: Steps, evaluations: pa.Table) -> list[Drawn]:
-    """(2, T) students by their first checkpoint, beside what their teacher rests on there and how accurate it is."""
+    """(2, T) students by their first checkpoint, beside the teacher's L_robust and accuracy at that checkpoint."""
     two = [student for student in students if student.kind == TWO and first_checkpoint(student.settings) is not None]
     if not two:
         return []

@@ -1,4 +1,4 @@
-"""What a report of a study of distillation on grammars draws beside the figures of every study.
+"""The report's own figures for studies of distillation on grammars.
 
 Accuracy is 1 - errors/count of the scored tokens; a diverged replicate's is 0. Measures are drawn where `manyseeds probe --probe ngrams`
 and `--probe nonterminals` have added rows.

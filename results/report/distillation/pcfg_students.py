@@ -15,7 +15,7 @@ VARIED = {"task.grammar": "{}", "task.level": "level {}", "task.mask_rate": "mas
 
 @dataclass(frozen=True)
 class Student:
-    """A condition that is distilled. `kind`: its strategy; `teacher`: its teacher's condition."""
+    """A condition that learns from a teacher. kind: its strategy. teacher: the teacher's condition."""
 
     condition: Condition
     kind: str
@@ -28,7 +28,7 @@ class Student:
 
     @property
     def about(self) -> tuple[Any, ...]:
-        """The task and the model, as far as studies vary them."""
+        """The options of task and model that studies vary."""
         return tuple(self.settings[name] for name in VARIED)
 
 
@@ -72,7 +72,7 @@ def arms(evidence: Evidence, students: Sequence[Student], test: str) -> dict[tup
 
 
 def title_of(students: Sequence[Student], about: tuple[Any, ...]) -> str:
-    """The heads, and what else differs between students."""
+    """The title of a panel: the number of heads, and what else differs between students."""
     shown = []
     for place, (name, text) in enumerate(VARIED.items()):
         if name == "model.heads" or len({student.about[place] for student in students}) > 1:

@@ -1,4 +1,4 @@
-"""What reports say of Dyck languages beside what they say of every study."""
+"""The parts of reports that are of studies on Dyck languages."""
 
 from results.report.citations import LI_THESIS, Reference, entry
 from results.report.dyck import page

@@ -1,4 +1,4 @@
-"""What a report draws of Dyck languages: attention maps of several seeds side by side, and β against accuracy and training length."""
+"""The report's own figures for Dyck languages: attention maps of several seeds side by side, and β against accuracy and length."""
 
 from collections.abc import Mapping, Sequence
 
@@ -37,18 +37,18 @@ def drawings(store: Store, manifest: Manifest, known: Sequence[Replicate], finis
         return []
     measured = read(store, "probes", winning=finished)
     evidence = gather(manifest, known, probes=by_key(measured))
-    place = {id(each): number for number, each in enumerate(known)}
+    place = {id(replicate): number for number, replicate in enumerate(known)}
     return [*_maps(evidence), *_variations(evidence, measured), *_accuracy(evidence, place), *_lengths(evidence)]
 
 
 def _maps(evidence: Evidence) -> list[Drawn]:
-    """A row a condition, the last layer of its first seeds: queries downwards, keys to the right."""
+    """Maps of the last layer, a row for each condition with its first seeds; queries run downwards, keys to the right."""
     squares: dict[str, Floats] = {}
     own = next((name for name, definition in evidence.definitions.items() if not definition), None)
     for condition in evidence.conditions:
-        found = evidence.probed(condition, "map")[:SEEDS]
-        if found and len(squares) < MAPS * SEEDS:
-            for replicate, values in found:
+        mapped = evidence.probed(condition, "map")[:SEEDS]
+        if mapped and len(squares) < MAPS * SEEDS:
+            for replicate, values in mapped:
                 error = None if own is None else replicate.error(own)
                 right = "" if error is None else f", {100 * (1 - min(error, 1)):.4g} % right"
                 by_place = attention_squares(values, "map", LONGEST)
@@ -57,8 +57,8 @@ def _maps(evidence: Evidence) -> list[Drawn]:
                 ]
     if not squares:
         return []
-    types = max(each.settings["task.types"] for each in evidence.conditions)
-    depth = max(each.settings["task.depth"] for each in evidence.conditions)
+    types = max(condition.settings["task.types"] for condition in evidence.conditions)
+    depth = max(condition.settings["task.depth"] for condition in evidence.conditions)
     signs = "()[]{}<>" if types <= 4 else ""
     tokens = ["s", *(sign for sign in signs[: 2 * types] for _ in range(depth))]
     with titled_panels(squares, 3.2, 3.0, "reads", "token", columns=min(SEEDS, len(squares))) as (figure, panels):
@@ -76,7 +76,7 @@ def _maps(evidence: Evidence) -> list[Drawn]:
 
 
 def _variations(evidence: Evidence, measured: pa.Table) -> list[Drawn]:
-    """Table 2.6: by layer the mean variation over pairs of seeds, of random strings and their standard deviation, and of the fixed one."""
+    """Mean variation over pairs of seeds by layer, with its standard deviation over random strings, and on the fixed one (table 2.6)."""
     rows = measured.filter((pc.field("probe") == "variation") & pc.field("other_key").is_valid())
     condition_of = {each.key: condition.name for condition in evidence.conditions for each in condition.replicates}
     names = pa.array([condition_of.get(key) for key in rows["key"].to_pylist()], pa.string())
@@ -165,17 +165,17 @@ def _accuracy(evidence: Evidence, place: Mapping[int, int]) -> list[Drawn]:
 
 
 def _points(panel: Axes, number: int, arm: Condition, name: str, evidence: Evidence, place: Mapping[int, int]) -> None:
-    found = [
-        (each, values["balance", 0, 0, "beta_mean"], 1 - min(error, 1))
-        for each, values in evidence.probed(arm, "balance")
-        if (error := each.error(name)) is not None
+    measured = [
+        (replicate, values["balance", 0, 0, "beta_mean"], 1 - min(error, 1))
+        for replicate, values in evidence.probed(arm, "balance")
+        if (error := replicate.error(name)) is not None
     ]
-    if not found:
+    if not measured:
         return
     style: Style = {"color": colour_of(number), "marker": marker_of(number), "ls": "none"}
-    x, y = (np.array([row[column] for row in found], dtype=np.float64) for column in (1, 2))
+    x, y = (np.array([row[column] for row in measured], dtype=np.float64) for column in (1, 2))
     (points,) = panel.plot(x, y, ms=4, alpha=max(0.3, faint(len(x))), **style)
-    tell(points, arm.name, [place[id(each)] for each, *_ in found])
+    tell(points, arm.name, [place[id(replicate)] for replicate, *_ in measured])
     (middle,) = panel.plot([np.median(x)], [np.median(y)], ms=10, mec=INK, **style)
     tell(middle, arm.name)
 

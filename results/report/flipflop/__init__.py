@@ -1,4 +1,4 @@
-"""What reports say of flip-flop language modelling beside what they say of every study."""
+"""The parts of reports that are of studies on flip-flop language modelling."""
 
 import os
 
@@ -14,7 +14,7 @@ from results.store.tables import Store
 
 
 def even(task: Options) -> str | None:
-    """Whether writes and reads share what p_ignore leaves equally: known only where the defaults are."""
+    """A phrase for tasks whose writes and reads are equally probable, as they are by default; else None."""
     plain = task.get("name") == "flipflop" and task.get("p_write", 0) is None and task.get("p_read", 0) is None
     return "writes and reads equally likely" if plain else None
 
@@ -26,7 +26,7 @@ def glitch_links(store: Store, key: str, out: str | os.PathLike[str] | None) -> 
 
 
 def sparse_and_dense(evidence: Evidence) -> tuple[str, str]:
-    """The two sets of which one gets better where the other gets worse."""
+    """The sets of sparse and of dense strings, one of which gets better where the other gets worse."""
     return sparse_set(evidence), dense_set(evidence)
 
 

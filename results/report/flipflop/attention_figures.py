@@ -1,4 +1,7 @@
-"""The figures of the flip-flop simulation (card F15), from rows of probes alone: attention patterns, drift, and those of its heads."""
+"""The figures of the flip-flop simulation, from rows of probes alone: attention patterns, drift, and heads.
+
+After figures 3.26, 3.33 and 3.35 to 3.37 of Liu's thesis.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -88,9 +91,10 @@ def drifts(values: Mapping[Name, float], title: str) -> Figure:
 
 
 def write_figures(store: Store, folder: Path) -> list[Path]:
-    """Draw the first two replicates of every condition that have rows, as SVG and PNG; the files written.
+    """Draw the first two replicates with rows of every condition, as SVG and PNG; returns the files written.
 
-    The distances of heads over the training are one figure for replicates of as many layers and heads, the first of each condition.
+    The distances of heads during training are drawn for the first replicate of each condition, in one figure for those with equal numbers
+    of layers and heads.
     """
     finished = committed(store)
     rows = read(store, "probes", filter=pc.field("probe").isin(["pattern", "drift", "heads"]), winning=finished)
@@ -105,9 +109,9 @@ def write_figures(store: Store, folder: Path) -> list[Path]:
             changing.append((f"{row['condition']}, {row['init_seed']}", steps[row["key"]]))
         shown[row["condition"]] = shown.get(row["condition"], 0) + 1
         title = f"{row['condition']}, seeds {row['init_seed']}, {row['data_seed']}"
-        held = {name[0] for name in own}
+        probes = {name[0] for name in own}
         for probe, draw in (("pattern", patterns), ("drift", drifts), ("heads", largest)):
-            if probe in held:
+            if probe in probes:
                 written += _write(draw(own, title), folder, f"{probe}-{row['key'][:12]}")
     for number, members in enumerate(comparable(changing)):
         written += _write(distances(members), folder, f"distances-{number}")

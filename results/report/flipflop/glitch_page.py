@@ -1,4 +1,4 @@
-"""The glitches of one replicate as a page: a list, and for the one that is chosen its prompt, every head and its history.
+"""The glitches of one replicate as a page: a list of them, and for the chosen one its prompt, every head and its history.
 
 The page holds compact arrays and a script of this project's own (glitches.js) that draws what is asked for; nothing is fetched.
 """
@@ -23,9 +23,9 @@ from results.report.flipflop.glitches import About
 from results.report.page_template import render, script_json
 from results.store.tables import Store
 
-MOST = 1000  # glitches of a page
-_BYTES = 2_400_000  # of keys, weights and norms: a third more in base64
-_STEPS = 40  # of the curve of margins
+MOST = 1000  # most glitches of a page
+_BYTES = 2_400_000  # most bytes of keys, weights and norms: a third more in base64
+_STEPS = 40  # most steps of the curve of margins
 
 
 def write_glitch_page(store: Store, key: str, set_name: str, out: str | os.PathLike[str] | None = None) -> Path:
@@ -92,7 +92,7 @@ def _read(store: Store, key: str, set_name: str) -> tuple[About, pa.Table]:
 
 
 def _data(about: About, rows: pa.Table) -> Tree:
-    """What the script reads: columns of the rows, and one prompt a string, as a text with the token's number from "0" on a token."""
+    """The data that the script reads: columns of the rows, and each string's prompt as text, one character a token, counted from "0"."""
     prompts: dict[str, str] = {}
     for string, prompt in zip(rows["string"].to_pylist(), rows["prompt"].to_pylist(), strict=True):
         text = "".join(chr(48 + token) for token in prompt)
@@ -133,5 +133,5 @@ def _flat(rows: pa.Table, name: str) -> np.ndarray:
 
 
 def _short(value: float | None) -> float | None:
-    """Four digits; None for what is no number."""
+    """Round to four digits; None where the value is not finite."""
     return float(f"{value:.4g}") if value is not None and np.isfinite(value) else None

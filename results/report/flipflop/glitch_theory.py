@@ -1,4 +1,4 @@
-"""The theory beside measured failures: the dilution bound of every head, and the margin of positions over seeds (cards T2 and T3).
+"""The theory beside measured failures: the dilution bound of every head, and the margin of positions over seeds (claims T2 and T3).
 
 From rows that `manyseeds probe --probe dilution` and `--probe drift` left; without them there is nothing to show. Propositions 4 and 5 of
 Liu's thesis, 3.5.5.2.
@@ -26,8 +26,10 @@ Place = tuple[int, int]  # layer and head, from 0
 
 @dataclass(frozen=True)
 class Dilution:
-    """items: by length T and place the bound, the largest weight and the mean of the strings' largest. errors: error rate by the length of
-    the replicate's evaluation sets. on_write: by place the mean weight on the last write in the replicate's glitches.
+    """The dilution of a replicate's attention.
+
+    items: by length T and place, the bound, the largest weight, and the mean over strings of their largest. errors: error rate by the
+    length of the replicate's evaluation sets. on_write: by place, the mean weight on the last write in the replicate's glitches.
     """
 
     items: dict[int, dict[Place, dict[str, float]]]
@@ -45,15 +47,17 @@ class Dilution:
 
 @dataclass(frozen=True)
 class Margins:
-    """Replicates of one condition with rows of drift: seeds, W_Qp · W_Kp, cosine, share of wrong positions on the strings a and b, the
-    first wrong position of a (None: none), and what the end of b attends to. The first is the page's own.
+    """The replicates of one condition that have rows of drift; the first is the page's own.
+
+    Each has its seeds, W_Qp · W_Kp, cosine, the share of wrong positions on strings a and b, the first wrong position of a (None: none),
+    and what the end of b attends to.
     """
 
     rows: list[Row]
 
 
 def dilution(store: Store, about: About, glitches: pa.Table) -> Dilution | None:
-    """What T2 says of this replicate, None without rows of the probe."""
+    """The dilution of this replicate (claim T2); None without rows of the probe."""
     rows = read(store, "probes", filter=(pc.field("key") == about.key) & (pc.field("probe") == "dilution"))
     items: dict[int, dict[Place, dict[str, float]]] = {}
     for (_, layer, head, item), value in by_key(rows).get(about.key, {}).items():
@@ -79,7 +83,7 @@ def _on_write(about: About, glitches: pa.Table) -> dict[Place, float]:
 
 
 def margins(store: Store, about: About) -> Margins | None:
-    """What T3 says of this replicate and the others of its condition, None without its rows of the probe."""
+    """The margins of this replicate and the others of its condition (claim T3); None without its rows of the probe."""
     counted = (
         committed(store).filter((pc.field("condition") == about.condition) & (pc.field("stage") == about.stage)).to_pylist()
     )

@@ -1,7 +1,7 @@
 """Glitches of single replicates as a file of the store: <study>/glitches/<key>-<set>.parquet, a row a glitch.
 
-Not rows of `probes`: a glitch has a prompt and lists by head, and a study's other readers need none of them. What a file is of stands in
-its metadata as JSON: `About`. `harness.probes.flipflop.glitch_record` writes it, `results.report.flipflop.glitch_page` draws it.
+They are not rows of `probes`, since a glitch has a prompt and lists by head that a study's other readers do not need. The file's metadata
+holds `About` as JSON. `harness.probes.flipflop.glitch_record` writes the file, `results.report.flipflop.glitch_page` draws it.
 """
 
 import json
@@ -44,10 +44,11 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class About:
-    """What a file of glitches is of. tokens, answers: names of the task's tokens and of the classes that a model answers with.
+    """The description of a file of glitches. tokens, answers: names of the task's tokens and of the classes that a model answers with.
 
-    looked, sequences: strings searched, of those of the set; errors, reads: what the study committed for the whole set. steps: those of
-    `margins`. kept: keys by head. sisters: {key, init, data} of those asked, of `sisters_known` with weights.
+    looked, sequences: strings searched, and strings of the set. errors, reads: committed by the study for the whole set. steps: of
+    `margins`. kept: number of keys by head. sisters: {key, init, data} of the sister replicates that were asked. sisters_known: how many
+    sisters have weights.
     """
 
     study: str
@@ -83,7 +84,7 @@ def name_of(key: str, set_name: str) -> str:
 
 
 def write(store: Store, about: About, rows: list[Row]) -> str:
-    """Put the glitches of a replicate and set in their place, instead of earlier ones; the path."""
+    """Write the glitches of a replicate and set, replacing earlier ones; returns the path."""
     table = pa.Table.from_pylist(rows, SCHEMA).replace_schema_metadata({_META: json.dumps(asdict(about))})
     path = f"{FOLDER}/{name_of(about.key, about.set)}"
     write_bytes(store, path, serialise(table))
@@ -109,7 +110,7 @@ def read(store: Store, key: str, set_name: str) -> tuple[About, pa.Table] | None
 
 
 def _check_lengths(about: About, rows: pa.Table) -> None:
-    """ValueError where a list is longer or shorter than `about` says."""
+    """Raise ValueError where a list is longer or shorter than `about` says."""
     heads = about.layers * about.heads
     lengths = {"margins": len(about.steps), "totals": heads, **dict.fromkeys(("keys", "weights", "norms"), heads * about.kept)}
     lengths |= dict.fromkeys(("sister_margins", "sister_wrong"), len(about.sisters))
@@ -119,6 +120,6 @@ def _check_lengths(about: About, rows: pa.Table) -> None:
 
 
 def sets_of(store: Store, key: str) -> list[str]:
-    """Names of the sets, as files have them, of which a replicate's glitches were written."""
+    """The sets whose glitches were written for a replicate, by their names in file names."""
     start, end = f"{slug(key)}-", ".parquet"
     return [name[len(start) : -len(end)] for name in list_names(store, FOLDER) if name.startswith(start) and name.endswith(end)]

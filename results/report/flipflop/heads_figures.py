@@ -1,4 +1,7 @@
-"""The figures 3.35 and 3.36 of the flip-flop simulation (card F15), from the rows of `manyseeds probe --probe heads` alone."""
+"""Figures of the heads of the flip-flop simulation, from the rows of `manyseeds probe --probe heads` alone.
+
+After figures 3.35 and 3.36 of Liu's thesis.
+"""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -76,8 +79,10 @@ def over_steps(rows: pa.Table) -> dict[str, dict[int, dict[Name, float]]]:
 
 
 def distances(replicates: Sequence[tuple[str, Mapping[int, Values]]]) -> Figure:
-    """A row a replicate (title, values by step), a column a layer: the distance of every pair of heads over the training, their median
-    thick; in the last column the norms of the weights of attention in all layers (3.36)."""
+    """Draw the distance of every pair of heads during training, a row for each replicate (title, values by step) and a column a layer.
+
+    The median over pairs is thick. The last column has the norms of the attention weights in all layers (figure 3.36).
+    """
     layers = 1 + max((name[1] or 0 for _, steps in replicates for values in steps.values() for name in values), default=0)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(1.2 + 1.75 * (layers + 1), 0.7 + 1.75 * len(replicates)), layout="constrained")
@@ -123,7 +128,7 @@ def _norms(axes: Axes, steps: Mapping[int, Values], layers: int) -> None:
 
 
 def comparable(members: Sequence[tuple[str, Mapping[int, Values]]]) -> list[list[tuple[str, Mapping[int, Values]]]]:
-    """The replicates with several steps and several heads, those of as many layers and heads together, in the order given."""
+    """Group the replicates with several steps and heads by their numbers of layers and heads, in the order given."""
     groups: dict[tuple[int, int], list[tuple[str, Mapping[int, Values]]]] = {}
     for title, steps in members:
         names = set(itertools.chain.from_iterable(steps.values()))

@@ -1,4 +1,4 @@
-"""What reports say of generation with a verifier beside what they say of every study."""
+"""The parts of reports that are of studies on generation with a verifier."""
 
 from results.report.citations import LI_THESIS
 from results.report.family import ReportFamily

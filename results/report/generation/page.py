@@ -1,4 +1,4 @@
-"""What a report draws of samplers with a verifier: how wrong they are against what they ask."""
+"""The report's own figure for samplers with a verifier: their errors against the number of queries."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,7 +22,7 @@ from results.statistics.intervals import Floats
 from results.store.manifest import Manifest, reported
 from results.store.tables import Store, read
 
-ERRORS = {  # the first that every sampler of a study has is drawn
+ERRORS = {  # the first one that every sampler of a study has is drawn
     "distance": "total variation distance from the target",
     "divergence": "divergence from the target, nats",
     "wrong": "share of strings without a reward",
@@ -71,7 +71,7 @@ def drawings(store: Store, manifest: Manifest, known: Sequence[Replicate], finis
 
 
 def _of_experiments(evidence: Evidence) -> tuple[str, Mapping[str, Points]]:
-    """The label of the errors, and points by panel, of conditions that are samplers."""
+    """The label of the errors, and the points by panel, for conditions that are samplers."""
 
     def seeds(condition: Condition, metric: str) -> Floats:
         return evidence.values(condition, metric)
@@ -88,7 +88,7 @@ def _of_experiments(evidence: Evidence) -> tuple[str, Mapping[str, Points]]:
 
 
 def _can_be_shown(queries: Floats, errors: Floats) -> bool:
-    """Whether there is a point of every seed, and one with a query."""
+    """Whether every seed has a point, and some point has a query."""
     return len(queries) == len(errors) > 0 and queries.max() > 0
 
 

@@ -1,4 +1,4 @@
-"""What reports say of chains of actions beside what they say of every study."""
+"""The parts of reports that are of studies on chains of actions."""
 
 from results.report.family import ReportFamily
 from results.report.lego.page import drawings

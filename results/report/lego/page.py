@@ -1,4 +1,4 @@
-"""What a report of a study on LEGO draws beside the figures of every study: accuracy, and attention concentration, against length.
+"""The report's own figures for studies on LEGO: accuracy, and concentration of attention, against length.
 
 Accuracy is the paper's, the share of sentences of which all values are right; a diverged replicate's is 0. Attention is drawn where
 `manyseeds probe --probe concentration` has added rows, as the mean of a layer's heads.

@@ -1,4 +1,4 @@
-"""What reports say of in-context n-grams beside what they say of every study."""
+"""The parts of reports that are of studies on in-context n-grams."""
 
 from results.report.citations import Reference, entry
 from results.report.family import ReportFamily

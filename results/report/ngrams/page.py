@@ -1,4 +1,4 @@
-"""What a report draws of in-context n-grams: the loss beside the k-grams', heads at each stage, escape times, and the nearest estimator."""
+"""The report's own figures for in-context n-grams: loss beside the k-grams', heads at each stage, escape times, nearest estimator."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -88,8 +88,10 @@ def _median(own: Sequence[Course]) -> tuple[Floats, Floats]:
 
 
 def _heads(by_condition: Mapping[str, tuple[Condition, Sequence[Course], Sequence[Heads]]]) -> list[Drawn]:
-    """Frames of one seed: what each head gives to each lag, at the middle of each stage. The seed is the one whose last stage begins in
-    the middle of those of all seeds."""
+    """The weight that each head of one seed gives to each lag, at the middle of each stage.
+
+    The seed is the one whose last stage begins at the median over seeds.
+    """
     out = []
     for name, (condition, own, heads) in by_condition.items():
         begins = [course.begins(course.order) for course in own]
@@ -117,8 +119,11 @@ def _heads(by_condition: Mapping[str, tuple[Condition, Sequence[Course], Sequenc
 
 
 def _survivals(by_condition: Mapping[str, Sequence[Course]], diverged: Mapping[str, int]) -> list[Drawn]:
-    """Kaplan–Meier curves of the time at the last stage but one. All seeds of a condition are followed to one last step, so the estimate
-    is the share of seeds that have not escaped, and its band that of `results.statistics.survival`."""
+    """Kaplan–Meier curves of the time at the last stage but one.
+
+    All seeds of a condition are followed to the same last step, so the estimate is the share of seeds that have not escaped, with the band
+    of `results.statistics.survival`.
+    """
     curves: dict[str, Survival] = {}
     times: dict[str, list[float]] = {}
     horizon: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""What reports say of subsequences beside what they say of every study."""
+"""The parts of reports that are of studies on subsequences."""
 
 from results.report.family import ReportFamily
 from results.report.subsequences import page, tracing_page

@@ -1,7 +1,8 @@
-"""What a report draws of subsequences beside the figures of every study: predictions 1 to 4 and 6 beside Sun et al. 2025.
+"""The report's own figures for studies on subsequences, for claims S1 to S4 and S6 (after Sun et al. 2025).
 
-Depth is of studies on whether a piece of tokens has been read, a table of an automaton; the others are of the task associations. Accuracy
-is drawn where numbers of pairs differ; the rest where `manyseeds probe` has added rows of `associations` or `alignment`.
+Depth is drawn for studies on whether a piece of tokens has been read, which is the table of an automaton; all others are of the task
+associations. Accuracy is drawn where the number of pairs varies, the rest where `manyseeds probe` has added rows of `associations` or
+`alignment`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +49,7 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
 
 
 def _depth(evidence: Evidence) -> list[Drawn]:
-    """How many replicates solve a length with so many layers, and the median accuracy."""
+    """Heat maps by length and number of layers: the share of replicates that solve it, and the median accuracy."""
     if not evidence.definitions:
         return []
     name = next(iter(evidence.definitions))

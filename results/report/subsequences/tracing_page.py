@@ -1,4 +1,4 @@
-"""What a report draws of wrong reads that `manyseeds trace` has traced: S_rep by method."""
+"""The report's figure of the wrong reads that `manyseeds trace` has traced: S_rep by method."""
 
 from collections.abc import Container, Mapping, Sequence
 
@@ -66,9 +66,9 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
 
 
 def by_method(panels: Mapping[str, Mapping[str, Sequence[float]]], bare: Container[str] = ()) -> Figure:
-    """Values in 0 … 1 by panel and method: the search first, then by their medians.
+    """Draw values in 0 … 1 by panel and method: the search first, then the others by their medians.
 
-    bare: panels whose medians have no interval and no say in the order.
+    bare: panels whose medians have no interval and do not affect the order.
     """
     methods = {method for by in panels.values() for method in by}
     values_of = {

@@ -15,7 +15,7 @@ import torch
 import harness.machine.device
 from harness.draw import Draw
 from harness.exchange.language_model import LanguageModel, load
-from harness.probes.flipflop.language_rows import STRINGS, Answers, write
+from harness.probes.flipflop.language_rows import STRINGS, Answers, refuse_other_strings, write
 from results.errors import StudyError
 from results.store.tables import Store
 from tasks.flipflop.english import ANSWERS, Prompt, prompts
@@ -89,7 +89,7 @@ def run(
 ) -> None:
     """Score the models of these folders and commit one replicate each; the study's manifest then plans them beside the earlier ones.
 
-    Raises ValueError, before any model is loaded, on a wrong length or two models of one name.
+    Raises StudyError, before any model is loaded, on a wrong length, two models of one name, and other strings than earlier models had.
     """
     lengths = sorted(set(lengths))
     if not lengths or any(length < 4 or length % 2 for length in lengths) or strings < 1:
@@ -97,6 +97,7 @@ def run(
     names = [Path(folder).resolve().name for folder in folders]
     if len(set(names)) < len(names):
         raise StudyError("two of the folders have one name, which is the model's name in the store: rename one")
+    refuse_other_strings(store, names, strings, seed)
     torch_device = harness.machine.device.resolve(device)
     texts = {length: asked(length, strings, seed) for length in lengths}
     for folder in folders:

@@ -1,7 +1,7 @@
 """The rows and the manifest of language models on the English flip-flop: a study like any other, with nothing trained."""
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import harness.machine.device
 from harness.machine.provenance import code_state, columns, versions
 from harness.planning.manifest import name_of_content, to_bytes
 from harness.study.identity import canonical, digest
+from results.errors import StudyError
 from results.plain_values import Tree
 from results.store.manifest import ConditionFields, Planned, newest_manifest, write_manifest
 from results.store.manifest_fields import ConditionSet, ScoringFields
@@ -74,6 +75,19 @@ def write(store: Store, answers: Answers, device: torch.device, began: datetime.
     write_manifest(store, name_of_content(content), content)
     rows = {"evaluations": evaluations, "replicates": [replicate]}
     commit(store, pack, {table: pa.Table.from_pylist(of_table, SCHEMAS[table]) for table, of_table in rows.items()})
+
+
+def refuse_other_strings(store: Store, names: Sequence[str], strings: int, seed: int) -> None:
+    """StudyError where the study holds a model, not among `names`, that answered other strings: its sets have the same names."""
+    newest = newest_manifest(store)
+    for condition in newest[1]["conditions"] if newest else ():
+        task = condition["config"]["task"]
+        if condition["name"] not in names and (task["strings"], task["seed"]) != (strings, seed):
+            raise StudyError(
+                f"{condition['name']} in the study {store.study} answered {task['strings']} strings of each length, of seed "
+                f"{task['seed']}, and {strings} of seed {seed} are other ones: "
+                f"give --strings {task['strings']} --seed {task['seed']}, or another --study"
+            )
 
 
 def _manifest(store: Store, name: str, key: str, config: Tree, hashes: dict[int, str]) -> dict[str, object]:

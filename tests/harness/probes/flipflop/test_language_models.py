@@ -12,6 +12,7 @@ from harness.exchange.language_model import load
 from harness.probes.flipflop.language_models import asked, encode, errors, run
 from launch.cli import main
 from results.claims import scoreboard
+from results.store.manifest import manifest_of
 from results.store.tables import committed, open_store, read
 from tasks.flipflop.english import sentences
 
@@ -105,6 +106,23 @@ def test_rows_are_committed_and_lengths_that_do_not_fit_are_named(folder, tmp_pa
     assert "2 of 2 replicates committed" in capsys.readouterr().out
     main(["report", str(tmp_path)])
     assert "tiny-gpt2" in (tmp_path / "language-models" / "report" / "index.html").read_text()
+
+
+def test_models_of_one_study_answer_the_same_strings(folder, tmp_path):
+    store = open_store(tmp_path, "m")
+    run(store, [folder], [8], 20, device="cpu", say=lambda line: None)
+    run(store, [folder], [8], 30, seed=1, device="cpu", say=lambda line: None)  # the same model once more, in its own place
+    other = shutil.copytree(folder, tmp_path / "other")
+    for strings, seed in ((30, 0), (20, 1)):
+        with pytest.raises(
+            ValueError, match=r"tiny-gpt2 in the study m answered 30 strings of each length, of seed 1, .*--seed 1"
+        ):
+            run(store, [other], [8], strings, seed, "cpu", say=lambda line: None)
+    run(store, [other], [8, 16], 30, 1, "cpu", say=lambda line: None)
+    planned = {row[0]: row[2:4] for row in manifest_of(store)["replicates"]}
+    rows = {row["key"]: [row["init_seed"], row["data_seed"]] for row in committed(store).to_pylist()}
+    assert planned == {key: rows[key] for key in planned}
+    assert len(planned) == 2
 
 
 def _claims(store, capsys):

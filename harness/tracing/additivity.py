@@ -1,6 +1,6 @@
 """Do traced events act on log P(wrong) one by one? Additive regression beside one with products of pairs, on the search's own strings.
 
-Proposition 2.3 of Sun et al. 2025 has log P(answer | string) as a sum of a term for each subsequence; prediction 5 of the card.
+Proposition 2.3 of Sun et al. 2025 has log P(answer | string) as a sum of a term for each subsequence.
 """
 
 import itertools

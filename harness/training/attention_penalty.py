@@ -1,4 +1,4 @@
-"""Attention-sharpening penalties: CE + λ(t) · mean of R(α) over heads, layers, query rows and strings (Liu's thesis, 3.5.4.2; card F13)."""
+"""Attention-sharpening penalties: CE + λ(t) · mean of R(α) over heads, layers, query rows and strings (Liu's thesis, 3.5.4.2)."""
 
 import torch
 from torch import Tensor

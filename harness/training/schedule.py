@@ -26,7 +26,7 @@ def learning_rate(train, step: int) -> float:
 
 
 def penalty_weight(sharpen, step: int, steps: int) -> float:
-    """λ(t) of an attention-sharpening penalty; zero up to `start` (the thesis names the shapes, our reading of them: card F13).
+    """λ(t) of an attention-sharpening penalty; zero up to `start` (the thesis names the shapes; the formulas are our reading).
 
     constant: λ. linear: λ · (t - t0)/(S - t0). oscillating: λ · (1 - cos(2π(t - t0)/period))/2.
     """

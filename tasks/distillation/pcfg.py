@@ -20,7 +20,7 @@ from tasks.distillation.grammars import LEVELS, START, TERMINALS, grammar, level
 from tasks.draws import Draw
 from tasks.quantile import quantile
 from tasks.task import Task
-from tasks.text.masking import masked, mean_weights
+from tasks.text.masking import masked, mean_weights, refuse_rate
 
 KINDS, BEGIN, PADDING, MASK = len(TERMINALS), 3, 5, 6
 _FIT = 0.99  # probability at least that a string fits
@@ -72,8 +72,8 @@ class PCFG(Task):
             raise ValueError(f"task.root = {self.root} must be a non-terminal, {min(rules.rules)} … {START}")
         if self.objective not in ("masked", "next"):
             raise ValueError(f"task.objective = {self.objective!r} must be masked or next")
-        if not 0 < self.mask_rate <= 1:
-            raise ValueError(f"task.mask_rate = {self.mask_rate:g} must be a probability above 0")
+        if self.objective == "masked":
+            refuse_rate(self.mask_rate, KINDS)
         if not 1 <= self.level <= level_of(self.root):
             raise ValueError(
                 f"task.level = {self.level} must be from 1, every token, to {level_of(self.root)}, that of task.root = {self.root}"

@@ -18,7 +18,7 @@ from tasks.batch import Batch
 from tasks.draws import Draw
 from tasks.quantile import quantile
 from tasks.task import Task, refuse_below
-from tasks.text.masking import masked, mean_weights
+from tasks.text.masking import masked, mean_weights, refuse_rate
 from tasks.text.token_files import Ids, content, pieces
 
 _WINDOW_SITE = 0
@@ -63,8 +63,8 @@ class Corpus(Task):
             raise ValueError(
                 "task.mask, mask_rate and hide_selected_from_attention are of the objective masked: leave them out with next"
             )
-        if not 0 < self.mask_rate <= 1:
-            raise ValueError(f"task.mask_rate = {self.mask_rate:g} must be a probability above 0")
+        if self.objective == "masked":
+            refuse_rate(self.mask_rate, self.vocabulary)
         for name, given in (("mask", (self.mask,)), ("begin", (self.begin,)), ("special", self.special)):
             for token in given:
                 if token is not None and not 0 <= token < self.vocabulary:

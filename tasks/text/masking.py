@@ -10,7 +10,17 @@ from torch import Tensor
 from tasks.draws import WORD, Draw
 
 MASKED, RANDOM = 0.8, 0.1  # of the selected; the others stay
+_FEWEST = 100  # words that stand for each random token, so that rounding loses at most a hundredth of them
 _SITE = 60000  # of the draws, beyond all that derivations use; part of every committed result
+
+
+def refuse_rate(rate: float, kinds: int) -> None:
+    """ValueError for a task.mask_rate that is no probability, or with which the words of a random token would be too few to share out."""
+    least = _FEWEST * kinds / (RANDOM * WORD)
+    if not least <= rate <= 1:
+        raise ValueError(
+            f"task.mask_rate = {rate:g} must be a probability of at least {least:.2g}, below which {kinds:,} tokens would not be drawn alike"
+        )
 
 
 def masked(tokens: Tensor, allowed: Tensor, rate: float, mask: int, kinds: int, draw: Draw) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Causal language models of local Hugging Face folders on the English flip-flop (card F5): `manyseeds language-model`.
+"""Causal language models of local Hugging Face folders on the English flip-flop: `manyseeds language-model`.
 
 A model is a row of `replicates` of a study of its own, with nothing trained (steps 0, loss NaN), and has one evaluation a length: an error
 is a string whose wrong answer has the higher logit (metric `read`). So merge, status and claims take it as any study. `transformers` is

@@ -1,6 +1,6 @@
 """Does a traced pair bring its answer back as often as the corpus has it? S_rep beside the generator's P(answer | pair in the string).
 
-Sun et al. 2025, section 4.2 and figure 6 (card E3 and prediction 6), on the task whose P is exact.
+Sun et al. 2025, section 4.2 and figure 6, on the task whose P is exact.
 """
 
 import itertools

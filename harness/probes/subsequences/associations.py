@@ -1,4 +1,4 @@
-"""How far each pair is learned and how hard it pulls: gap and gradient (Sun et al. 2025, proposition 2.5; the card's prediction 4)."""
+"""How far each pair is learned and how hard it pulls: gap and gradient (Sun et al. 2025, proposition 2.5)."""
 
 import torch
 from torch import nn

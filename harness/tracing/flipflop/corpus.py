@@ -1,6 +1,6 @@
 """Strings near a prompt: perturbed ones that a cause is searched in, and random ones around a cause that it is judged by.
 
-Four families of what is put in the place of an event (section 9.1 of the reference card):
+Four families of what is put in the place of an event (docs/explanation/tracing.md):
 
     type    any instruction and any symbol, all alike; the symbols of reads follow from the writes
     gen     an event of the task's own distribution; the symbols of reads follow from the writes

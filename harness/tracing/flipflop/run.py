@@ -136,7 +136,7 @@ def _trace(
 
 
 def stability(model: Model, glitch: Glitch, events: Sequence[int], wanted: Wanted) -> float:
-    """Mean over the other corpora of |A ∩ B| / |A ∪ B|, of the traced events and the best set of as many on that corpus (card, 9.4)."""
+    """Mean over the other corpora of |A ∩ B| / |A ∪ B|, of the traced events and the best set of as many on that corpus."""
     own, shares = set(events), []
     for seed in range(wanted.seed + 1, wanted.seed + wanted.corpora):
         given = evidence(model, glitch.prompt, wanted.how, seed)

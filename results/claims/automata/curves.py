@@ -54,7 +54,7 @@ def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Find
 A2 = Claim(
     "A2",
     "Accuracy is lost again during training, also in runs that end well.",
-    "Liu's thesis, figure 3.5b and c, no numbers printed (card A2)",
+    "Liu's thesis, figure 3.5b and c, no numbers printed",
     "accuracy that counts as lost",
     10,
     "10 runs: a loss that 15 % of them have",

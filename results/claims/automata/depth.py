@@ -158,7 +158,7 @@ _A1 = "automata/a1"
 A1 = Claim(
     "A1",
     "Every one of the 19 semiautomata is simulated at some depth: the best of 20 replicates has over 99 % of the states right.",
-    "Liu's thesis, figures 3.5a and 3.15 (card A1)",
+    "Liu's thesis, figures 3.5a and 3.15",
     "accuracy that the best replicate of some depth must reach",
     10,
     _TEN,
@@ -168,7 +168,7 @@ A1 = Claim(
 A1_DEPTH = Claim(
     "A1-depth",
     "Non-abelian groups need depth: with most layers they are simulated better than with fewest.",
-    "Liu's thesis, figures 3.15 and 3.16 (card A1)",
+    "Liu's thesis, figures 3.15 and 3.16",
     "factor by which the errors with fewest layers must be above those with most",
     10,
     RANKS,
@@ -178,7 +178,7 @@ A1_DEPTH = Claim(
 A1_SEEDS = Claim(
     "A1-seeds",
     "The best of 20 replicates can be tens of points above the median one.",
-    "Liu's thesis, figure 3.15 against 3.16 (card A1)",
+    "Liu's thesis, figure 3.15 against 3.16",
     "accuracy by which the best must be above the median somewhere",
     10,
     "20 replicates: a gap where 32 cells are compared and the best is alone",
@@ -188,7 +188,7 @@ A1_SEEDS = Claim(
 A1_ORDER = Claim(
     "A1-order",
     "At any number of layers automata that only remember (Dyck, gridworld) are easier than non-abelian groups, and D8 than Q8.",
-    "Liu's thesis, section 3.4.2 and figure 3.15 (card A1)",
+    "Liu's thesis, section 3.4.2 and figure 3.15",
     "factor by which the harder one's errors must be above the easier one's",
     10,
     RANKS,

@@ -64,7 +64,7 @@ def _median(pairs: list[tuple[float, float]], place: int) -> str:
 A3 = Claim(
     "A3",
     "Heads of the last layer look at the latest visit of a gridworld's end, and at nothing before it.",
-    "Liu's thesis, figures 3.6 and 3.17, theorem 12; no statistic is printed (card A3)",
+    "Liu's thesis, figures 3.6 and 3.17, theorem 12; no statistic is printed",
     "factor by which masses must differ from uniform attention's",
     10,
     "10 replicates: that most have such a head, where 92 % of all do",

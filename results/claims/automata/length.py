@@ -140,7 +140,7 @@ def sinusoidal_is_worse_at_twice(evidence: Evidence, terms: Terms, needs: int) -
 A7 = Claim(
     "A7",
     "Beyond the training length a transformer fails on Dyck and parity, and an LSTM does not.",
-    "Liu's thesis, figures 3.9 and 3.21, no numbers printed (card A7)",
+    "Liu's thesis, figures 3.9 and 3.21, no numbers printed",
     "accuracy that counts as right",
     10,
     RANKS,
@@ -150,7 +150,7 @@ A7 = Claim(
 A7_SHIFT = Claim(
     "A7-shift",
     "Randomly shifted positions, and no positions, improve on longer words.",
-    "Liu's thesis, figures 3.9 and 3.21, no numbers printed (card A7)",
+    "Liu's thesis, figures 3.9 and 3.21, no numbers printed",
     "factor by which the plain transformer's errors on the longest words must be above",
     10,
     RANKS,
@@ -160,7 +160,7 @@ A7_SHIFT = Claim(
 A7_RECENCY = Claim(
     "A7-recency",
     "A scratchpad with recency bias stays right on longer words; a scratchpad alone does not.",
-    "Liu's thesis, figures 3.9 and 3.21, no numbers printed (card A7)",
+    "Liu's thesis, figures 3.9 and 3.21, no numbers printed",
     "accuracy that counts as right",
     10,
     "10 replicates of each: a median of which the interval is bounded on both sides",
@@ -170,7 +170,7 @@ A7_RECENCY = Claim(
 A8 = Claim(
     "A8",
     "At twice the length sinusoidal positions are worse than linear ones on gridworld; at the training length they are better on (abab)*.",
-    "Liu's thesis, figure 3.22, no numbers printed (card A8)",
+    "Liu's thesis, figure 3.22, no numbers printed",
     "factor by which the worse one's errors must be above the other's",
     10,
     RANKS,

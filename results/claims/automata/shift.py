@@ -100,7 +100,7 @@ def rare_ones_are_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding
 A6 = Claim(
     "A6",
     "A transformer loses parity where ones are rarer or more frequent than in training; an LSTM, or a scratchpad with recency, does not.",
-    "Liu's thesis, figures 3.8 and 3.20, no numbers printed (card A6)",
+    "Liu's thesis, figures 3.8 and 3.20, no numbers printed",
     "accuracy that counts as right",
     10,
     RANKS,
@@ -110,7 +110,7 @@ A6 = Claim(
 A6_LOW = Claim(
     "A6-low",
     "Parity is lost more where ones are rare than where they are as frequent.",
-    "Liu's thesis, figures 3.8 and 3.20, no numbers printed (card A6)",
+    "Liu's thesis, figures 3.8 and 3.20, no numbers printed",
     "factor by which the errors on rare ones must be above those on frequent ones",
     10,
     RANKS,

@@ -135,7 +135,7 @@ def few_labels_hurt_the_transformer(evidence: Evidence, terms: Terms, needs: int
 A4 = Claim(
     "A4",
     "Where the label shows only a part of the state, transformers and LSTMs still learn the automaton.",
-    "Liu's thesis, figures 3.7a and 3.18 (card A4)",
+    "Liu's thesis, figures 3.7a and 3.18",
     "accuracy that the best replicate must reach",
     10,
     "10 replicates: a success that 15 % of them have",
@@ -145,7 +145,7 @@ A4 = Claim(
 A4_POSITIONS = Claim(
     "A4-positions",
     "(abab)* is learned with sinusoidal positions and not with linear ones.",
-    "Liu's thesis, section 3.4.5.2.1 (card A4)",
+    "Liu's thesis, section 3.4.5.2.1",
     "factor by which errors with linear positions must be above those with sinusoidal ones",
     10,
     RANKS,
@@ -155,7 +155,7 @@ A4_POSITIONS = Claim(
 A5 = Claim(
     "A5",
     "With few labels an LSTM is still perfect; a transformer is on parity, and is not on S5.",
-    "Liu's thesis, figures 3.7b and 3.19, no numbers printed (card A5)",
+    "Liu's thesis, figures 3.7b and 3.19, no numbers printed",
     "accuracy that counts as perfect",
     10,
     RANKS,

@@ -237,7 +237,7 @@ ONE_OF_FOUR = (
 R6 = Claim(
     "R6",
     "Embedding dropout of 0.5 lowers errors on sparse strings by orders of magnitude.",
-    "Liu's thesis, section 3.5.4.2 and figure 3.31: two orders of magnitude (card F10); one is asked for",
+    "Liu's thesis, section 3.5.4.2 and figure 3.31: two orders of magnitude; one is asked for",
     "factor by which embedding dropout lowers the median sparse error",
     15,
     ONE_OF_FOUR,
@@ -247,7 +247,7 @@ R6 = Claim(
 R6_POSITIONS = Claim(
     "R6-positions",
     "Encodings of positions that are not trained lower errors on dense strings.",
-    "Liu's thesis, section 3.5.6.4 and figure 3.32, no numbers (card F11)",
+    "Liu's thesis, section 3.5.6.4 and figure 3.32, no numbers",
     "factor by which the best encoding lowers the median dense error",
     15,
     ONE_OF_FOUR,
@@ -257,7 +257,7 @@ R6_POSITIONS = Claim(
 R6_SHARPENING = Claim(
     "R6-sharpening",
     "Sharpening attention lowers errors on sparse strings by about an order of magnitude.",
-    "Liu's thesis, sections 3.5.4.2 and 3.5.6.4, figure 3.32 (card F13)",
+    "Liu's thesis, sections 3.5.4.2 and 3.5.6.4, figure 3.32",
     "factor by which the best penalty lowers the median sparse error",
     15,
     ONE_OF_FOUR,
@@ -267,7 +267,7 @@ R6_SHARPENING = Claim(
 R7 = Claim(
     "R7",
     "No setting other than other training data reliably improves both sparse and dense errors over the baseline.",
-    "Liu's thesis, figure 3.25 left, 10,625 models of 405 settings (card F14)",
+    "Liu's thesis, figure 3.25 left, 10,625 models of 405 settings",
     "share of replicates with both errors below the baseline's medians that counts as reliably",
     15,
     "25 replicates of each of 44 conditions: one that improves both in 95 % of its replicates is caught in 6 of 10 studies",
@@ -277,7 +277,7 @@ R7 = Claim(
 R8 = Claim(
     "R8",
     "Attention sharpening makes attention hard, but errors persist.",
-    "Liu's thesis, figures 3.26, 3.32 and 3.33 to 3.38 (card F13, F15)",
+    "Liu's thesis, figures 3.26, 3.32 and 3.33 to 3.38",
     "share of replicates without an error that would count as errors gone",
     15,
     "15 replicates of up to 4 sharpened conditions: one of which 90 % of the replicates have no error is caught",

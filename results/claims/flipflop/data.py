@@ -154,7 +154,7 @@ def _larger(one: Condition, base: Condition) -> bool:
 R4 = Claim(
     "R4",
     "Training on rare strings (a mixture of p_ignore 0.9, 0.98 and 0.1) is by far the best fix: far fewer errors on each of the three.",
-    "Liu's thesis, sections 3.5.4.1 and 3.5.6.3, 6 of 25 replicates without an error (card F8)",
+    "Liu's thesis, sections 3.5.4.1 and 3.5.6.3, 6 of 25 replicates without an error",
     "share of replicates without an error on any of the mixture's laws",
     15,
     "15 replicates of each: shown where a baseline replicate errs over 10 times as often as a mixture replicate in 81 % of the pairs",
@@ -164,7 +164,7 @@ R4 = Claim(
 R5 = Claim(
     "R5",
     "More data, steps or size helps orders of magnitude less than rare strings; data and steps trade dense errors for sparse ones.",
-    "Liu's thesis, figures 3.25 and 3.30 (card F9)",
+    "Liu's thesis, figures 3.25 and 3.30",
     "factor that the median sparse error must stay above the mixture's",
     25,
     "25 replicates of each, two axes: a direction is shown where one condition errs more in 77 % of the pairs",

@@ -66,7 +66,7 @@ def _scores(condition: Condition) -> dict[int, Score]:
 R3 = Claim(
     "R3",
     "Language models trained on text follow a flip-flop told in English better than chance, not reliably, and worse the longer it is.",
-    "Liu's thesis, section 3.5.6.2.1, figure 3.24 right (card F5)",
+    "Liu's thesis, section 3.5.6.2.1, figure 3.24 right",
     "accuracy of a guess, which the largest model must exceed at the shortest length",
     100,
     "100 strings of a length: an accuracy of 65 % is told from a guess",

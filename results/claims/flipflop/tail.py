@@ -136,7 +136,7 @@ def _samples(settings: Mapping[str, object]) -> int:
 R1 = Claim(
     "R1",
     "Transformers that read their training distribution without error have a long irregular tail of errors on sparse and on dense strings.",
-    "Liu's thesis, figures 3.24, 3.25, 3.27 and 3.28 (card F2)",
+    "Liu's thesis, figures 3.24, 3.25, 3.27 and 3.28",
     "share of replicates that must err outside the training distribution",
     15,
     "15 replicates without in-distribution error: shown where 85 % of all replicates err",
@@ -146,7 +146,7 @@ R1 = Claim(
 R1_ITERATES = Claim(
     "R1-iterates",
     "Errors on sparse strings rise and fall over the steps of one training, though the training distribution is read all the while.",
-    "Liu's thesis, section 3.5.6.2, figures 3.24 and 3.27 (card F1); a factor of 10 and 1 % in distribution are thresholds of ours",
+    "Liu's thesis, section 3.5.6.2, figures 3.24 and 3.27; a factor of 10 and 1 % in distribution are thresholds of ours",
     "share of replicates in which sparse errors must rise again at least 10 times",
     15,
     "15 replicates without in-distribution error: shown where errors come back in 85 % of them",
@@ -156,7 +156,7 @@ R1_ITERATES = Claim(
 R2 = Claim(
     "R2",
     "A one-layer LSTM of width 128, trained on a fraction of the transformer's samples (a twentieth), makes no error in any replicate.",
-    "Liu's thesis, section 3.5.6.2, 100 of 100 replicates (card F4)",
+    "Liu's thesis, section 3.5.6.2, 100 of 100 replicates",
     "share of replicates without an error",
     15,
     "15 replicates: an LSTM of which 10 % of the replicates err is caught",

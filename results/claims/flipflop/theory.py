@@ -131,7 +131,7 @@ T2 = Claim(
 T3 = Claim(
     "T3",
     "The sign of W_Qp · W_Kp tells how linear positions fail: above 0 by a drift to recent no-ops, below 0 to the early write.",
-    "Liu's thesis, Proposition 5, figure 3.33 (card F15)",
+    "Liu's thesis, Proposition 5, figure 3.33",
     "share of failures that the sign tells, which must be exceeded",
     15,
     "15 failing replicates: an association, where all are told and at least 2 have the rarer sign",

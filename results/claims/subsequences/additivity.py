@@ -94,7 +94,7 @@ def _errs(replicate: Replicate, sets: set[str]) -> bool:
 S5 = Claim(
     "S5",
     "The events that a wrong read is traced to act on ln P(wrong) one by one: products of pairs add little.",
-    "Sun et al. 2025, proposition 2.3, no number printed (card prediction 5)",
+    "Sun et al. 2025, proposition 2.3, no number printed",
     "part of the explained variance that products of pairs must stay below",
     10,
     "10 replicates: the interval of their median is from the 2nd to the 9th of them",

@@ -85,7 +85,7 @@ def _learned(condition: Condition, name: str, values: Mapping[Name, float]) -> N
 S6 = Claim(
     "S6",
     "How often a traced pair brings its answer back correlates with how often the corpus has that answer behind the pair.",
-    "Sun et al. 2025, figure 6: Pearson 0.72, of a language model and its corpus (card E3 and prediction 6)",
+    "Sun et al. 2025, figure 6: Pearson 0.72, of a language model and its corpus",
     "correlation that the median replicate's must be above",
     10,
     "10 replicates: the exact interval of their median has two ends",

@@ -127,7 +127,7 @@ def _unknown(answers: Sequence[Answer]) -> str:
 S2 = Claim(
     "S2",
     "The number of pairs that a transformer holds grows with its width faster than in proportion, until its inner width binds.",
-    "Sun et al. 2025, theorem A.6 and lemma A.3; the card's prediction 2, no experiment in the paper",
+    "Sun et al. 2025, theorem A.6 and lemma A.3; a prediction of ours, no experiment in the paper",
     "accuracy with which pairs count as held",
     10,
     "10 replicates of each size, two doublings: that twice the width holds more than twice the pairs, where 92 % of all do",

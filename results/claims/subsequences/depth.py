@@ -144,7 +144,7 @@ _DEPTH = "subsequences/depth"
 S1 = Claim(
     "S1",
     "A subsequence of η tokens is seen with 1 + ⌈log2 η⌉ layers.",
-    "Sun et al. 2025, theorem 2.4, with weights that are right (card prediction 1)",
+    "Sun et al. 2025, theorem 2.4, with weights that are right",
     "accuracy over all positions that counts as solved",
     10,
     _POWER,
@@ -154,7 +154,7 @@ S1 = Claim(
 S1_BELOW = Claim(
     "S1-below",
     "Fewer than ⌈log2 η⌉ layers do not see a subsequence of η tokens.",
-    "Sun et al. 2025, theorem 2.4: layer l joins up to 2^l tokens (card prediction 1)",
+    "Sun et al. 2025, theorem 2.4: layer l joins up to 2^l tokens",
     "accuracy over all positions that counts as solved",
     10,
     _POWER,

@@ -50,7 +50,7 @@ def rank(pairs: Pairs, by: Floats) -> float:
 S4 = Claim(
     "S4",
     "The gradient that a pair brings is ordered by its frequency times its gap.",
-    "Sun et al. 2025, proposition 2.5; the card's prediction 4, no experiment in the paper",
+    "Sun et al. 2025, proposition 2.5; a prediction of ours, no experiment in the paper",
     "Spearman's correlation that the median replicate must be above",
     10,
     "10 replicates: a correlation by 0.1 above it is shown where those of replicates have a standard deviation of 0.07 at most",

@@ -120,7 +120,7 @@ def rare_pairs_take_longer(evidence: Evidence, terms: Terms, needs: int, optimiz
 S3 = Claim(
     "S3",
     "With plain gradient descent the steps until a pair is learned, beyond a common onset, are in inverse proportion to its frequency.",
-    "Sun et al. 2025, proposition 2.5; the card's prediction 3, no experiment in the paper",
+    "Sun et al. 2025, proposition 2.5; a prediction of ours, no experiment in the paper",
     "slope of log steps on log frequency, to within 0.5",
     10,
     "10 replicates: a slope of -1 is shown where those of replicates have a standard deviation of 0.35 at most",
@@ -130,7 +130,7 @@ S3 = Claim(
 S3_ADAM = Claim(
     "S3-adam",
     "So they are with Adam or AdamW, which divide by the size of past gradients.",
-    "Sun et al. 2025, proposition 2.5; the card's prediction 3, no experiment in the paper",
+    "Sun et al. 2025, proposition 2.5; a prediction of ours, no experiment in the paper",
     "slope of log steps on log frequency, to within 0.5",
     10,
     "10 replicates: a slope of -1 is shown where those of replicates have a standard deviation of 0.35 at most",

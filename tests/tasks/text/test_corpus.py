@@ -165,6 +165,11 @@ def test_the_hash_follows_the_bytes_and_the_parts_and_not_the_place(folder, tmp_
         (None, {"objective": "last"}, r"^task\.objective = 'last' must be masked or next"),
         (None, {"length": 2}, r"^task\.length = 2 must hold at least two tokens"),
         (None, {"mask_rate": 0.0}, r"^task\.mask_rate = 0 must be"),
+        (
+            None,
+            {"mask_rate": 1e-3, "vocabulary": 30_522},
+            r"at least 0\.0071, below which 30,522 tokens would not be drawn alike",
+        ),
         (None, {"vocabulary": 1}, r"^task\.vocabulary = 1 must be at least 2"),
     ],
 )

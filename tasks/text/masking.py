@@ -19,7 +19,7 @@ def refuse_rate(rate: float, kinds: int) -> None:
     least = _FEWEST * kinds / (RANDOM * WORD)
     if not least <= rate <= 1:
         raise ValueError(
-            f"task.mask_rate = {rate:g} must be a probability of at least {least:.2g}, below which {kinds:,} tokens would not be drawn alike"
+            f"task.mask_rate = {rate:g} must be a probability of at least {least:.2g}, below which {kinds:,} tokens are not drawn alike"
         )
 
 

@@ -168,7 +168,7 @@ def test_the_hash_follows_the_bytes_and_the_parts_and_not_the_place(folder, tmp_
         (
             None,
             {"mask_rate": 1e-3, "vocabulary": 30_522},
-            r"at least 0\.0071, below which 30,522 tokens would not be drawn alike",
+            r"at least 0\.0071, below which 30,522 tokens are not drawn alike",
         ),
         (None, {"vocabulary": 1}, r"^task\.vocabulary = 1 must be at least 2"),
     ],

@@ -263,12 +263,19 @@ def _refuse_words(column: pa.ChunkedArray, name: str, first: int, where: str) ->
     if not _is_text(column.type):
         return
     for number, value in enumerate(column.to_pylist(), first):
-        try:
-            float(value if value is not None else 0)
-        except ValueError:
+        if value is not None and not _is_number(value):
             raise StudyError(
                 f"row {number} of {where}: {name} is {value[:60]!r}, which is no number: correct it, or leave the row out"
-            ) from None
+            )
+
+
+def _is_number(text: str) -> bool:
+    """Whether a reader of CSV takes a text as a number; Python alone would also take 1_000."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
 
 
 def _texts(column: pa.ChunkedArray) -> list[pa.Array]:

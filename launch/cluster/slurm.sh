@@ -15,7 +15,7 @@
 #SBATCH --signal=B:TERM@180
 set -euo pipefail
 
-if [[ $# -eq 0 || $1 == *=* ]]; then
+if [[ $# -eq 0 || $1 == *=* || $1 == -* ]]; then
   echo "name the study first: sbatch launch/cluster/slurm.sh FILE|FAMILY/NAME [KEY=VALUE]…" >&2
   exit 2
 fi

@@ -13,8 +13,8 @@ from harness.planning.manifest import name_of_content, to_bytes
 from harness.study.identity import canonical, digest
 from results.errors import StudyError
 from results.plain_values import Tree
-from results.store.manifest import ConditionFields, Planned, newest_manifest, write_manifest
-from results.store.manifest_fields import ConditionSet, ScoringFields
+from results.store.manifest import ConditionFields, newest_manifest, write_manifest
+from results.store.manifest_fields import ConditionSet, ScoringFields, SetFields
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, commit, committed
 
@@ -79,10 +79,9 @@ def write(store: Store, answers: Answers, device: torch.device, began: datetime.
 
 def refuse_other_strings(store: Store, names: Sequence[str], strings: int, seed: int) -> None:
     """StudyError where the study holds a model, not among `names`, that answered other strings: its sets have the same names."""
-    newest = newest_manifest(store)
-    for condition in newest[1]["conditions"] if newest else ():
+    for condition, _ in _models_held(store, names)[0]:
         task = condition["config"]["task"]
-        if condition["name"] not in names and (task["strings"], task["seed"]) != (strings, seed):
+        if (task["strings"], task["seed"]) != (strings, seed):
             raise StudyError(
                 f"{condition['name']} in the study {store.study} answered {task['strings']} strings of each length, of seed "
                 f"{task['seed']}, and {strings} of seed {seed} are other ones: "
@@ -90,16 +89,21 @@ def refuse_other_strings(store: Store, names: Sequence[str], strings: int, seed:
             )
 
 
+def _models_held(
+    store: Store, replaced: Sequence[str]
+) -> tuple[list[tuple[ConditionFields, tuple[str, int, int]]], dict[str, SetFields]]:
+    """The committed models that are not replaced, each with (key, init seed, data seed), and the sets of the study's newest plan."""
+    newest = newest_manifest(store)
+    if newest is None:
+        return [], {}
+    plan, committed_keys = newest[1], set(committed(store)["key"].to_pylist())
+    models = [(plan["conditions"][row[1]], (row[0], row[2], row[3])) for row in plan["replicates"] if row[0] in committed_keys]
+    return [model for model in models if model[0]["name"] not in replaced], plan["sets"]
+
+
 def _manifest(store: Store, name: str, key: str, config: Tree, hashes: dict[int, str]) -> dict[str, object]:
     """What a study's readers need: every model so far, one of the same name replaced."""
-    newest = newest_manifest(store)
-    before: Planned = newest[1] if newest else {"conditions": [], "replicates": [], "sets": {}}
-    committed_keys = set(committed(store)["key"].to_pylist())
-    kept = [
-        (before["conditions"][index], key_before)
-        for key_before, index, *_ in before["replicates"]
-        if key_before in committed_keys and before["conditions"][index]["name"] != name
-    ]
+    held, sets_before = _models_held(store, [name])
     sets: dict[str, ConditionSet] = {
         f"length-{length}": {"hash": set_hash, "task": {"name": config["task"]["name"], "length": length}}
         for length, set_hash in hashes.items()
@@ -114,9 +118,9 @@ def _manifest(store: Store, name: str, key: str, config: Tree, hashes: dict[int,
         "scored": 1,
         "scoring": scoring,
     }
-    conditions = [*(condition for condition, _ in kept), new]
-    keys = [kept_key for _, kept_key in kept] + [key]
     strings, seed = config["task"]["strings"], config["task"]["seed"]
+    conditions = [*(condition for condition, _ in held), new]
+    rows = [*(row for _, row in held), (key, seed, seed)]
     own_sets = {
         f"length-{length}": {"definition": {"length": length}, "sequences": strings, "every": None, "seed": seed}
         for length in hashes
@@ -131,8 +135,8 @@ def _manifest(store: Store, name: str, key: str, config: Tree, hashes: dict[int,
             if (count := condition["config"]["task"]["strings"]) != STRINGS
         ],
         **{"keep": "none", "device": "auto", "executor": "local", "store": "", "pack_size": 1, "curve_every": 1},
-        "sets": dict(sorted((before["sets"] | own_sets).items(), key=lambda named: int(named[0].rpartition("-")[2]))),
+        "sets": dict(sorted((sets_before | own_sets).items(), key=lambda named: int(named[0].rpartition("-")[2]))),
         "conditions": conditions,
-        "replicates": [[replicate_key, index, seed, seed] for index, replicate_key in enumerate(keys)],
+        "replicates": [[row_key, index, init_seed, data_seed] for index, (row_key, init_seed, data_seed) in enumerate(rows)],
         **{"packs": [], "numerics": {}, "versions": versions(), "git": code_state()[0], "dirty": code_state()[1]},
     }

@@ -103,6 +103,7 @@ def test_a_value_that_is_not_finite_is_a_diverged_run(tmp_path):
         ),
         # one such value makes a reader of CSV take its whole column as words
         (with_word("accuracy", "oops"), COLUMNS, "row 7 of runs.csv: accuracy is 'oops', which is no"),
+        (with_word("accuracy", "1_000"), COLUMNS, "row 7 of runs.csv: accuracy is '1_000', which is no number"),
         (with_word("seed", "five"), COLUMNS, "row 7 of runs.csv: seed is 'five', which is no number"),
         (ROWS, Columns("lr", (), {"accuracy": ""}, ignore=("seed", "id", "loss")), "lr = 0.1 is not a seed"),
     ],

@@ -102,7 +102,7 @@ def test_a_notice_stops_the_study_first_and_then_queues_the_job_again(tmp_path):
     assert _calls(tmp_path)[-1].startswith("scontrol requeue 120042 |")
 
 
-@pytest.mark.parametrize("words", [(), ("store=/shared/runs",)])
+@pytest.mark.parametrize("words", [(), ("store=/shared/runs",), ("--allow-import", "mine", "mine.yaml")])
 def test_a_job_that_names_no_study_ends_before_a_cluster_is_started(words, tmp_path):
     process = _start(tmp_path, "0", *words)
     output = process.communicate(timeout=60)[0].decode()
